@@ -2,14 +2,18 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Add returns a + b. All operations of two values broadcast their shapes as PyTorch does.
+// Add returns a + b. All elementwise operations of two values broadcast their shapes and promote
+// their dtypes as PyTorch does: each gradient has the dtype of its value. Products of matrices,
+// layers and norms need values of one dtype, as in PyTorch.
 func Add(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Add", tensor.Add(a.t, b.t), a, b).
 		twice(func(_, dy *Var) derivatives { return of(dy, dy) })
 }
 
 // Sub returns a - b.
 func Sub(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Sub", tensor.Sub(a.t, b.t), a, b).twice(func(y, dy *Var) (d derivatives) {
 		if d = of(dy); y.inputs[1].wanted() {
 			d.few[1] = Neg(dy)
@@ -20,6 +24,7 @@ func Sub(a, b *Var) *Var {
 
 // Mul returns a · b, elementwise.
 func Mul(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Mul", tensor.Mul(a.t, b.t), a, b).reads(a.t, b.t).twice(func(y, dy *Var) (d derivatives) {
 		for i, in := range y.inputs {
 			if in.wanted() {
@@ -32,6 +37,7 @@ func Mul(a, b *Var) *Var {
 
 // Div returns a / b, elementwise.
 func Div(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	v := made("Div", tensor.Div(a.t, b.t), a, b)
 	return v.reads(b.t, v.t).twice(func(y, dy *Var) (d derivatives) {
 		da := Div(dy, y.inputs[1])
@@ -84,6 +90,7 @@ func Abs(x *Var) *Var {
 
 // Power returns a to the power of b, elementwise.
 func Power(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	v := made("Power", tensor.Power(a.t, b.t), a, b)
 	return v.reads(a.t, b.t, v.t).twice(powerTwice)
 }

@@ -5,6 +5,7 @@ import "github.com/shoal-mp/shoal/tensor"
 // Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
 // broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Where", tensor.Where(c, a.t, b.t), a, b).reads(c).twice(func(y, dy *Var) (d derivatives) {
 		c := y.saved[0].t
 		if y.inputs[0].wanted() {
@@ -20,6 +21,7 @@ func Where(c *tensor.Tensor, a, b *Var) *Var {
 // Maximum returns the larger of each pair of elements. If both are equal, each gets half of the
 // gradient. If one is NaN, each gets all of it.
 func Maximum(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Maximum", tensor.Maximum(a.t, b.t), a, b).reads(a.t, b.t).
 		twice(func(y, dy *Var) derivatives { return prefer(y, dy, tensor.Lt) })
 }
@@ -27,6 +29,7 @@ func Maximum(a, b *Var) *Var {
 // Minimum returns the lesser of each pair of elements. Equal elements and NaN get the gradient as
 // in Maximum.
 func Minimum(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Minimum", tensor.Minimum(a.t, b.t), a, b).reads(a.t, b.t).
 		twice(func(y, dy *Var) derivatives { return prefer(y, dy, tensor.Gt) })
 }

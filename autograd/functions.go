@@ -52,22 +52,27 @@ func Erf(x *Var) *Var {
 
 // Hypot returns √(a² + b²).
 func Hypot(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Hypot", tensor.Hypot(a.t, b.t), a, b).reads(a.t, b.t).twice(func(y, dy *Var) derivatives {
 		return of(Mul(dy, Div(y.inputs[0], y)), Mul(dy, Div(y.inputs[1], y)))
 	})
 }
 
-// Atan2 returns the angles of the points (b, a), from -π to π.
+// Atan2 returns the angles of the points (b, a), from -π to π. The gradient at (0, 0) is zero.
 func Atan2(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Atan2", tensor.Atan2(a.t, b.t), a, b).reads(a.t, b.t).twice(func(y, dy *Var) derivatives {
 		a, b := y.inputs[0], y.inputs[1]
-		part := Mul(dy, Reciprocal(Add(Mul(a, a), Mul(b, b))))
+		squares := Add(Mul(a, a), Mul(b, b))
+		none := dy.own(with(tensor.Eq, squares.t, 0))
+		part := Where(none, dy.like(0), Div(dy, Where(none, dy.like(1), squares)))
 		return of(Mul(part, b), Neg(Mul(part, a)))
 	})
 }
 
 // Logaddexp returns log(e^a + e^b).
 func Logaddexp(a, b *Var) *Var {
+	a, b = promoted(a, b)
 	return made("Logaddexp", tensor.Logaddexp(a.t, b.t), a, b).reads(a.t, b.t).
 		twice(func(y, dy *Var) derivatives {
 			d := Sub(y.inputs[0], y.inputs[1])

@@ -283,6 +283,7 @@ func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 // Leaf returns t as a value of the scope with a gradient, as the function [Leaf] does. The gradient
 // is the caller's, also after Reset, so each Backward of a Leaf allocates one.
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
+	wantGradient("Leaf", t)
 	v := s.newVar()
 	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true
 	return v

@@ -58,6 +58,7 @@ func (r Reduction) scale(n int) float64 {
 // MSELoss returns the squared differences of x and target, which have the same shape, reduced by r.
 func MSELoss(x, target *Var, r Reduction) *Var {
 	checkShapes("MSELoss", x, target)
+	x, target = promoted(x, target)
 	if r == Unreduced || x.far() {
 		d := Sub(x, target)
 		return r.of(Mul(d, d))
@@ -132,7 +133,8 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 // positive targets, which raises the recall of rare classes. It broadcasts to x's shape; nil means
 // 1.
 func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
-	if checkShapes("BCEWithLogitsLoss", x, target); positive == nil {
+	checkShapes("BCEWithLogitsLoss", x, target)
+	if x, target = promoted(x, target); positive == nil {
 		positive = x.own(x.t.Number(1))
 	}
 	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|).

@@ -354,6 +354,9 @@ func whole(op string, x *Var, shape []int, s slab) *Var {
 
 // Cat returns the values one after another along dim. Their other dimensions must be equal.
 func Cat(dim int, xs ...*Var) *Var {
+	if len(xs) > 0 {
+		xs = promotedAll(xs)
+	}
 	var room [2 * maxDims]*tensor.Tensor
 	ts := room[:0]
 	if len(xs) > len(room) {

@@ -111,6 +111,9 @@ func rowsOf(op string, x *Var) (rows, cols int) {
 // It does not overflow for large x.
 func LogSumExp(x *Var, dims ...int) *Var {
 	named := x.named(dims)
+	if count(x, named) == 0 { // the logarithms of sums of nothing
+		return Log(sumOver(Exp(x), named))
+	}
 	var room [2 * maxDims]int
 	top := kept(x.scope.NoGrad(x.own(tensor.Amax(x.t, named.list(room[:0])...))), x, named).t
 	finite := x.own(tensor.IsFinite(top))

@@ -178,7 +178,7 @@ func (v *Var) from(op string, inputs []*Var) {
 			continue
 		}
 		if i > 0 && in.t.DType() != dt {
-			misuse(tensor.ErrOperand, "%s of %v and %v: convert one with tensor.To", op, dt, in.t.DType())
+			misuse(tensor.ErrOperand, "%s of %v and %v: want one dtype, as PyTorch does; convert one with tensor.To", op, dt, in.t.DType())
 		}
 		if first == nil {
 			first = in.t

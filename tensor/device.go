@@ -154,6 +154,7 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 
 // Full returns a tensor whose elements are all v.
 func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
+	dt.wantNumber("Full", v)
 	t, err := p.Empty(dt, shape...)
 	if err != nil || t.Numel() == 0 {
 		return t, err
@@ -195,7 +196,7 @@ func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) 
 
 // Arange returns the numbers start, start+step and so on below end, in one dimension.
 func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
-	return p.created(dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
+	return p.created(dt, []int{stepsIn(dt, start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
 }
 
 // created returns a tensor that set has set the elements of. What that panics with, as the device

@@ -317,7 +317,10 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if n == 0 {
 		misuse(ErrIndex, "%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
 	}
-	i, found, err := dev.Gather(out.operand(), t.operand(), idx.operand(), dim)
+	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {}) // Gather takes negative indices
+	if err == nil && !found {
+		i, found, err = dev.Gather(out.operand(), t.operand(), idx.operand(), dim)
+	}
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(idx)
 	inRange(what, t, n, i, found, err)
@@ -328,7 +331,7 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 		return
 	}
 	n, dev := t.Shape()[dim], computerOf(t, idx, src)
-	i, found, err := dev.Outside(idx.operand(), int64(-n), int64(n), func() {})
+	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {})
 	inRange(what, t, n, i, found, err)
 	from := src.peek(idx.Shape(), src.Strides(), src.offset)
 	must(wrapOp(name(what), t.Device(), dev.Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
@@ -341,7 +344,7 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
 	must(wrapOp(name(what), t.Device(), err))
 	if found {
-		wrap(int(i), n, what+" index")
+		place(int(i), n, what)
 	}
 }
 

@@ -84,15 +84,29 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
-// place returns index k of an operation, counted from the start of n.
+// place returns index k of an operation. Negative indices do not count from the end, as PyTorch
+// refuses them.
 func place(k, n int, what string) int {
-	if k < -n || k >= n {
-		wrap(k, n, what+" index") // which panics
-	}
-	if k < 0 {
-		k += n
+	if k < 0 || k >= n {
+		misuse(ErrIndex, "%s index %d is out of range of %d: want at least 0", what, k, n)
 	}
 	return k
+}
+
+// line returns t, or a view of a single number in one dimension. It is let go of by unline.
+func (t *Tensor) line() *Tensor {
+	if len(t.Shape()) > 0 {
+		return t
+	}
+	return t.peek([]int{1}, []int{1}, t.offset)
+}
+
+// unline lets go of a line of t.
+func (line *Tensor) unline(t *Tensor) {
+	if line != t {
+		line.forget()
+	}
+	runtime.KeepAlive(t)
 }
 
 // wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension
@@ -113,12 +127,21 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 
 // Gather returns a tensor of idx's shape: for each element i of idx (Int64), the element of t at
 // the same indices, except that the index along dim is i. The other dimensions of idx are at most
-// as large as t's.
+// as large as t's. A single number counts as one dimension of size 1. Gather panics if an index is
+// negative.
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	out := emptyFor(t.dtype, idx.Shape(), t, idx)
-	backendOf(t).gather(what, t, dim, idx, out)
+	from, at, to := t.line(), idx.line(), out.line()
+	if idx.want(Int64); idx.Numel() == 0 { // of any shape, as in PyTorch
+		from.axis(dim)
+	} else {
+		backendOf(t).gather(what, from, dim, at, to)
+	}
+	from.unline(t)
+	at.unline(idx)
+	to.unline(out)
 	return out
 }
 
@@ -176,7 +199,8 @@ func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
 
 // Scatter sets an element of t for each element i of idx (Int64): the one at the same indices,
 // except that the index along dim is i. The new value is the element of src at the indices of i. If
-// idx names an element of t twice, it becomes either value. t and src have the same dtype.
+// idx names an element of t twice, it becomes either value. t and src have the same dtype. A single
+// number counts as one dimension of size 1. Scatter panics if an index is negative.
 func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
 }
@@ -199,7 +223,15 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 	if t.SameStorage(idx) {
 		idx = idx.Clone()
 	}
-	backendOf(t).scatter(what, t, dim, idx, src, move)
+	to, at, from := t.line(), idx.line(), src.line()
+	if idx.want(Int64); idx.Numel() == 0 {
+		to.axis(dim)
+	} else {
+		backendOf(t).scatter(what, to, dim, at, from, move)
+	}
+	to.unline(t)
+	at.unline(idx)
+	from.unline(src)
 	return t
 }
 
@@ -323,8 +355,22 @@ func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	}
 }
 
-// IndexSelect returns the slices of t along dim that idx (Int64, one dimension) lists.
+// IndexSelect returns the slices of t along dim that idx (Int64, one dimension or a single number)
+// lists. It panics if an index is negative. Of a single number, idx lists one slice.
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
+	if len(t.Shape()) == 0 {
+		if idx.Numel() != 1 {
+			misuse(ErrShape, "IndexSelect of a single number by %d indices", idx.Numel())
+		}
+		line := t.line()
+		defer line.unline(t)
+		return IndexSelect(line, dim, idx).shaped()
+	}
+	if len(idx.Shape()) == 0 {
+		line := idx.line()
+		defer line.unline(idx)
+		return IndexSelect(t, dim, line)
+	}
 	wide := t.widened("IndexSelect", dim, idx)
 	defer wide.forget()
 	if out := t.selectPieces(t.axis(dim), idx, wide.Shape()); out != nil {
@@ -356,21 +402,29 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 }
 
 // IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has
-// one dimension.
+// one dimension, or is a single number. IndexCopy panics if an index is negative.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
-	wide := t.widened("IndexCopy", dim, idx)
-	wide.wantShape("IndexCopy", src)
-	defer wide.forget()
-	return t.scatter("IndexCopy", dim, wide, src, copier(t.dtype.Size()))
+	return t.scatterSlices("IndexCopy", dim, idx, src, copier(t.dtype.Size()))
 }
 
 // IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has one
-// dimension. If idx names a slice several times, all are added.
+// dimension, or is a single number. If idx names a slice several times, all are added. IndexAdd
+// panics if an index is negative.
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
-	wide := t.widened("IndexAdd", dim, idx)
-	wide.wantShape("IndexAdd", src)
-	defer wide.forget()
-	return t.scatter("IndexAdd", dim, wide, src, nil)
+	return t.scatterSlices("IndexAdd", dim, idx, src, nil)
+}
+
+// scatterSlices is scatter of whole slices. Single numbers have one dimension here.
+func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
+	to, at, from := t.line(), idx.line(), src.line()
+	wide := to.widened(what, dim, at)
+	wide.wantShape(what, from)
+	to.scatter(what, dim, wide, from, move)
+	wide.forget()
+	to.unline(t)
+	at.unline(idx)
+	from.unline(src)
+	return t
 }
 
 // widened returns idx, of one dimension, as indices along dim for all elements of t.

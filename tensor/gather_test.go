@@ -7,15 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPicks is n indices of size, every step-th element of a tensor, some of them from the end.
+// drawPicks is n indices of size, every step-th element of a tensor.
 func drawPicks(t *rapid.T, n, size int) *tensor.Tensor {
 	step := rapid.IntRange(1, 3).Draw(t, "step")
 	picks := make([]int64, n*step)
 	for i := range picks {
-		picks[i] = int64(rapid.IntRange(-size, size-1).Draw(t, "pick"))
-		if rapid.Bool().Draw(t, "from the start") {
-			picks[i] = max(picks[i], 0)
-		}
+		picks[i] = int64(rapid.IntRange(0, size-1).Draw(t, "pick"))
 	}
 	return tensor.FromSlice(picks, len(picks)).Slice(0, 0, n*step, step)
 }
@@ -34,9 +31,7 @@ func TestIndexSelect_OfPieces(t *testing.T) {
 		got := tensor.IndexSelect(x, dim, picks)
 		each(got.Shape(), func(at ...int) {
 			from := append([]int{}, at...)
-			if from[dim] = int(tensor.At[int64](picks, at[dim])); from[dim] < 0 {
-				from[dim] += size
-			}
+			from[dim] = int(tensor.At[int64](picks, at[dim]))
 			if a, b := element(got, at...), element(x, from...); a != b {
 				t.Fatalf("at %v along %d: %v, want %v", at, dim, a, b)
 			}
@@ -44,17 +39,13 @@ func TestIndexSelect_OfPieces(t *testing.T) {
 	})
 }
 
-// Rows of indices that are places already, of negative ones among them, and of one row for all.
+// Rows of indices that are places already, and of one row for all.
 func TestGather_AlongTheLastDimension(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, n, size := rapid.IntRange(1, 3).Draw(t, "rows"), rapid.IntRange(1, 1100).Draw(t, "n"),
 			rapid.IntRange(1, 70).Draw(t, "size")
 		x := tensor.RandN(tensor.Float32, nil, rows, size)
 		idx := tensor.RandInt(nil, 0, size, rows, n)
-		for range rapid.IntRange(0, 3).Draw(t, "negative") {
-			r, i := rapid.IntRange(0, rows-1).Draw(t, "row"), rapid.IntRange(0, n-1).Draw(t, "at")
-			tensor.SetAt(idx, int64(-rapid.IntRange(1, size).Draw(t, "from the end")), r, i)
-		}
 		if rapid.Bool().Draw(t, "one row") {
 			idx = idx.Narrow(0, 0, 1).Expand(rows, n)
 		}

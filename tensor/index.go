@@ -107,10 +107,13 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 func Flip(t *Tensor, dims ...int) *Tensor {
 	turned := axes(0)
 	for _, d := range dims {
-		if d = t.axis(d); turned.has(d) {
+		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); turned.has(d) {
 			misuse(ErrIndex, "Flip of dimension %d twice", d)
 		}
 		turned |= 1 << d
+	}
+	if len(t.Shape()) == 0 {
+		return t.Clone()
 	}
 	if !backendOf(t).fuses() {
 		return t.flipSteps(turned)
@@ -285,8 +288,9 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	}
 	a, b = a.apartAs(dt), b.apartAs(dt)
 	limit := Abs(b).MulScalar(rtol).AddScalar(atol)
-	near := Le(Abs(Sub(a, b)), limit)
-	finite := Lt(Abs(b), Full(Float64, math.Inf(1)))
+	apart := Abs(Sub(a, b))
+	near := Le(apart, limit)
+	finite := Lt(apart, Full(Float64, math.Inf(1)))
 	return Add(Mul(near, finite), Eq(a, b)).allTrue()
 }
 
@@ -297,7 +301,8 @@ func closeRows(rtol, atol float64) rowFunc {
 		for i := range r {
 			x, y := a[i], b[i]
 			limit := atol + float64(rtol*math.Abs(y))
-			r[i] = number(x == y || math.Abs(x-y) <= limit && math.Abs(y) <= math.MaxFloat64)
+			apart := math.Abs(x - y)
+			r[i] = number(x == y || apart <= limit && apart <= math.MaxFloat64)
 		}
 	})
 }
@@ -305,9 +310,8 @@ func closeRows(rtol, atol float64) rowFunc {
 func closeComplex(rtol, atol float64) rowFunc {
 	return pairwise(func(r []uint8, a, b []complex128) {
 		for i, y := range b {
-			size := cmplx.Abs(y)
-			limit := atol + float64(rtol*size)
-			r[i] = number(a[i] == y || cmplx.Abs(a[i]-y) <= limit && size <= math.MaxFloat64)
+			limit, apart := atol+float64(rtol*cmplx.Abs(y)), cmplx.Abs(a[i]-y)
+			r[i] = number(a[i] == y || apart <= limit && apart <= math.MaxFloat64)
 		}
 	})
 }

@@ -1,7 +1,8 @@
 package tensor
 
-// Fill sets all elements to v.
+// Fill sets all elements to v, which must be in the range of an integer dtype.
 func (t *Tensor) Fill(v float64) *Tensor {
+	t.dtype.wantNumber("Fill", v)
 	backendOf(t).fill(t, v)
 	return t
 }
@@ -31,6 +32,9 @@ func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.by(t, x) }
 func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt := promote(t, x)
 	t.wantRoom(dt)
+	own := x.rounded(dt)
+	defer own.become(x)
+	x = own
 	factor := t.Number(alpha)
 	defer factor.release()
 	t.wantRoom(factor.dtype)
@@ -145,9 +149,11 @@ func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o
 // Remainder replaces each element by its remainder of the division by o, which has the sign of o.
 func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
 
-// MaskedFill sets the elements to v where mask (Bool) is true. mask is broadcast to t's shape.
+// MaskedFill sets the elements to v where mask (Bool) is true. mask is broadcast to t's shape. v
+// must be in the range of an integer dtype.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
 	mask.want(Bool)
+	t.dtype.wantNumber("MaskedFill", v)
 	x := Scalar(t.dtype, v)
 	defer x.release()
 	return choice(t.dtype).apply(t, mask, x, t)

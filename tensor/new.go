@@ -28,7 +28,22 @@ func Empty(dt DType, shape ...int) *Tensor {
 // Ones returns ones.
 func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 
-// Full returns a tensor whose elements are all v.
+// wantNumber refuses a number that an integer dtype has no room for. Negative numbers wrap around
+// in unsigned dtypes, as in PyTorch.
+func (d DType) wantNumber(what string, v float64) {
+	if !d.isInteger() {
+		return
+	}
+	least, most := d.limits()
+	if least == 0 {
+		least = -most
+	}
+	if !(v >= least && v <= most) {
+		misuse(ErrArgument, "%s with %v, which overflows %v", what, v, d)
+	}
+}
+
+// Full returns a tensor whose elements are all v, which must be in the range of an integer dtype.
 func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...).Fill(v) }
 
 // Scalar returns a tensor without dimensions whose element is v.
@@ -45,9 +60,22 @@ func Scalar(dt DType, v float64) *Tensor {
 	return t
 }
 
-// Arange returns the numbers start, start+step and so on below end, in one dimension.
+// Arange returns the numbers start, start+step and so on below end, in one dimension. For integers
+// start and step are rounded towards 0 when the numbers have been counted, as in PyTorch.
 func Arange(dt DType, start, end, step float64) *Tensor {
-	return Empty(dt, steps(start, end, step)).arithmetic(start, step)
+	return Empty(dt, stepsIn(dt, start, end, step)).arithmetic(start, step)
+}
+
+// stepsIn is steps of numbers of a dtype.
+func stepsIn(dt DType, start, end, step float64) int {
+	if dt.category() == 0 || dt.category() > 2 {
+		misuse(ErrOperand, "Arange of %v: want integers or floats", dt)
+	}
+	n := steps(start, end, step)
+	dt.wantNumber("Arange", start)
+	dt.wantNumber("Arange", end)
+	dt.wantNumber("Arange", step)
+	return n
 }
 
 // steps returns how many numbers Arange makes.
@@ -61,6 +89,9 @@ func steps(start, end, step float64) int {
 
 // arithmetic sets t, of one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
+	if t.dtype.isInteger() {
+		start, step = math.Trunc(start), math.Trunc(step)
+	}
 	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
 		if t.dtype == Int64 && whole(start) && whole(step) && whole(start+step*float64(t.Numel())) {
 			t.count64(int64(start), int64(step))
@@ -109,10 +140,18 @@ func (t *Tensor) sequence(next func(first int, to []float64)) {
 	t.Touch()
 }
 
-// Linspace returns n numbers with equal steps between them, from start to end, both included.
+// Linspace returns n numbers with equal steps between them, from start to end, both included. For
+// integers start and end are rounded towards 0 first, and then the numbers, as in PyTorch.
 func Linspace(dt DType, start, end float64, n int) *Tensor {
-	if n < 0 {
+	switch {
+	case n < 0:
 		misuse(ErrArgument, "Linspace of %d numbers", n)
+	case dt == Bool:
+		misuse(ErrOperand, "Linspace of %v: want numbers", dt)
+	case dt.isInteger():
+		dt.wantNumber("Linspace", start)
+		dt.wantNumber("Linspace", end)
+		start, end = math.Trunc(start), math.Trunc(end)
 	}
 	t, step := Empty(dt, n), (end-start)/float64(max(1, n-1))
 	// from both ends, so that integers, which are cut off, are those of PyTorch

@@ -111,7 +111,21 @@ func (o op) meet(a, b *Tensor) DType {
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
 	var room [2 * fewDims]int
-	return o.with(dt, a, b).apply(emptyLike(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
+	x, y := a.rounded(dt), b.rounded(dt)
+	out := emptyLike(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
+	o.with(dt, x, y).apply(out, x, y)
+	x.become(a)
+	y.become(b)
+	return out
+}
+
+// rounded returns t, or a copy of its integers in dt if that is Float16 or BFloat16: PyTorch
+// converts the operands to the dtype in which they meet, and then computes in Float32.
+func (t *Tensor) rounded(dt DType) *Tensor {
+	if dt != dt.computed() && t.dtype.isInteger() {
+		return t.To(dt)
+	}
+	return t
 }
 
 // one returns a new tensor of o applied to a.
@@ -129,7 +143,10 @@ func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
 	}
 	dt = o.meet(t, b[0])
 	t.wantRoom(dt)
-	return o.with(dt, t, b[0]).apply(t, t, b[0])
+	x := b[0].rounded(dt)
+	o.with(dt, t, x).apply(t, t, x)
+	x.become(b[0])
+	return t
 }
 
 // by is into with a number.

@@ -315,6 +315,11 @@ func complexRows[T cplx](rows []rowFunc) {
 	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, complexPow[T]) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
 	rows[opAbs] = magnitudes[T]()
+	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
+	rows[opIsInf] = single(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return number(infinite(real(complex128(x))) || infinite(imag(complex128(x)))) })
+	})
+	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
 	for o, row := range operations {
 		if row.complex != nil {
 			rows[o] = liftComplex[T](row.complex)
@@ -330,8 +335,54 @@ func complexPow[T cplx](x, y T) T {
 	case 3:
 		return x * x * x
 	}
-	return T(cmplx.Pow(complex128(x), complex128(y)))
+	return T(complexPower(complex128(x), complex128(y)))
 }
+
+func infinite(x float64) bool { return x == x && x-x != 0 }
+
+// complexPower is cmplx.Pow, also of numbers with subnormal parts.
+func complexPower(x, y complex128) complex128 {
+	size := cmplx.Abs(x)
+	if x == 0 || infinite(size) || size != size {
+		return cmplx.Pow(x, y)
+	}
+	factor, angle := kernel.PowerOf(size, real(y)), cmplx.Phase(x)
+	turn := real(y) * angle
+	if imag(y) != 0 {
+		factor *= math.Exp(-imag(y) * angle)
+		turn += imag(y) * kernel.LogOf(size)
+	}
+	sin, cos := math.Sincos(turn)
+	return complex(factor*cos, factor*sin)
+}
+
+// complexLog is cmplx.Log, also of numbers with subnormal parts.
+func complexLog(x complex128) complex128 { return complex(kernel.LogOf(cmplx.Abs(x)), cmplx.Phase(x)) }
+
+// complexLog1p is log(1+x). Of small numbers |1+x|² is 1 and a small number, as PyTorch has it.
+func complexLog1p(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	if !(cmplx.Abs(x) < 0.5) {
+		return complexLog(1 + x)
+	}
+	angle, rest := math.Atan2(b, a+1), a*(2+a)+b*b
+	if rest == 0 { // of a number that is almost an angle of no size, or of one whose square is 0
+		return complex(a, angle)
+	}
+	return complex(math.Log1p(rest)/2, angle)
+}
+
+// complexExpm1 is exp(x)-1: its real part is expm1(a)·cos(b) - 2·sin²(b/2).
+func complexExpm1(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	half := math.Sin(b / 2)
+	sin, cos := math.Sincos(b)
+	return complex(math.Expm1(a)*cos-2*half*half, math.Exp(a)*sin)
+}
+
+func complexRsqrt(x complex128) complex128 { return 1 / cmplx.Sqrt(x) }
+
+func complexSigmoid(x complex128) complex128 { return 1 / (1 + cmplx.Exp(-x)) }
 
 func magnitudes[T cplx]() rowFunc {
 	if DTypeOf[T]() == Complex64 {

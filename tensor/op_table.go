@@ -49,14 +49,16 @@ var (
 	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: by(kernel.Trunc)})
 
 	opExp   = unaryOp("Exp", "exp", operation{operands: fractions, complex: cmplx.Exp})
-	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, kernel: by(kernel.Expm1)})
-	opLog   = unaryOp("Log", "log", operation{operands: fractions, kernel: by(kernel.Log),
-		complex: cmplx.Log})
-	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, kernel: by(kernel.Log1p)})
-	opSqrt  = unaryOp("Sqrt", "sqrt", operation{operands: fractions, kernel: by(kernel.Sqrt),
+	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, kernel: by(kernel.Expm1),
+		complex: complexExpm1})
+	opLog = unaryOp("Log", "log", operation{operands: fractions, kernel: by(kernel.Log),
+		complex: complexLog})
+	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, kernel: by(kernel.Log1p),
+		complex: complexLog1p})
+	opSqrt = unaryOp("Sqrt", "sqrt", operation{operands: fractions, kernel: by(kernel.Sqrt),
 		complex: cmplx.Sqrt})
 	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: fractions,
-		kernel: by(kernel.Rsqrt)})
+		kernel: by(kernel.Rsqrt), complex: complexRsqrt})
 	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: fractions,
 		kernel: by(kernel.Reciprocal)})
 	opSin = unaryOp("Sin", "sin", operation{operands: fractions, kernel: by(kernel.Sin),
@@ -64,7 +66,7 @@ var (
 	opCos = unaryOp("Cos", "cos", operation{operands: fractions, kernel: by(kernel.Cos),
 		complex: cmplx.Cos})
 	opTanh    = unaryOp("Tanh", "tanh", operation{operands: fractions, complex: cmplx.Tanh})
-	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: fractions})
+	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: fractions, complex: complexSigmoid})
 	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, kernel: by(kernel.Erf)})
 )
 

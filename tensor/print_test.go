@@ -67,9 +67,9 @@ func count(dt tensor.DType, shape ...int) *tensor.Tensor {
 	for _, d := range shape {
 		n *= d
 	}
-	row := tensor.Arange(dt, 0, float64(n), 1)
+	row := tensor.Arange(tensor.Float64, 0, float64(n), 1)
 	defer row.Close()
-	return row.View(shape...)
+	return row.To(dt).View(shape...)
 }
 
 func TestTensorString_IsThatOfPyTorch(t *testing.T) {

@@ -36,6 +36,10 @@ func Promote(a, b DType) DType {
 	return b
 }
 
+// ResultType returns the dtype of results of a and b, as PyTorch's result_type does: a tensor
+// without dimensions counts only if its category is the higher one. It panics where Promote does.
+func ResultType(a, b *Tensor) DType { return promote(a, b) }
+
 // promote is Promote for operands: a tensor without dimensions counts only if its category is the
 // higher one, and a complex number without dimensions has the digits of the floats it meets.
 func promote(a, b *Tensor) DType {

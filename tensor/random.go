@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math"
 	"runtime"
 	"sync"
 
@@ -65,10 +66,14 @@ func RandPerm(g *Generator, n int) *Tensor {
 	return t
 }
 
-// Uniform sets the elements to numbers of [lo, hi).
+// Uniform sets the elements to numbers of [lo, hi). lo must not be above hi, and both and their
+// difference must be in the range of t's dtype.
 func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Uniform for a tensor of %v: want floats", t.dtype)
+	}
+	if most := t.dtype.largest(); !(lo >= -most && hi <= most && lo <= hi && hi-lo <= most) {
+		misuse(ErrArgument, "Uniform from %v to %v: want a range of %v, the lower bound first", lo, hi, t.dtype)
 	}
 	width := hi - lo
 	fraction := t.dtype.fraction()
@@ -76,6 +81,19 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) {
 		kernel.Fractions(d.draw(g, len(out)), fraction, lo, width, out)
 	})
+}
+
+// largest returns the largest finite number of a dtype of floats.
+func (d DType) largest() float64 {
+	switch d {
+	case Float16:
+		return 65504
+	case BFloat16:
+		return 0xffp120
+	case Float32:
+		return math.MaxFloat32
+	}
+	return math.MaxFloat64
 }
 
 // fraction returns how many random bits a number of [0, 1) has: so many that it does not round up
@@ -92,10 +110,13 @@ func (d DType) fraction() int {
 	return 53
 }
 
-// Normal sets the elements to numbers of the normal distribution.
+// Normal sets the elements to numbers of the normal distribution. std must be at least 0.
 func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Normal for a tensor of %v: want floats", t.dtype)
+	}
+	if !(std >= 0) {
+		misuse(ErrArgument, "Normal with standard deviation %v: want at least 0", std)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })

@@ -51,15 +51,19 @@ func (t *Tensor) Select(dim, i int) *Tensor {
 // without returns s without s[i], in room if it fits there.
 func without(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
 
-// Split returns views of size indices along dim each; the last may have fewer.
+// Split returns views of size indices along dim each; the last may have fewer. If dim has size 0,
+// size may be 0, and Split returns one view.
 func (t *Tensor) Split(size, dim int) []*Tensor {
 	dim = t.axis(dim)
-	if size < 1 {
-		misuse(ErrArgument, "Split into parts of %d: want at least 1", size)
-	}
 	n := t.Shape()[dim]
+	if size < 0 || size == 0 && n > 0 {
+		misuse(ErrArgument, "Split of %d indices into parts of %d: want at least 1", n, size)
+	}
+	if n == 0 {
+		return []*Tensor{t.Narrow(dim, 0, 0)}
+	}
 	parts := make([]*Tensor, 0, (n+size-1)/size)
-	for at := 0; at < n || at == 0; at += size {
+	for at := 0; at < n; at += size {
 		parts = append(parts, t.Narrow(dim, at, min(size, n-at)))
 	}
 	return parts
@@ -228,6 +232,8 @@ func (t *Tensor) restride(room, shape []int) (strides []int, ok bool) {
 // if the strides do not allow one.
 func (t *Tensor) Flatten(from, to int) *Tensor {
 	if len(t.Shape()) == 0 {
+		wrap(from, 1, "dimension")
+		wrap(to, 1, "dimension")
 		return t.Reshape(1)
 	}
 	from, to = t.axis(from), t.axis(to)
@@ -239,11 +245,15 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 }
 
 // Squeeze returns the view without those of dims that have size 1; without dims, of all dimensions.
+// A single number has a dimension 0 here. Squeeze panics if a dimension is named twice.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	var room [2][2 * fewDims]int
 	shape, strides, named := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
-		named |= 1 << t.axis(d)
+		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); named.has(d) {
+			misuse(ErrIndex, "Squeeze of dimension %d twice", d)
+		}
+		named |= 1 << d
 	}
 	for i, n := range t.Shape() {
 		if n != 1 || len(dims) > 0 && !named.has(i) {

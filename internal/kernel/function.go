@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // A Function is one of a number, for [Map].
 type Function int
 
@@ -37,18 +39,29 @@ func Map[F Float](f Function, x, y []F) {
 	apart(inner[F]().functions[f], x, y)
 }
 
-// wave is Map of a sine or a cosine. The loops know numbers up to farthest; a piece that has others
-// is computed by package math.
+// wave is Map of a sine or a cosine. The loops know numbers up to farthest; others, and NaN, are
+// computed by package math one by one, so that no element's result depends on its neighbours.
 func wave[F Float](f Function, x, y []F) {
-	const piece = 1 << 12
+	const piece = 1 << 9
 	y = y[:len(x)]
+	most, do, one := farthest[F](), inner[F]().functions[f], math.Sin
+	if f == Cos {
+		one = math.Cos
+	}
 	for lo := 0; lo < len(x); lo += piece {
 		x, y := x[lo:min(lo+piece, len(x))], y[lo:min(lo+piece, len(x))]
-		do := inner[F]().functions[f]
-		if most := farthest[F](); !(Largest(x) <= most && Smallest(x) >= -most) {
-			do = portableFunctions[F]()[f]
+		if Largest(x) <= most && Smallest(x) >= -most {
+			do(len(x), &x[0], &y[0])
+			continue
 		}
+		var room [piece]F // y may be x
+		far := room[:copy(room[:], x)]
 		do(len(x), &x[0], &y[0])
+		for i := range far {
+			if !(far[i] <= most && far[i] >= -most) {
+				y[i] = F(one(float64(far[i])))
+			}
+		}
 	}
 }
 

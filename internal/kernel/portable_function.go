@@ -21,7 +21,7 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 		Rsqrt:      func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / math.Sqrt(x) }) },
 		Reciprocal: func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / x }) },
 		Cube:       func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return float64(F(x*x)) * x }) },
-		Log:        func(n int, x, y *F) { each(n, x, y, log) },
+		Log:        func(n int, x, y *F) { each(n, x, y, LogOf) },
 		Log1p:      func(n int, x, y *F) { each(n, x, y, math.Log1p) },
 		Expm1:      func(n int, x, y *F) { each(n, x, y, math.Expm1) },
 		Sin:        func(n int, x, y *F) { each(n, x, y, math.Sin) },
@@ -76,8 +76,8 @@ func sign(x float64) float64 {
 	return 0
 }
 
-// log is math.Log, which on amd64 takes numbers below the normal ones for the smallest of these.
-func log(x float64) float64 {
+// LogOf is math.Log, which on amd64 takes numbers below the normal ones for the smallest of these.
+func LogOf(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
 		return math.Log(x*0x1p52) - 52*math.Ln2
 	}
