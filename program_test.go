@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -46,7 +47,8 @@ var programs = map[string]func(){
 			return ends[os.Getenv(resultKey)](ctx)
 		})
 	},
-	"panic": func() { shoal.Main(func(context.Context) error { deepest(); return nil }) },
+	"shutdown": func() { shoal.Main(shutDown) },
+	"panic":    func() { shoal.Main(func(context.Context) error { deepest(); return nil }) },
 	"fail": func() {
 		shoal.Main(func(ctx context.Context) error { return fails.Spawn(ctx, 1, "panic") })
 	},
@@ -113,6 +115,49 @@ var programs = map[string]func(){
 			return errors.Join(b.Put(context.Background(), "in a block"), hello.Spawn(context.Background(), 1, "x"))
 		}))
 	},
+}
+
+// shutDown uses what has goroutines, and wants none left after Shutdown.
+func shutDown(ctx context.Context) error {
+	before := runtime.NumGoroutine()
+	if err := shoal.Warm(ctx, 1, shoal.Options{}); err != nil {
+		return err
+	}
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
+		g, err := hello.Start(ctx, 2, "x", shoal.Options{Start: m})
+		if err == nil {
+			err = g.Wait()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	forgotten := obey.Go(shoal.NewGroup(ctx, shoal.Options{}), false)
+	q, err := ipc.NewQueue[int](1)
+	if err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if _, err := q.Get(short); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("got %w of an empty queue", err)
+	}
+	shoal.Shutdown()
+	shoal.Shutdown()
+	if forgotten.Alive() || len(shoal.ActiveChildren()) > 0 {
+		return errors.New("a process is left")
+	}
+	if err := hello.Spawn(ctx, 1, "x"); !errors.Is(err, shoal.ErrClosed) || !strings.Contains(err.Error(), "Shutdown") {
+		return fmt.Errorf("got %w of a start after Shutdown", err)
+	}
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			return fmt.Errorf("got %d goroutines, want %d:\n%s", runtime.NumGoroutine(), before,
+				stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+	return nil
 }
 
 // tests are the tests of a program. Their status is 5 if they pass.
@@ -249,6 +294,13 @@ func TestMain_ChoosesTheExitStatus(t *testing.T) {
 				t.Errorf("%s %s: got status %d and output %q, want %d and %q", result, end, got, out, status, want.says)
 			}
 		}
+	}
+}
+
+func TestShutdown_LeavesNoGoroutine(t *testing.T) {
+	t.Parallel()
+	if status, out := statusOf(t, "shutdown"); status != 0 {
+		t.Errorf("got status %d and output %s, want 0", status, out)
 	}
 }
 
