@@ -108,8 +108,11 @@ func (f *Func[In]) Go(g *Group, in In) *Process {
 
 // ship encodes the argument for n processes of g.
 func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
-	if !registry.Sealed() {
+	switch {
+	case !registry.Sealed():
 		return nil, ErrNoMain
+	case shutdown.Load():
+		return nil, errShutdown
 	}
 	return f.arg.encode(in, g.opts.Files, n)
 }

@@ -21,11 +21,18 @@ import (
 // worker as well, as unguarded statements do in Python. IsWorker tells the processes apart. In a
 // worker Main runs the function of the worker and exits.
 //
-// In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. It
-// exits with status 0. If run fails, it prints the error and exits with status 1. After those
-// signals it exits with status 130 or 143. A second signal kills. When run has returned, Main ends
-// the processes that still run. A call of [runtime.Goexit] in run, such as that of a FailNow of
-// package testing, is an error of run.
+// In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. A
+// second signal kills. When run has returned, Main ends the processes that still run. Then it prints
+// the error of run, if there is one, and exits with this status:
+//
+//   - 0 if run returned nil, also after a signal: a run that has drained its work returns nil;
+//   - the status of an error with a method ExitCode() int, such as [*ExitError], which run returned
+//     or wrapped;
+//   - 130 or 143 after SIGINT or SIGTERM, if run returned another error;
+//   - 1 if it returned another error without a signal.
+//
+// A call of [runtime.Goexit] in run, such as that of a FailNow of package testing, is an error of
+// run.
 //
 // Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the
 // argument.
@@ -59,17 +66,58 @@ func runRoot(run func(ctx context.Context) error) {
 	})
 }
 
-// exitStatus reports the error of the program and returns its exit status.
+// An ExitError is an error of the function of [Main] that chooses the exit status of the program.
+type ExitError struct {
+	Status int   // 0 to 255
+	Err    error // what Main prints; nil for nothing
+}
+
+// Error returns the text of Err.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// ExitCode returns Status.
+func (e *ExitError) ExitCode() int { return e.Status }
+
+// exitStatus reports the error of the program and returns its exit status. s is the signal that
+// cancelled its context, or nil.
 func exitStatus(err error, s *interrupt) int {
-	if s != nil {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(*ExitError); ok && e.Err == nil && e.Status == exitCode(e) {
+		return e.Status
+	}
+	chosen, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err)
+	switch {
+	case ok:
+		report(err)
+		return exitCode(chosen)
+	case s != nil:
 		report(errors.Join(err, s.unlessIn(err)))
 		return s.status()
 	}
-	if err != nil {
-		report(err)
-		return 1
+	report(err)
+	return 1
+}
+
+// exitCode returns the status that an error chooses, or 1 if there is no such status. *exec.ExitError
+// has -1 for a process that a signal has ended.
+func exitCode(e interface{ ExitCode() int }) int {
+	if code := e.ExitCode(); code >= 0 && code <= 255 {
+		return code
 	}
-	return 0
+	return 1
 }
 
 // leave ends the processes that this one has started, and gives up its seat in the domain.

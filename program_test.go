@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -37,7 +38,17 @@ var programs = map[string]func(){
 			return nil
 		})
 	},
-	"panic": func() { shoal.Main(func(context.Context) error { deepest(); return nil }) },
+	"exit": func() {
+		shoal.Main(func(ctx context.Context) error {
+			if os.Getenv(endKey) == "signal" {
+				send(os.Getpid(), syscall.SIGTERM)
+				<-ctx.Done()
+			}
+			return ends[os.Getenv(resultKey)](ctx)
+		})
+	},
+	"shutdown": func() { shoal.Main(shutDown) },
+	"panic":    func() { shoal.Main(func(context.Context) error { deepest(); return nil }) },
 	"fail": func() {
 		shoal.Main(func(ctx context.Context) error { return fails.Spawn(ctx, 1, "panic") })
 	},
@@ -104,6 +115,49 @@ var programs = map[string]func(){
 			return errors.Join(b.Put(context.Background(), "in a block"), hello.Spawn(context.Background(), 1, "x"))
 		}))
 	},
+}
+
+// shutDown uses what has goroutines, and wants none left after Shutdown.
+func shutDown(ctx context.Context) error {
+	before := runtime.NumGoroutine()
+	if err := shoal.Warm(ctx, 1, shoal.Options{}); err != nil {
+		return err
+	}
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
+		g, err := hello.Start(ctx, 2, "x", shoal.Options{Start: m})
+		if err == nil {
+			err = g.Wait()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	forgotten := obey.Go(shoal.NewGroup(ctx, shoal.Options{}), false)
+	q, err := ipc.NewQueue[int](1)
+	if err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if _, err := q.Get(short); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("got %w of an empty queue", err)
+	}
+	shoal.Shutdown()
+	shoal.Shutdown()
+	if forgotten.Alive() || len(shoal.ActiveChildren()) > 0 {
+		return errors.New("a process is left")
+	}
+	if err := hello.Spawn(ctx, 1, "x"); !errors.Is(err, shoal.ErrClosed) || !strings.Contains(err.Error(), "Shutdown") {
+		return fmt.Errorf("got %w of a start after Shutdown", err)
+	}
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			return fmt.Errorf("got %d goroutines, want %d:\n%s", runtime.NumGoroutine(), before,
+				stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+	return nil
 }
 
 // tests are the tests of a program. Their status is 5 if they pass.
@@ -189,6 +243,64 @@ func TestMain_ExitStatus(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "shoal: fails rank 0 (pid ") ||
 		!strings.Contains(out, "shoal_test.deepest(") {
 		t.Errorf("failure: status %d, output %q", status, out)
+	}
+}
+
+const (
+	endKey    = "SHOAL_TEST_END"    // "signal" for a SIGTERM that the program drains after
+	resultKey = "SHOAL_TEST_RESULT" // the result of its function, by its name in ends
+)
+
+// chosen is an error that chooses an exit status.
+type chosen int
+
+func (c chosen) Error() string { return fmt.Sprintf("chose %d", int(c)) }
+func (c chosen) ExitCode() int { return int(c) }
+
+// ends are results of the function of Main.
+var ends = map[string]func(ctx context.Context) error{
+	"nil":       func(context.Context) error { return nil },
+	"cancelled": func(ctx context.Context) error { return fmt.Errorf("work: %w", ctx.Err()) },
+	"failed":    func(context.Context) error { return errors.New("disk full") },
+	"method":    func(context.Context) error { return fmt.Errorf("wrapped: %w", chosen(7)) },
+	"type":      func(context.Context) error { return &shoal.ExitError{Status: 75, Err: errors.New("try later")} },
+	"silent":    func(context.Context) error { return &shoal.ExitError{Status: 3} },
+	"zero":      func(context.Context) error { return &shoal.ExitError{Err: errors.New("all but one saved")} },
+	"no status": func(context.Context) error { return chosen(-1) },
+}
+
+// The rule of Main's documentation.
+func TestMain_ChoosesTheExitStatus(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]struct {
+		plain, signal int
+		says          string // on stderr; empty for nothing
+	}{
+		"nil":       {0, 0, ""},
+		"cancelled": {-1, 143, "context canceled"},
+		"failed":    {1, 143, "disk full"},
+		"method":    {7, 7, "wrapped: chose 7"},
+		"type":      {75, 75, "try later"},
+		"silent":    {3, 3, ""},
+		"zero":      {0, 0, "all but one saved"},
+		"no status": {1, 1, "chose -1"},
+	} {
+		for end, status := range map[string]int{"": want.plain, "signal": want.signal} {
+			if status < 0 {
+				continue
+			}
+			got, out := statusOf(t, "exit", endKey+"="+end, resultKey+"="+result)
+			if got != status || !strings.Contains(out, want.says) || want.says == "" && out != "" {
+				t.Errorf("%s %s: got status %d and output %q, want %d and %q", result, end, got, out, status, want.says)
+			}
+		}
+	}
+}
+
+func TestShutdown_LeavesNoGoroutine(t *testing.T) {
+	t.Parallel()
+	if status, out := statusOf(t, "shutdown"); status != 0 {
+		t.Errorf("got status %d and output %s, want 0", status, out)
 	}
 }
 

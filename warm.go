@@ -27,6 +27,8 @@ func Warm(ctx context.Context, n int, opts Options) error {
 		return fmt.Errorf("shoal: Warm: %d processes; at least 0 are needed", n)
 	case !registry.Sealed():
 		return ErrNoMain
+	case shutdown.Load():
+		return errShutdown
 	}
 	opts.Workers = cmp.Or(opts.Workers, n)
 	return reserve.keep(ctx, launchOf(opts.withDefaults()), n)

@@ -33,8 +33,17 @@ type Runner interface {
 var ErrOption = errors.New("bad option")
 
 // Run parses the arguments of the program and runs the command that they name. An unknown command
-// is an error on stderr and exit status 2, as package flag has it.
+// is an error on stderr and exit status 2, as package flag has it. A command that ends well after a
+// signal has been cut short: the error is the cause of ctx.
 func Run(ctx context.Context, program, does string, commands []Command) error {
+	err := run(ctx, program, does, commands)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+func run(ctx context.Context, program, does string, commands []Command) error {
 	parser := flags.NewNamedParser(program, flags.HelpFlag|flags.PassDoubleDash)
 	parser.ShortDescription = does
 	commands = append(commands[:len(commands):len(commands)],
