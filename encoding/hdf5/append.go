@@ -13,32 +13,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [In place] A Writer adds to a file behind its end, over nothing that is there: also a chunk
-// that was there before, and is full now, has a new place, and so have the links of an older group.
-// A header is changed last, when what it will say is in the file: the place of the tree of chunks
-// and the shape, or where the links are, in one write where the header is in one piece. So a
-// process that is killed has left the file as it was, but for bytes at its end, or with what it has
-// added. What other programs know by the address of a header they still find.
+// Note [In place] A Writer in append mode writes new data past the end of the file and never
+// overwrites existing data. A chunk that existed before and changed, such as a partial chunk that
+// is now full, is written to a new address, and so are the links of an existing group. Object
+// headers are patched last, when everything they will refer to is on disk: the address of the chunk
+// B-tree and the shape, or the location of the links. If the header is contiguous, this is a single
+// write. A process that is killed therefore leaves either the old file, possibly with extra bytes
+// at its end, or the new one. Object headers keep their addresses, because other programs may refer
+// to objects by them.
 
-// An appended is a file that is there, to which a Writer adds.
+// appended is the state of a [Writer] that adds to an existing file.
 type appended struct {
 	f     *os.File
 	file  *File
-	open  map[uint64]*Output  // data sets that were there, by address
-	links map[uint64]*linking // of the groups that were there, by address
-	begun int64               // the file's size before
+	open  map[uint64]*Output  // existing data sets opened for writing, by header address
+	links map[uint64]*linking // links of existing groups, by header address
+	begun int64               // size of the file when it was opened
 }
 
-// Append opens a file that exists, to make its data sets longer and to add new ones, in place. The
-// caller calls Close, which makes the changes, or Discard, which leaves the file as it was. No
-// other program may write the file before. The error wraps syscall.EWOULDBLOCK if another program
-// has the file open by libhdf5 or by Append. It wraps ErrFormat or ErrUnsupported, or is the error
-// of reading.
+// Append opens an existing file to extend its data sets and to add new ones in place. The caller
+// must call [Writer.Close], which commits the changes, or [Writer.Discard], which restores the
+// file. No other program may write to the file in the meantime. The error wraps syscall.EWOULDBLOCK
+// if another program has locked the file, as libhdf5 and Append do. It wraps [ErrFormat] or
+// [ErrUnsupported] if the file cannot be appended to, and is otherwise the error of opening or
+// reading it.
 //
-// A group of the file takes new members if it has its links in a symbol table (h5py's default), or
-// in a header of version 2 (this package's form, and h5py's with libver="latest" for a few
-// members). For a group with its links in a heap, or in a header of version 1, the error of
-// Writer.Dataset and Writer.Group wraps ErrUnsupported.
+// A group accepts new members if it stores its links in a symbol table (h5py's default), or in an
+// object header of version 2 (this package's format, and h5py's with libver="latest" for a few
+// members). If a group stores its links in a fractal heap or in a header of version 1,
+// [Writer.Dataset] and [Writer.Group] return an error that wraps [ErrUnsupported].
 func Append(path string) (*Writer, error) {
 	w, err := openAppended(path)
 	if err != nil {
@@ -69,7 +72,7 @@ func openAppended(path string) (*Writer, error) {
 	return w, nil
 }
 
-// extend says how large the file is now.
+// extend updates the end-of-file address in the superblock to the current size.
 func (w *Writer) extend() error {
 	s, err := w.old.file.superblock()
 	if err != nil {
@@ -84,7 +87,8 @@ func (w *Writer) extend() error {
 	return err
 }
 
-// appendable refuses what would have to be written in other ways.
+// appendable returns an error that wraps [ErrUnsupported] if the file uses a superblock feature
+// that the append mode cannot write, and [ErrFormat] if the file is truncated.
 func (f *File) appendable() error {
 	if f.UserBlock > 0 {
 		return unsupported("to append behind a block of a user, of %d bytes", f.UserBlock)
@@ -105,14 +109,16 @@ func (f *File) appendable() error {
 	return nil
 }
 
-// has reports whether a data set or a group was in the file before.
+// has reports whether the file already had a data set or a group with the given name.
 func (a *appended) has(name string) bool {
 	_, set := a.file.datasets[name]
 	_, group := a.file.groups[name]
 	return set || group
 }
 
-// dataset returns a data set that was in the file before.
+// dataset opens an existing data set for writing. Its chunks are marked as fixed, so that they are
+// never overwritten; see Note [In place]. It returns an error that wraps [ErrUnsupported] if the
+// data set is not chunked, is big-endian, or uses a filter that cannot be written.
 func (a *appended) dataset(w *Writer, name string) (*Output, error) {
 	address := a.file.datasets[name]
 	if d := a.open[address]; d != nil {
@@ -153,8 +159,7 @@ func (a *appended) dataset(w *Writer, name string) (*Output, error) {
 	return d, nil
 }
 
-// base is the name of the group, of those that were there, which a new name is added to: the last
-// one on its way. rest is what follows.
+// base splits name into the longest existing group that is a prefix of it, and the remaining path.
 func (a *appended) base(name string) (group, rest string) {
 	for at, r := range name {
 		if _, there := a.file.groups[name[:at]]; r == '/' && there {
@@ -167,7 +172,8 @@ func (a *appended) base(name string) (group, rest string) {
 	return group, rest
 }
 
-// admits says why a new data set or group cannot have a name.
+// admits returns an error that wraps [ErrName] if the existing group that would contain name
+// already has a member with the same name.
 func (a *appended) admits(name string) error {
 	group, rest := a.base(name)
 	member, _, _ := strings.Cut(rest, "/")
@@ -178,7 +184,7 @@ func (a *appended) admits(name string) error {
 	return err
 }
 
-// linksOf returns the links of a group that was there.
+// linksOf returns the links of an existing group. It caches them by header address.
 func (a *appended) linksOf(group string) (*linking, error) {
 	address := a.file.groups[group]
 	if l := a.links[address]; l != nil {
@@ -192,7 +198,8 @@ func (a *appended) linksOf(group string) (*linking, error) {
 	return l, nil
 }
 
-// closeOld writes what was added, and closes the file.
+// closeOld commits the additions and closes the file. It must write and sync all new data before it
+// patches the existing headers; see Note [In place].
 func (w *Writer) closeOld() error {
 	patches := w.repointAll()
 	patches = append(patches, w.linkAll()...)
@@ -216,7 +223,7 @@ func (w *Writer) closeOld() error {
 	return nil
 }
 
-// repointAll returns how the headers change of data sets that were there.
+// repointAll returns the patches for the headers of all existing data sets that were opened.
 func (w *Writer) repointAll() (patches []patch) {
 	for address, d := range w.old.open {
 		p, err := w.repoint(address, d, d.chunkTree())
@@ -225,14 +232,15 @@ func (w *Writer) repointAll() (patches []patch) {
 	return patches
 }
 
-// linkAll writes what is new, and returns how the groups change that were there.
+// linkAll writes the new objects and returns the patches that link them into existing groups.
 func (w *Writer) linkAll() (patches []patch) {
-	added := map[string][]string{} // names by the group that was there
+	added := map[string][]string{} // new names, by existing group
 	for _, name := range w.made() {
 		base, _ := w.old.base(name)
 		added[base] = append(added[base], name)
 	}
-	groups, members := map[uint64]string{}, map[uint64]map[string]uint64{} // by address: a group may have two names
+	// Groups are identified by address, because hard links can give a group several names.
+	groups, members := map[uint64]string{}, map[uint64]map[string]uint64{} // by address
 	for _, base := range slices.Sorted(maps.Keys(added)) {
 		address := w.old.file.groups[base]
 		if groups[address] = base; members[address] == nil {
@@ -252,7 +260,7 @@ func (w *Writer) linkAll() (patches []patch) {
 	return patches
 }
 
-// discard leaves the file as it was. After Close it does nothing.
+// discard truncates the file to its original size and closes it. It is a no-op after Close.
 func (a *appended) discard() error {
 	err := a.f.Truncate(a.begun)
 	if errors.Is(err, os.ErrClosed) {

@@ -2,15 +2,15 @@ package hdf5
 
 import "math/bits"
 
-// An array of entries for chunks, fixed or extensible.
+// array decodes a chunk index that is a fixed array or an extensible array.
 type array struct {
 	*Dataset
 	filtered bool
-	size     int // of an entry
-	page     int // entries in a page, where there are more than that
+	size     int // bytes per entry
+	page     int // entries per page; larger blocks are split into pages
 }
 
-// entries notes the chunks in c, the first of which is the n-th.
+// entries records the chunks of the entries in c. n is the index of the first entry.
 func (a array) entries(c *cursor, n int) {
 	for ; len(c.b) >= a.size; n++ {
 		if s := a.entry(&cursor{b: c.take(a.size)}, a.filtered); s.address != undefined {
@@ -19,7 +19,7 @@ func (a array) entries(c *cursor, n int) {
 	}
 }
 
-// parseArray reads the beginning that both kinds of headers have.
+// parseArray reads the fields that the headers of fixed and extensible arrays have in common.
 func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	version, client, size := c.int(1), c.int(1), c.int(1)
 	a = array{Dataset: d, filtered: client == 1, size: size}
@@ -30,7 +30,7 @@ func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	return a, nil
 }
 
-// setPage sets how many bits count the entries of a page.
+// setPage sets the page size to 2^n entries.
 func (a *array) setPage(n int) error {
 	if n > 31 {
 		return malformed("pages of 2^%d entries", n)
@@ -39,11 +39,11 @@ func (a *array) setPage(n int) error {
 	return nil
 }
 
-// blockHead is how many bytes a block has before what is its own: a signature, a version, a kind,
-// the address of the header.
+// blockHead is the size of the common prefix of all blocks: signature, version, client ID and the
+// address of the header.
 const blockHead = 4 + 1 + 1 + 8
 
-// fixedArray finds chunks of a data set that does not grow.
+// fixedArray reads the chunk index of a data set with a fixed maximum shape.
 func (d *Dataset) fixedArray() error {
 	c, err := d.tree.sealed("FAHD", d.index.address, 28)
 	if err != nil {
@@ -63,9 +63,9 @@ func (d *Dataset) fixedArray() error {
 	return a.block("FADB", address, blockHead, 0, int(n), nil)
 }
 
-// block reads n entries, of which the first is the one at from, in a block with so many bytes
-// before them. Where there are several pages, a bit for each says that it was written: in bits, or
-// else in the block.
+// block reads n entries from a block with a prefix of head bytes. from is the index of the first
+// entry. If the block is paged, a bitmap tells which pages were written. The bitmap is written if
+// that is not nil; otherwise it is read from the block.
 func (a array) block(signature string, address uint64, head, from, n int, written []byte) error {
 	if address == undefined {
 		return nil
@@ -104,12 +104,13 @@ func (a array) block(signature string, address uint64, head, from, n int, writte
 	return nil
 }
 
-// bitmap is how many bytes have a bit for each page of n entries.
+// bitmap returns the size in bytes of a bitmap with one bit for each page of n entries.
 func (a array) bitmap(n int) int { return ((n+a.page-1)/a.page + 7) / 8 }
 
-// extensibleArray finds chunks of a data set that grows in one dimension. The first entries are in
-// the index block, the next ones in blocks that it names, the others in blocks that its secondary
-// blocks name; each second group of blocks is twice as large.
+// extensibleArray reads the chunk index of a data set with one unlimited dimension. The first
+// entries are in the index block, the next ones in data blocks that the index block refers to, and
+// the others in data blocks that secondary blocks refer to. The block size doubles with every
+// second group of blocks.
 func (d *Dataset) extensibleArray() error {
 	c, err := d.tree.sealed("EAHD", d.index.address, 72)
 	if err != nil {
@@ -155,7 +156,7 @@ func (d *Dataset) extensibleArray() error {
 	return nil
 }
 
-// secondary reads the blocks that a secondary block names.
+// secondary reads the data blocks that a secondary block refers to.
 func (a array) secondary(address uint64, head, from, blocks, n int) error {
 	bitmaps := 0
 	if n > a.page {
@@ -169,7 +170,7 @@ func (a array) secondary(address uint64, head, from, blocks, n int) error {
 	return a.blocks(c, head, from, blocks, n, c.take(bitmaps))
 }
 
-// blocks reads several blocks of n entries, whose addresses are in c.
+// blocks reads consecutive data blocks of n entries each. Their addresses are read from c.
 func (a array) blocks(c *cursor, head, from, blocks, n int, bitmaps []byte) error {
 	for i := range blocks {
 		var written []byte

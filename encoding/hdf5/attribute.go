@@ -11,16 +11,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Text is an attribute of text in several dimensions. Values are in C's order.
+// Text is a string attribute with several dimensions. Values are in row-major order, and their
+// number must match Shape.
 type Text struct {
 	Shape  []int
 	Values []string
 }
 
-// Attrs returns the attributes of a data set or a group; the name "" stands for the file. An
-// attribute is a string, a []string, a Text of several dimensions, or a *tensor.Tensor on the heap,
-// which the caller closes. Attrs passes over attributes of other types. The error wraps ErrName or
-// ErrFormat.
+// Attrs returns the attributes of a data set or a group. The name "" selects the root group. An
+// attribute is a string, a []string, a [Text] if it has several dimensions, or a *[tensor.Tensor]
+// on the heap, which the caller must close. Attributes of other types are skipped. The error wraps
+// [ErrName] if there is no such object, or [ErrFormat].
 func (f *File) Attrs(name string) (map[string]any, error) {
 	address, ok := f.datasets[name]
 	if !ok {
@@ -57,12 +58,12 @@ func (f *File) Attrs(name string) (map[string]any, error) {
 	return attrs, nil
 }
 
-// attribute reads a message of version 1, 2 or 3.
+// attribute decodes an attribute message of version 1, 2 or 3.
 func (f *File) attribute(c *cursor) (key string, v any, err error) {
 	version, flags := c.int(1), c.int(1)
 	sizes := [3]int{c.int(2), c.int(2), c.int(2)}
 	if version == 3 {
-		c.take(1) // the name is UTF-8 or a part of it
+		c.take(1) // character set of the name: ASCII or UTF-8
 	}
 	var parts [3]*cursor
 	for i, n := range sizes {
@@ -88,12 +89,12 @@ func (f *File) attribute(c *cursor) (key string, v any, err error) {
 	if err != nil || size > len(c.b) {
 		return key, nil, malformed("the attribute %q has %d bytes for %v", key, len(c.b), d.shape)
 	}
-	d.compact = c.take(size) // kind 0 of the layout
+	d.compact = c.take(size) // store.kind 0 is layoutCompact
 	v, err = d.value()
 	return key, v, err
 }
 
-// value is what an attribute is.
+// value returns the decoded value of an attribute, as documented at [File.Attrs].
 func (d *Dataset) value() (any, error) {
 	if !d.kind.text.is {
 		return d.Read()
@@ -108,13 +109,15 @@ func (d *Dataset) value() (any, error) {
 	return values, err
 }
 
-// Attr gives an attribute to a data set or a group; the name "" stands for the file. v is a string,
-// a []string, a Text or a *tensor.Tensor.
+// Attr sets an attribute of a data set or a group. The name "" selects the root group. v must be a
+// string, a []string, a [Text] or a *[tensor.Tensor].
 //
-// The error wraps ErrName if the key exists already. It wraps ErrUnsupported if v has another type,
-// or if the attribute with its name, shape and dtype is larger than 65,535 bytes, the limit of
-// HDF5's older headers. Data sets and groups that Append found in the file take no new attributes:
-// the error wraps ErrUnsupported.
+// The error wraps [ErrName] if the object already has an attribute with this key. It wraps
+// [ErrShape] if the number of values of a [Text] does not match its shape. It wraps
+// [ErrUnsupported] if v has another type, or if the attribute with its name, shape and datatype is
+// larger than 65,535 bytes, the message size limit of HDF5's older headers. It also wraps
+// [ErrUnsupported] for an object that existed before [Append], because such objects cannot get new
+// attributes.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
 	if err == nil && w.old != nil && w.old.has(name) {
@@ -180,13 +183,14 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	}
 	b = append(append(append(b, utf8), key...), 0)
 	b = append(append(append(b, kind...), space...), data...)
-	if len(b) > math.MaxUint16 { // the largest message of a header
+	if len(b) > math.MaxUint16 { // the size field of a message has 16 bits
 		return nil, unsupported("a name of %d bytes with %d", len(key), len(data))
 	}
 	return b, nil
 }
 
-// addAttrs adds the attributes of an object to its header.
+// addAttrs adds the attributes of an object to its header, and removes them from w.attrs, so that
+// [Writer.attributed] can find attributes without an object.
 func (w *Writer) addAttrs(h *headerWriter, name string) {
 	own := w.attrs[name]
 	delete(w.attrs, name)

@@ -1,11 +1,11 @@
 package hdf5
 
-// A box is a part of an array: for each dimension of the array where the part begins, and how long
-// it is.
+// box is a hyperrectangular selection of an array: its start and its shape, one element for each
+// dimension of the array.
 type box struct{ array, start, shape []int }
 
-// boxOf returns a box with as few dimensions as will do: the last ones that are whole are one with
-// that before them.
+// boxOf returns an equivalent selection with as few dimensions as possible: trailing dimensions
+// that are selected as a whole are merged with the preceding one.
 func boxOf(array, start, shape []int) box {
 	b := box{append([]int{1}, array...), append([]int{0}, start...), append([]int{1}, shape...)}
 	for n := len(b.array) - 1; n > 0 && b.shape[n] == b.array[n]; n-- {
@@ -18,8 +18,8 @@ func boxOf(array, start, shape []int) box {
 	return b
 }
 
-// each calls do for each run of n elements of the box: where it begins in the array, and where in
-// the box itself.
+// each calls do for each contiguous run of n elements of the selection. in is the offset of the run
+// in the array, and out is its offset in the selection. It stops at the first error.
 func (b box) each(do func(in, out, n int) error) error {
 	last := len(b.shape) - 1
 	at := make([]int, last)
@@ -37,7 +37,8 @@ func (b box) each(do func(in, out, n int) error) error {
 	}
 }
 
-// next counts at up to shape, the last dimension first, and says if there was more.
+// next advances the multi-dimensional index at within shape, last dimension fastest. It returns
+// false when the index wraps around to the start.
 func next(at, shape []int) bool {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i]++; at[i] < shape[i] {
@@ -48,7 +49,7 @@ func next(at, shape []int) bool {
 	return false
 }
 
-// counts is how many chunks there are in each dimension.
+// counts is the number of chunks in each dimension.
 type counts []int
 
 func grid(shape, chunk []int) counts {
@@ -59,7 +60,7 @@ func grid(shape, chunk []int) counts {
 	return c
 }
 
-// index is the number of a chunk, in the order of C.
+// index returns the linear index of a chunk in row-major order.
 func (c counts) index(at []int) (n int) {
 	for i := range c {
 		n = n*c[i] + at[i]
@@ -67,7 +68,7 @@ func (c counts) index(at []int) (n int) {
 	return n
 }
 
-// place is the inverse of index.
+// place returns the grid coordinates of the n-th chunk. It is the inverse of [counts.index].
 func (c counts) place(n int) []int {
 	at := make([]int, len(c))
 	for i := len(c) - 1; i >= 0; i-- {
@@ -77,12 +78,13 @@ func (c counts) place(n int) []int {
 	return at
 }
 
-// An overlap is what a box and a chunk have in common.
+// overlap is the intersection of a slab and a chunk.
 type overlap struct {
-	slab, chunk box // in the box's own elements, and in the chunk's
+	slab, chunk box // relative to the slab, and to the chunk
 }
 
-// whole reports whether all elements of the chunk that are in an array are in common.
+// whole reports whether the overlap covers all elements of the chunk that lie inside the array. A
+// chunk on the edge may extend past the array.
 func (o overlap) whole(array, chunk, at []int) bool {
 	for i := range array {
 		if o.chunk.shape[i] != min(chunk[i], array[i]-at[i]*chunk[i]) {
@@ -92,10 +94,11 @@ func (o overlap) whole(array, chunk, at []int) bool {
 	return true
 }
 
-// copy copies what is common from the chunk to the slab.
+// copy copies the overlapping elements from the chunk to the slab. size is the element size in
+// bytes.
 func (o overlap) copy(slab, chunk []byte, size int) { o.move(slab, chunk, size, false) }
 
-// move copies what is common, to the chunk or from it.
+// move copies the overlapping elements: to the chunk if to is true, from the chunk otherwise.
 func (o overlap) move(slab, chunk []byte, size int, to bool) {
 	o.slab.runs(o.chunk, func(s, c, n int) {
 		inSlab, inChunk := slab[s*size:(s+n)*size], chunk[c*size:(c+n)*size]
@@ -107,8 +110,8 @@ func (o overlap) move(slab, chunk []byte, size int, to bool) {
 	})
 }
 
-// runs calls do for each run of n elements of two boxes of one shape: where it begins in both
-// arrays.
+// runs calls do for each contiguous run of n elements of b and o, with the offset of the run in
+// each array. b and o must have the same shape.
 func (b box) runs(o box, do func(at, other, n int)) {
 	var places []int
 	b.each(func(in, _, _ int) error { places = append(places, in); return nil })
@@ -116,7 +119,8 @@ func (b box) runs(o box, do func(at, other, n int)) {
 	o.each(func(in, _, n int) error { do(places[i], in, n); i++; return nil })
 }
 
-// meet calls do for each chunk of an array that a box meets.
+// meet calls do for each chunk of an array that intersects the selection given by start and shape.
+// It stops at the first error.
 func meet(array, chunk, start, shape []int, do func(index int, common overlap) error) error {
 	rank, all := len(array), grid(array, chunk)
 	first, several := make([]int, rank), make([]int, rank)

@@ -2,37 +2,39 @@ package hdf5
 
 import "math/bits"
 
-// The kinds of records in B-trees of version 2.
+// Record types of B-trees of version 2.
 const (
-	recordHuge      = 1 // by number
-	recordLink      = 5 // by name
+	recordHuge      = 1 // indexed by heap ID
+	recordLink      = 5 // indexed by the hash of the name
 	recordAttribute = 8
 	recordChunk     = 10
 	recordFiltered  = 11
 )
 
-// A btree is a B-tree of version 2.
+// btree is a reader of a B-tree of version 2.
 type btree struct {
 	source
 	kind   int
-	record int // bytes
-	node   int // bytes
+	record int // bytes per record
+	node   int // bytes per node
 	levels []level
 	root   uint64
-	first  int // records in the root
-	left   int // nodes and records that a file of this size may have yet
+	first  int // number of records in the root
+	left   int // remaining nodes and records that may be visited; it bounds cyclic trees
 }
 
-// A level says how children of nodes of a depth are written.
+// level holds the limits of the nodes at one depth. They determine the width of the fields of a
+// child pointer.
 type level struct {
-	most    uint64 // records in a node
-	all     uint64 // records in it and below
-	counter int    // bytes of the number of all
+	most    uint64 // maximum number of records in a node
+	all     uint64 // maximum number of records in a node and its descendants
+	counter int    // width in bytes of a total record count
 }
 
-const nodeHead = 4 + 1 + 1 + 4 // signature, version, kind, checksum
+const nodeHead = 4 + 1 + 1 + 4 // signature, version, type, checksum
 
-// openBTree reads a header.
+// openBTree reads the header of the B-tree at the given address. It returns an error that wraps
+// [ErrFormat] if the header is malformed.
 func (s source) openBTree(address uint64) (*btree, error) {
 	c, err := s.sealed("BTHD", address, 38)
 	if err != nil {
@@ -63,13 +65,13 @@ func (s source) openBTree(address uint64) (*btree, error) {
 	return t, nil
 }
 
-// few is how many bytes count the records of a node.
+// few returns the width in bytes of the record count of a single node.
 func (t *btree) few() int { return width(t.levels[0].most) }
 
-// width is how many bytes numbers up to n take.
+// width returns the number of bytes needed to encode numbers up to n.
 func width(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
 
-// each calls do for each record in order.
+// each calls do for each record in order. It stops at the first error.
 func (t *btree) each(do func(c *cursor) error) error {
 	if t.root == undefined {
 		return nil

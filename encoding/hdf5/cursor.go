@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// undefined is the address of nothing.
+// undefined is HDF5's undefined address, which stands for a missing object.
 const undefined = ^uint64(0)
 
-// A cursor reads the fields of a structure. Beyond its end all fields are 0 and the cursor is
-// short.
+// cursor decodes the fields of a structure. Reads past the end return zero values and set short, so
+// a caller may read several fields and check short once.
 type cursor struct {
 	b     []byte
 	short bool
@@ -26,7 +26,7 @@ func (c *cursor) take(n int) []byte {
 	return b
 }
 
-// uint reads a little-endian number of n bytes, at most 8.
+// uint reads a little-endian unsigned integer of n bytes. n must be at most 8.
 func (c *cursor) uint(n int) uint64 {
 	var word [8]byte
 	copy(word[:], c.take(n))
@@ -35,7 +35,7 @@ func (c *cursor) uint(n int) uint64 {
 
 func (c *cursor) int(n int) int { return int(c.uint(n)) }
 
-// text reads up to a zero byte, and on to a multiple of pad bytes from where it began.
+// text reads a NUL-terminated string and skips its padding to a multiple of pad bytes.
 func (c *cursor) text(pad int) string {
 	end := bytes.IndexByte(c.b, 0)
 	if end < 0 {
@@ -47,13 +47,13 @@ func (c *cursor) text(pad int) string {
 	return s
 }
 
-// A source is the bytes of a file, all of them within its size.
+// source is a file with a known size. Reads outside of it return an error that wraps [ErrFormat].
 type source struct {
 	r    io.ReaderAt
 	size int64
 }
 
-// at reads n bytes at an address.
+// at reads n bytes at the given address.
 func (s source) at(address uint64, n int) ([]byte, error) {
 	if n < 0 || address > uint64(s.size) || uint64(n) > uint64(s.size)-address {
 		return nil, malformed("%d bytes at %d are not in a file of %d", n, address, s.size)
@@ -65,7 +65,8 @@ func (s source) at(address uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// sealed is signed for what ends in a checksum of itself, which it leaves out.
+// sealed reads n bytes like [source.signed], verifies the checksum in the last four bytes, and
+// strips it.
 func (s source) sealed(signature string, address uint64, n int) (*cursor, error) {
 	const width = 4
 	b, err := s.at(address, n)
@@ -80,7 +81,8 @@ func (s source) sealed(signature string, address uint64, n int) (*cursor, error)
 	return &cursor{b: b[len(signature):]}, nil
 }
 
-// signed reads n bytes at an address, which begin with a signature, and returns what is after it.
+// signed reads n bytes at the given address, verifies that they begin with the signature, and
+// returns a cursor past it.
 func (s source) signed(signature string, address uint64, n int) (*cursor, error) {
 	b, err := s.at(address, n)
 	if err != nil {

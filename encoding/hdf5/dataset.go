@@ -6,54 +6,56 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Dataset is an array in a file. Several goroutines may call its methods.
+// Dataset is an array in a file. Its methods may be called from several goroutines. They must not
+// be called after [File.Close].
 type Dataset struct {
 	tree    *tree
 	kind    datatype
 	shape   []int
-	limit   []int // how large the dimensions may become, -1 for any size
+	limit   []int // maximum shape; -1 is unlimited
 	filters []filter
-	fill    []byte // an element that was never written; nil is zeros
-	most    int64  // bytes that may be read at once; see File.MaxBytes
+	fill    []byte // encoded fill value; nil is zero
+	most    int64  // limit of bytes per read; see File.MaxBytes
 	store
 }
 
-// A store is where the elements are.
+// store locates the elements of a data set in the file.
 type store struct {
-	kind    int    // of the layout
+	kind    int    // layout class
 	compact []byte // the elements themselves
-	address uint64 // of the elements
+	address uint64 // address of the elements
 	size    uint64
 	chunk   []int // nil unless chunked
 	chunks  map[int]stored
 	index   index
 }
 
-// The kinds of layouts.
+// Layout classes.
 const (
 	layoutCompact    = 0
 	layoutContiguous = 1
 	layoutChunked    = 2
 )
 
-// A stored chunk.
+// stored is the location of a chunk in the file.
 type stored struct {
 	address uint64
 	size    int
-	skipped uint32 // filters
-	fixed   bool   // it is not to be written over
+	skipped uint32 // bit mask of the filters that were not applied
+	fixed   bool   // must not be overwritten
 }
 
 // DType returns the dtype of the elements.
 func (d *Dataset) DType() tensor.DType { return d.kind.dtype }
 
-// Shape returns the sizes of the dimensions.
+// Shape returns the size of each dimension. The caller may modify the returned slice.
 func (d *Dataset) Shape() []int { return slices.Clone(d.shape) }
 
-// Chunk returns the shape of the chunks, or nil if the elements are stored in one piece.
+// Chunk returns the shape of a chunk, or nil if the data set is not chunked. The caller may modify
+// the returned slice.
 func (d *Dataset) Chunk() []int { return slices.Clone(d.chunk) }
 
-// describe reads the messages of a data set's header.
+// describe decodes the messages of a data set's object header and then validates them.
 func (d *Dataset) describe(all []message) (err error) {
 	has := 0
 	for _, m := range all {
@@ -93,7 +95,8 @@ func (d *Dataset) describe(all []message) (err error) {
 	return d.check()
 }
 
-// parseDataspace reads a shape, and how large its dimensions may become.
+// parseDataspace reads the shape and the maximum shape. Without a maximum shape, limit equals
+// shape.
 func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	version, rank, flags := c.int(1), c.int(1), c.int(1)
 	switch {
@@ -120,7 +123,7 @@ func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	return shape, limit, nil
 }
 
-// dims reads sizes; one without a limit is -1.
+// dims reads one size per dimension. An unlimited size is read as -1.
 func (c *cursor) dims(rank int) []int {
 	dims := make([]int, rank)
 	for i := range dims {
@@ -129,7 +132,7 @@ func (c *cursor) dims(rank int) []int {
 	return dims
 }
 
-// parseFill keeps the value of what was never written.
+// parseFill reads the fill value.
 func (d *Dataset) parseFill(c *cursor) {
 	defined := true
 	switch c.int(1) {
@@ -173,7 +176,7 @@ func (d *Dataset) parseLayout(c *cursor) error {
 	return nil
 }
 
-// parseChunk reads the shape of chunks, the last dimension of which is the element.
+// parseChunk reads the shape of a chunk. The last dimension is the element size in bytes.
 func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	d.chunk = []int{}
 	for range rank {
@@ -181,7 +184,8 @@ func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	}
 }
 
-// check compares what the header says of one thing in several places, and reads the tree of chunks.
+// check validates that the layout, the shape and the datatype are consistent, and reads the chunk
+// index.
 func (d *Dataset) check() error {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {
@@ -206,7 +210,7 @@ func (d *Dataset) check() error {
 	return d.checkChunks()
 }
 
-// maxChunk is the largest chunk that HDF5 has.
+// maxChunk is the maximum size of a chunk in bytes that HDF5 supports.
 const maxChunk = 1<<32 - 1
 
 func (d *Dataset) checkChunks() error {

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The classes of datatypes.
+// Datatype classes.
 const (
 	classFixed    = 0
 	classFloat    = 1
@@ -19,7 +19,8 @@ const (
 var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records",
 	"references", "an enumeration", "lists of any length", "arrays as elements", "complex numbers of HDF5 2"}
 
-// A layout of floats: sizes and places of sign, exponent and mantissa in bits.
+// floatFormat is the bit layout of a floating-point type: the position of the sign bit, the
+// position and the size of the exponent, the size of the mantissa, and the exponent bias.
 type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
 
 var floats = map[tensor.DType]floatFormat{
@@ -33,20 +34,21 @@ var (
 	unsigned = map[int]tensor.DType{1: tensor.Uint8, 2: tensor.Uint16, 4: tensor.Uint32, 8: tensor.Uint64}
 )
 
-// A datatype is the type of elements.
+// datatype is the type of the elements of a data set or an attribute.
 type datatype struct {
-	dtype   tensor.DType // unless it is text
+	dtype   tensor.DType // not set for text
 	text    text
 	swapped bool
 	size    int
 }
 
-// sizeOf is how many bytes elements of a shape have.
+// sizeOf returns the size in bytes of an array with the given shape.
 func (t datatype) sizeOf(shape ...int) (int, error) {
 	return tensor.Uint8.SizeOf(append(slices.Clone(shape), t.size)...)
 }
 
-// parseDatatype reads a datatype, and leaves what follows it.
+// parseDatatype decodes a datatype message and leaves c after it. depth is the nesting depth of the
+// datatype.
 func parseDatatype(c *cursor, depth int) (t datatype, err error) {
 	first := c.int(1)
 	class, version, bits := first&15, first>>4, c.int(3)
@@ -101,7 +103,8 @@ func (t *datatype) float(c *cursor, bits int) error {
 	return unsupported("floats of %d bits with a mantissa of %d", precision, f.mantissa)
 }
 
-// complex reads a record of two floats, r and i.
+// complex reads a compound type with two floating-point members "r" and "i", h5py's encoding of
+// complex numbers. Other compound types are unsupported.
 func (t *datatype) complex(c *cursor, version, members, depth int) error {
 	var part [2]datatype
 	for i, want := range []string{"r", "i"} {
@@ -137,7 +140,7 @@ func (t *datatype) complex(c *cursor, version, members, depth int) error {
 	return nil
 }
 
-// offsetWidth is how many bytes hold the place of a member.
+// offsetWidth returns the width in bytes of a member offset in a compound type of the given size.
 func offsetWidth(size int) int {
 	n := 1
 	for size >>= 8; size > 0; size >>= 8 {
@@ -146,7 +149,8 @@ func offsetWidth(size int) int {
 	return n
 }
 
-// bool reads an enumeration of FALSE and TRUE.
+// bool reads an enumeration of FALSE and TRUE, h5py's encoding of bool. Other enumerations are
+// unsupported.
 func (t *datatype) bool(c *cursor, version, members, depth int) error {
 	base, err := parseDatatype(c, depth+1)
 	if err != nil {
@@ -164,17 +168,18 @@ func (t *datatype) bool(c *cursor, version, members, depth int) error {
 	return unsupported("elements that are an enumeration, other than h5py's bool")
 }
 
-// datatypeHead writes what all datatypes begin with.
+// datatypeHead appends the header that is common to all datatypes.
 func datatypeHead(b []byte, class, version, bits, size int) []byte {
 	b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
 	return le.AppendUint32(b, uint32(size))
 }
 
-// appendDatatype writes a dtype.
+// appendDatatype appends the encoding of a dtype.
 func appendDatatype(b []byte, dt tensor.DType) []byte {
 	switch f, isFloat := floats[dt]; {
 	case isFloat:
-		b = datatypeHead(b, classFloat, 1, 0x20|f.sign<<8, dt.Size()) // the mantissa's first bit is implied
+		// 0x20 is the mantissa normalization with an implied leading bit.
+		b = datatypeHead(b, classFloat, 1, 0x20|f.sign<<8, dt.Size())
 		b = le.AppendUint16(b, 0)
 		b = le.AppendUint16(b, uint16(8*dt.Size()))
 		b = append(b, byte(f.exponentAt), byte(f.exponent), 0, byte(f.mantissa))

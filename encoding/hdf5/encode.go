@@ -9,17 +9,17 @@ import (
 
 var le = binary.LittleEndian
 
-// A headerWriter writes an object's header, of version 2.
+// headerWriter builds an object header of version 2.
 type headerWriter struct{ b []byte }
 
-// add adds a message.
+// add appends a message.
 func (h *headerWriter) add(kind int, body []byte) {
 	h.b = append(h.b, byte(kind))
 	h.b = le.AppendUint16(h.b, uint16(len(body)))
 	h.b = append(append(h.b, 0), body...)
 }
 
-// finish returns the header.
+// finish returns the encoded header with its prefix and its checksum.
 func (h *headerWriter) finish() []byte {
 	const sizeOfFourBytes = 2
 	b := append([]byte("OHDR"), 2, sizeOfFourBytes)
@@ -28,27 +28,29 @@ func (h *headerWriter) finish() []byte {
 	return le.AppendUint32(b, lookup3(b))
 }
 
-// linkInfo says that links are in the header.
+// linkInfo returns the link info message of a group that stores its links in its header.
 func linkInfo() []byte {
 	b := le.AppendUint64([]byte{0, 0}, undefined)
 	return le.AppendUint64(b, undefined)
 }
 
-// groupInfo says that links stay in the header, should others add to them.
+// groupInfo returns a group info message with the maximum number of compact links. It tells libhdf5
+// to keep the links in the header when it adds more.
 func groupInfo() []byte {
 	const hasLimits, least = 1, 6
 	b := le.AppendUint16([]byte{0, hasLimits}, math.MaxUint16)
 	return le.AppendUint16(b, least)
 }
 
-// link is a hard link with a name in UTF-8.
+// link returns a link message: a hard link with a UTF-8 name.
 func link(name string, address uint64) []byte {
 	const hasCharset, lengthOfTwoBytes = 16, 1
 	b := le.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
 	return le.AppendUint64(append(b, name...), address)
 }
 
-// finish writes the tree of chunks and the header, and returns the header's address.
+// finish writes the chunk B-tree and the object header of the data set. It returns the address of
+// the header.
 func (d *Output) finish(w *Writer, name string) uint64 {
 	var h headerWriter
 	h.add(msgDataspace, appendDataspace(nil, d.shape, d.limit))
@@ -71,7 +73,7 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 		for _, f := range d.filters {
 			list = le.AppendUint16(list, uint16(f.id))
 			if f.id >= firstNamed {
-				list = le.AppendUint16(list, 0) // no name
+				list = le.AppendUint16(list, 0) // length of the name
 			}
 			list = le.AppendUint16(list, f.flags)
 			list = le.AppendUint16(list, uint16(len(f.values)))
@@ -85,7 +87,8 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 	return d.w.append(h.finish())
 }
 
-// layout says that the chunks are in a tree.
+// layout returns a layout message of version 3, which indexes the chunks with the B-tree at the
+// given address.
 func (d *Output) layout(tree uint64) []byte {
 	b := le.AppendUint64([]byte{3, layoutChunked, byte(len(d.shape) + 1)}, tree)
 	for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
@@ -94,9 +97,10 @@ func (d *Output) layout(tree uint64) []byte {
 	return b
 }
 
-// appendDataspace writes a shape, and how large it may become where that is another one.
+// appendDataspace appends a dataspace message. The maximum shape is included only if it differs
+// from shape.
 func appendDataspace(b []byte, shape, limit []int) []byte {
-	const array = 1 // and a scalar is 0
+	const array = 1 // 0 for a scalar
 	grows := byte(0)
 	if limit != nil && !slices.Equal(shape, limit) {
 		grows = 1
@@ -106,22 +110,23 @@ func appendDataspace(b []byte, shape, limit []int) []byte {
 		b = le.AppendUint64(b, uint64(n))
 	}
 	for i := 0; grows != 0 && i < len(limit); i++ {
-		b = le.AppendUint64(b, uint64(limit[i])) // of which -1 is without a limit
+		b = le.AppendUint64(b, uint64(limit[i])) // -1 is HDF5's encoding of unlimited
 	}
 	return b
 }
 
-// fanout is how many children a node of a tree of chunks has room for, where a file does not say
-// otherwise.
+// fanout is the number of children of a chunk B-tree node in files that do not specify it. It is 2K
+// with the default K of 32.
 const fanout = 64
 
-// A child of a node: its address, and the key before it.
+// child is a child pointer of a B-tree node, with the key that precedes it.
 type child struct {
 	key     []byte
 	address uint64
 }
 
-// chunkTree writes a B-tree of version 1 and returns its root.
+// chunkTree writes the chunk index as a B-tree of version 1 and returns the address of its root, or
+// undefined if there are no chunks.
 func (d *Output) chunkTree() uint64 {
 	if len(d.chunks) == 0 {
 		return undefined
@@ -140,7 +145,7 @@ func (d *Output) chunkTree() uint64 {
 	}
 }
 
-// last is the index of the last chunk.
+// last returns the index of the last chunk.
 func (c counts) last() int {
 	n := 1
 	for _, k := range c {
@@ -149,8 +154,8 @@ func (c counts) last() int {
 	return n - 1
 }
 
-// key is that of a chunk at a place of the grid, or of the one that is after it by so many in each
-// dimension.
+// key returns the B-tree key of the chunk c at grid coordinates at. after is added to each
+// coordinate; it is 1 for the final key, which follows the last chunk.
 func (d *Output) key(at []int, c stored, after int) []byte {
 	b := le.AppendUint32(nil, uint32(c.size))
 	b = le.AppendUint32(b, c.skipped)
@@ -160,9 +165,9 @@ func (d *Output) key(at []int, c stored, after int) []byte {
 	return le.AppendUint64(b, uint64(after*d.kind.size))
 }
 
-// treeNodes writes the nodes of one height of a B-tree of version 1 over children, before a last
-// key, and returns them as children. kind is 0 for symbols and 1 for chunks; a node has room for
-// fanout children.
+// treeNodes writes all nodes of one height of a B-tree of version 1 and returns them as the
+// children of the next height. end is the key that follows the last child. kind is the node type: 0
+// for symbol nodes, 1 for chunks. A node has space for fanout children.
 func (w *sink) treeNodes(kind int, children []child, end []byte, height, fanout int) (parents []child) {
 	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
 	first := uint64(w.tree.size)

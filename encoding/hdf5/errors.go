@@ -9,29 +9,31 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Faults of a file, or of a call. Test for them with errors.Is.
+// Errors that the functions of this package wrap. They should be tested with [errors.Is].
 var (
-	// ErrFormat is wrapped where a file is not HDF5, is damaged or cut short, or contradicts
-	// itself.
+	// ErrFormat is wrapped if a file is not an HDF5 file, is damaged or truncated, or is
+	// inconsistent.
 	ErrFormat = errors.New("hdf5: malformed file")
-	// ErrUnsupported is wrapped where a file uses a feature of HDF5 that this package does not
-	// read, and where HDF5 has no form for a value. The text names the feature or the value.
+	// ErrUnsupported is wrapped if a file uses an HDF5 feature that this package does not
+	// implement, or if a value cannot be represented in HDF5. The error text names the feature or
+	// the value.
 	ErrUnsupported = errors.New("hdf5: unsupported")
-	// ErrText is wrapped where a data set is text, which File.Strings reads. It wraps
-	// ErrUnsupported.
+	// ErrText is wrapped if a data set contains strings and must be read with [File.Strings]. It
+	// wraps [ErrUnsupported].
 	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
-	// ErrName is wrapped where a file has no data set of the wanted name, has one of the name of a
-	// new data set, or where a name is malformed.
+	// ErrName is wrapped if a data set or a group does not exist, if a new one already exists, or
+	// if a name is malformed.
 	ErrName = errors.New("hdf5: no such name")
-	// ErrLimit is wrapped where a data set would take more memory than its reader allows. The text
-	// names the option that allows more.
+	// ErrLimit is wrapped if a data set needs more memory than the reader allows. The error text
+	// names the option that raises the limit.
 	ErrLimit = safefile.ErrLimit
-	// ErrShape is wrapped where a slab does not lie in its data set, or has another dtype than the
-	// data set.
+	// ErrShape is wrapped if a slab is out of the bounds of its data set or has a different dtype,
+	// and if a shape in [Options] is invalid.
 	ErrShape = errors.New("hdf5: slab does not fit")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that errors.Is also works in a process that receives them from its
+// worker.
 func init() {
 	wire.RegisterError("hdf5.ErrFormat", ErrFormat)
 	wire.RegisterError("hdf5.ErrUnsupported", ErrUnsupported)
@@ -41,7 +43,7 @@ func init() {
 	wire.RegisterError("hdf5.ErrLimit", ErrLimit)
 }
 
-// about says of which file and data set an error is.
+// about adds the path of the file and the name of the data set to an error.
 func about(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

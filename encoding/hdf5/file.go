@@ -13,25 +13,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A File is an open file whose groups were read. Several goroutines may call its methods; Close is
-// called after all others.
+// File is an HDF5 file opened for reading. Its methods may be called from several goroutines, but
+// [File.Close] must be called after all other calls have returned.
 type File struct {
-	// MaxBytes is how many bytes of elements one call that reads may ask for. 0 stands for as many
-	// as the file can fill, and at most the memory that the machine and the cgroup have left for
-	// this process. What is compressed fills 1 GiB, or 100 bytes for each compressed one where that
-	// is more. 64 MiB are always allowed, also for a data set of fill values alone.
+	// MaxBytes limits the number of bytes that one read call may allocate for elements. If it is 0,
+	// the limit is the size of the data in the file, and at most the memory available to the
+	// process on the machine and in its cgroup. Compressed data is assumed to expand to at most 1
+	// GiB, or by a factor of 100 if that is more. 64 MiB are always allowed, also for a data set
+	// that contains only fill values. MaxBytes must be set before [File.Dataset] is called.
 	MaxBytes int64
-	// UserBlock is how many bytes of another program stand before the HDF5 file itself: 512 in a
-	// file of MATLAB 7.3.
+	// UserBlock is the size in bytes of the user block, which precedes the HDF5 data and belongs to
+	// another program. It is 512 in files written by MATLAB 7.3.
 	UserBlock int64
 
 	path string
-	file io.Closer // nil where it is not the File's
+	file io.Closer // nil if the caller owns the file
 	tree
 }
 
-// Open opens a file and finds its data sets. The caller closes the File. The error is an
-// [*encoding.FileError] that wraps ErrFormat or ErrUnsupported, or the error of reading.
+// Open opens a file and lists its groups and data sets. The caller must close the [File]. The error
+// is an [*encoding.FileError] that wraps [ErrFormat], [ErrUnsupported] or the error of reading. If
+// the file cannot be opened, the error wraps the error of [os.Open].
 func Open(path string) (*File, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -44,8 +46,8 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// NewFile opens a file of size bytes that r reads. Close does not close r. The error is an
-// [*encoding.FileError] as that of [Open].
+// NewFile reads an HDF5 file of size bytes from r. [File.Close] does not close r. It returns the
+// same errors as [Open].
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	f, err := walk(r, size)
 	if err != nil {
@@ -54,7 +56,8 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// open walks a file, which is the File's from then on.
+// open reads the groups of f. On success, the returned [File] owns f; after an error, the caller
+// must close it.
 func open(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -67,7 +70,7 @@ func open(f *os.File) (*File, error) {
 	return file, err
 }
 
-// walk finds the groups and data sets.
+// walk lists the groups and data sets of a file of size bytes.
 func walk(r io.ReaderAt, size int64) (*File, error) {
 	at, err := source{r, size}.begin()
 	if err != nil {
@@ -83,14 +86,15 @@ func walk(r io.ReaderAt, size int64) (*File, error) {
 	return file, err
 }
 
-// Names returns the names of the data sets, sorted, with their groups: "train/x".
+// Names returns the paths of all data sets in sorted order, for example "train/x".
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
-// Groups returns the names of the groups, sorted, without the root group.
+// Groups returns the paths of all groups in sorted order, without the root group.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
 
-// Dataset returns the data set of a name. The error wraps ErrName if there is none, ErrText if it
-// is text, ErrUnsupported if it uses a feature that this package does not read, or ErrFormat.
+// Dataset returns the data set with the given path. The error wraps [ErrName] if it does not exist,
+// [ErrText] if it contains strings, [ErrUnsupported] if it uses an unsupported feature, or
+// [ErrFormat].
 func (f *File) Dataset(name string) (*Dataset, error) {
 	d, err := f.find(name)
 	if err == nil && d.kind.text.is {
@@ -102,7 +106,7 @@ func (f *File) Dataset(name string) (*Dataset, error) {
 	return d, nil
 }
 
-// find finds a data set of numbers or of text.
+// find returns a data set of any type, including strings.
 func (f *File) find(name string) (*Dataset, error) {
 	address, ok := f.datasets[name]
 	if !ok {
@@ -116,10 +120,10 @@ func (f *File) find(name string) (*Dataset, error) {
 	return d, err
 }
 
-// about says of what an error is.
+// about adds the path of the file and a name to an error.
 func (f *File) about(name string, err error) error { return about(f.path, name, err) }
 
-// Close closes the file that Open has opened. Its data sets can be read no more.
+// Close closes the file if it was opened by [Open]. Its data sets must not be read afterwards.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil
@@ -127,9 +131,9 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Load reads all data sets of numbers of a file to the heap. The caller closes the tensors. The
-// error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported or ErrLimit, or is the
-// error of reading.
+// Load reads all numeric data sets of a file into tensors on the heap. The caller must close the
+// tensors. The error is an [*encoding.FileError] that wraps [ErrFormat], [ErrUnsupported],
+// [ErrLimit] or the error of reading.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -139,8 +143,9 @@ func Load(path string) (map[string]*tensor.Tensor, error) {
 	return f.Tensors()
 }
 
-// Tensors reads all data sets of numbers to the heap. The caller closes the tensors. The error
-// wraps ErrLimit if all together are larger than MaxBytes, or is an error of [Dataset.Read].
+// Tensors reads all numeric data sets into tensors on the heap. The caller must close the tensors.
+// The error wraps [ErrLimit] if the data sets together exceed MaxBytes; otherwise it is an error of
+// [Dataset.Read].
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	sets, err := f.numbers()
 	if err != nil {
@@ -155,7 +160,7 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// numbers returns the data sets of numbers, which may be read together.
+// numbers returns all numeric data sets, and checks that their total size is within the limit.
 func (f *File) numbers() (map[string]*Dataset, error) {
 	sets := map[string]*Dataset{}
 	var bytes, fills int64

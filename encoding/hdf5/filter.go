@@ -7,33 +7,33 @@ import (
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
+	"github.com/klauspost/compress/zlib" // a third of the time of compress/zlib
 
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// The filters that are known.
+// Filter identifiers.
 const (
 	filterGzip     = 1
 	filterShuffle  = 2
 	filterChecksum = 3
 	filterLZF      = 32000
 
-	firstNamed = 256 // filters from here on may have names
-	optional   = 1   // a flag: chunks may go without
+	firstNamed = 256 // registered filters: they may have a name
+	optional   = 1   // flag: a chunk may skip the filter
 )
 
 var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4",
 	32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 
-// A filter is a step of the way from elements to bytes in the file.
+// filter is one stage of the filter pipeline of a data set.
 type filter struct {
 	id     int
 	flags  uint16
 	values []uint32
 }
 
-// parseFilters reads a pipeline.
+// parseFilters decodes a filter pipeline message.
 func parseFilters(c *cursor) (list []filter, err error) {
 	version, n := c.int(1), c.int(1)
 	if version == 1 {
@@ -68,7 +68,7 @@ func parseFilters(c *cursor) (list []filter, err error) {
 	return list, nil
 }
 
-// known says which filter of a list is not.
+// known returns an error that wraps [ErrUnsupported] if the pipeline contains an unknown filter.
 func known(list []filter) error {
 	for _, f := range list {
 		if f.id >= filterGzip && f.id <= filterChecksum || f.id == filterLZF {
@@ -82,8 +82,8 @@ func known(list []filter) error {
 	return nil
 }
 
-// decode makes the chunk of size bytes of what the file has; skipped has a bit for each filter that
-// was left out.
+// decode reverses the filter pipeline and returns the chunk, which must have size bytes. Bit i of
+// skipped is set if filter i was not applied.
 func decode(b []byte, list []filter, skipped uint32, size, element int) (out []byte, err error) {
 	for i := len(list) - 1; i >= 0 && err == nil; i-- {
 		if i < 32 && skipped>>i&1 != 0 {
@@ -106,7 +106,7 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 	return b, err
 }
 
-// encode is the inverse of decode.
+// encode applies the filter pipeline to a chunk. It is the inverse of [decode].
 func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, err error) {
 	for i, f := range list {
 		switch f.id {
@@ -125,7 +125,7 @@ func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, e
 	return b, skipped, err
 }
 
-// inflaters are those of chunks before: each has a window of 32 KiB, and chunks may be small.
+// inflaters pools zlib readers, because each has a window of 32 KiB and chunks may be small.
 var inflaters sync.Pool
 
 func inflater(r io.Reader) (io.Reader, error) {
@@ -135,7 +135,8 @@ func inflater(r io.Reader) (io.Reader, error) {
 	return zlib.NewReader(r)
 }
 
-// inflate decompresses to a chunk, which a checksum may follow.
+// inflate decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because a
+// checksum can follow the chunk.
 func inflate(b []byte, size int) ([]byte, error) {
 	if size/safefile.MaxDeflateRatio > len(b) {
 		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
@@ -165,11 +166,11 @@ func deflate(b []byte, level int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// shuffle puts the first bytes of all elements together, then the second ones and so on; or undoes
-// that.
+// shuffle transposes the bytes of the elements: the first bytes of all elements come first, then
+// all second bytes, and so on. If there is false, it reverses the transposition.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
-	fours := min(element, n*element) &^ 3 // none where there are no elements
+	fours := min(element, n*element) &^ 3 // 0 if there are no elements
 	for i := 0; i < fours; i += 4 {
 		if there {
 			split(out[i*n:][:4*n], b[i:], element)
@@ -191,7 +192,8 @@ func shuffle(b []byte, element int, there bool) []byte {
 	return out
 }
 
-// weave puts together four bytes of each element, which are so many bytes apart, from their planes.
+// weave interleaves four byte planes into four consecutive bytes of each element. step is the
+// element size in bytes.
 func weave(out, planes []byte, step int) {
 	n := len(planes) / 4
 	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
@@ -200,7 +202,7 @@ func weave(out, planes []byte, step int) {
 	}
 }
 
-// split is the inverse of weave.
+// split is the inverse of [weave].
 func split(planes, in []byte, step int) {
 	n := len(planes) / 4
 	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
@@ -210,7 +212,7 @@ func split(planes, in []byte, step int) {
 	}
 }
 
-// unsum takes Fletcher's checksum from the end of a chunk, and compares it.
+// unsum verifies and strips the Fletcher-32 checksum at the end of a chunk.
 func unsum(b []byte) ([]byte, error) {
 	if len(b) < 4 {
 		return nil, malformed("a chunk of %d bytes has no checksum", len(b))
@@ -222,7 +224,8 @@ func unsum(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// fletcher32 is the checksum of big-endian words of 16 bits, the last one filled up with zeros.
+// fletcher32 returns HDF5's Fletcher-32 checksum of big-endian 16-bit words. An odd last byte is
+// padded with zero.
 func fletcher32(b []byte) uint32 {
 	var one, two uint32
 	for i := 0; i < len(b); i += 2 {
@@ -236,5 +239,6 @@ func fletcher32(b []byte) uint32 {
 	return two<<16 | one
 }
 
-// fold adds the carry, so that sums are modulo 65535 and not 0 but where all words were.
+// fold adds the carry to the low 16 bits. Sums are thus modulo 65535, but a nonzero sum never
+// becomes 0: 65535 stays as it is.
 func fold(v uint32) uint32 { return v&0xffff + v>>16 }

@@ -2,32 +2,33 @@ package hdf5
 
 import "errors"
 
-// A tree walks the groups of a file.
+// tree lists the groups and data sets of a file.
 type tree struct {
 	source
-	inside   map[uint64]bool   // headers of the groups that are being walked
-	datasets map[string]uint64 // addresses of headers
+	inside   map[uint64]bool   // addresses of the groups on the current path
+	datasets map[string]uint64 // header addresses, by path
 	groups   map[string]uint64
 	visits   int
 }
 
-// Bounds of a walk, so that it ends.
+// Limits of the traversal, which bound malformed files.
 const (
 	maxDepth  = 64
 	maxVisits = 1 << 20
 )
 
-// walk adds what is in an object: itself if it is a data set, its members if it is a group.
+// walk adds the object with the given header address to the lists. If it is a group, walk visits
+// its members. A malformed group or too deep a nesting is an error that wraps [ErrFormat].
 func (t *tree) walk(name string, address uint64, depth int) error {
 	if t.inside[address] {
-		return nil // a group that is in itself
+		return nil // a cycle of hard links
 	}
 	if t.visits++; t.visits > maxVisits || depth > maxDepth {
 		return malformed("groups nest deeper than %d, or are in many others", maxDepth)
 	}
 	all, err := t.messages(address)
 	if errors.Is(err, ErrUnsupported) && name != "" {
-		t.datasets[name] = address // which says so when it is asked for
+		t.datasets[name] = address // [File.Dataset] will return the error
 		return nil
 	}
 	if err != nil {
@@ -58,7 +59,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 	return nil
 }
 
-// join is the name of a member.
+// join returns the path of a member of a group.
 func join(group, name string) string {
 	if group == "" {
 		return name
@@ -66,7 +67,8 @@ func join(group, name string) string {
 	return group + "/" + name
 }
 
-// link follows a hard link.
+// link decodes a link message and visits the target of a hard link. Soft and external links are
+// skipped.
 func (t *tree) link(group string, c *cursor, depth int) error {
 	version, flags, kind := c.int(1), c.int(1), 0
 	if flags&8 != 0 {
@@ -82,7 +84,7 @@ func (t *tree) link(group string, c *cursor, depth int) error {
 	if version != 1 || c.short || name == "" {
 		return malformed("a link in group %q", group)
 	}
-	if kind != 0 { // a path, in this file or in another
+	if kind != 0 { // soft, external or user-defined
 		return nil
 	}
 	address := c.uint(8)
@@ -92,7 +94,7 @@ func (t *tree) link(group string, c *cursor, depth int) error {
 	return t.walk(join(group, name), address, depth+1)
 }
 
-// dense follows the links of a group that has them in a heap.
+// dense visits the members of a group that stores its links in a fractal heap.
 func (t *tree) dense(group string, c *cursor, depth int) error {
 	c.take(1)
 	if c.int(1)&1 != 0 {
@@ -101,8 +103,8 @@ func (t *tree) dense(group string, c *cursor, depth int) error {
 	return t.inHeap(c.uint(8), c.uint(8), recordLink, 4, func(c *cursor) error { return t.link(group, c, depth) })
 }
 
-// inHeap calls do for what a heap has, by a tree whose records have so many bytes before a place in
-// it.
+// inHeap calls do for each heap object that the B-tree at address tree indexes. kind is the
+// expected record type, and before is the number of bytes that precede the heap ID in a record.
 func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
 	if heap == undefined || tree == undefined {
 		return nil
@@ -128,7 +130,8 @@ func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) e
 	})
 }
 
-// symbols follows the links of a group in the form before HDF5 1.8.
+// symbols visits the members of a group that stores its links in a symbol table, the format before
+// HDF5 1.8.
 func (t *tree) symbols(group string, address, heap uint64, depth int) error {
 	return t.eachSymbol(address, heap, func(s symbol) error {
 		if s.name == "" {
@@ -141,27 +144,27 @@ func (t *tree) symbols(group string, address, heap uint64, depth int) error {
 	})
 }
 
-// A symbol is a link in a symbol table.
+// symbol is an entry of a symbol table.
 type symbol struct {
 	name   string
-	header uint64 // address of the object's
-	kind   uint64 // of what is known of the object beside its address
-	known  []byte // that
-	at     uint64 // where that is
-	path   string // where the link is one
+	header uint64 // address of the object header
+	kind   uint64 // cache type of the scratch-pad space
+	known  []byte // the scratch-pad space
+	at     uint64 // address of the scratch-pad space
+	path   string // target of a soft link
 }
 
-// The kinds of symbols.
+// Cache types of symbol table entries.
 const (
-	symbolGroup = 1 // its symbol table is known
-	symbolPath  = 2 // a place in the heap, where the path is
+	symbolGroup = 1 // caches the addresses of the group's symbol table
+	symbolPath  = 2 // a soft link: the offset of its target in the local heap
 )
 
-// symbolSize is how many bytes a symbol has in a node.
+// symbolSize is the size in bytes of a symbol table entry.
 const symbolSize = 8 + 8 + 4 + 4 + 16
 
-// eachSymbol calls do for the symbols of a table, in the order of their names. A name is empty
-// where the heap has none at its place.
+// eachSymbol calls do for the entries of a symbol table in the order of their names. A name is
+// empty if its offset is outside of the local heap.
 func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 	c, err := t.signed("HEAP", heap, 32)
 	if err != nil {
@@ -179,7 +182,7 @@ func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 	})
 }
 
-// symbolNode calls do for the symbols of one node.
+// symbolNode calls do for the entries of one symbol table node.
 func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error) error {
 	c, err := t.signed("SNOD", address, 8)
 	if err != nil {
@@ -206,8 +209,9 @@ func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error)
 	return nil
 }
 
-// eachLeaf calls do with the key and the address of each child of the leaves of a B-tree of version
-// 1. The level of a node is one less than that of its parent, which is -1 for the root.
+// eachLeaf calls do with the key and the address of each child of the leaf nodes of a B-tree of
+// version 1. level is the level of the parent node, or -1 for the root; each node must be one level
+// below its parent. keySize is the size of a key in bytes.
 func (t *tree) eachLeaf(address uint64, kind, level, keySize int, do func(key *cursor, child uint64) error) error {
 	if t.visits++; t.visits > maxVisits {
 		return malformed("more than %d nodes in a tree", maxVisits)

@@ -1,6 +1,6 @@
 package hdf5
 
-// The messages of object headers.
+// Types of object header messages.
 const (
 	msgDataspace     = 0x01
 	msgLinkInfo      = 0x02
@@ -17,45 +17,45 @@ const (
 	msgAttributeInfo = 0x15
 )
 
-// A message is a piece of an object's header.
+// message is an object header message.
 type message struct {
 	kind   int
 	body   []byte
-	shared bool // the body is only where another has it
-	vital  bool // who does not know the kind must not go on
+	shared bool // the body refers to a message elsewhere
+	vital  bool // a reader must not ignore an unknown type
 	flags  int
-	order  []byte // of its making, where the header counts that
-	at     uint64 // of the body
+	order  []byte // the creation order, if tracked
+	at     uint64 // address of the body
 	in     block
 }
 
-// The flags of a message.
+// Message flags.
 const (
 	flagShared = 1 << 1
 	flagVital  = 1 << 7
 )
 
-// lastKind is the last kind of message that HDF5 1.14 has.
+// lastKind is the highest message type defined by HDF5 1.14.
 const lastKind = 0x17
 
 func (m *message) flag(flags int) {
 	m.flags, m.shared, m.vital = flags, flags&flagShared != 0, flags&flagVital != 0
 }
 
-// Bounds of a header, so that it ends.
+// Limits of an object header, which bound malformed files.
 const (
 	maxChunks   = 1 << 12
 	maxMessages = 1 << 20
 	maxHeader   = 64 << 20
 )
 
-// A block is where messages are.
+// block is a contiguous part of the file, for example one that contains header messages.
 type block struct {
 	address uint64
 	size    uint64
 }
 
-// messages reads an object's header, of version 1 or 2.
+// messages decodes an object header of version 1 or 2, including its continuation blocks.
 func (s source) messages(address uint64) ([]message, error) {
 	start, err := s.at(address, 16)
 	if err != nil {
@@ -83,16 +83,16 @@ func (s source) messages(address uint64) ([]message, error) {
 	})
 }
 
-// The flags of a header of version 2.
+// Flags of an object header of version 2.
 const (
-	headerSizeMask   = 3      // the logarithm of how many bytes its size has
-	headerOrder      = 1 << 2 // each message has two bytes more
-	headerAttributes = 1 << 4 // there are limits of attributes
+	headerSizeMask   = 3      // base-2 logarithm of the width of the size field
+	headerOrder      = 1 << 2 // messages have a 2-byte creation order
+	headerAttributes = 1 << 4 // attribute storage limits are present
 	headerTimes      = 1 << 5
 )
 
-// firstBlock returns where the messages of a header of version 2 begin: a block, and how many bytes
-// it has before them, with its flags.
+// firstBlock returns the first block of an object header of version 2, the size of the prefix that
+// precedes the messages in it, and the header flags.
 func (s source) firstBlock(address uint64) (first block, prefix uint64, flags int, err error) {
 	start, err := s.at(address, int(min(uint64(s.size)-address, 40)))
 	if err != nil {
@@ -117,7 +117,7 @@ func (s source) firstBlock(address uint64) (first block, prefix uint64, flags in
 	return block{address, prefix + size + checksumSize}, prefix, flags, nil
 }
 
-// newMessages reads a header of version 2, whose blocks have checksums.
+// newMessages decodes an object header of version 2. Each of its blocks has a checksum.
 func (s source) newMessages(address uint64) ([]message, error) {
 	first, prefix, flags, err := s.firstBlock(address)
 	if err != nil {
@@ -154,11 +154,14 @@ func (s source) newMessages(address uint64) ([]message, error) {
 	})
 }
 
-// checksumSize is that of the checksum at the end of a block of a header of version 2.
+// checksumSize is the size in bytes of the checksum at the end of each block of a header of version
+// 2.
 const checksumSize = 4
 
-// collect reads the messages of a block and of those that it continues in.
-// tail is how many bytes a block has behind its messages.
+// collect decodes the messages of a header block and of its continuation blocks. open returns the
+// message area of a block, and next decodes one message. tail is the number of bytes that follow
+// the messages in a block. The error wraps [ErrUnsupported] if the type of a message is unknown but
+// must be understood.
 func (s source) collect(first block, tail int, open func(block) (*cursor, error),
 	next func(*cursor) message) (all []message, err error) {
 	blocks := []block{first}
@@ -170,7 +173,7 @@ func (s source) collect(first block, tail int, open func(block) (*cursor, error)
 		if err != nil {
 			return nil, err
 		}
-		for len(c.b) >= 8 || len(c.b) >= 4 && c.b[0] != 0 { // less is a gap
+		for len(c.b) >= 8 || len(c.b) >= 4 && c.b[0] != 0 { // a smaller rest is a gap
 			m := next(c)
 			m.in, m.at = blocks[i], blocks[i].address+blocks[i].size-uint64(tail+len(c.b)+len(m.body))
 			if c.short || len(all) == maxMessages {

@@ -2,22 +2,24 @@ package hdf5
 
 import "math/bits"
 
-// A heap is a fractal heap, which has the links and the attributes of large groups: blocks in rows,
-// each row twice as large as that before it but for the second, and below the rows that are too
-// large for one block rows of their own.
+// heap is a reader of a fractal heap, which stores the links and attributes of large groups. A heap
+// is a table of blocks with a fixed number of blocks per row. The block size doubles with each row,
+// except that the first two rows have equal sizes. In rows beyond the maximum direct block size,
+// each block is an indirect block with a table of its own.
 type heap struct {
 	source
-	offset, length int    // bytes of these in an id
-	width          uint64 // blocks in a row
-	start, direct  uint64 // sizes of the first blocks and of the largest
+	offset, length int    // widths of these fields in a heap ID
+	width          uint64 // blocks per row
+	start, direct  uint64 // starting and maximum direct block sizes
 	root           uint64
-	rows           int    // of the root, 0 where it is one block
-	huge           uint64 // the tree of what is too large for a block, which is by itself in the file
-	placed         bool   // ids say where that is, and there is no tree
+	rows           int    // of the root block, 0 if it is a direct block
+	huge           uint64 // address of the B-tree of huge objects, which are stored outside of the blocks
+	placed         bool   // heap IDs locate huge objects; no B-tree
 	places         map[uint64]block
 }
 
-// openHeap reads a header.
+// openHeap reads the header of the fractal heap at the given address. The error wraps
+// [ErrUnsupported] if the heap is compressed, and [ErrFormat] if the header is malformed.
 func (s source) openHeap(address uint64) (*heap, error) {
 	c, err := s.signed("FRHP", address, 146)
 	if err != nil {
@@ -27,10 +29,10 @@ func (s source) openHeap(address uint64) (*heap, error) {
 	version, id, filters := c.int(1), c.int(2), c.int(2)
 	c.take(1)
 	most := c.uint(4)
-	c.take(8) // the next number of what is huge
+	c.take(8) // the next huge object ID
 	h.huge = c.uint(8)
 	c.take(10 * 8)
-	h.placed = id >= 1+8+8 // an id has room for a place
+	h.placed = id >= 1+8+8 // large enough for an address and a length
 	h.width, h.start, h.direct = c.uint(2), c.uint(8), c.uint(8)
 	limit := c.int(2)
 	c.take(2)
@@ -51,7 +53,7 @@ func (s source) openHeap(address uint64) (*heap, error) {
 
 func power(n uint64) bool { return bits.OnesCount64(n) == 1 && n < 1<<40 }
 
-// get returns what an id stands for.
+// get returns the object with the given heap ID, which may be managed, huge or tiny.
 func (h *heap) get(id *cursor) (*cursor, error) {
 	switch kind := id.int(1); {
 	case kind>>6 != 0:
@@ -69,8 +71,7 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 	return &cursor{b: b}, err
 }
 
-// getHuge returns what is by itself in the file: where it is the id says, or the tree, of which the
-// id is a number.
+// getHuge returns a huge object. The heap ID contains its location or its key in the B-tree.
 func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	var at block
 	if h.placed {
@@ -88,7 +89,7 @@ func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	return &cursor{b: b}, err
 }
 
-// readPlaces reads the tree, once.
+// readPlaces reads the B-tree of huge objects on first use.
 func (h *heap) readPlaces() error {
 	if h.places != nil {
 		return nil
@@ -108,7 +109,8 @@ func (h *heap) readPlaces() error {
 	})
 }
 
-// find reads n bytes at a place of the heap.
+// find reads n bytes at an offset of the heap's address space. It descends from the root to the
+// direct block that contains them.
 func (h *heap) find(at uint64, n int) ([]byte, error) {
 	block, rows := h.root, h.rows
 	for range maxDepth {
@@ -140,7 +142,8 @@ func (h *heap) find(at uint64, n int) ([]byte, error) {
 	return nil, malformed("a place in a heap that has none there")
 }
 
-// row is the row that a place is in, where it begins, and how large its blocks are.
+// row returns the row of the block table that contains the offset, the offset of the first block of
+// that row, and the block size of the row.
 func (h *heap) row(at uint64) (row int, first, size uint64) {
 	if row = bits.Len64(at / (h.start * h.width)); row == 0 {
 		return 0, 0, h.start
@@ -149,7 +152,7 @@ func (h *heap) row(at uint64) (row int, first, size uint64) {
 	return row, size * h.width, size
 }
 
-// in reads n bytes at a place of a block.
+// in reads n bytes at an offset within a direct block. The offset includes the block header.
 func (h *heap) in(block, size, at uint64, n int) ([]byte, error) {
 	if _, err := h.signed("FHDB", block, 4); err != nil {
 		return nil, err

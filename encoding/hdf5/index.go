@@ -2,7 +2,8 @@ package hdf5
 
 import "math/bits"
 
-// How chunks are found: a tree where the layout is of version 3, one of the others in newer ones.
+// Chunk index types. A layout message of version 3 always uses a B-tree of version 1; later
+// versions use one of the other types.
 const (
 	indexTree       = 0
 	indexSingle     = 1
@@ -12,20 +13,21 @@ const (
 	indexNewTree    = 5
 )
 
-// An index says where chunks are.
+// index describes the chunk index of a data set.
 type index struct {
 	kind    int
 	address uint64
-	bare    bool   // chunks that reach over the edge are not filtered
-	only    stored // the chunk of a single one
+	bare    bool   // chunks that extend past the edge are not filtered
+	only    stored // for indexSingle: the size and the filters of the chunk
 }
 
-// parseIndex reads how libver="latest" finds chunks.
+// parseIndex decodes the chunk index of a layout message of version 4 or 5, as written with
+// libver="latest".
 func (d *Dataset) parseIndex(c *cursor) error {
 	flags, rank := c.int(1), c.int(1)
 	d.parseChunk(c, rank, c.int(1))
 	d.index = index{kind: c.int(1), bare: flags&1 != 0}
-	switch d.index.kind { // what follows is in the index as well
+	switch d.index.kind { // the index repeats the following fields
 	case indexSingle:
 		if flags&2 != 0 {
 			d.index.only = stored{size: c.int(8), skipped: uint32(c.uint(4))}
@@ -44,7 +46,7 @@ func (d *Dataset) parseIndex(c *cursor) error {
 	return nil
 }
 
-// readIndex finds the chunks.
+// readIndex reads the chunk index into d.chunks.
 func (d *Dataset) readIndex() error {
 	d.chunks = map[int]stored{}
 	if d.index.address == undefined {
@@ -71,7 +73,8 @@ func (d *Dataset) readIndex() error {
 	return t.eachLeaf(d.index.address, 1, -1, 8+8*(len(d.shape)+1), d.enter)
 }
 
-// put notes a chunk at a place of the grid, unless the data set has become smaller than that.
+// put records the chunk at the given grid coordinates. Chunks outside of the current shape are
+// ignored, because a data set may have been shrunk.
 func (d *Dataset) put(at []int, s stored) {
 	all, whole := grid(d.shape, d.chunk), true
 	for i := range at {
@@ -86,7 +89,7 @@ func (d *Dataset) put(at []int, s stored) {
 	d.chunks[all.index(at)] = s
 }
 
-// enter notes a chunk of a tree of version 1.
+// enter records a chunk of a B-tree of version 1.
 func (d *Dataset) enter(key *cursor, address uint64) error {
 	s := stored{address: address, size: key.int(4), skipped: uint32(key.uint(4))}
 	at := make([]int, len(d.shape))
@@ -101,14 +104,14 @@ func (d *Dataset) enter(key *cursor, address uint64) error {
 	return nil
 }
 
-// chunkSize is how many bytes a chunk has.
+// chunkSize returns the size in bytes of an uncompressed chunk.
 func (d *Dataset) chunkSize() int {
 	size, _ := d.kind.sizeOf(d.chunk...)
 	return size
 }
 
-// place is where the n-th chunk is in the grid of all that there may become. A dimension without a
-// limit changes slowest.
+// place returns the grid coordinates of the n-th chunk of an index. The index covers the maximum
+// shape; an unlimited dimension varies slowest.
 func (d *Dataset) place(n int) []int {
 	at, endless := make([]int, len(d.limit)), -1
 	for i := len(at) - 1; i >= 0; i-- {
@@ -122,13 +125,14 @@ func (d *Dataset) place(n int) []int {
 	switch {
 	case endless >= 0:
 		at[endless] = n
-	case n > 0: // after the last one
+	case n > 0: // past the end
 		at[0] = -1
 	}
 	return at
 }
 
-// implicit finds chunks that are all there, one after another.
+// implicit records the chunks of an implicit index: all of them are allocated, contiguously and
+// without filters.
 func (d *Dataset) implicit() error {
 	size, n := d.chunkSize(), 1
 	for i, most := range d.limit {
@@ -145,7 +149,7 @@ func (d *Dataset) implicit() error {
 	return nil
 }
 
-// newTree finds chunks in a B-tree of version 2.
+// newTree reads a chunk index that is a B-tree of version 2.
 func (d *Dataset) newTree() error {
 	t, err := d.tree.openBTree(d.index.address)
 	if err != nil {
@@ -166,8 +170,8 @@ func (d *Dataset) newTree() error {
 	})
 }
 
-// entryFits checks the size of what an index has for each chunk: an address, and of a filtered one
-// its size and what was skipped.
+// entryFits reports whether the size of an index entry is valid. An entry is an address; with
+// filters, the chunk size and the filter mask follow.
 func entryFits(size int, filtered bool) bool {
 	if filtered {
 		return size > 12 && size <= 20
@@ -175,7 +179,7 @@ func entryFits(size int, filtered bool) bool {
 	return size == 8
 }
 
-// entry reads what an index has for a chunk.
+// entry decodes an index entry.
 func (d *Dataset) entry(c *cursor, filtered bool) stored {
 	s := stored{address: c.uint(8), size: d.chunkSize()}
 	if filtered {

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// A linking is how the links of a group that is in a file can become more.
+// linking holds the links of an existing group to which members can be added.
 type linking struct {
-	has   map[string]bool // names of its links
-	all   []message       // of its header
-	table *message        // the symbol table, of a group in the form before HDF5 1.8; nil in others
+	has   map[string]bool // names of the existing links
+	all   []message       // messages of the object header
+	table *message        // symbol table message of the old group format; nil for the new one
 }
 
-// linking reads the links of a group. The error wraps ErrUnsupported where it cannot have more.
+// linking reads the links of the group with the given header address. The error wraps
+// [ErrUnsupported] if members cannot be added to this kind of group; see [Append].
 func (f *File) linking(address uint64) (*linking, error) {
 	all, err := f.messages(address)
 	if err != nil {
@@ -36,13 +37,14 @@ func (f *File) linking(address uint64) (*linking, error) {
 	return l, l.inHeader(isNew)
 }
 
-// tree is the address of the tree of a symbol table, and heap that of its names.
+// tree returns the address of the B-tree of a symbol table. heap returns the address of its local
+// heap, which contains the names.
 func (l *linking) tree() uint64 { return (&cursor{b: l.table.body}).uint(8) }
 func (l *linking) heap() uint64 {
 	return (&cursor{b: l.table.body[8:]}).uint(8)
 }
 
-// inHeader reads the names of links that are in a header.
+// inHeader reads the names of the links that are stored in the object header.
 func (l *linking) inHeader(isNew bool) error {
 	if !isNew {
 		return unsupported("to add to a group that has its links in a header of version 1")
@@ -65,14 +67,14 @@ func (l *linking) inHeader(isNew bool) error {
 	return nil
 }
 
-// linksCounted is the flag of a group that numbers its links as they are made.
+// linksCounted is the link info flag of a group that tracks the creation order of its links.
 const linksCounted = 1
 
-// linkName is the name of a link.
+// linkName returns the name in a link message.
 func linkName(c *cursor) string {
 	c.take(1)
 	flags := c.int(1)
-	for _, field := range [][2]int{{8, 1}, {4, 8}, {16, 1}} { // a flag, and the bytes of what is there then
+	for _, field := range [][2]int{{8, 1}, {4, 8}, {16, 1}} { // flag and size of an optional field
 		if flags&field[0] != 0 {
 			c.take(field[1])
 		}
@@ -80,8 +82,8 @@ func linkName(c *cursor) string {
 	return string(c.take(c.int(1 << (flags & 3))))
 }
 
-// link returns how a group that is in the file changes to have new members. What has to be behind
-// the end of the file for that is written there.
+// link returns the patches that add members to an existing group. Data that the patches refer to is
+// written at the end of the file first.
 func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) {
 	l, err := w.old.linksOf(group)
 	if err != nil {
@@ -93,8 +95,9 @@ func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) 
 	return w.linkInHeader(w.old.file.groups[group], l, members)
 }
 
-// linkInHeader writes all messages of a header behind the end of the file, and more links. The
-// first piece of the header says then that it continues there, and no more.
+// linkInHeader copies all messages of a group's header to a new block at the end of the file and
+// adds the new links there. The returned patch turns the first block of the header into a
+// continuation message that refers to the new block.
 func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uint64) ([]patch, error) {
 	first, _, _, err := w.old.file.firstBlock(address)
 	if err != nil {
@@ -122,17 +125,18 @@ func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uin
 	return []patch{{first.address, p.b}}, w.err
 }
 
-// moreLinks are the messages of a group's header, and links after them.
+// moreLinks builds the continuation block: the existing messages of a group's header, followed by
+// new links.
 type moreLinks struct {
 	b      []byte
-	order  int    // bytes that a message has for the order of its making
-	info   int    // where the group's own number of links is
-	number uint64 // the next link's; undefined where they have none
+	order  int    // width of the creation order field of a message
+	info   int    // offset in b of the group's link counter
+	number uint64 // next creation order; undefined if not tracked
 }
 
-// keep takes a message over.
+// keep copies an existing message.
 func (l *moreLinks) keep(m message) {
-	if m.kind == 0 { // nothing
+	if m.kind == 0 { // NIL message
 		return
 	}
 	l.b = le.AppendUint16(append(l.b, byte(m.kind)), uint16(len(m.body)))
@@ -143,11 +147,11 @@ func (l *moreLinks) keep(m message) {
 	l.b = append(l.b, m.body...)
 }
 
-// add adds a link.
+// add appends a hard link.
 func (l *moreLinks) add(name string, address uint64) {
 	body := link(name, address)
 	if l.number != undefined {
-		const numbered, at = 4, 2 // the number is before the set of characters
+		const numbered, at = 4, 2 // the order precedes the character set
 		body[1] |= numbered
 		body = slices.Insert(body, at, le.AppendUint64(nil, l.number)...)
 		l.number++
@@ -156,12 +160,13 @@ func (l *moreLinks) add(name string, address uint64) {
 	l.b = appendMessage(l.b, msgLink, l.order, body)
 }
 
-// linkInTable writes a symbol table with more symbols behind the end of the file, and returns where
-// its place is to be written: in the header of the group, and where others know it beside that.
+// linkInTable writes a new symbol table with the additional entries at the end of the file. The
+// returned patches store its location in the group's header and in all places that cache the
+// location.
 func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64) ([]patch, error) {
 	var all []symbol
 	if err := w.old.file.eachSymbol(l.tree(), l.heap(), func(s symbol) error {
-		if s.kind == symbolGroup { // whose table may have another place soon
+		if s.kind == symbolGroup { // its symbol table may move, too
 			s.kind, s.known = 0, make([]byte, len(s.known))
 		}
 		all = append(all, s)
@@ -194,7 +199,8 @@ func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64
 	return patches, w.err
 }
 
-// knownTo returns where the group above repeats the place of a group's symbol table.
+// knownTo returns the addresses at which the parent group caches the location of a group's symbol
+// table.
 func (a *appended) knownTo(group string) (places []uint64) {
 	above, _ := path.Split(group)
 	l, err := a.linksOf(strings.TrimSuffix(above, "/"))

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// lookup3 is Bob Jenkins' hash of that name, which HDF5 has for a checksum of its structures.
+// lookup3 returns the lookup3 hash by Bob Jenkins, which HDF5 uses as the checksum of its metadata.
 func lookup3(b []byte) uint32 {
 	a := 0xdeadbeef + uint32(len(b))
 	x, y, z := a, a, a

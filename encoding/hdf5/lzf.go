@@ -1,21 +1,22 @@
 package hdf5
 
-// What h5py writes beside the filter lzf: its own revision, and that of the format.
+// Parameters that h5py stores with the lzf filter: the filter revision and the format version.
 const (
 	lzfRevision = 4
 	lzfVersion  = 0x0105
 )
 
-// Of what lzf's bytes can be: up to 32 literals, or a copy of 3 to 264 bytes from up to 8 KiB
-// before.
+// Limits of the LZF format. A compressed stream consists of runs of up to 32 literals and of back
+// references, which copy 3 to 264 bytes from a distance of up to 8 KiB.
 const (
 	lzfLiterals = 32
 	lzfLongest  = 264
 	lzfFarthest = 1 << 13
-	lzfSeven    = 7 // a length of so many or more has a byte of its own
+	lzfSeven    = 7 // lengths from here on use an additional byte
 )
 
-// unlzf decompresses to size bytes, which a checksum may follow.
+// unlzf decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because a
+// checksum can follow the chunk.
 func unlzf(b []byte, size int) ([]byte, error) {
 	if size/lzfLongest > len(b) {
 		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
@@ -34,7 +35,7 @@ func unlzf(b []byte, size int) ([]byte, error) {
 			if back > len(out) {
 				return nil, malformed("a compressed chunk refers to what is before it")
 			}
-			for range n + 2 { // which may run into itself
+			for range n + 2 { // source and destination may overlap
 				out = append(out, out[len(out)-back])
 			}
 		}
@@ -45,11 +46,11 @@ func unlzf(b []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
-// lzf compresses, or returns nil where that makes nothing less.
+// lzf compresses b. It returns nil if the output would not be smaller.
 func lzf(b []byte) []byte {
-	var seen [1 << 14]int // by a hash of three bytes, one more than where they were last
+	var seen [1 << 14]int // last position + 1, by hash of three bytes
 	out := make([]byte, 0, len(b))
-	literals := 0 // those before the place
+	literals := 0 // pending literals before at
 	flush := func(end int) {
 		for ; literals > 0; literals -= min(literals, lzfLiterals) {
 			n := min(literals, lzfLiterals)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// memory is a file that is nowhere but in memory.
+// memory is an in-memory file, used by [Encode].
 type memory struct{ bytes []byte }
 
-// Truncate makes the file longer or shorter.
+// Truncate changes the size of the file. New bytes are zero.
 func (m *memory) Truncate(size int64) error {
 	old := len(m.bytes)
 	m.bytes = slices.Grow(m.bytes, max(0, int(size)-old))[:size]
@@ -16,7 +16,7 @@ func (m *memory) Truncate(size int64) error {
 	return nil
 }
 
-// WriteAt writes over the bytes at an offset, and makes the file longer where it ends before.
+// WriteAt implements [io.WriterAt]. It extends the file if necessary.
 func (m *memory) WriteAt(b []byte, at int64) (int, error) {
 	if end := at + int64(len(b)); end > int64(len(m.bytes)) {
 		m.Truncate(end)
@@ -24,7 +24,7 @@ func (m *memory) WriteAt(b []byte, at int64) (int, error) {
 	return copy(m.bytes[at:], b), nil
 }
 
-// ReadAt reads the bytes at an offset.
+// ReadAt implements [io.ReaderAt].
 func (m *memory) ReadAt(b []byte, at int64) (int, error) {
 	return bytes.NewReader(m.bytes).ReadAt(b, at)
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Output is a data set that is being written. Its Dataset methods read the elements that were
-// written.
+// Output is a data set opened for writing. The methods of its [Dataset] read the elements written
+// so far.
 type Output struct {
 	Dataset
 	w *sink
 	o Options
 }
 
-// chunkBytes is about how large chunks are that nobody has chosen.
+// chunkBytes is the approximate size in bytes of a chunk if [Options] does not specify one.
 const chunkBytes = 1 << 20
 
-// plan finds a place for the elements.
+// plan validates the options, chooses the layout and the filters, and allocates space for a
+// contiguous layout. It returns an error that wraps [ErrShape] or [ErrUnsupported] if an option is
+// invalid.
 func (d *Output) plan() error {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {
@@ -59,10 +61,12 @@ func (d *Output) plan() error {
 	return nil
 }
 
-// growing is how long chunks are where a dimension will grow, if they are not too large then.
+// growing is the minimum chunk length in an unlimited dimension, before [Output.guess] reduces it
+// to the chunk size limit.
 const growing = 1024
 
-// guess halves the first dimensions until chunks are small enough.
+// guess returns a chunk shape. It halves the leading dimensions until the chunk is at most
+// chunkBytes.
 func (d *Output) guess() []int {
 	chunk := make([]int, len(d.shape))
 	for i, n := range d.shape {
@@ -83,9 +87,11 @@ func (d *Output) guess() []int {
 	return chunk
 }
 
-// WriteSlab writes the elements of src, which may be any view, to the data set from start on. start
-// has one index for each dimension. WriteSlab reads a chunk first if src does not fill it. The
-// error wraps ErrShape or tensor.ErrClosed, or is the error of writing.
+// WriteSlab writes src at the offset start, which must have one index for each dimension. src may
+// be any view, but must have the dtype and the number of dimensions of the data set. A chunk that
+// src covers only partially is read and rewritten. The error wraps [ErrShape] if src is out of
+// bounds, or [tensor.ErrClosed]; otherwise it is the error of writing, after which [Writer.Close]
+// fails, too.
 func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
 	if err := foreignTensors.Check(src); err != nil {
 		return err
@@ -102,7 +108,7 @@ func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
 		return d.w.err
 	}
 	if d.w.err == nil && !errors.Is(err, ErrShape) {
-		d.w.err = err // the file is not whole any more
+		d.w.err = err // the file may contain a partial write
 	}
 	return err
 }
@@ -129,7 +135,8 @@ func (d *Output) write(b []byte, start, shape []int) error {
 	})
 }
 
-// keep writes a chunk, where it was if there is room.
+// keep writes a chunk. It overwrites the previous version of the chunk if the new one fits and the
+// old one is not fixed, and appends otherwise.
 func (d *Output) keep(index int, b []byte) error {
 	b, skipped, err := encode(b, d.filters, d.kind.size)
 	if err != nil {

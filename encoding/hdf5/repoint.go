@@ -4,15 +4,15 @@ import (
 	"slices"
 )
 
-// A patch is what is to stand in the file instead of what is there.
+// patch is a pending overwrite of existing bytes in the file.
 type patch struct {
 	address uint64
 	bytes   []byte
 }
 
-// repoint returns how the header of a data set changes, in one patch for each of its pieces: first
-// where its chunks are, then its shape. What has to be behind the end of the file for that is
-// written there.
+// repoint returns the patches that update the chunk index address and the shape in the header of an
+// existing data set, one patch for each header block. Data that the patches refer to is written at
+// the end of the file first.
 func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
 	all, err := w.old.file.messages(address)
 	if err != nil {
@@ -35,7 +35,7 @@ func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error
 		case kind == msgDataspace:
 			setDims(body, d.shape)
 		case body[0] == 3:
-			le.PutUint64(body[3:], tree) // behind version, kind and rank
+			le.PutUint64(body[3:], tree) // after version, class and rank
 		default:
 			pieces[i].layout = d.layout(tree)
 		}
@@ -53,7 +53,7 @@ func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error
 	return patches, nil
 }
 
-// setDims writes a shape into a dataspace.
+// setDims overwrites the shape in a dataspace message.
 func setDims(body []byte, shape []int) {
 	dims := body[4:]
 	if body[0] == 1 {
@@ -64,14 +64,14 @@ func setDims(body []byte, shape []int) {
 	}
 }
 
-// A piece is one of those that a header is in.
+// piece is a header block that is being modified.
 type piece struct {
 	in     block
 	b      []byte
-	layout []byte // instead of the one that is there, which may be shorter
+	layout []byte // replacement of a shorter layout message
 }
 
-// seal writes the checksum, where there is one.
+// seal updates the checksum of a block of a header of version 2. Version 1 has none.
 func (p *piece) seal() {
 	if p.isNew() {
 		end := len(p.b) - checksumSize
@@ -79,11 +79,11 @@ func (p *piece) seal() {
 	}
 }
 
-// isNew reports whether it is of a header of version 2.
+// isNew reports whether the block belongs to a header of version 2.
 func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4]) == "OCHK" }
 
-// move writes the messages of a piece behind the end of the file, with another layout, and has the
-// header continue there: a layout cannot become longer where it is.
+// move copies the messages of a block to a new block at the end of the file, with the new layout
+// message, and turns p into a continuation. A layout message cannot grow in place.
 func (w *Writer) move(address uint64, p *piece) error {
 	room, order, err := p.room(address, w.old.file)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *Writer) move(address uint64, p *piece) error {
 		switch {
 		case c.short:
 			return malformed("a message in a header is cut short")
-		case head[0] == 0: // nothing
+		case head[0] == 0: // NIL message
 			continue
 		case head[0] == msgLayout:
 			head, body = slices.Clone(head), p.layout
@@ -109,8 +109,9 @@ func (w *Writer) move(address uint64, p *piece) error {
 	return w.err
 }
 
-// room is what a piece of the header at an address has for messages, each of which has so many
-// bytes for the order of its making. It has enough to say where the header continues.
+// room returns the message area of a block and the width of the creation order field of its
+// messages. address is the address of the object header. The error wraps [ErrUnsupported] if the
+// area is too small for a continuation message.
 func (p *piece) room(address uint64, f *File) (room []byte, order int, err error) {
 	if !p.isNew() {
 		return nil, 0, unsupported("chunks in an index of libver=\"latest\" under a header of version 1")
@@ -132,8 +133,8 @@ func (p *piece) room(address uint64, f *File) (room []byte, order int, err error
 	return p.b[from : len(p.b)-checksumSize], order, nil
 }
 
-// continues writes into the room of a piece that the header continues in another block, and no
-// more.
+// continues replaces the messages in the given message area by a continuation message that refers
+// to the block in. The rest of the area becomes a NIL message or a gap.
 func (p *piece) continues(room []byte, order int, in block) {
 	to := appendMessage(room[:0], msgContinuation, order,
 		le.AppendUint64(le.AppendUint64(nil, in.address), in.size))
@@ -143,7 +144,7 @@ func (p *piece) continues(room []byte, order int, in block) {
 	}
 }
 
-// appendMessage appends a message without flags.
+// appendMessage appends a message without flags to a block of a header of version 2.
 func appendMessage(b []byte, kind, order int, body []byte) []byte {
 	b = le.AppendUint16(append(b, byte(kind)), uint16(len(body)))
 	b = append(b, make([]byte, 1+order)...)

@@ -7,14 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unlimited, in Options.MaxShape, stands for a dimension that may grow to any size.
+// Unlimited is the value in [Options.MaxShape] for a dimension without a maximum size.
 const Unlimited = -1
 
-// MaxShape returns how large each dimension may become, with Unlimited for any size. It equals
-// Shape if the data set cannot grow.
+// MaxShape returns the maximum size of each dimension, or [Unlimited]. It equals [Dataset.Shape] if
+// the data set cannot grow. The caller may modify the returned slice.
 func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
 
-// checkLimit takes Options.MaxShape.
+// checkLimit validates [Options.MaxShape] and sets d.limit.
 func (d *Output) checkLimit() error {
 	if d.limit = d.o.MaxShape; d.limit == nil {
 		d.limit = d.shape
@@ -32,9 +32,9 @@ func (d *Output) checkLimit() error {
 	return nil
 }
 
-// Resize changes the shape, within Options.MaxShape. New elements are zero. Elements outside the
-// new shape are lost, even if the data set grows again. The error wraps ErrShape, or is the error
-// of writing.
+// Resize changes the shape of the data set, which must stay within [Options.MaxShape]. New elements
+// are zero. Elements outside of the new shape are lost, even if the data set grows again. The error
+// wraps [ErrShape] if the shape is invalid; otherwise it is the error of writing.
 func (d *Output) Resize(shape ...int) error {
 	if len(shape) != len(d.shape) {
 		return fmt.Errorf("%w: %v of %d dimensions", ErrShape, shape, len(d.shape))
@@ -53,11 +53,11 @@ func (d *Output) Resize(shape ...int) error {
 	return d.regrid(slices.Clone(shape))
 }
 
-// regrid gives chunks their numbers in the grid of another shape.
+// regrid renumbers the chunks for a new shape. Chunks outside of the new shape are dropped.
 func (d *Output) regrid(shape []int) error {
 	before, after := grid(d.shape, d.chunk), grid(shape, d.chunk)
 	if slices.Equal(before[1:], after[1:]) && shape[0] >= d.shape[0] && slices.Equal(shape[1:], d.shape[1:]) {
-		d.shape = shape // numbers stay where only the first dimension grows
+		d.shape = shape // indices are stable if only the first dimension grows
 		return nil
 	}
 	chunks := map[int]stored{}
@@ -85,7 +85,7 @@ func inGrid(at []int, c counts) bool {
 	return true
 }
 
-// trim makes zeros of what a chunk has beyond a shape.
+// trim zeroes the elements of a chunk that are outside of the new shape.
 func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error) {
 	start, inside := make([]int, len(at)), make([]int, len(at))
 	cut := false
@@ -112,9 +112,10 @@ func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error
 	return d.chunks[index], err
 }
 
-// Append writes src behind the last element of the first dimension, which becomes longer by the
-// size of src. The other dimensions of src are those of the data set. The error wraps ErrShape, or
-// is the error of writing.
+// Append writes src after the last element of the first dimension, and grows the data set
+// accordingly. The other dimensions of src must equal those of the data set. The error wraps
+// [ErrShape] if they do not, or if the result exceeds [Options.MaxShape]; otherwise it is an error
+// of [Output.WriteSlab].
 func (d *Output) Append(src *tensor.Tensor) error {
 	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype ||
 		!slices.Equal(src.Shape()[1:], d.shape[1:]) {

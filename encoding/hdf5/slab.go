@@ -12,8 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Read reads the whole data set to the heap. The caller closes the tensor. The error wraps
-// ErrFormat or ErrLimit, or is the error of reading.
+// Read reads the whole data set into a tensor on the heap. The caller must close the tensor. The
+// error wraps [ErrFormat] or [ErrLimit]; otherwise it is the error of reading. [Dataset.ReadSlab]
+// reads data sets that exceed the limit.
 func (d *Dataset) Read() (*tensor.Tensor, error) {
 	if _, err := d.readable(); err != nil {
 		return nil, err
@@ -25,7 +26,8 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// readable returns how many bytes all elements have, unless a file asks for too many.
+// readable returns the size of all elements in bytes. The error wraps [ErrLimit] if the size
+// exceeds the limit.
 func (d *Dataset) readable() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err == nil {
@@ -34,7 +36,7 @@ func (d *Dataset) readable() (int, error) {
 	return size, err
 }
 
-// fills is how many bytes of elements can come out of what the file has of them.
+// fills returns the maximum number of bytes that the stored data can expand to.
 func (d *Dataset) fills() (n int64) {
 	for _, c := range d.chunks {
 		n += int64(c.size)
@@ -48,10 +50,11 @@ func (d *Dataset) fills() (n int64) {
 	return n
 }
 
-// ReadSlab fills dst, which must be contiguous, with the elements of the data set from start on.
-// start has one index for each dimension. An element that was never written is the fill value of
-// the data set. The error wraps ErrShape where dst does not lie in the data set or has another
-// dtype, ErrFormat, or is the error of reading.
+// ReadSlab reads the elements of the data set from the offset start into dst, which must be
+// contiguous. start must have one index for each dimension. Elements that were never written have
+// the fill value of the data set. The error wraps [ErrShape] if dst is out of bounds or has a
+// different dtype, [ErrFormat], or [ErrLimit] if a chunk is too large; otherwise it is the error of
+// reading.
 func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 	if err := fits(d.kind.dtype, d.shape, dst, start); err != nil {
 		return err
@@ -72,7 +75,8 @@ func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 	return nil
 }
 
-// fits checks a slab.
+// fits returns an error that wraps [ErrShape] if the slab is not contiguous, is out of bounds, or
+// has a different dtype.
 func fits(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) error {
 	bad := slab.DType() != dt || slab.Dims() != len(shape) || len(start) != len(shape) || !slab.IsContiguous()
 	for i := 0; i < len(shape) && !bad; i++ {
@@ -84,7 +88,7 @@ func fits(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) error 
 	return nil
 }
 
-// read fills b with a box of elements as they are in the file.
+// read fills b with the selected elements in file byte order.
 func (d *Dataset) read(b []byte, start, shape []int) error {
 	switch {
 	case d.store.kind == layoutChunked:
@@ -110,7 +114,7 @@ func (d *Dataset) read(b []byte, start, shape []int) error {
 	})
 }
 
-// blank writes the fill value.
+// blank fills b with the fill value.
 func (d *Dataset) blank(b []byte) {
 	clear(b)
 	for at := 0; d.fill != nil && at < len(b); at += len(d.fill) {
@@ -118,7 +122,7 @@ func (d *Dataset) blank(b []byte) {
 	}
 }
 
-// readChunks copies from each chunk that the box meets what is in both, on all processors.
+// readChunks reads all chunks that intersect the selection, in GOMAXPROCS goroutines.
 func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	type part struct {
 		index  int
@@ -134,7 +138,7 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 					err = cmp.Or(err, d.readPart(b, p.index, p.common))
 				}
 			})
-			for range parts { // what is left after a fault
+			for range parts { // drain after a panic
 			}
 			errs <- errors.Join(err, guarded)
 		}()
@@ -150,8 +154,8 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	return err
 }
 
-// readPart copies what a box has of a chunk, of which there is nothing in memory where the file has
-// none.
+// readPart copies the intersection of a chunk and the selection to b. If the chunk was never
+// written, the intersection gets the fill value.
 func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	size := d.kind.size
 	if _, ok := d.chunks[index]; !ok {
@@ -167,7 +171,7 @@ func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	return err
 }
 
-// readChunk returns a chunk's elements.
+// readChunk returns the decoded elements of a chunk, or fill values if the chunk was never written.
 func (d *Dataset) readChunk(index int) ([]byte, error) {
 	size, _ := d.kind.sizeOf(d.chunk...)
 	s, ok := d.chunks[index]

@@ -7,8 +7,8 @@ import (
 
 const signature = "\x89HDF\r\n\x1a\n"
 
-// begin returns where the signature is: at the beginning, or at 512 bytes or a power of two times
-// as many, behind what others have put there, as MATLAB does.
+// begin returns the offset of the signature, which is 0, 512, or 512 times a power of two. Other
+// programs, such as MATLAB, store a user block before it.
 func (s source) begin() (int64, error) {
 	for at := int64(0); at < s.size; at = max(512, 2*at) {
 		if _, err := s.signed(signature, uint64(at), len(signature)); !errors.Is(err, ErrFormat) {
@@ -18,7 +18,7 @@ func (s source) begin() (int64, error) {
 	return 0, malformed("it has HDF5's signature neither at its beginning nor behind a block of a user")
 }
 
-// readSuperblock returns the address of the root group's header.
+// readSuperblock returns the address of the root group's object header.
 func (s source) readSuperblock() (root uint64, err error) {
 	c, err := s.signed(signature, 0, int(min(s.size, 96)))
 	if err != nil {
@@ -32,13 +32,13 @@ func (s source) readSuperblock() (root uint64, err error) {
 		c.take(4)
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(9 + 4*version)
-		c.take(8) // where the file began when it was written: libhdf5 also takes where it is
+		c.take(8) // base address when written; libhdf5 also uses the actual one
 		c.take(24 + 8)
 		root = c.uint(8)
 	case 2, 3:
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(1)
-		c.take(8) // where the file began when it was written: libhdf5 also takes where it is
+		c.take(8) // base address when written; libhdf5 also uses the actual one
 		c.take(16)
 		root = c.uint(8)
 		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
@@ -56,19 +56,20 @@ func (s source) readSuperblock() (root uint64, err error) {
 	return root, nil
 }
 
-// A superblock is what one says that Append needs.
+// superblock holds the fields of the superblock that [Append] needs.
 type superblock struct {
 	bytes    []byte
 	version  int
-	endAt    int    // where in the bytes it says how many the file has
-	fanout   int    // children of a node of a tree of chunks
-	extended bool   // there is more, elsewhere
-	symbols  int    // in a node of a group
-	children int    // of a node of a tree of those
-	known    uint64 // where it repeats the place of the first group's symbol table; 0 for nowhere
+	endAt    int    // offset in bytes of the end-of-file address
+	fanout   int    // children per chunk B-tree node
+	extended bool   // there is a superblock extension
+	symbols  int    // entries per symbol table node
+	children int    // children per group B-tree node
+	known    uint64 // address of the root group's cached symbol table; 0 if none
 }
 
-// superblock reads what Append needs.
+// superblock reads the fields that [Append] needs. The version must have been checked by
+// [source.readSuperblock].
 func (s source) superblock() (superblock, error) {
 	b, err := s.at(0, superblockSize)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s source) superblock() (superblock, error) {
 	return block, err
 }
 
-// appendSuperblock writes one of version 2.
+// appendSuperblock appends a superblock of version 2.
 func appendSuperblock(b []byte, root, size uint64) []byte {
 	from := len(b)
 	b = append(append(b, signature...), 2, 8, 8, 0)
@@ -106,5 +107,5 @@ func appendSuperblock(b []byte, root, size uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, lookup3(b[from:]))
 }
 
-// superblockSize is that of version 2.
+// superblockSize is the size in bytes of a superblock of version 2.
 const superblockSize = 48

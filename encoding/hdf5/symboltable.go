@@ -2,13 +2,14 @@ package hdf5
 
 import "slices"
 
-// noFree ends the list of what is free in a heap of names.
+// noFree is the end marker of the free list of a local heap.
 const noFree = 1
 
-// symbolTable writes symbols, sorted by their names, as a tree of nodes and a heap with the names,
-// and returns the addresses of both as a header has them.
+// symbolTable writes a symbol table: a B-tree of symbol nodes and a local heap with the names. The
+// entries must be sorted by name. It returns the body of a symbol table message, which consists of
+// the addresses of the B-tree and the heap.
 func (w *sink) symbolTable(all []symbol, s superblock) []byte {
-	names := make([]byte, 8) // the empty name is that before the first node
+	names := make([]byte, 8) // the empty name is the key of the first node
 	enter := func(text string) uint64 {
 		at := len(names)
 		names = append(names, text...)
@@ -16,7 +17,7 @@ func (w *sink) symbolTable(all []symbol, s superblock) []byte {
 		return uint64(at)
 	}
 	var level []child
-	var last []byte // the key behind a node: the place of its last name
+	var last []byte // key after a node: the heap offset of its last name
 	for group := range slices.Chunk(all, s.symbols) {
 		before := last
 		if before == nil {

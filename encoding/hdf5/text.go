@@ -9,20 +9,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// How text ends that is shorter than its place.
+// Padding of strings that are shorter than their fixed size.
 const (
-	padNull  = 0 // at the first zero
+	padNull  = 0 // terminated by the first NUL
 	padZeros = 1
 	padSpace = 2
 )
 
-// text is a datatype of strings: in places of one size, or in the global heap.
+// text describes a string datatype: strings of a fixed size, or strings of variable length, which
+// are stored in the global heap.
 type text struct {
 	is, long bool
 	pad      int
 }
 
-// parseText reads what a datatype of text has besides its size.
+// parseText decodes the class bits of a fixed-size string datatype.
 func (t *datatype) parseText(bits int) error {
 	t.text = text{is: true, pad: bits & 15}
 	if t.text.pad > padSpace || t.size < 1 {
@@ -31,7 +32,7 @@ func (t *datatype) parseText(bits int) error {
 	return nil
 }
 
-// parseLong reads a datatype of lists, of which those of text are strings of any length.
+// parseLong decodes a variable-length datatype. Only strings are supported, not sequences.
 func (t *datatype) parseLong(c *cursor, bits, depth int) error {
 	if bits&15 != 1 {
 		return unsupported("elements that are lists of any length")
@@ -40,15 +41,17 @@ func (t *datatype) parseLong(c *cursor, bits, depth int) error {
 	if t.size != longSize {
 		return malformed("strings of any length in %d bytes", t.size)
 	}
-	_, err := parseDatatype(c, depth+1) // of a byte
+	_, err := parseDatatype(c, depth+1) // the character type
 	return err
 }
 
-// longSize is that of a reference to the global heap: a length, an address, a number.
+// longSize is the size in bytes of a reference to a string in the global heap: length, collection
+// address and object index.
 const longSize = 4 + 8 + 4
 
-// Strings returns the elements of a data set of text, in C's order, and its shape. The error wraps
-// ErrName, ErrFormat, ErrLimit, or ErrUnsupported if the data set is not text.
+// Strings reads a data set of strings. It returns the elements in row-major order and the shape.
+// The error wraps [ErrName], [ErrFormat], [ErrLimit], or [ErrUnsupported] if the data set does not
+// contain strings.
 func (f *File) Strings(name string) (values []string, shape []int, err error) {
 	d, err := f.find(name)
 	if err == nil && !d.kind.text.is {
@@ -63,7 +66,7 @@ func (f *File) Strings(name string) (values []string, shape []int, err error) {
 	return values, d.Shape(), nil
 }
 
-// strings reads text.
+// strings reads all elements of a data set of strings.
 func (d *Dataset) strings() ([]string, error) {
 	size, err := d.readable()
 	if err != nil {
@@ -75,7 +78,7 @@ func (d *Dataset) strings() ([]string, error) {
 			return nil, err
 		}
 	}
-	const header = 16 // bytes of a string in Go besides its text
+	const header = 16 // size of a Go string header
 	n := int64(size / d.kind.size)
 	if err := safefile.CheckSize(n*header, d.fills()*header, d.most,
 		"raise File.MaxBytes if that many strings are meant"); err != nil {
@@ -91,7 +94,7 @@ func (d *Dataset) strings() ([]string, error) {
 	return values, nil
 }
 
-// value is the string that an element is.
+// value decodes one element.
 func (t text) value(b []byte, heaps *collections) (string, error) {
 	switch {
 	case t.long:
@@ -107,13 +110,13 @@ func (t text) value(b []byte, heaps *collections) (string, error) {
 	return string(b), nil
 }
 
-// collections are those of the global heap which were read.
+// collections caches the global heap collections that were read.
 type collections struct {
 	source
 	read map[uint64]map[int]string
 }
 
-// get returns n bytes of an object in a collection.
+// get returns n bytes of the object with the given index in the collection at address.
 func (h *collections) get(n int, address uint64, number int) (string, error) {
 	if n == 0 || address == 0 || address == undefined {
 		return "", nil
@@ -134,7 +137,7 @@ func (h *collections) get(n int, address uint64, number int) (string, error) {
 
 const collectionHead = 4 + 4 + 8 // signature, version, size
 
-// collection reads all that one has.
+// collection reads all objects of a global heap collection, by index.
 func (h *collections) collection(address uint64) (map[int]string, error) {
 	c, err := h.signed("GCOL", address, collectionHead)
 	if err != nil {
@@ -153,7 +156,7 @@ func (h *collections) collection(address uint64) (map[int]string, error) {
 		number := c.int(2)
 		c.take(6)
 		n := c.int(8)
-		if number == 0 { // what is free
+		if number == 0 { // free space
 			break
 		}
 		all[number] = string(c.take(n))
@@ -165,8 +168,8 @@ func (h *collections) collection(address uint64) (map[int]string, error) {
 	return all, nil
 }
 
-// appendCollection writes strings as objects 1 and so on, and fills up to the least size that there
-// is.
+// appendCollection appends a global heap collection that contains the strings as objects 1, 2 and
+// so on. It is padded with free space to the minimum size of a collection.
 func appendCollection(values []string) []byte {
 	const least, free = 4096, 16
 	b := append([]byte("GCOL"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -182,10 +185,12 @@ func appendCollection(values []string) []byte {
 	return b
 }
 
-// perCollection bounds the objects of one, whose numbers have 16 bits.
+// perCollection is the maximum number of objects that are written to a collection. Object indices
+// have 16 bits.
 const perCollection = 1 << 12
 
-// putStrings writes strings to the global heap, and returns what refers to them.
+// putStrings writes strings to the global heap and returns the references to them. Empty strings
+// have a zero reference.
 func (w *Writer) putStrings(values []string) (refs []byte) {
 	for start := 0; start < len(values); {
 		end, size := start, 0
@@ -208,7 +213,7 @@ func (w *Writer) putStrings(values []string) (refs []byte) {
 	return refs
 }
 
-// textType is the datatype of strings of any length in UTF-8.
+// textType returns the datatype of UTF-8 strings of variable length.
 func textType() []byte {
 	const utf8 = 1
 	b := datatypeHead(nil, classLong, 1, 1|utf8<<8, longSize)
@@ -216,8 +221,10 @@ func textType() []byte {
 	return b
 }
 
-// Strings writes a data set of text with values in C's order. Without a shape it has one dimension.
-// The error wraps ErrName, ErrShape or ErrUnsupported.
+// Strings writes a data set of strings. values must be in row-major order. Without a shape, the
+// data set has one dimension. The error wraps [ErrName] if the name is invalid or exists,
+// [ErrShape] if the number of values does not match the shape, or [ErrUnsupported] if a string
+// contains a zero byte or is too long.
 func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	if shape == nil {
 		shape = []int{len(values)}
@@ -241,7 +248,7 @@ func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	return w.err
 }
 
-// checkText refuses strings that a file cannot have.
+// checkText returns an error that wraps [ErrUnsupported] if a string cannot be stored.
 func checkText(values ...string) error {
 	for _, s := range values {
 		if strings.ContainsRune(s, 0) || len(s) > maxHeader/4 {

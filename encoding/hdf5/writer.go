@@ -16,51 +16,54 @@ import (
 
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// A Writer writes a file. Create begins a new file, which gets its name when the Writer is closed.
-// Append adds to a file that exists. One goroutine at a time may use a Writer and its data sets.
+// Writer writes an HDF5 file. [Create] returns a Writer of a new file, which appears under its name
+// only after [Writer.Close]. [Append] returns a Writer that adds to an existing file. A Writer and
+// its data sets must not be used from several goroutines at once.
 type Writer struct {
 	sink
 	path     string
-	file     *safefile.Replacement // of a new file
-	old      *appended             // of a file that is there; nil of a new one
+	file     *safefile.Replacement // new file; nil in append mode
+	old      *appended             // existing file; nil for a new one
 	datasets map[string]*Output
-	groups   map[string]bool              // that were asked for
-	attrs    map[string]map[string][]byte // by name of the object and of the attribute
+	groups   map[string]bool              // groups created explicitly
+	attrs    map[string]map[string][]byte // encoded attributes, by object path and key
 }
 
-// A target is what a file's bytes are written to, at any place.
+// target is the random-access destination of a [Writer].
 type target interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
 
-// A sink is a file to which things are added.
+// sink writes to the end of a file.
 type sink struct {
 	to   target
-	tree tree  // of no groups; its size is where the next thing goes
-	err  error // the first; Close returns it
+	tree tree  // only its size is used, as the next free address
+	err  error // first error; returned by Close
 }
 
-// Options says how elements are stored. The zero value stores them in one piece, uncompressed.
+// Options specifies how the elements of a data set are stored. The zero value is a contiguous,
+// uncompressed layout.
 type Options struct {
-	// Chunk is the shape of the chunks. Each chunk is compressed by itself. If Chunk is nil and
-	// another option needs chunks, a chunk is about a mebibyte.
+	// Chunk is the shape of a chunk. Chunks are compressed independently. If Chunk is nil and
+	// another option requires chunks, the package chooses a shape of about 1 MiB.
 	Chunk []int
-	// Shuffle stores the first bytes of all elements, then the second ones and so on, which gzip
-	// compresses better.
+	// Shuffle transposes the bytes of the elements, so that all first bytes come first, then all
+	// second bytes, and so on. This improves the compression ratio.
 	Shuffle bool
-	// Gzip is the level of compression, from 1 to 9; 0 does not compress.
+	// Gzip is the compression level, which must be from 1 to 9, or 0 for no gzip compression.
 	Gzip int
-	// MaxShape is how large each dimension may become by Resize and Append, now and when the file
-	// is opened again. Unlimited is any size. If MaxShape is nil, the data set cannot grow.
+	// MaxShape is the maximum size of each dimension for [Output.Resize] and [Output.Append]. It is
+	// stored in the file. A dimension may be [Unlimited]. If MaxShape is nil, the data set cannot
+	// grow.
 	MaxShape []int
-	// LZF compresses with h5py's lzf, which is faster than gzip and compresses less. LZF and Gzip
-	// exclude each other.
+	// LZF compresses with h5py's lzf filter, which is faster than gzip but compresses less. LZF and
+	// Gzip must not be combined.
 	LZF bool
 }
 
-// Create begins a new file. The caller calls Close, which gives the file its name, or Discard,
-// which removes it.
+// Create returns a [Writer] for a new file. The caller must call [Writer.Close], which renames the
+// file to path, or [Writer.Discard], which removes it.
 func Create(path string) (*Writer, error) {
 	f, err := safefile.NewReplacement(path)
 	if err != nil {
@@ -71,15 +74,17 @@ func Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// newWriter writes to what it can read as well, behind what is there.
+// newWriter returns a [Writer] that writes to the target from address from.size on. from reads the
+// same file.
 func newWriter(to target, from source) *Writer {
 	return &Writer{sink: sink{to: to, tree: tree{source: from}},
 		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}
 }
 
-// Dataset begins a data set of zeros. It makes the groups of the name that do not exist. The error
-// wraps ErrName, ErrShape or ErrUnsupported if the name, the shape or the options are malformed. It
-// wraps ErrUnsupported if the group can take no new member: see [Append].
+// Dataset creates a data set filled with zeros, and the groups in its path that do not exist yet.
+// The error wraps [ErrName] if the name is malformed or exists, [ErrShape] if a shape is invalid,
+// and [ErrUnsupported] if the options are invalid or the existing group cannot get new members; see
+// [Append].
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
 	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()},
 		shape: slices.Clone(shape)}}
@@ -89,7 +94,7 @@ func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (
 	return d, nil
 }
 
-// add finds a place for a data set, and gives it its name.
+// add allocates a data set and registers it under its name.
 func (w *Writer) add(name string, d *Output) error {
 	err := w.checkName(name)
 	if err == nil {
@@ -101,11 +106,12 @@ func (w *Writer) add(name string, d *Output) error {
 	return err
 }
 
-// Open returns a data set of the file for writing: one that Dataset made, or one that Append found.
-// The error wraps ErrName if there is none. It wraps ErrUnsupported if the data set cannot be
-// written in place. A data set that Append found can be if it is chunked, has little-endian
-// numbers, and uses no filters but shuffle, gzip and lzf. Where h5py made an index of chunks with
-// libver="latest", Open changes it to HDF5's older B-tree, which all versions read and write.
+// Open opens a data set for writing, which must have been created by [Writer.Dataset] or have
+// existed before [Append]. The error wraps [ErrName] if there is none. It wraps [ErrUnsupported] if
+// the data set cannot be modified in place: an existing data set must be chunked, must contain
+// little-endian numbers, and must use no filters other than shuffle, gzip and lzf. If h5py created
+// its chunk index with libver="latest", the index is replaced by the older B-tree of version 1,
+// which all versions of HDF5 can read and write.
 func (w *Writer) Open(name string) (*Output, error) {
 	d, err := w.datasets[name], error(nil)
 	switch {
@@ -121,8 +127,8 @@ func (w *Writer) Open(name string) (*Output, error) {
 	return d, nil
 }
 
-// Group makes a group if it does not exist. Only an empty group needs it, since Dataset makes the
-// groups of its name. The error is that of [Writer.Dataset].
+// Group creates a group if it does not exist. It is only needed for empty groups, because
+// [Writer.Dataset] creates the groups in its path. It returns the same errors as [Writer.Dataset].
 func (w *Writer) Group(name string) error {
 	err := checkPath(name)
 	if err == nil && w.old != nil {
@@ -143,7 +149,8 @@ func (w *Writer) Group(name string) error {
 	return nil
 }
 
-// checkName refuses what is no path, and what is already there as a data set or a group.
+// checkName returns an error that wraps [ErrName] if the path of a new data set is malformed, or
+// conflicts with an existing data set or group.
 func (w *Writer) checkName(name string) error {
 	for other := range w.datasets {
 		if within(name, other) || within(other, name) {
@@ -164,10 +171,10 @@ func (w *Writer) checkName(name string) error {
 	return w.old.admits(name)
 }
 
-// within reports whether a path is another or leads through it.
+// within reports whether the path name equals other or is below it.
 func within(name, other string) bool { return name == other || strings.HasPrefix(name, other+"/") }
 
-// checkPath refuses what is no path.
+// checkPath returns an error that wraps [ErrName] if name is not a valid path.
 func checkPath(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || strings.ContainsRune(part, 0) || len(part) > maxName {
@@ -177,10 +184,10 @@ func checkPath(name string) error {
 	return nil
 }
 
-// maxName is the longest name in a group.
+// maxName is the maximum length in bytes of a path element.
 const maxName = 1 << 15
 
-// append writes b at the end.
+// append writes b at the end of the file and returns its address.
 func (w *sink) append(b []byte) (address uint64) {
 	address = uint64(w.tree.size)
 	w.put(address, b)
@@ -188,7 +195,7 @@ func (w *sink) append(b []byte) (address uint64) {
 	return address
 }
 
-// reserve makes room for n bytes of zeros at the end, aligned as tensors are.
+// reserve allocates n zero bytes at the end of the file, with the alignment of tensors.
 func (w *sink) reserve(n int) (address uint64) {
 	const alignment = 64
 	w.tree.size = (w.tree.size + alignment - 1) / alignment * alignment
@@ -200,19 +207,19 @@ func (w *sink) reserve(n int) (address uint64) {
 	return address
 }
 
-// put writes b at an address.
+// put writes b at an address. It is a no-op after an error.
 func (w *sink) put(address uint64, b []byte) {
 	if w.err == nil {
 		_, w.err = w.to.WriteAt(b, int64(address))
 	}
 }
 
-// Close writes the headers and links of the data sets. Then a new file gets its name, and a file
-// that Append opened has all that was added.
+// Close writes the headers and links of the data sets. It then renames a new file to its final
+// name, or commits the additions to an existing file.
 //
-// The error is the first one of this Writer. After an error there is no new file, and a file that
-// Append opened is unchanged. If the error came while Close replaced headers, each data set and
-// each group has either its old state or its new one.
+// Close returns the first error of the Writer. After an error, a new file is removed, and an
+// existing file is unchanged. The exception is an error while Close overwrites existing headers:
+// each data set and each group is then in either its old or its new state.
 func (w *Writer) Close() error {
 	if w.old != nil {
 		return w.closeOld()
@@ -223,14 +230,15 @@ func (w *Writer) Close() error {
 	return w.file.Commit()
 }
 
-// finish writes all but the data sets.
+// finish writes the groups, the object headers and the superblock of a new file.
 func (w *Writer) finish() error {
 	root := w.group("")
 	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
 	return w.attributed()
 }
 
-// attributed is the first error, also where attributes are left over that are of nothing.
+// attributed returns the first error of the Writer. It is an error that wraps [ErrName] if there
+// are attributes of an object that was not created.
 func (w *Writer) attributed() error {
 	for name := range w.attrs {
 		w.err = cmp.Or(w.err, fmt.Errorf("%w: there are attributes of %q, and it is not there", ErrName, name))
@@ -238,8 +246,8 @@ func (w *Writer) attributed() error {
 	return w.err
 }
 
-// Discard removes a new file, and leaves a file that Append opened as it was. After Close it does
-// nothing.
+// Discard removes a new file, or restores an existing file that [Append] opened. It is a no-op
+// after [Writer.Close], so it may be deferred.
 func (w *Writer) Discard() error {
 	if w.old != nil {
 		return w.old.discard()
@@ -247,7 +255,8 @@ func (w *Writer) Discard() error {
 	return w.file.Discard()
 }
 
-// group writes the header of a group, after those of its members.
+// group writes the headers of a group and its members, and returns the address of the group's
+// header. prefix is the path of the group with a trailing slash, or empty for the root group.
 func (w *Writer) group(prefix string) uint64 {
 	members := w.members(prefix, w.made())
 	var h headerWriter
@@ -260,8 +269,8 @@ func (w *Writer) group(prefix string) uint64 {
 	return w.append(h.finish())
 }
 
-// members writes those of names that begin with a prefix, and returns the addresses of what is
-// right below it.
+// members writes the objects with the given path prefix. It returns the header addresses of the
+// direct members, by name.
 func (w *Writer) members(prefix string, names []string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, name := range names {
@@ -282,17 +291,18 @@ func (w *Writer) members(prefix string, names []string) map[string]uint64 {
 	return members
 }
 
-// made is the names of what was made, in order: the same content makes the same bytes.
+// made returns the paths of all new data sets and groups. They are sorted, because the same content
+// should produce the same file.
 func (w *Writer) made() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 	slices.Sort(names)
 	return names
 }
 
-// Save writes tensors as the data sets of a new file. Names are paths: "train/x" is the data set x
-// in the group train. Save writes a temporary file beside path, and renames it to path when it is
-// whole. The error wraps ErrName, ErrShape, ErrUnsupported or tensor.ErrClosed, or is the error of
-// writing.
+// Save writes tensors to a new file, one data set each. The keys are paths: "train/x" is the data
+// set x in the group train. Save writes to a temporary file and renames it to path at the end, so a
+// reader never sees a partial file. The error wraps [ErrName], [ErrShape], [ErrUnsupported] or
+// [tensor.ErrClosed]; otherwise it is the error of writing.
 func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	w, err := Create(path)
 	if err != nil {
@@ -305,9 +315,9 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	return w.Close()
 }
 
-// Encode writes to w the bytes that Save writes to a file. It builds them in memory before it
-// writes. The error wraps ErrName, ErrShape or ErrUnsupported, and nothing is written; or it is the
-// error of w.
+// Encode writes the same bytes to w that [Save] writes to a file. It builds the file in memory
+// first. The error wraps [ErrName], [ErrShape] or [ErrUnsupported], in which case nothing was
+// written; otherwise it is the error of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	m := new(memory)
 	file := newWriter(m, source{m, superblockSize})
@@ -318,8 +328,9 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	return err
 }
 
-// Save writes each tensor as a data set with the options o. The error is that of [Writer.Dataset],
-// wraps tensor.ErrClosed where a tensor is nil or closed, or is that of writing.
+// Save writes each tensor to a new data set with the options o. Scalars and empty tensors are
+// stored contiguously. The error is one of [Writer.Dataset], wraps [tensor.ErrClosed] if a tensor
+// is nil or closed, or is the error of writing.
 func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		t := tensors[name]
@@ -327,7 +338,7 @@ func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 			return fmt.Errorf("data set %q: %w", name, err)
 		}
 		own := o
-		if t.Numel() == 0 || t.Dims() == 0 { // which have no chunks
+		if t.Numel() == 0 || t.Dims() == 0 { // chunks are impossible
 			own = Options{}
 		}
 		d, err := w.Dataset(name, t.DType(), t.Shape(), own)
