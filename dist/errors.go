@@ -49,7 +49,7 @@ func init() {
 type RankError struct {
 	Call  string // the call of this rank, such as "all_reduce(sum) of float32 [3 4]"
 	Ranks []int  // ranks that died, left, made another call, or did not come; empty if unknown
-	Err   error  // wraps *shm.PeerErrors of the dead, ErrLeft, ErrMismatch, or ErrBroken and the error of a context
+	Err   error  // wraps *shm.PeerError, ErrLeft, ErrMismatch, or ErrBroken and a context's error
 }
 
 // Error returns the call, the ranks and the reason.

@@ -115,8 +115,7 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 	}
 }
 
-// sendNow sends a value without blocking. The letter is dropped if the inbox of a rank is full; a
-// rank that is gone needs none.
+// sendNow sends a value without blocking. It returns ipc.ErrFull if the inbox of dst is full.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
 	p, done, err := pack(v, g.far != nil)
 	if err != nil {
