@@ -21,6 +21,11 @@ type Restart struct {
 	// argument: 0 never, -1 without limit. Pass values that change meanwhile as an ipc.Latest, of
 	// which the process then loads the newest. The group notices only the failure after the last
 	// restart.
+	//
+	// A value that a process has taken from a queue by Get or All is lost with the process. A
+	// process that is started again should take its tasks by [ipc.Receiver.Leases], and
+	// acknowledge each one when it is done: then the task of a killed process goes back to the
+	// queue.
 	Max int
 
 	// Backoff is the pause before the first restart, 100 ms by default. It doubles each time, up to

@@ -18,8 +18,9 @@ type Cond struct {
 
 const condName = "Cond"
 
-// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. The caller closes the Cond,
-// and m as well.
+// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. Several Conds may have one
+// Mutex: a process that has locked m, or the Mutex of one of these Conds, may wait in each of them.
+// The caller must close the Cond, and m as well.
 func NewCond(m *Mutex) (c *Cond, err error) {
 	c = new(Cond)
 	if m == nil {
@@ -50,12 +51,16 @@ func (c *Cond) Mutex() *Mutex { return &c.mu }
 // more than a second after the end of ctx, as one does that is stopped.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
-		if !c.mu.obj.kept() {
+		if err := c.mu.obj.enter(); err != nil {
+			return err
+		}
+		defer c.mu.obj.leave()
+		if !c.mu.obj.locks() {
 			return ErrNotOwner
 		}
 		held, err := shm.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
 		if !held {
-			c.mu.obj.drop()
+			c.mu.obj.dropLock()
 			if end := context.Cause(ctx); end != nil && errors.Is(err, end) {
 				err = fmt.Errorf("%w: %w", ErrLocked, err)
 			}

@@ -14,6 +14,8 @@ type hold struct {
 	blocks []shm.Handle
 	view   interface{ Close() } // nil where nobody waits
 
+	peers *peers // the holds of the same object; nil where no lock is held by one of them for another
+
 	users atomic.Int64 // operations going on, in steps of holdKept locks that are held, and holdClosed, holdReleased
 }
 
@@ -46,9 +48,21 @@ func (h *hold) keep() { h.users.Add(holdKept - 1) }
 
 func (h *hold) kept() bool { return h.users.Load()&holdKeptMask != 0 }
 
-func (h *hold) drop() {
-	if h.users.Add(-holdKept) == holdClosed {
-		h.release()
+func (h *hold) drop() { h.tryDrop() }
+
+// tryDrop is drop that reports whether there was something to drop.
+func (h *hold) tryDrop() bool {
+	for {
+		n := h.users.Load()
+		if n&holdKeptMask == 0 {
+			return false
+		}
+		if h.users.CompareAndSwap(n, n-holdKept) {
+			if n-holdKept == holdClosed {
+				h.release()
+			}
+			return true
+		}
 	}
 }
 
@@ -76,6 +90,7 @@ func (h *hold) release() (err error) {
 	if !h.users.CompareAndSwap(holdClosed, holdClosed|holdReleased) {
 		return nil
 	}
+	h.peers.remove(h)
 	for _, b := range h.blocks {
 		err = errors.Join(err, h.d.Release(b))
 	}

@@ -43,6 +43,7 @@ func sized(name string, n, low, high int) error {
 
 func makeObject(d *shm.Domain, name string, s *shm.Sync) *object {
 	o := &object{&hold{d: d, blocks: []shm.Handle{s.Handle()}, view: s}, s, name}
+	o.join()
 	runtime.AddCleanup(o, func(h *hold) { h.close() }, o.hold)
 	return o
 }
@@ -100,10 +101,20 @@ func (o *object) locked(ctx context.Context, err error) error {
 func (o *object) unlock(f func() error) error {
 	err := o.during("unlock", f)
 	if err == nil {
-		o.drop()
+		o.dropLock()
 	}
 	return err
 }
+
+// dropLock ends what lock began, by this object or by another one of the same lock.
+func (o *object) dropLock() {
+	if !o.tryDrop() {
+		o.peers.find((*hold).tryDrop)
+	}
+}
+
+// locks reports whether this process holds the lock, by this object or by another one.
+func (o *object) locks() bool { return o.kept() || o.peers.find((*hold).kept) }
 
 // during runs an operation of a process that holds a lock by this object.
 func (o *object) during(op string, f func() error) error {
@@ -111,19 +122,17 @@ func (o *object) during(op string, f func() error) error {
 	case o == nil:
 		return ErrClosed
 	case !o.kept():
-		return o.notOwner(op)
+		if err := o.enter(); err != nil {
+			return err
+		}
+		defer o.leave()
+		if !o.locks() {
+			return fmt.Errorf("%s: %w", op, ErrNotOwner)
+		}
 	}
 	err := f()
 	runtime.KeepAlive(o)
 	return shmError(context.Background(), op, err, nil)
-}
-
-func (o *object) notOwner(op string) error {
-	if err := o.enter(); err != nil {
-		return err
-	}
-	o.leave()
-	return fmt.Errorf("%s: %w", op, ErrNotOwner)
 }
 
 func (o *object) close() error {

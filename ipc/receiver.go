@@ -16,8 +16,9 @@ type Receiver[T any] struct {
 	plan *wire.Plan[T]
 }
 
-// Get takes the oldest value and waits while the queue is empty. The caller closes what the value
-// holds of shared memory.
+// Get takes the oldest value and waits while the queue is empty. The caller must close the shared
+// memory that the value holds. The value is lost if this process dies before it is processed:
+// [Receiver.Lease] keeps it in the queue until then.
 //
 // The error is ErrClosed once the queue is empty and no put can follow; ErrEmpty and
 // context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken

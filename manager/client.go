@@ -273,6 +273,8 @@ type late func(results []item) request
 
 // call sends a request and waits for its reply.
 //
+// If the deadline of ctx is over already, the call is done if it need not wait.
+//
 // If ctx ends first, the server is told, a stopped one for giveUpTime, and what it did all the same
 // is made undone by after, if there is such a thing. Whatever else a call does may or may not have
 // been done then.
@@ -284,9 +286,32 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 		r, err := t.call(ctx, req)
 		return c.judge(ctx, req.Method, r, err)
 	}
-	if ctx.Err() != nil {
-		return nil, unsent{cause(ctx, req.Method)}
+	switch ctx.Err() {
+	case nil:
+		return c.exchange(ctx, req, after, false)
+	case context.DeadlineExceeded:
+		return c.callNow(ctx, req, after)
 	}
+	return nil, unsent{cause(ctx, req.Method)}
+}
+
+// nowTime limits a call whose deadline is over, which waits for nothing but the server.
+const nowTime = time.Second
+
+// callNow makes a call that must not wait: it is cancelled as soon as it is sent, and the server
+// looks for a cancellation only when a call has to wait.
+func (c *client) callNow(ctx context.Context, req request, after late) ([]item, error) {
+	limit, end := context.WithTimeout(context.WithoutCancel(ctx), nowTime)
+	defer end()
+	results, err := c.exchange(limit, req, after, true)
+	if errors.Is(err, context.Canceled) || limit.Err() != nil {
+		err = cause(ctx, req.Method)
+	}
+	return results, err
+}
+
+// exchange sends a request, with now followed by its cancellation, and waits for the reply.
+func (c *client) exchange(ctx context.Context, req request, after late, now bool) ([]item, error) {
 	l, err := c.take(ctx)
 	if err != nil {
 		return nil, unsent{err}
@@ -299,6 +324,9 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 			c.put(l)
 		}
 		return nil, unsent{fmt.Errorf("%s: %w", req.Method, err)}
+	}
+	if err == nil && now {
+		err = l.Send(ctx, request{Method: cancel})
 	}
 	var r reply
 	if err == nil {

@@ -22,7 +22,8 @@ func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, eventChang
 // IsSet reports whether the event is set.
 func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, eventIsSet)) }
 
-// Wait waits until the event is set. The error is that of ctx if ctx ends first.
+// Wait waits until the event is set. The error is that of ctx if ctx ends first; it is nil if the
+// event is set, also after the deadline of ctx.
 func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
 
 // An event is the state of an Event. round counts how often it was set: those that waited then go

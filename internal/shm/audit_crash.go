@@ -148,7 +148,10 @@ func (a *auditor) waiters(i uint32, b *block, w stateWord) {
 func (a *auditor) slot(ring uint32, s *slot, w slotWord) {
 	switch w.state() {
 	case slotEmpty, slotSkip:
-	case slotFull:
+	case slotFull, slotLeased:
+		if seat := w.lane() / lanesPerSeat; w.state() == slotLeased && a.living[seat/64]>>(seat%64)&1 == 0 {
+			a.say("ring %d has a message that is leased by lane %d, which is dead", ring, w.lane())
+		}
 		m := &Message{d: a.d}
 		if err := m.read(s); err != nil {
 			a.say("ring %d has an unreadable message: %v", ring, err)

@@ -43,6 +43,8 @@ var scenarios = []scenario{
 	{name: "three want a mutex", most: 2, participants: 3, begin: threeLock},
 	{name: "the holder of a mutex dies", most: 2, participants: 2, death: true, begin: holderDies},
 	{name: "a sender dies", most: 1, participants: 2, death: true, begin: senderDies},
+	{name: "one returns a lease, and another leases", most: 1, participants: 2, begin: leaseReturned},
+	{name: "the holder of a lease dies", most: 1, participants: 2, death: true, begin: leaserDies},
 	{name: "a receiver dies", most: 1, participants: 2, death: true, begin: receiverDies},
 }
 
@@ -350,6 +352,73 @@ func receiverDies(p *play, all []*Domain) func() []string {
 	}
 }
 
+// lease takes a message by a lease, whose block must be the one that its body names.
+func (h *sharedRing) lease(i int) Claim {
+	var m Message
+	c, err := h.rings[i].Lease(context.Background(), &m)
+	h.try("lease", err)
+	if err == nil && (len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].index())) {
+		h.wrong("message %v carries %v", m.Body, m.Blocks)
+	}
+	m.Discard()
+	return c
+}
+
+// leaseReturned has one participant return a lease while the other one takes all messages.
+func leaseReturned(p *play, all []*Domain) func() []string {
+	h := ringOfAll(p, all, 2)
+	for range 2 {
+		h.put(0, newBlock(all[0]))
+	}
+	h.rings[0].Finish()
+	first := h.lease(0)
+	p.add(all[0], "returner", func() { h.try("return", h.rings[0].Return(first)) })
+	p.add(all[1], "leaser", func() {
+		for range 2 {
+			h.try("acknowledge", h.rings[1].Acknowledge(h.lease(1)))
+		}
+		if err := h.rings[1].Get(context.Background(), new(Message)); !errors.Is(err, ErrFinished) {
+			h.wrong("after the last lease: %v", err)
+		}
+	})
+	return h.end(0, 1)
+}
+
+// leaserDies has one participant die with a lease, before it, or in its acknowledgement. The other
+// one takes what is there until the end.
+func leaserDies(p *play, all []*Domain) func() []string {
+	h := ringOfAll(p, all, 1)
+	h.put(1, newBlock(all[1]))
+	h.rings[1].Finish()
+	acknowledging := false
+	p.add(all[0], "victim", func() {
+		var m Message
+		c, err := h.rings[0].Lease(context.Background(), &m)
+		if errors.Is(err, ErrFinished) {
+			return // the heir was first
+		}
+		h.try("lease", err)
+		m.Discard()
+		acknowledging = true
+		h.try("acknowledge", h.rings[0].Acknowledge(c))
+	})
+	p.add(all[1], "heir", func() {
+		var m Message
+		for h.rings[1].Get(context.Background(), &m) == nil {
+			h.got++
+			m.Discard()
+		}
+	})
+	h.reaper()
+	end := h.end(1)
+	return func() []string {
+		if h.got > 1 || h.got == 0 && !acknowledging {
+			h.wrong("the message came %d times", h.got)
+		}
+		return end()
+	}
+}
+
 func TestSchedules_LeaveNothing(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine runs at a time, and hands on quickly
 	s, total, began := newStage(), 0, time.Now()
@@ -391,6 +460,8 @@ func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 		{"put undone", "a sender dies"},
 		{"reader", "a receiver dies"},
 		{"owner bits", "a receiver dies"},
+		{"leased", "the holder of a lease dies"},
+		{"count return", "one returns a lease, and another leases"},
 		{"ring all", "the holder of a mutex dies"},
 	} {
 		t.Run(c.branch, func(t *testing.T) {

@@ -158,7 +158,7 @@ func (d *Domain) Audit() error {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
 		r.each(func(s *slot, w slotWord) {
-			if w.state() == slotFull {
+			if w.state() == slotFull || w.state() == slotLeased {
 				m := Message{d: d}
 				if err = m.read(s); err == nil {
 					carried += uint64(len(m.order))
@@ -319,7 +319,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 
 func halfGet(d *Domain, r *Ring, steps int) error {
 	l := d.anyLane(context.Background())
-	s, lap, err := r.next(l)
+	s, lap, err := r.next(l, slotReading)
 	if err != nil {
 		return err
 	}

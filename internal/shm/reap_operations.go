@@ -68,6 +68,9 @@ func (r *reaper) rings() bool {
 		if v, err := r.d.ringOf(b); err == nil {
 			r.views = append(r.views, v)
 			v.each(func(s *slot, w slotWord) { r.slot(v, s, w) })
+			if v.finished(ringLeases) {
+				v.countReturn() // also for a dead lane, or reaper, that has returned a message and not counted it
+			}
 		}
 	}
 	return true
@@ -123,7 +126,11 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 			})
 			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 		}
-	case slotFull, slotReading:
+	case slotFull, slotReading, slotLeased:
+		if w.state() == slotLeased && r.dead.lane(w.lane()) && !disabled("leased") {
+			s.word.CAS(w, makeSlotWord(w.lap(), slotFull, w.lane()))
+			w = s.word.Load()
+		}
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
 		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
 			return // another message by now: lane and number may be of two messages

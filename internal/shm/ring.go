@@ -24,7 +24,8 @@ type ring struct {
 	tail      Word     // hint: the next ticket to claim
 	_         [120]byte
 	head      Word // hint: the next ticket to read
-	_         [120]byte
+	returns   Word // leases that ended without an acknowledgement 32 | those that gets have looked for 32
+	_         [112]byte
 	notEmpty  [ownWords]Word // participants that wait for a message
 	notFull   [ownWords]Word // participants that wait for a slot
 	_         [64]byte
@@ -37,8 +38,9 @@ const (
 	ringFinished = 1 << iota
 	ringNoSenders
 	ringNoReceivers
-	ringBoard // its messages have names: board.go
-	ringNews  // its messages are read in place: news.go
+	ringBoard  // its messages have names: board.go
+	ringNews   // its messages are read in place: news.go
+	ringLeases // a message of it was leased: ring_lease.go
 )
 
 // slot is one message, or room for one. A message of one block, or none, and a body of 32 bytes,
@@ -87,6 +89,7 @@ const (
 	slotFull
 	slotReading
 	slotSkip
+	slotLeased
 )
 
 const (
@@ -310,7 +313,11 @@ func (r *Ring) Len() int {
 		tail := r.hdr.tail.Load()
 		again := r.hdr.head.Load()
 		if head == again { // both were so when the tail was read
-			return int(min(max(int64(tail-head), 0), int64(r.limit)))
+			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
+			if r.hasReturns() {
+				n += r.behind(slotFull)
+			}
+			return n
 		}
 		head = again
 	}
@@ -319,6 +326,9 @@ func (r *Ring) Len() int {
 // Empty reports whether there is no message. A message that is being put is one: a get would wait
 // for it. A hole is none.
 func (r *Ring) Empty() bool {
+	if r.hasReturns() && r.behind(slotFull) > 0 {
+		return false
+	}
 	r.passRead()
 	tk := r.hdr.head.Load()
 	for range r.cap {
@@ -390,18 +400,21 @@ func (r *Ring) backed(ticket uint64) bool {
 
 // readable reports whether a get would not wait.
 func (r *Ring) readable() bool {
+	if r.hasReturns() {
+		return true
+	}
 	tk := r.hdr.head.Load()
 	if r.backed(tk) {
 		w := r.slot(tk).word.Load()
 		lap := r.lap(tk)
 		switch st := w.state(); {
-		case w.past(lap), w.lap() == lap && (st == slotFull || st == slotSkip || st == slotReading):
+		case w.past(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
 			return true
 		case w.lap() == lap && st == slotWriting:
 			return r.over() // whatever the flags say, this message comes first
 		}
 	}
-	return r.finished(ringFinished|ringNoSenders) || r.over()
+	return r.finished(ringFinished|ringNoSenders) && !r.outstanding() || r.over()
 }
 
 // writable reports whether a put would not wait.
@@ -481,11 +494,16 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 // Get is TryGet that waits for a message until ctx ends, and then tries once more. A Get that
 // returns an error has not taken a message, unless it is ErrCorrupt.
 func (r *Ring) Get(ctx context.Context, m *Message) error {
+	return r.awaitMessage(ctx, func(ctx context.Context) error { return r.tryGet(ctx, m) })
+}
+
+// awaitMessage repeats try while it returns ErrEmpty, until ctx ends, and then tries once more.
+func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error) error {
 	var ended error
 	for waited := false; ; waited = true {
-		err := r.tryGet(ctx, m)
-		if ended != nil && err == errPutting && pastDeadline(ctx) {
-			err = r.TryGet(m)
+		err := try(ctx)
+		if ended != nil && pastDeadline(ctx) {
+			err = r.awaitPut(err, try)
 		}
 		if err == nil || !errors.Is(err, ErrEmpty) {
 			if waited {
@@ -500,6 +518,19 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 			return ended
 		}
 	}
+}
+
+// awaitPut repeats try as long as err, its last result, is errPutting.
+func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
+	for err == errPutting {
+		if disabled("unfinished put") {
+			return ErrEmpty
+		}
+		if err = r.awaitOther(&r.notEmpty, r.readable); err == nil {
+			err = try(briefly)
+		}
+	}
+	return err
 }
 
 // pastDeadline reports whether ctx ended by its deadline. A call then claims that the ring is empty
@@ -574,10 +605,10 @@ func (r *Ring) limited(tk uint64) bool {
 	return full(head)
 }
 
-// passRead moves the head past messages that are being read or were read.
+// passRead moves the head past messages that are being read or leased, or were read.
 //
-// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING of the head's own lap
-// may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
+// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING, or LEASED, of the
+// head's own lap may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
 // pass it would skip the next message for ever. A slot that is farther on than the next lap is left
 // to next, which says that it is garbage.
 func (r *Ring) passRead() {
@@ -587,9 +618,9 @@ func (r *Ring) passRead() {
 			return
 		}
 		w, lap := r.slot(tk).word.Load(), r.lap(tk)
-		if w.before(lap) || w.past(lap+1) || w.lap() == lap && w.state() != slotReading {
+		if w.before(lap) || w.past(lap+1) || w.lap() == lap && w.state() != slotReading && w.state() != slotLeased {
 			return
 		}
-		r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
+		r.pass(tk, w)
 	}
 }

@@ -49,13 +49,8 @@ func (m *Message) Discard() {
 // one has to as well. Then the error is context.DeadlineExceeded.
 func (r *Ring) TryGet(m *Message) error {
 	err := r.tryGet(briefly, m)
-	for err == errPutting {
-		if disabled("unfinished put") {
-			return ErrEmpty
-		}
-		if err = r.awaitOther(&r.notEmpty, r.readable); err == nil {
-			err = r.tryGet(briefly, m)
-		}
+	if err == errPutting {
+		return r.awaitPut(err, func(ctx context.Context) error { return r.tryGet(ctx, m) })
 	}
 	return err
 }
@@ -96,7 +91,7 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 // get is in docs/memory.md: claim, copy, take a reference of each block before its count goes down,
 // give the slot back.
 func (r *Ring) get(l *lane, m *Message) error {
-	s, lap, err := r.next(l)
+	s, lap, err := r.next(l, slotReading)
 	if err != nil {
 		return err
 	}
@@ -231,14 +226,19 @@ func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) err
 // read. After any other ErrCorrupt the next get may fail in the same way.
 func Lost(err error) bool { return err == ErrCorrupt }
 
-// next claims the oldest message for reading. It looks at the flags before it looks at the ring
+// next claims the oldest message, as READING or as LEASED. It looks at the flags before it looks at the ring
 // once more, so that a message put before the last sender went is not overlooked.
 //
 // Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in its
 // lap or in the next one. Where the slot is farther on, it or the head is garbage: to help the head
 // on from slot to slot would take for ever.
-func (r *Ring) next(l *lane) (*slot, uint64, error) {
+func (r *Ring) next(l *lane, claim uint64) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
+		if r.hasReturns() {
+			if s, lap := r.nextReturned(l, claim); s != nil {
+				return s, lap, nil
+			}
+		}
 		tk := r.hdr.head.Load()
 		var w slotWord
 		lap := r.lap(tk)
@@ -248,7 +248,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 		}
 		switch st := w.state(); {
 		case w.lap() == lap && st == slotFull:
-			if s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
+			if s.word.CAS(w, makeSlotWord(lap, claim, l.id)) {
 				r.hdr.head.CAS(tk, tk+1)
 				return s, lap, nil
 			}
@@ -261,11 +261,13 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 			if r.hdr.head.Load() == tk {
 				return nil, 0, corrupt("the word of a ring's slot", uint64(w))
 			}
-		case w.past(lap), w.lap() == lap && st == slotReading:
-			r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading))
+		case w.past(lap), w.lap() == lap && (st == slotReading || st == slotLeased):
+			r.pass(tk, w)
 		case r.hdr.head.Load() != tk:
 		case w.lap() == lap && st == slotWriting:
 			return nil, 0, errPutting
+		case flags != 0 && r.outstanding():
+			return nil, 0, ErrEmpty // a lease may still end without an acknowledgement
 		case flags != 0:
 			return nil, 0, r.lonely(ringNoSenders)
 		default:

@@ -33,7 +33,7 @@ const magic = 0x316c616f6873 // "shoal1"
 // protocolVersion grows when the meaning of a word changes. It is part of the layout hash, by which
 // programs know whether they fit. Beside the hash it is said in plain, at places that no version
 // moves: at byte 48 of the control segment, and in the requests and answers of Note [Sockets].
-const protocolVersion = 11
+const protocolVersion = 12
 
 // header is the first page of the control segment.
 type header struct {

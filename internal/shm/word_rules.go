@@ -58,7 +58,7 @@ func (w stateWord) step(next stateWord) string { return nameOf(stateRules, w, ne
 
 // String says what a slot's word says: "lap 2, WRITING by lane 64".
 func (w slotWord) String() string {
-	names := [...]string{"EMPTY", "WRITING", "FULL", "READING", "SKIP"}
+	names := [...]string{"EMPTY", "WRITING", "FULL", "READING", "SKIP", "LEASED"}
 	name := "?"
 	if w.state() < uint64(len(names)) {
 		name = names[w.state()]
@@ -89,6 +89,15 @@ var slotRules = []rule[slotWord]{
 	}},
 	{"read", func(o, n slotWord) bool {
 		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane()).over(n.span())
+	}},
+	{"lease", func(o, n slotWord) bool {
+		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotLeased, n.lane())
+	}},
+	{"acknowledge", func(o, n slotWord) bool {
+		return o.state() == slotLeased && n == makeSlotWord(o.lap(), slotReading, n.lane())
+	}},
+	{"return", func(o, n slotWord) bool {
+		return o.state() == slotLeased && n == makeSlotWord(o.lap(), slotFull, o.lane())
 	}},
 	{"give back", func(o, n slotWord) bool {
 		return (o.state() == slotReading || o.state() == slotSkip || o.state() == slotFull) &&

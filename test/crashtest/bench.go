@@ -456,7 +456,7 @@ func (w *world) finish() {
 				w.take(&m)
 				continue
 			}
-			if errors.Is(err, shm.ErrCorrupt) && w.sc == scenarios["get a corrupt message"] {
+			if errors.Is(err, shm.ErrCorrupt) && w.sc.corrupt {
 				continue
 			}
 			if !errors.Is(err, shm.ErrEmpty) && !errors.Is(err, shm.ErrFinished) {

@@ -17,7 +17,7 @@ var reaperBranches = []string{
 	"put published", "put undone",
 	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "release dead",
 	"lost hints", "relief", "ring all",
-	"cell waiter bits", "grant", "deserted",
+	"cell waiter bits", "grant", "deserted", "leased",
 }
 
 // branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It
