@@ -1,9 +1,8 @@
-// Package encoding has the error that the packages below it share. It names a file and a place in
-// it.
+// Package encoding has the error type that the packages below it share.
 //
-// Each format has the same names. Save and Load take a path, and so does Open, which reads one
-// tensor at a time. Encode writes to an [io.Writer]. Decode reads from an [io.Reader] where the
-// format can be read from its beginning on: safetensors, npy and msgpack. A format whose directory
-// is at the end or in the middle of the file is read from an io.ReaderAt and a size, by pt.Decode,
-// npy.NewArchive and hdf5.NewFile. So is safetensors, one tensor at a time, by safetensors.NewFile.
+// The packages use the same function names. Save, Load and Open take a path; Open reads one tensor
+// at a time. Encode writes to an [io.Writer]. Decode reads from an [io.Reader] if the format can be
+// read sequentially: safetensors, npy and msgpack. A format with a directory at the end or in the
+// middle of the file must be read from an [io.ReaderAt] with a size, as in pt.Decode,
+// npy.NewArchive and hdf5.NewFile. safetensors.NewFile also does so, to read one tensor at a time.
 package encoding

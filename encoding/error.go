@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// A FileError says which file could not be read, and where in it the fault is.
+// FileError records an error in a file and its location. Callers should use [errors.As] to find it.
 type FileError struct {
-	Path   string // path of the file, empty where the bytes came from a reader
-	Name   string // name of the tensor or array in the file, or empty
-	Offset int64  // bytes from the beginning of the decompressed file; 0 for the file as a whole
-	Err    error  // wraps an error of the format's package, or is the error of the read
+	Path   string // path of the file; empty if the input was a reader
+	Name   string // name of the tensor or array, or empty
+	Offset int64  // byte offset in the decompressed file; 0 for the whole file
+	Err    error  // wraps an error of the format's package, or is a read error
 }
 
-// Error returns one line.
+// Error returns a single-line message.
 func (e *FileError) Error() string {
 	var b strings.Builder
 	b.WriteString("read")

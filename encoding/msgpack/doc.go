@@ -1,5 +1,5 @@
-// Package msgpack writes values with tensors as MessagePack, in the convention of Python's
-// msgpack-numpy, and reads them.
+// Package msgpack reads and writes values with tensors as MessagePack, in the convention of
+// Python's msgpack-numpy.
 //
 //	err := msgpack.Save("model.msgpack", state)
 //	b, err := msgpack.Marshal(map[string]any{"step": 3, "x": t})
@@ -12,6 +12,6 @@
 //	dict of str or bytes      map[string]any
 //	numpy.ndarray, a scalar   *tensor.Tensor
 //
-// The trap: a file must be read from its beginning to its end, and tensors in it are not aligned,
-// so nothing is mapped. For the weights of a model, safetensors is the better format.
+// A file must be read sequentially, and its tensors are not aligned, so they cannot be mapped.
+// Model weights should be stored as safetensors instead.
 package msgpack

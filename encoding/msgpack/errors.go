@@ -10,18 +10,19 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where bytes are not MessagePack, are cut short, or hold an array whose
-	// elements do not fit its shape.
+	// ErrFormat is wrapped if the input is not MessagePack, is truncated, or contains an array with
+	// elements that do not match its shape.
 	ErrFormat = errors.New("msgpack: malformed")
-	// ErrUnsupported is wrapped where a value has no form in MessagePack (a channel), in numpy (a
-	// tensor of bfloat16) or in Go (an array of records or text, an extension type).
+	// ErrUnsupported is wrapped if a value cannot be represented in MessagePack (a channel), in
+	// numpy (a bfloat16 tensor) or in Go (an array of records or text, an extension type).
 	ErrUnsupported = errors.New("msgpack: unsupported value")
-	// ErrLimit is wrapped where a value would take more memory than its reader allows. The text
-	// names the parameter that allows more.
+	// ErrLimit is wrapped if a value needs more memory than the reader allows. The error text names
+	// the parameter that raises the limit.
 	ErrLimit = safefile.ErrLimit
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that errors.Is also works in a process that receives them from its
+// worker.
 func init() {
 	wire.RegisterError("msgpack.ErrFormat", ErrFormat)
 	wire.RegisterError("msgpack.ErrUnsupported", ErrUnsupported)
@@ -32,7 +33,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// damaged says that a value is malformed since err was met in it, as a stream's end is.
+// damaged wraps an error of decoding a value in [ErrFormat]. It replaces [io.EOF] by
+// [io.ErrUnexpectedEOF].
 func damaged(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF

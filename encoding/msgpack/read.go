@@ -20,19 +20,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unmarshal reads the one value that is in b. Tensors are on the heap, and the caller closes them.
-// The error wraps ErrFormat, ErrUnsupported or ErrLimit.
+// Unmarshal decodes the single value in b. The caller must close its tensors, which are on the
+// heap. The error wraps [ErrFormat], [ErrUnsupported] or [ErrLimit].
 func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b)), 0) }
 
-// Decode reads one value from r. It reads beyond the value's end, unless r is an io.ByteScanner,
-// such as a bufio.Reader. Tensors are on the heap, and the caller closes them.
+// Decode reads one value from r. It may read past the end of the value, unless r is an
+// [io.ByteScanner] such as a [bufio.Reader]. The caller must close the tensors, which are on the
+// heap.
 //
-// maxBytes is about how many bytes the arrays, text, lists and dicts of the value may take in
-// memory. It matters since a file of 1 GB may be a list of 10^9 items. 0 stands for the memory that
-// the machine and the cgroup have left for this process, and for 64 MiB where they have less.
+// maxBytes limits the approximate memory for the arrays, strings, lists and dicts of the value. The
+// limit is needed because a file of 1 GB can encode a list of 10^9 items. If maxBytes is 0, the
+// limit is the memory available to the process on the machine and in its cgroup, but at least 64
+// MiB.
 //
-// The error wraps ErrFormat, ErrUnsupported or ErrLimit, or is the error of r. Where r ends early
-// it wraps io.ErrUnexpectedEOF besides ErrFormat.
+// The error wraps [ErrFormat], [ErrUnsupported] or [ErrLimit], or is the error of r. If r ends
+// early, it wraps both [ErrFormat] and [io.ErrUnexpectedEOF].
 func Decode(r io.Reader, maxBytes int64) (any, error) {
 	if _, ok := r.(io.ByteScanner); !ok {
 		r = bufio.NewReader(r)
@@ -40,12 +42,13 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
 }
 
-// Load reads the arrays in a file to the heap. The caller closes them. An array in dicts and lists
-// is named by their keys and numbers, with dots between, such as "layers.0.weight"; a file that is
-// one array names it "tensor". others are the names of all values that are not arrays, in order.
+// Load reads the arrays in a file to the heap. The caller must close them. An array in dicts and
+// lists is named by the keys and indices that lead to it, joined by dots, for example
+// "layers.0.weight". If the file is a single array, its name is "tensor". others contains the names
+// of all other values in sorted order.
 //
-// maxBytes limits the memory as in Decode. The error is an *encoding.FileError that wraps
-// ErrFormat, ErrUnsupported or ErrLimit, or is the error of opening the file.
+// maxBytes limits the memory as in [Decode]. The error is an [*encoding.FileError] that wraps
+// [ErrFormat], [ErrUnsupported] or [ErrLimit], or is the error of opening the file.
 func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -68,13 +71,13 @@ func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []
 	return c.tensors, c.others, nil
 }
 
-// A collection has the tensors of a value, and the names of its other parts.
+// collection collects the tensors of a value, and the names of its other parts.
 type collection struct {
 	tensors map[string]*tensor.Tensor
 	others  []string
 }
 
-// add adds what is in v.
+// add adds v and all values in it.
 func (c *collection) add(name string, v any) (err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -101,18 +104,19 @@ func (c *collection) add(name string, v any) (err error) {
 	return err
 }
 
-// foreignTensors makes tensors of what comes.
+// foreignTensors creates tensors from streams.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// A decoder reads headers and numbers through its msgp.Reader, and text and bytes directly.
+// decoder decodes headers and numbers through its [msgp.Reader], and reads strings and bytes
+// directly.
 type decoder struct {
 	*msgp.Reader
 	from  io.Reader
-	size  int64 // of the input, in bytes
+	size  int64 // size of the input in bytes
 	limit *safefile.Limit
 }
 
-// Approximate memory of an item of a list and of an entry of a dict, in addition to their contents.
+// Approximate memory of a list item and of a dict entry, not including their contents.
 const (
 	itemCost  = 32
 	entryCost = 128
@@ -123,13 +127,13 @@ func newDecoder(r io.Reader, size, maxBytes int64) decoder {
 		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if that is meant"}}
 }
 
-// unbuffered returns one byte a call. A msgp.Reader fills its buffer only up to what it needs, so
-// it never reads beyond the end of a value, and its buffer is empty after each header.
+// unbuffered returns at most one byte per Read. A [msgp.Reader] fills its buffer only as far as
+// necessary, so it never reads past the end of a value, and its buffer is empty after each header.
 type unbuffered struct{ r io.Reader }
 
 func (u unbuffered) Read(b []byte) (int, error) { return u.r.Read(b[:min(len(b), 1)]) }
 
-// read reads one value, and nothing must follow it.
+// read decodes a value that must extend to the end of r.
 func read(r io.Reader, size, maxBytes int64) (any, error) {
 	d := newDecoder(r, size, maxBytes)
 	v, err := d.value(0)
@@ -193,7 +197,7 @@ func (d decoder) value(depth int) (v any, err error) {
 	return v, nil
 }
 
-// text reads a string. Memory for a long one is allocated as its bytes arrive.
+// text reads a string. Memory for a long string is allocated as its bytes arrive.
 func (d decoder) text() (any, error) {
 	n, err := d.ReadStringHeader()
 	if err != nil {
@@ -234,7 +238,7 @@ func (d decoder) list(depth int) (any, error) {
 	return list, nil
 }
 
-// bytes reads bytes into a tensor, so that they are an array's own.
+// bytes reads binary data into a tensor, so that an array can use it without a copy.
 func (d decoder) bytes() (*tensor.Tensor, error) {
 	n, err := d.ReadBytesHeader()
 	if err != nil {
@@ -253,7 +257,7 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// dict reads a map: a dict, or what stands for an array or a complex number.
+// dict reads a map, which may encode a dict, an array or a complex number.
 func (d decoder) dict(depth int) (any, error) {
 	n, err := d.ReadMapHeader()
 	if err != nil {
@@ -295,7 +299,7 @@ func (d decoder) dict(depth int) (any, error) {
 	return m, nil
 }
 
-// array makes a tensor of {nd, type, shape, data}; a scalar has no shape.
+// array converts a map with the keys nd, type, shape and data to a tensor. A scalar has no shape.
 func array(m map[string]any, data *tensor.Tensor) (any, error) {
 	name, ok := m["type"].(string)
 	if b, is := m["type"].([]byte); is {
@@ -329,7 +333,7 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 	return data.Storage().View(dt, shape, nil, 0)
 }
 
-// number reads a complex number as Python prints it.
+// number parses a complex number in Python's notation.
 func number(v any) (any, error) {
 	s, _ := v.(string)
 	c, err := strconv.ParseComplex(strings.ReplaceAll(s, "j", "i"), 128)

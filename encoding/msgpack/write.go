@@ -20,22 +20,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Marshal returns v as MessagePack. v is of the types of the package comment, or an int. Maps are
-// written in the order of their keys. The error wraps ErrUnsupported, or tensor.ErrClosed where a
-// tensor is nil or closed.
+// Marshal returns the encoding of v, which must have one of the types in the package documentation,
+// or int. Map keys are sorted. The error wraps [ErrUnsupported], or [tensor.ErrClosed] if a tensor
+// is nil or closed.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := Encode(&b, v)
 	return b.Bytes(), err
 }
 
-// Save writes tensors to a file as a dict of arrays. It writes a temporary file beside path, and
-// renames it to path when it is whole. The error is that of Marshal or of writing.
+// Save writes tensors to a file as a dict of arrays. It writes to a temporary file and renames it
+// to path at the end, so a reader never sees a partial file. The error is one of [Marshal] or of
+// writing.
 func Save(path string, tensors map[string]*tensor.Tensor) error {
 	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
-// Encode writes v to w as Marshal does, in one pass. The error is that of Marshal or of w.
+// Encode writes the encoding of v to w in one pass. The error is one of [Marshal] or of w.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgp.NewWriter(w)}
 	guarded := tensor.Catch(func() { err = e.value(v, 0) })
@@ -44,7 +45,7 @@ func Encode(w io.Writer, v any) (err error) {
 
 type encoder struct{ *msgp.Writer }
 
-// maxDepth bounds values in values.
+// maxDepth is the maximum nesting depth of values.
 const maxDepth = 200
 
 func (e encoder) value(v any, depth int) error {
@@ -105,8 +106,8 @@ func dict[V any](e encoder, d map[string]V, depth int) error {
 	return err
 }
 
-// pairs writes a map with keys of bytes, as msgpack-numpy does, or its first n pairs where others
-// follow.
+// pairs writes a map with binary keys, as msgpack-numpy does. n is the size of the map; if it
+// exceeds the number of pairs, the caller must write the others.
 func (e encoder) pairs(n int, pairs ...any) error {
 	err := e.WriteMapHeader(uint32(n))
 	for i := 0; i < len(pairs); i += 2 {

@@ -12,10 +12,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// extension is that of an array in an archive.
+// extension is the suffix of the array names in an archive.
 const extension = ".npy"
 
-// encodeAll writes tensors as an .npz, in the order of their names.
+// encodeAll writes tensors as an .npz file, sorted by name.
 func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	z := zip.NewWriter(w)
 	for _, name := range sorted(tensors) {
@@ -30,32 +30,33 @@ func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	return z.Close()
 }
 
-// An Info describes one member of an archive.
+// Info describes a member of an archive.
 type Info struct {
 	Name  string
 	DType tensor.DType
 	Shape []int
-	// Err is the error that Tensor would return. It wraps ErrDType where the member is an array of
-	// objects, records or text, or no array at all.
+	// Err is the error that [Archive.Tensor] would return. It wraps [ErrDType] if the member is an
+	// array of objects, records or text, or is not an array.
 	Err error
 }
 
-// An Archive is an open .npz whose directory was checked. Its methods may be called concurrently,
-// Close after all others.
+// Archive is an open .npz file with a validated directory. Its methods may be called concurrently,
+// but [Archive.Close] must be called after all other calls have returned.
 type Archive struct {
-	// MaxBytes is how many bytes of elements one call of Tensor or Tensors may read. It matters
-	// since a compressed archive of 12 MB may have 12 GiB of zeros. 0 stands for 1 GiB, or 100
-	// bytes for each compressed one where that is more, but for no more than the memory that the
-	// machine and the cgroup have left for this process. 64 MiB are always allowed.
+	// MaxBytes limits the number of bytes of elements that one call of [Archive.Tensor] or
+	// [Archive.Tensors] may read. The limit is needed because a compressed archive of 12 MB can
+	// contain 12 GiB of zeros. If it is 0, the limit is 1 GiB, or 100 times the compressed size if
+	// that is more, and at most the memory available to the process on the machine and in its
+	// cgroup. 64 MiB are always allowed.
 	MaxBytes int64
 
 	path    string
-	file    io.Closer                    // nil where it is not the archive's
-	entries map[string]safefile.ZipEntry // by the names of their arrays
+	file    io.Closer                    // nil if the caller owns the file
+	entries map[string]safefile.ZipEntry // by array name
 }
 
-// OpenArchive opens an .npz, compressed or not. The caller closes it. The error is an
-// [*encoding.FileError].
+// OpenArchive opens an .npz file, which may be compressed. The caller must close the archive. The
+// error is an [*encoding.FileError].
 func OpenArchive(path string) (*Archive, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -72,8 +73,8 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// NewArchive opens an .npz of size bytes that r reads. Close does not close r. The error is an
-// [*encoding.FileError].
+// NewArchive reads an .npz file of size bytes from r. [Archive.Close] does not close r. The error
+// is an [*encoding.FileError].
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	a := &Archive{entries: map[string]safefile.ZipEntry{}}
 	if err := a.readDirectory(r, size); err != nil {
@@ -97,8 +98,7 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// List describes the arrays of the archive, in the order of their names. It reads only their
-// headers.
+// List describes the members of the archive, sorted by name. It reads only their headers.
 func (a *Archive) List() []Info {
 	var list []Info
 	for _, name := range sorted(a.entries) {
@@ -111,9 +111,9 @@ func (a *Archive) List() []Info {
 	return list
 }
 
-// Tensor reads the array of a name to the heap. The caller closes the tensor. The error is an
-// [*encoding.FileError]. It wraps ErrName where the archive has no such array, and ErrLimit where
-// the array is larger than MaxBytes.
+// Tensor reads an array to the heap. The caller must close the tensor. The error is an
+// [*encoding.FileError]. It wraps [ErrName] if there is no such array, and [ErrLimit] if the array
+// is larger than MaxBytes.
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
@@ -126,12 +126,13 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// allow says whether so many bytes may come out of so many.
+// allow returns an error that wraps [ErrLimit] if the limit does not permit packed compressed bytes
+// to expand to the given number of bytes.
 func (a *Archive) allow(bytes, packed int64) error {
 	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
 }
 
-// Close closes the file that OpenArchive has opened. Tensors that were read stay valid.
+// Close closes the file that [OpenArchive] opened. Tensors that were read stay valid.
 func (a *Archive) Close() error {
 	if a.file == nil {
 		return nil
@@ -139,9 +140,9 @@ func (a *Archive) Close() error {
 	return a.file.Close()
 }
 
-// LoadAll reads all arrays of an .npz, compressed or not, to the heap. The caller closes them.
-// Where some arrays cannot be read, LoadAll may return the others beside the error, as
-// [Archive.Tensors] does.
+// LoadAll reads all arrays of an .npz file, which may be compressed, to the heap. The caller must
+// close them. If some arrays cannot be read, LoadAll may return the others together with an error,
+// like [Archive.Tensors].
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {
@@ -151,10 +152,11 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	return a.Tensors()
 }
 
-// Tensors reads all arrays to the heap. The caller closes them. The error wraps an
-// [*encoding.FileError] for each array that cannot be read, and ErrLimit where all together are
-// larger than MaxBytes. Where every unreadable member is an array of objects, records or text, or
-// no array at all (ErrDType), Tensors returns the other arrays beside the error.
+// Tensors reads all arrays to the heap. The caller must close them. The error wraps an
+// [*encoding.FileError] for each array that cannot be read, and [ErrLimit] if the arrays together
+// are larger than MaxBytes. If all failures wrap [ErrDType], because the members are arrays of
+// objects, records or text, or are not arrays, Tensors returns the other arrays together with the
+// error.
 func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := a.allowAll(); err != nil {
 		return nil, about(a.path, "", err)
@@ -175,7 +177,7 @@ func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
 	return all, errors.Join(left...)
 }
 
-// allowAll says whether MaxBytes allows to read all members together.
+// allowAll returns an error that wraps [ErrLimit] if MaxBytes does not permit reading all members.
 func (a *Archive) allowAll() error {
 	var bytes, packed int64
 	for _, e := range a.entries {
@@ -185,7 +187,8 @@ func (a *Archive) allowAll() error {
 	return a.allow(bytes, packed)
 }
 
-// begin opens a member behind its header. The caller closes the reader where there is no error.
+// begin opens a member and reads its header. If there is no error, the caller must close the
+// reader.
 func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if !strings.HasSuffix(e.Name, extension) {
 		return h, nil, fmt.Errorf("%w: it is no %s", ErrDType, extension)
@@ -196,15 +199,16 @@ func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if h, err = readHeader(r); err == nil {
 		return h, r, nil
 	}
-	// What Close says is what the reader has said.
+	// The error of Close repeats the error of the reader.
 	r.Close()
-	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDType) { // of the decompressor
+	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDType) { // a decompression error
 		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return h, nil, err
 }
 
-// unpack reads an array that must be as long as the archive says, if so many bytes are allowed.
+// unpack reads an array. Its size must match the size in the archive directory, and allow must
+// accept it.
 func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, error) {
 	h, r, err := begin(e)
 	if err != nil {
@@ -222,7 +226,7 @@ func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, e
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	defer t.Close()
-	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // where the checksum is compared
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // verifies the checksum
 		return nil, malformed("after its elements: %v", err)
 	}
 	h.clean(tensor.Bytes(t))

@@ -12,20 +12,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// foreignTensors makes tensors over mapped files.
+// foreignTensors creates tensors backed by mapped files or read from streams.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// Save writes a tensor as a .npy of version 1, in C's order, as numpy.save does. It writes a map of
-// tensors as an .npz, in the order of their names, as numpy.savez does. Save writes a temporary
-// file beside path, and renames it to path when it is whole. The error wraps ErrDType where numpy
-// does not have the dtype, such as bfloat16, or tensor.ErrClosed where a tensor is nil or closed.
-// Otherwise it is the error of writing.
+// Save writes a tensor as an .npy file of version 1 in row-major order, like numpy.save, or a map
+// of tensors as an .npz file sorted by name, like numpy.savez. Save writes to a temporary file and
+// renames it to path at the end, so a reader never sees a partial file. The error wraps [ErrDType]
+// if numpy does not support the dtype, such as bfloat16, or [tensor.ErrClosed] if a tensor is nil
+// or closed; otherwise it is the error of writing.
 func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error {
 	return safefile.Replace(path, func(f *os.File) error { return Encode(f, of) })
 }
 
-// Encode writes to w the bytes that Save writes to a file. The error wraps ErrDType or
-// tensor.ErrClosed, or is the error of w.
+// Encode writes to w the bytes that [Save] writes to a file. The error wraps [ErrDType] or
+// [tensor.ErrClosed], or is the error of w.
 func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) error {
 	switch of := any(of).(type) {
 	case map[string]*tensor.Tensor:
@@ -35,7 +35,7 @@ func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) err
 	}
 }
 
-// encode writes a .npy.
+// encode writes an .npy file.
 func encode(w io.Writer, t *tensor.Tensor) error {
 	if err := foreignTensors.Check(t); err != nil {
 		return err
@@ -56,15 +56,15 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 	return errors.Join(err, guarded)
 }
 
-// Decode reads a .npy from r to the heap. The caller closes the tensor. Decode reads r up to the
-// last element and no further, so several arrays may follow one another.
+// Decode reads an .npy file from r to the heap. The caller must close the tensor. Decode does not
+// read past the last element, so several arrays may follow each other.
 //
-// maxBytes is how many bytes of elements the array may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less. The
-// memory for them grows as they come, so a header that lies takes none.
+// maxBytes limits the number of bytes of elements. If it is 0, the limit is the memory available to
+// the process on the machine and in its cgroup, but at least 64 MiB. Memory is allocated as the
+// elements arrive, so a malformed header cannot cause a large allocation.
 //
-// The error is an [*encoding.FileError]. It wraps ErrFormat, ErrDType, ErrLimit or the error of r.
-// Where r ends early it wraps io.ErrUnexpectedEOF as well.
+// The error is an [*encoding.FileError] that wraps [ErrFormat], [ErrDType], [ErrLimit] or the error
+// of r. If r ends early, it also wraps [io.ErrUnexpectedEOF].
 func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 	h, err := readHeader(r)
 	if err == nil {
@@ -80,7 +80,7 @@ func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// decode reads the elements.
+// decode reads the elements from r.
 func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	t, err := foreignTensors.ReadFrom(r, h.size)
 	if err != nil {
@@ -91,17 +91,16 @@ func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	return h.view(t.Storage())
 }
 
-// Load reads a .npy to the heap. The caller closes the tensor. An array in Fortran's order becomes
-// a tensor with such strides. The error is an [*encoding.FileError].
+// Load reads an .npy file to the heap. The caller must close the tensor. An array in Fortran order
+// becomes a tensor with column-major strides. The error is an [*encoding.FileError].
 func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 
-// Map maps a .npy. The elements of the tensor are pages of the file, which the kernel reads when
-// they are touched and copies when they are written to: see [tensor.FromFile]. A file of the other
-// byte order is read to the heap instead. The caller closes the tensor. The error is an
-// [*encoding.FileError].
+// Map maps an .npy file. The elements of the tensor are pages of the file, which the kernel loads
+// on access and copies on write; see [tensor.FromFile]. A big-endian or unaligned file is read to
+// the heap instead. The caller must close the tensor. The error is an [*encoding.FileError].
 func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 
-// open lets how make a tensor of a file.
+// open opens a file, reads its header and calls how, which must close f.
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -122,7 +121,7 @@ func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (
 	return t, nil
 }
 
-// fits checks that the file has all elements. What follows them is passed over, as numpy does.
+// fits verifies that the file contains all elements. Bytes after them are ignored, as in numpy.
 func (h header) fits(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && info.Size()-int64(h.length) < int64(h.size) {
@@ -131,7 +130,7 @@ func (h header) fits(f *os.File) error {
 	return err
 }
 
-// read reads the elements, and closes f.
+// read reads the elements to the heap and closes f.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
 	if err := safefile.CheckSize(int64(h.size), int64(h.size), 0, "Map maps it"); err != nil {
@@ -146,7 +145,7 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	return h.view(t.Storage())
 }
 
-// mapped maps the elements; f goes with them.
+// mapped maps the elements. The mapping takes ownership of f.
 func mapped(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)

@@ -11,20 +11,21 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where a file is not one of numpy's, is damaged or cut short, or
-	// contradicts itself.
+	// ErrFormat is wrapped if a file is not a numpy file, is damaged or truncated, or is
+	// inconsistent.
 	ErrFormat = errors.New("npy: malformed file")
-	// ErrDType is wrapped where the elements of an array are not numbers, or numpy does not have
+	// ErrDType is wrapped if the elements of an array are not numbers, or if numpy does not support
 	// the dtype of a tensor.
 	ErrDType = errors.New("npy: unsupported dtype")
-	// ErrName is wrapped where an archive has no array of the wanted name.
+	// ErrName is wrapped if an archive has no array with the given name.
 	ErrName = errors.New("npy: no such name")
-	// ErrLimit is wrapped where an array would take more memory than its reader allows. The text
-	// names the option that allows more.
+	// ErrLimit is wrapped if an array needs more memory than the reader allows. The error text
+	// names the option that raises the limit.
 	ErrLimit = safefile.ErrLimit
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that errors.Is also works in a process that receives them from its
+// worker.
 func init() {
 	wire.RegisterError("npy.ErrFormat", ErrFormat)
 	wire.RegisterError("npy.ErrDType", ErrDType)
@@ -32,18 +33,19 @@ func init() {
 	wire.RegisterError("npy.ErrLimit", ErrLimit)
 }
 
-// about says of which file and array an error is.
+// about adds the path of the file and the name of the array to an error.
 func about(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }
 
-// readFull fills b. A stream that ends before that is malformed.
+// readFull fills b from r. If r ends early, the error wraps [ErrFormat].
 func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
 	return cutShort(err)
 }
 
-// cutShort says of the error of io.ReadFull that a stream which ends is malformed.
+// cutShort converts the end-of-file errors of [io.ReadFull] to an error that wraps [ErrFormat] and
+// [io.ErrUnexpectedEOF].
 func cutShort(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: it is cut short: %w", ErrFormat, io.ErrUnexpectedEOF)

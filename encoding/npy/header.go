@@ -16,17 +16,17 @@ import (
 const (
 	magic     = "\x93NUMPY"
 	maxHeader = 1 << 20
-	alignment = 64 // of the elements
+	alignment = 64 // of the elements, in bytes
 )
 
-// A header says what the elements after it are.
+// header is a decoded array header.
 type header struct {
 	dtype   tensor.DType
 	swapped bool // big-endian
 	fortran bool
 	shape   []int
 	size    int // bytes of the elements
-	length  int // bytes of the header itself
+	length  int // bytes of the header
 }
 
 // readHeader reads a header of version 1, 2 or 3.
@@ -63,7 +63,7 @@ func readHeader(r io.Reader) (h header, err error) {
 	return h, err
 }
 
-// parseHeader reads a dict such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// parseHeader parses a dict such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 func parseHeader(text string) (h header, err error) {
 	p := literal{rest: text}
 	d, err := p.dict()
@@ -98,7 +98,7 @@ func parseHeader(text string) (h header, err error) {
 	return h, nil
 }
 
-// strides are those of the elements as they are in the file.
+// strides returns the strides of the elements in the file.
 func (h header) strides() []int {
 	strides, step := make([]int, len(h.shape)), 1
 	for i := range h.shape {
@@ -111,13 +111,13 @@ func (h header) strides() []int {
 	return strides
 }
 
-// view returns the array as a tensor of a storage.
+// view returns the array as a view of the storage.
 func (h header) view(s *tensor.Storage) (*tensor.Tensor, error) {
 	return s.View(h.dtype, h.shape, h.strides(), 0)
 }
 
-// appendHeader writes the header of a contiguous tensor as numpy does, with room for its first
-// dimension to grow.
+// appendHeader appends the header of a contiguous tensor. Like numpy, it reserves space for the
+// first dimension to grow.
 func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	descr := numpy.Descr(t.DType().String())
 	if descr == "" {
@@ -147,7 +147,7 @@ func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	return append(b, text.Bytes()...), nil
 }
 
-// clean returns the elements as Go has them.
+// clean converts the elements in b to native byte order and normalizes bools.
 func (h header) clean(b []byte) {
 	if h.swapped {
 		numpy.Swap(h.dtype.String(), b)
@@ -155,7 +155,7 @@ func (h header) clean(b []byte) {
 	numpy.Clean(h.dtype.String(), b)
 }
 
-// sorted returns the keys of a map in order.
+// sorted returns the keys of a map in sorted order.
 func sorted[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A literal reads the few literals of Python that are in headers: dicts, tuples, lists, text, whole
-// numbers and bools.
+// literal parses the Python literals that headers contain: dicts, tuples, lists, strings, integers
+// and bools.
 type literal struct {
 	rest  string
 	depth int
@@ -14,7 +14,7 @@ type literal struct {
 
 func (p *literal) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
-// accept takes the next character if it is c.
+// accept consumes the next character if it is c.
 func (p *literal) accept(c byte) bool {
 	p.space()
 	if p.rest == "" || p.rest[0] != c {
@@ -24,7 +24,7 @@ func (p *literal) accept(c byte) bool {
 	return true
 }
 
-// dict reads a dict with keys of text, and nothing after it.
+// dict parses a dict with string keys, which must extend to the end of the text.
 func (p *literal) dict() (map[string]any, error) {
 	if !p.accept('{') {
 		return nil, malformed("the header is no dict")
@@ -52,7 +52,7 @@ func (p *literal) dict() (map[string]any, error) {
 	return d, nil
 }
 
-// maxDepth bounds lists in lists.
+// maxDepth is the maximum nesting depth of lists.
 const maxDepth = 16
 
 func (p *literal) value() (any, error) {
@@ -80,7 +80,7 @@ func (p *literal) value() (any, error) {
 	case "True", "False":
 		return word == "True", nil
 	}
-	n, err := strconv.Atoi(strings.TrimSuffix(word, "L")) // Python 2 has longs
+	n, err := strconv.Atoi(strings.TrimSuffix(word, "L")) // Python 2 long
 	if err != nil {
 		return nil, malformed("%.20q in the header", word)
 	}
@@ -102,7 +102,8 @@ func (p *literal) items(end byte) (any, error) {
 	return list, nil
 }
 
-// text reads up to a quote. numpy's names of dtypes have nothing to be escaped.
+// text parses a string up to the closing quote. Escapes are not supported, because dtype names need
+// none.
 func (p *literal) text(quote byte) (any, error) {
 	s, rest, ok := strings.Cut(p.rest, string(quote))
 	if !ok || strings.ContainsAny(s, "\\\n") {

@@ -13,24 +13,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// foreignTensors makes tensors over mapped files.
+// foreignTensors creates tensors backed by mapped files.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage,
-// byteorder and version, all in one folder, and nothing compressed.
+// archive is a zip file as written since PyTorch 1.6. It contains data.pkl, data/<key> for each
+// storage, byteorder and version, uncompressed and in a common folder.
 type archive struct {
 	from    contents
-	mapped  foreign.Map[*tensor.Tensor] // nil where the file is read
+	mapped  foreign.Map[*tensor.Tensor] // nil if the file is read
 	entries map[string]safefile.ZipEntry
 	root    string
 	swapped bool // storages are big-endian
 	tally   *safefile.Limit
 }
 
-// maxText is more than the small entries have.
+// maxText is the size limit in bytes of the entries version and byteorder.
 const maxText = 64
 
-// openArchive reads the directory. The file becomes the archive's, unless there is an error.
+// openArchive reads the zip directory. On success, the archive owns the file and must be closed;
+// after an error, the caller keeps the file.
 func openArchive(from contents, o Options) (*archive, error) {
 	entries, err := safefile.ReadZip(from, from.size)
 	if err != nil {
@@ -49,7 +50,7 @@ func openArchive(from contents, o Options) (*archive, error) {
 	return a, err
 }
 
-// Close gives up the file; what was mapped of it stays.
+// Close closes the file. Mapped storages stay valid.
 func (a *archive) Close() error {
 	if a.mapped != nil {
 		return a.mapped.Close()
@@ -57,7 +58,8 @@ func (a *archive) Close() error {
 	return a.from.Close()
 }
 
-// findRoot finds the folder, whose name may be any.
+// findRoot finds the common folder, which may have any name. The error wraps [ErrUnsupported] for a
+// TorchScript program.
 func (a *archive) findRoot() error {
 	found := 0
 	for name := range a.entries {
@@ -76,7 +78,7 @@ func (a *archive) findRoot() error {
 	return nil
 }
 
-// checkVersion reads what says how the rest is written.
+// checkVersion validates the entries version and byteorder.
 func (a *archive) checkVersion() error {
 	text, err := a.text("version")
 	if err != nil {
@@ -86,7 +88,7 @@ func (a *archive) checkVersion() error {
 		return malformed("its version is %q, not 1 to 10", text)
 	}
 	if _, ok := a.entries[a.root+"/byteorder"]; !ok {
-		return nil // before 2.1 it was the machine's, and those are little-endian
+		return nil // PyTorch < 2.1: native byte order, assumed to be little-endian
 	}
 	order, err := a.text("byteorder")
 	if err == nil && order != "little" && order != "big" {
@@ -101,7 +103,8 @@ func (a *archive) text(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// entry finds what is stored under a name.
+// entry returns the entry with the given name. The error wraps [ErrFormat] if it does not exist or
+// is compressed.
 func (a *archive) entry(name string) (safefile.ZipEntry, error) {
 	e, ok := a.entries[a.root+"/"+name]
 	if !ok {
@@ -113,7 +116,7 @@ func (a *archive) entry(name string) (safefile.ZipEntry, error) {
 	return e, nil
 }
 
-// read reads a small entry.
+// read reads an entry of at most limit bytes.
 func (a *archive) read(name string, limit int64) ([]byte, error) {
 	e, err := a.entry(name)
 	if err != nil {
@@ -126,7 +129,7 @@ func (a *archive) read(name string, limit int64) ([]byte, error) {
 	return b, a.fill(e, b)
 }
 
-// fill reads an entry, and compares its checksum.
+// fill reads an entry into b and verifies its checksum.
 func (a *archive) fill(e safefile.ZipEntry, b []byte) error {
 	r, err := e.Open()
 	if err != nil {
@@ -136,7 +139,7 @@ func (a *archive) fill(e safefile.ZipEntry, b []byte) error {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)
 	}
-	if _, err := r.Read(make([]byte, 1)); err != io.EOF { // where the checksum is compared
+	if _, err := r.Read(make([]byte, 1)); err != io.EOF { // zip verifies the checksum at EOF
 		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)
 	}
 	return nil
@@ -154,7 +157,7 @@ func (a *archive) load(o Options) (any, error) {
 	return lift(tree, a, o)
 }
 
-// storage maps a storage, or reads it.
+// storage maps a storage if possible, and reads it otherwise. size is the expected size in bytes.
 func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
 	e, err := a.entry("data/" + key)
 	if err != nil {

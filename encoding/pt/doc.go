@@ -1,21 +1,20 @@
-// Package pt reads and writes the files of torch.save, without PyTorch. A program that only needs
-// such files does not link package torch, which has sockets. [torch.As] makes a value of a Go type
-// of what Load returns.
+// Package pt reads and writes the files of torch.save without PyTorch. It does not depend on
+// package torch, which uses sockets. [torch.As] converts a loaded value to a Go type.
 //
-//	err := pt.Save("model.pt", nn.State(net))        // torch.load(…, weights_only=True) reads it
-//	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, one of torch.save(model) as well
-//	state, rest, err := pt.StateDict(v)              // its tensors, by the names of its state_dict()
-//	b, err := pt.Marshal(state, 4)                   // pickle.loads reads it; Unmarshal what pickle.dumps wrote
+//	err := pt.Save("model.pt", nn.State(net))        // for torch.load with weights_only=True
+//	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, including torch.save(model)
+//	state, rest, err := pt.StateDict(v)              // the tensors, by their names in state_dict()
+//	b, err := pt.Marshal(state, 4)                   // for pickle.loads; see also Unmarshal
 //
-// [Encode] writes to an io.Writer; [Decode] reads from an io.ReaderAt, since the directory of a
+// [Encode] writes to an [io.Writer]. [Decode] needs an [io.ReaderAt], because the directory of a
 // file is at its end.
 //
-// A file is data: the package looks up, imports and runs nothing that the file names. An object of
-// a class that only Python knows becomes a [*python.Record].
+// Loading a file is safe: the package never imports or executes anything that a file names. An
+// object of an unknown Python class becomes a [*python.Record].
 //
-// The trap: with Options.Mmap the elements of the tensors are the file. The file may be removed or
-// replaced. If another process cuts the file short, reading the tensors faults; [tensor.Catch]
-// makes an error of such a fault.
+// With [Options.Mmap], the elements of the tensors are pages of the file. The file may be removed
+// or replaced, but must not be truncated: if another process truncates it, reading the tensors
+// faults. [tensor.Catch] turns such a fault into an error.
 //
 // [torch.As]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#As
 package pt

@@ -11,26 +11,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Faults of a file or of a value. Test for them with errors.Is.
+// Errors that the functions of this package wrap. They should be tested with [errors.Is].
 var (
-	// ErrFormat is wrapped where a file is not one of torch.save, is damaged, or contradicts
-	// itself.
+	// ErrFormat is wrapped if a file was not written by torch.save, is damaged, or is inconsistent.
 	ErrFormat = errors.New("pt: malformed file")
-	// ErrUnsupported is wrapped where a file has a value that has no form in Go, or a value has no
-	// form in Python. The text names the value.
+	// ErrUnsupported is wrapped if a value in a file cannot be represented in Go, or a Go value
+	// cannot be represented in Python. The error text names the value.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrGlobal is wrapped where a pickle names a class or a function that is not on the list of
-	// permitted ones. The text has the name.
+	// ErrGlobal is wrapped if a pickle refers to a class or a function that is not on the list of
+	// permitted names. The error text contains the name.
 	ErrGlobal = pickle.ErrGlobal
-	// ErrLocation is wrapped where a file has a storage of a device that this process does not
-	// have. Options.MapLocation chooses another device.
+	// ErrLocation is wrapped if a storage was saved on a device that this process does not have.
+	// [Options.MapLocation] selects another device.
 	ErrLocation = errors.New("pt: no such device")
-	// ErrLimit is wrapped where a file would take more memory than its reader allows. The text
-	// names the option that allows more.
+	// ErrLimit is wrapped if a file needs more memory than the reader allows. The error text names
+	// the option that raises the limit.
 	ErrLimit = safefile.ErrLimit
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that errors.Is also works in a process that receives them from its
+// worker.
 func init() {
 	wire.RegisterError("pt.ErrFormat", ErrFormat)
 	wire.RegisterError("pt.ErrUnsupported", ErrUnsupported)
@@ -40,7 +40,7 @@ func init() {
 	wire.RegisterError("python.ErrKey", python.ErrKey)
 }
 
-// unread is the error of a pickle that was not read.
+// unread wraps an error of package pickle in [ErrUnsupported] or [ErrFormat].
 func unread(err error) error {
 	if errors.Is(err, pickle.ErrForm) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, err)

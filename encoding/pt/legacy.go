@@ -12,12 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version,
-// the machine, the value and the list of its storages; then each storage, as its number of elements
-// and these.
+// legacy is a file as written by PyTorch 0.1.10 to 1.5. It is a sequence of pickles: a magic
+// number, a version, a description of the machine, the value, and the list of the storage keys. The
+// storages follow, each with its number of elements before the elements.
 type legacy struct {
 	from   contents
-	at     map[string]int64 // where a storage's length is
+	at     map[string]int64 // offsets of the storages, by key
 	places map[string]place
 	tally  *safefile.Limit
 }
@@ -36,7 +36,7 @@ func loadLegacy(from contents, o Options) (any, error) {
 	return lift(tree, l, o)
 }
 
-// parse reads the value, and finds its storages.
+// parse decodes the value and computes the offsets of its storages.
 func (l *legacy) parse() (tree any, err error) {
 	l.at, l.places = map[string]int64{}, map[string]place{}
 	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.from.size), names, limits)
@@ -57,7 +57,7 @@ func (l *legacy) parse() (tree any, err error) {
 	return tree, l.findStorages(keys, d.Offset())
 }
 
-// legacyHead reads the pickles before the value.
+// legacyHead decodes and validates the pickles that precede the value.
 func legacyHead(d *pickle.Decoder) error {
 	var head [3]any
 	for i := range head {
@@ -83,8 +83,8 @@ func legacyHead(d *pickle.Decoder) error {
 	return nil
 }
 
-// legacyReference stands for a storage, or for the class of a module, whose source in the file is
-// passed over.
+// legacyReference converts a persistent ID. A storage becomes a [pickle.Persistent]; a module
+// becomes its class, and the source code of the module in the file is ignored.
 func legacyReference(id any) (any, error) {
 	parts, _ := id.(value.Tuple)
 	if len(parts) > 1 && parts[0] == "module" {
@@ -97,7 +97,7 @@ func legacyReference(id any) (any, error) {
 	return &pickle.Persistent{ID: id}, nil
 }
 
-// findPlaces looks for the storages that the value uses.
+// findPlaces collects the storages that the value refers to.
 func (l *legacy) findPlaces(tree any) error {
 	for p := range pickle.Each[*pickle.Persistent](tree) {
 		at, err := parsePlace(p)
@@ -109,7 +109,8 @@ func (l *legacy) findPlaces(tree any) error {
 	return nil
 }
 
-// findStorages computes where each storage is, from the first one on.
+// findStorages computes the offset of each storage. at is the offset of the first one. The error
+// wraps [ErrFormat] if a storage is unused, is listed twice, or exceeds the file.
 func (l *legacy) findStorages(keys any, at int64) error {
 	list, ok := keys.(*pickle.List)
 	if !ok {

@@ -14,21 +14,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Options says how to load. The zero value copies all tensors to the heap.
+// Options specifies how a file is loaded. The zero value copies all tensors to the heap.
 type Options struct {
-	// MapLocation returns the device for a storage that was saved on a device such as "cuda:0", as
-	// torch.load's map_location does; [To] returns such a function. If MapLocation is nil or
-	// returns "", a storage goes to the device where it was. A device is "cpu" or one that
-	// tensor.ParseDevice finds. Mapped elements are copied to a device other than "cpu".
+	// MapLocation maps the device that a storage was saved on, such as "cuda:0", to the device to
+	// load it to, like map_location of torch.load. [To] returns such a function. If MapLocation is
+	// nil or returns "", the storage is loaded to its original device. A device must be "cpu" or
+	// valid for [tensor.ParseDevice]. Mapped elements are copied if the device is not "cpu".
 	MapLocation func(location string) string
-	// Mmap maps the file instead of reading it. The elements of tensors are pages of the file,
-	// which the kernel reads when they are touched and copies when they are written to. Checksums
-	// are not compared. Load still reads a legacy file, a file of the other byte order, and a
-	// storage that is not aligned.
+	// Mmap maps the file instead of reading it. The elements of the tensors are then pages of the
+	// file, which the kernel loads on access and copies on write. Checksums are not verified.
+	// Legacy files, big-endian files and unaligned storages are read nevertheless.
 	Mmap bool
-	// MaxBytes is how many bytes of elements the file may have, mapped or read. 0 stands for the
-	// size of the file and, for elements that are read, at most the memory that the machine and the
-	// cgroup have left for this process. 64 MiB are always allowed.
+	// MaxBytes limits the number of bytes of elements that are mapped or read. If it is 0, the
+	// limit is the size of the file, and for elements that are read, at most the memory available
+	// to the process on the machine and in its cgroup. 64 MiB are always allowed.
 	MaxBytes int64
 	// Skip is called for each entry of a dict whose value cannot be read, such as a quantized
 	// tensor of a state_dict. keys are those that lead to it, such as "model.encoder.weight", and
@@ -37,45 +36,46 @@ type Options struct {
 	Skip func(keys string, err error) bool
 }
 
-// tally bounds what the storages of a file of so many bytes take together.
+// tally returns the limit for all storages of a file of size bytes.
 func (o Options) tally(size int64) *safefile.Limit {
 	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
 		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
-// To returns a function for Options.MapLocation that loads every storage to one device. To("cpu")
-// is torch.load's map_location="cpu".
+// To returns a function for [Options.MapLocation] that loads every storage to the given device.
+// To("cpu") is equivalent to map_location="cpu" of torch.load.
 func To(device string) func(string) string { return func(string) string { return device } }
 
-// container is a kind of file in which storages are found by key.
+// container is a file format that finds storages by key.
 type container interface {
-	// storage returns a tensor on the storage, whose size in bytes and dtype its users say.
+	// storage returns a tensor that covers the storage, and that the caller must close. size is the
+	// size in bytes and dt the dtype that the file's tensors expect.
 	storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error)
 }
 
-// A loader makes the values of one file.
+// loader builds the value of a file.
 type loader struct {
 	value.Lifter
 	opts  Options
 	from  container
-	holds map[string]held // of storages
+	holds map[string]held // storages loaded so far, by key
 	made  []*tensor.Tensor
 }
 
-// A held storage.
+// held is a loaded storage.
 type held struct {
 	*tensor.Tensor
-	dtype tensor.DType // as which it was read
+	dtype tensor.DType // dtype for which it was read
 }
 
-// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. The value is of a type
-// that Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *python.Dict,
-// *tensor.Tensor, *autograd.Param and so on. An object of another class, such as a Module, is a
-// *python.Record. Tensors that were views of one storage are views of one storage again. The caller
-// closes the tensors.
+// Load reads a file written by torch.save: a zip file, or the format of PyTorch before 1.6. The
+// value has one of the types listed at Conn.Recv of package torch: nil, bool, int64, float64,
+// string, []any, *[python.Dict], *[tensor.Tensor], *[autograd.Param] and so on. An object of
+// another class, such as a Module, is a *[python.Record]. Tensors that shared a storage when they
+// were saved share one again. The caller must close the tensors.
 //
-// The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit
-// or the error of reading.
+// The error is an [*encoding.FileError] that wraps [ErrFormat], [ErrUnsupported], [ErrLocation],
+// [ErrLimit] or the error of reading.
 func Load(path string, o Options) (any, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -88,8 +88,8 @@ func Load(path string, o Options) (any, error) {
 	return v, nil
 }
 
-// Decode reads a file of size bytes from r, as Load does from a path. The caller closes r. Decode
-// ignores Options.Mmap and copies all tensors to the heap. The error is that of [Load].
+// Decode is like [Load] but reads a file of size bytes from r. It does not close r. [Options.Mmap]
+// is ignored: all tensors are copied to the heap. It returns the same errors as [Load].
 func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	o.Mmap = false
 	v, err := load(contents{r, size, nil}, o)
@@ -99,14 +99,14 @@ func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	return v, nil
 }
 
-// contents are the bytes of a file.
+// contents is an open file, or another source of its bytes.
 type contents struct {
 	io.ReaderAt
 	size int64
-	file *os.File // nil where it is none
+	file *os.File // nil if not an os.File
 }
 
-// fill fills t with what is at an offset.
+// fill reads the bytes at the offset at into t.
 func (c contents) fill(t *tensor.Tensor, at int64) error {
 	if c.file != nil {
 		return foreignTensors.ReadFileAt(t, c.file, at)
@@ -117,7 +117,7 @@ func (c contents) fill(t *tensor.Tensor, at int64) error {
 	return nil
 }
 
-// Close closes the file.
+// Close closes the file, if there is one.
 func (c contents) Close() error {
 	if c.file == nil {
 		return nil
@@ -125,7 +125,8 @@ func (c contents) Close() error {
 	return c.file.Close()
 }
 
-// loadFile reads f, which it closes.
+// loadFile loads f and closes it. A mapped file that is truncated in the meantime is an error, not
+// a fault.
 func loadFile(f *os.File, o Options) (v any, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -135,7 +136,7 @@ func loadFile(f *os.File, o Options) (v any, err error) {
 	return v, errors.Join(err, guarded)
 }
 
-// load reads a file, and closes it.
+// load loads a file and closes it.
 func load(from contents, o Options) (v any, err error) {
 	zipped, err := from.zipped()
 	if err != nil {
@@ -153,7 +154,7 @@ func load(from contents, o Options) (v any, err error) {
 	return z.load(o)
 }
 
-// zipped reports whether it is a zip file.
+// zipped reports whether the file is a zip file.
 func (c contents) zipped() (bool, error) {
 	var start [4]byte
 	switch n, err := c.ReadAt(start[:], 0); {
@@ -166,7 +167,8 @@ func (c contents) zipped() (bool, error) {
 	}
 }
 
-// lift makes the value of a tree, whose storages are in from.
+// lift converts a decoded pickle to Go values. It loads the storages from the container. After an
+// error, it closes all tensors that it created.
 func lift(tree any, from container, o Options) (any, error) {
 	l := &loader{opts: o, from: from, holds: map[string]held{}}
 	l.Lifter = value.Lifter{Object: l.object, Outside: l.bare, Unread: l.unread}
@@ -180,7 +182,7 @@ func lift(tree any, from container, o Options) (any, error) {
 	for _, t := range l.made {
 		t.Close()
 	}
-	if errors.Is(err, value.ErrProtocol) { // of a message, as far as package value knows
+	if errors.Is(err, value.ErrProtocol) { // package value reports them as protocol errors
 		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return nil, err
@@ -194,8 +196,9 @@ func (l *loader) unread(keys string, err error) error {
 	return fmt.Errorf("%s: %w", keys, err)
 }
 
-// names lets every name be in a file: nothing runs. Only plain values have constructors.
+// names permits every name in a file, because nothing is executed. Only plain values have
+// constructors; all other names become records.
 func names(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
-// limits are for what is in a file beside its storages.
+// limits applies to the pickles in a file, not to the storages.
 var limits = pickle.Limits{Bytes: 256 << 20}

@@ -6,16 +6,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A PackedSequence is torch.nn.utils.rnn.PackedSequence: sequences of different lengths, longest
-// first, stored step by step. The caller closes it.
+// PackedSequence corresponds to torch.nn.utils.rnn.PackedSequence: sequences of different lengths,
+// sorted by decreasing length, and stored by time step. The caller must close it.
 type PackedSequence struct {
-	Data            *tensor.Tensor // (steps, …): the first steps of all sequences, then the second, …
-	BatchSizes      *tensor.Tensor // int64: how many sequences have a first step, a second, …
-	SortedIndices   *tensor.Tensor // int64: where each sorted sequence was, nil if they came sorted
-	UnsortedIndices *tensor.Tensor // int64: the inverse of SortedIndices, or nil
+	Data            *tensor.Tensor // (steps, …): step 0 of all sequences, step 1, …
+	BatchSizes      *tensor.Tensor // int64: the number of sequences at each step
+	SortedIndices   *tensor.Tensor // int64: original indices; nil if already sorted
+	UnsortedIndices *tensor.Tensor // int64: the inverse permutation, or nil
 }
 
-// Close closes the four tensors.
+// Close closes all tensors of the sequence.
 func (p *PackedSequence) Close() (err error) {
 	for _, t := range []*tensor.Tensor{p.Data, p.BatchSizes, p.SortedIndices, p.UnsortedIndices} {
 		if t != nil {

@@ -15,14 +15,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Tensors in pickles] pickle.dumps(tensor) is the calls of a file of torch.save, but that the
-// storage of each is the call _load_from_bytes(b), where b is a legacy file of nothing but that
-// storage.
+// Note [Tensors in pickles] pickle.dumps encodes a tensor with the same calls as torch.save. Only
+// the storage differs: instead of a persistent ID, it is the call _load_from_bytes(b). b is a
+// legacy file that contains just the storage.
 
 var loadFromBytes = value.Named("torch.storage._load_from_bytes")
 
-// Marshal returns the pickle of v in a protocol from 2 to 5, as pickle.dumps would. The pickle has
-// the elements of tensors. v is of a type that [Save] takes. The error wraps ErrUnsupported.
+// Marshal returns the pickle of v, including the elements of tensors, like pickle.dumps. protocol
+// must be from 2 to 5, and v must have a type that [Save] supports. The error wraps
+// [ErrUnsupported], or [tensor.ErrClosed] for a closed tensor.
 func Marshal(v any, protocol int) ([]byte, error) {
 	s := newSaver()
 	tree, err := s.lower(v)
@@ -46,13 +47,14 @@ func Marshal(v any, protocol int) ([]byte, error) {
 	return b, nil
 }
 
-// legacyFile is what torch.save wrote before 1.6, of the storage.
+// legacyFile returns a legacy file that contains only this storage.
 func (o *origin) legacyFile() (file []byte, err error) {
 	magic, _ := new(big.Int).SetString(legacyMagic, 10)
 	sizes := pickle.NewDict("short", 2, "int", 4, "long", 4)
 	id := append(o.id.ID.(value.Tuple), nil)
 	if id[1] == value.Named(untyped) {
-		id[1] = value.Named("torch.ByteStorage") // PyTorch writes the other one as well, but cannot read it here
+		// PyTorch also writes UntypedStorage, but cannot read it here.
+		id[1] = value.Named("torch.ByteStorage")
 	}
 	for _, part := range []any{
 		magic, legacyVersion, pickle.NewDict("protocol_version", legacyVersion, "little_endian", true,
@@ -70,9 +72,10 @@ func (o *origin) legacyFile() (file []byte, err error) {
 	return append(file, b...), err
 }
 
-// Unmarshal reads a pickle of tensors, parameters, numpy arrays and plain values, as pickle.dumps
-// writes it. The types are those of [Load]. Unmarshal runs nothing that the pickle names. The error
-// wraps ErrFormat, ErrUnsupported, or ErrGlobal for names of anything else.
+// Unmarshal decodes a pickle of tensors, parameters, numpy arrays and plain values, as written by
+// pickle.dumps. It returns the same types as [Load]. It executes nothing that the pickle names. The
+// caller must close the tensors. The error wraps [ErrFormat], [ErrUnsupported], or [ErrGlobal] if
+// the pickle refers to any other name.
 func Unmarshal(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {
@@ -86,7 +89,9 @@ func Unmarshal(b []byte) (any, error) {
 	return v, nil
 }
 
-// pickledNames returns those of plain values, and of calls that make tensors or are known not to.
+// pickledNames returns the names that [Unmarshal] permits: the names of plain values and of calls
+// that create tensors. The unsupported ones in [noForm] are included, because they have better
+// error texts.
 var pickledNames = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil,
 		value.Named("torch.nn.parameter.Parameter"): nil, value.PackedClass: nil}
@@ -101,20 +106,22 @@ var pickledNames = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// A pickled container has the storages of one pickle, each a file of its own.
+// pickled is the container of the storages in one pickle. Each storage is a legacy file of its own.
 type pickled struct {
 	files  []pickledStorage
-	places map[*pickle.Object]*pickle.Persistent // of the calls that have been looked into
-	// bytes that the calls to come may have: the same bytes could be in many
+	places map[*pickle.Object]*pickle.Persistent // calls that were decoded already
+	// left is the number of bytes that further storages may have in total. It is bounded by the
+	// size of the pickle, because many calls could refer to the same bytes.
 	left int
 }
 
 type pickledStorage struct {
 	file *legacy
-	key  string // in the file
+	key  string // key of the storage in its file
 }
 
-// reference says where the storage of a call is, by the number of its file.
+// reference returns the storage that a call creates. The key in the returned ID is the index of its
+// file in in.files.
 func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	if p := in.places[o]; p != nil {
 		return p, nil
@@ -136,7 +143,7 @@ func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	if !ok {
 		return nil, malformed("a storage that is %T", tree)
 	}
-	id := slices.Clone(inside.ID.(value.Tuple)) // a place, as parse knows
+	id := slices.Clone(inside.ID.(value.Tuple)) // validated by parse
 	p := &pickle.Persistent{ID: id}
 	in.files = append(in.files, pickledStorage{file, id[2].(string)})
 	id[2] = strconv.Itoa(len(in.files) - 1)
@@ -152,7 +159,8 @@ func (in *pickled) storage(key string, dt tensor.DType, size int64) (*tensor.Ten
 	return in.files[n].file.storage(in.files[n].key, dt, size)
 }
 
-// inside makes what a call in a pickle would have made that makes no tensor: a storage by itself.
+// inside converts a call in a pickle that does not create a tensor. It must be a storage on its
+// own; other calls are an error that wraps [ErrUnsupported].
 func (l *loader) inside(in *pickled, o *pickle.Object) (any, error) {
 	if o.Class != loadFromBytes {
 		return nil, fmt.Errorf("%w: a call of %s", ErrUnsupported, o.Class)

@@ -9,20 +9,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The calls that make tensors in files.
+// Names of the calls that create tensors and parameters in a file.
 const (
 	rebuildOld            = "torch._utils._rebuild_tensor"
 	rebuildTensor         = "torch._utils._rebuild_tensor_v2"
-	rebuildOther          = "torch._utils._rebuild_tensor_v3" // of dtypes without a storage class
+	rebuildOther          = "torch._utils._rebuild_tensor_v3" // dtypes without a storage class
 	rebuildParameter      = "torch._utils._rebuild_parameter"
 	rebuildParameterState = "torch._utils._rebuild_parameter_with_state"
 	rebuildFrom           = "torch._tensor._rebuild_from_type_v2"
 )
 
-// nestedClass is the class of nested tensors whose layout is torch.jagged.
+// nestedClass is the class of nested tensors with the layout torch.jagged.
 const nestedClass = "NestedTensor"
 
-// noForm are calls that make tensors of which there are none here.
+// noForm maps calls that create unsupported objects to an error text with a remedy.
 var noForm = map[string]string{
 	"torch._utils._rebuild_sparse_tensor":                         "a sparse tensor; save .to_dense(), or its indices and values",
 	"torch._utils._rebuild_sparse_csr_tensor":                     "a sparse tensor; save .to_dense(), or its indices and values",
@@ -40,7 +40,7 @@ var noForm = map[string]string{
 	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
 }
 
-// object makes what a call would have made: a tensor, a parameter, or a record.
+// object converts a call to a tensor, a parameter, a packed sequence or a record.
 func (l *loader) object(o *pickle.Object) (any, error) {
 	if why, ok := noForm[o.Class.String()]; ok {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
@@ -62,7 +62,8 @@ func (l *loader) object(o *pickle.Object) (any, error) {
 	return l.Record(o)
 }
 
-// reference is the storage of a tensor: where it is, or what has it inside.
+// reference returns the storage of a tensor. Storages are persistent IDs in files and calls in
+// pickles; see Note [Tensors in pickles].
 func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	if in, ok := l.from.(*pickled); ok {
 		storage, err := value.Arg[*pickle.Object](o, 0)
@@ -74,8 +75,8 @@ func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	return value.Arg[*pickle.Persistent](o, 0)
 }
 
-// tensor makes a tensor of (storage, offset, size, stride[, requires_grad, hooks][, dtype][,
-// metadata]).
+// tensor converts a call with the arguments (storage, offset, size, stride[, requires_grad,
+// hooks][, dtype][, metadata]).
 func (l *loader) tensor(o *pickle.Object) (any, error) {
 	p, err := l.reference(o)
 	if err != nil {
@@ -121,7 +122,7 @@ func (l *loader) tensor(o *pickle.Object) (any, error) {
 	return l.view(h, dt, shape, strides, offset)
 }
 
-// parameter makes a parameter of (tensor, requires_grad, hooks[, state]).
+// parameter converts a call with the arguments (tensor, requires_grad, hooks[, state]).
 func (l *loader) parameter(o *pickle.Object) (any, error) {
 	data, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -139,7 +140,9 @@ func (l *loader) parameter(o *pickle.Object) (any, error) {
 	return &autograd.Param{T: t, Frozen: !learned}, nil
 }
 
-// fromType makes a tensor that has attributes, which are lost, of (call, class, arguments, state).
+// fromType converts a call with the arguments (call, class, arguments, state), which creates a
+// tensor with Python attributes. The attributes are dropped. Other subclasses of Tensor are an
+// error that wraps [ErrUnsupported].
 func (l *loader) fromType(o *pickle.Object) (any, error) {
 	call, err := value.Arg[value.Global](o, 0)
 	if err != nil {

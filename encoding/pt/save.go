@@ -18,32 +18,33 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes v as torch.save does. torch.load reads the file, also with weights_only=True and with
-// mmap=True. v is what Conn.Send of package torch takes: nil, numbers, strings, slices, maps,
-// structs, *python.Dict, *tensor.Tensor, *autograd.Param, and such values in one another. A
-// map[string]*tensor.Tensor becomes a state dict. torch.load needs weights_only=False for a
-// *PackedSequence, as for one of PyTorch's own.
+// Save writes v to a file like torch.save. torch.load can read the file, also with
+// weights_only=True and mmap=True. v must have one of the types that Conn.Send of package torch
+// supports: nil, numbers, strings, slices, maps, structs, *[python.Dict], *[tensor.Tensor],
+// *[autograd.Param], and combinations of them. A map[string]*tensor.Tensor becomes a state dict.
+// For a *[PackedSequence], torch.load needs weights_only=False, as it does for PyTorch's own.
 //
-// Views of one storage stay views of one storage; Save writes the part of the storage that they
-// span. Save writes a temporary file beside path, and renames it to path when it is whole. No
-// process may write to the tensors during Save.
+// Tensors that share a storage share it in the file, too. Save writes only the part of a storage
+// that its tensors cover. Save writes to a temporary file and renames it to path at the end, so a
+// reader never sees a partial file. The tensors must not be modified during Save.
 //
-// A struct becomes a dict of its fields. So does a module, which Load of package torch makes a
-// module again. A value in a field or an element of an interface type with methods is written with
-// the name of its type, which wire.RegisterType registers. The layers of package nn are registered.
+// A struct becomes a dict of its fields, and so does a module. Load of package torch can convert it
+// back. A value in a field or an element of an interface type with methods is stored with the name
+// of its type, which must be registered with [wire.RegisterType]. The layers of package nn are
+// registered.
 //
-// The error wraps ErrUnsupported where a value has no form in Python or could not be loaded again:
-// a type in an interface is not registered, two keys are one key in Python, or there are more
-// values than Load takes. It wraps tensor.ErrClosed for a closed tensor. Any other error is that of
-// writing.
+// The error wraps [ErrUnsupported] if a value cannot be represented in Python or could not be
+// loaded again: for example, if a type in an interface is not registered, if two keys are equal in
+// Python, or if there are more values than [Load] accepts. It wraps [tensor.ErrClosed] if a tensor
+// is closed; otherwise it is the error of writing.
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {
 	return safefile.Replace(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
 }
 
-// Encode writes to w the bytes that Save writes to a file named archive.pt, in one pass. Where the
-// error wraps ErrUnsupported, Encode has written nothing. Any other error is that of w.
+// Encode writes to w the bytes that [Save] writes to a file named archive.pt, in one pass. If the
+// error wraps [ErrUnsupported], nothing was written; otherwise it is the error of w.
 func Encode(w io.Writer, v any) error { return encode(w, archiveName, v) }
 
 func encode(w io.Writer, root string, v any) error {
@@ -63,13 +64,14 @@ func encode(w io.Writer, root string, v any) error {
 	return errors.Join(err, guarded)
 }
 
-// archiveName is the folder in what has no name of its own, as torch.save calls it.
+// archiveName is the folder name that torch.save uses in a file without a name.
 const archiveName = "archive"
 
-// protocol is that of the pickle, which torch.load takes for granted with weights_only.
+// protocol is the pickle protocol that torch.load requires with weights_only=True.
 const protocol = 2
 
-// rootOf is the name of the folder in the file: that of the file.
+// rootOf returns the name of the folder in the archive: the base name of the file without its
+// extension.
 func rootOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if name == "" {
@@ -97,21 +99,22 @@ func (s *saver) write(to io.Writer, root string, pickled []byte) error {
 	return errors.Join(w.err, w.zip.Close())
 }
 
-// A writer writes the entries of an archive.
+// writer writes the entries of an archive.
 type writer struct {
 	out   counter
 	zip   *zip.Writer
 	root  string
-	tail  int64 // bytes that will follow the last entry
+	tail  int64 // size in bytes of the data descriptor of the last entry
 	sum   sum
 	sizes uint64
-	err   error // the first
+	err   error // first error
 }
 
-// alignment is that of what an entry holds, so that storages can be mapped.
+// alignment is the alignment in bytes of the contents of each entry, so that storages can be
+// mapped.
 const alignment = 64
 
-// add writes an entry, with an extra field before its content that pads it as PyTorch does.
+// add writes an entry. Its contents are aligned with an extra field of the kind that PyTorch uses.
 func (w *writer) add(name string, content []byte) {
 	if w.err == nil {
 		w.err = w.zip.Flush()
@@ -135,7 +138,7 @@ func (w *writer) add(name string, content []byte) {
 	w.sizes += uint64(len(content))
 }
 
-// A sum is a checksum of checksums, to tell files apart by.
+// sum is a checksum over samples of all entries, for the serialization ID.
 type sum struct{ crc uint32 }
 
 func (s *sum) add(b []byte) {
@@ -143,13 +146,14 @@ func (s *sum) add(b []byte) {
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, b[:min(len(b), sampled)])
 }
 
-// Sum32 returns the sum.
+// Sum32 returns the checksum.
 func (s *sum) Sum32() uint32 { return s.crc }
 
-// sampled is how much of an entry goes into the sum; all of it is in the archive's own.
+// sampled is the number of bytes of each entry that are added to the sum. The zip format has
+// checksums of the whole entries.
 const sampled = 4 << 10
 
-// A counter counts what is written.
+// counter is an [io.Writer] that counts the written bytes.
 type counter struct {
 	w io.Writer
 	n int64

@@ -13,18 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A saver makes the pickle of one file, and knows its storages.
+// saver builds the pickle of a file and collects the storages.
 type saver struct {
 	value.Lowerer
 	storages map[*tensor.Storage]*origin
 	order    []*origin
 }
 
-// An origin is the part of a storage that is saved, in elements from lo to hi.
+// origin is the part of a storage that is saved: the elements from lo to hi.
 type origin struct {
-	tensor *tensor.Tensor // one on it
+	tensor *tensor.Tensor // a tensor on the storage
 	lo, hi int
-	calls  []*pickle.Object // that make tensors on it
+	calls  []*pickle.Object // calls that create its tensors
 	id     *pickle.Persistent
 }
 
@@ -34,7 +34,8 @@ func newSaver() *saver {
 	return s
 }
 
-// lower makes the tree of v, in which offsets are those in the parts that are saved.
+// lower converts v to a pickle tree. Tensor offsets are relative to the saved parts of the
+// storages.
 func (s *saver) lower(v any) (any, error) {
 	tree, err := s.Lower(v)
 	if err != nil {
@@ -50,8 +51,8 @@ func (s *saver) lower(v any) (any, error) {
 	return tree, nil
 }
 
-// class is PyTorch's class of a storage, and how large it is: in elements where the class has a
-// dtype, in bytes otherwise.
+// class returns PyTorch's storage class and the size of the storage. The size is in elements if the
+// class has a dtype, and in bytes otherwise.
 func (o *origin) class() (class value.Global, size int) {
 	if name, ok := classOf(o.tensor.DType()); ok {
 		return value.Named("torch." + name), o.hi - o.lo
@@ -59,7 +60,7 @@ func (o *origin) class() (class value.Global, size int) {
 	return value.Named(untyped), (o.hi - o.lo) * o.tensor.DType().Size()
 }
 
-// classOf is the name of the class of a dtype that has one.
+// classOf returns the name of the storage class of a dtype. ok is false if the dtype has none.
 func classOf(dt tensor.DType) (name string, ok bool) {
 	for name, other := range value.StorageTypes {
 		if other == dt {
@@ -69,10 +70,11 @@ func classOf(dt tensor.DType) (name string, ok bool) {
 	return "", false
 }
 
-// tensors reaches the memory of tensors on devices.
+// tensors gives access to the memory of tensors on devices.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// bytes is what is saved, borrowed, or copied from a device.
+// bytes returns the elements to be saved. The slice aliases the storage, except that elements on a
+// device are copied; it must not be modified.
 func (o *origin) bytes() (b []byte, err error) {
 	size := o.tensor.DType().Size()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
@@ -84,7 +86,8 @@ func (o *origin) bytes() (b []byte, err error) {
 	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
-// own writes tensors and parameters.
+// own converts tensors, parameters and packed sequences, and refuses Python objects. ok is false
+// for all other values.
 func (s *saver) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -113,8 +116,9 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 	return low, true, err
 }
 
-// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3
-// with the dtype after them.
+// tensor returns the call _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks).
+// It is _rebuild_tensor_v3, with the dtype as an additional argument, if the dtype has no storage
+// class.
 func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	if err := foreignTensors.Check(t); err != nil {
 		return nil, fmt.Errorf("save a tensor: %w", err)
@@ -131,7 +135,7 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	}
 	offset := t.Offset()
 	if o.stretch(t); t.Numel() == 0 {
-		offset = 0 // it may begin anywhere, behind the storage as well
+		offset = 0 // the offset of an empty tensor may exceed the storage
 	}
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
 		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false,
@@ -144,7 +148,7 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	return call, nil
 }
 
-// stretch makes room for all elements of t.
+// stretch extends the saved part of the storage to all elements of t.
 func (o *origin) stretch(t *tensor.Tensor) {
 	if t.Numel() == 0 {
 		return

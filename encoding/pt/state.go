@@ -9,18 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// StateDict returns the tensors in a loaded value. A module, which Load returns as a
-// *python.Record, gives its parameters and persistent buffers under the names of its state_dict().
-// A tensor in dicts, lists, tuples and other records is named by keys, indices and attributes, with
-// dots between. If v is a tensor, its name is "tensor". The tensors are those of v, so the caller
-// closes them once.
+// StateDict returns the tensors in a loaded value. For a module, which [Load] returns as a
+// *[python.Record], these are its parameters and persistent buffers, named as in its state_dict().
+// A tensor in dicts, lists, tuples and other records is named by the keys, indices and attributes
+// that lead to it, joined by dots. If v itself is a tensor, its name is "tensor". The tensors are
+// not copied, so the caller must close them only once.
 //
-// rest names the parts of v that are not in tensors: numbers, text and other values by their keys,
-// requires_grad of parameters, buffers that do not persist, and the classes of modules and other
-// objects. It leaves out the version numbers that PyTorch keeps beside a state dict (_metadata).
+// rest describes the parts of v that the tensors do not contain: numbers, text and other values by
+// their keys, requires_grad of parameters, non-persistent buffers, and the classes of modules and
+// other objects. It omits the version numbers that PyTorch stores in a state dict (_metadata).
 //
-// The error wraps ErrFormat where two tensors would have one name, and where v contains itself or
-// shares its parts so often that a walk would not end.
+// The error wraps [ErrFormat] if two tensors would get the same name, or if v has too many nested
+// values, for example because it shares its parts very often.
 func StateDict(v any) (tensors map[string]*tensor.Tensor, rest []string, err error) {
 	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
 	if err := s.add("", v); err != nil {
@@ -32,12 +32,13 @@ func StateDict(v any) (tensors map[string]*tensor.Tensor, rest []string, err err
 type stateDict struct {
 	tensors map[string]*tensor.Tensor
 	rest    []string
-	modules int          // that are being walked
-	inside  map[any]bool // records that are being walked, since they may contain themselves
+	modules int          // nesting depth of modules
+	inside  map[any]bool // records on the current path, to stop at cycles
 	visits  int
 }
 
-// maxVisits bounds the walk of values that contain others many times.
+// maxVisits limits the number of values that are visited, because shared values are visited many
+// times.
 const maxVisits = 1 << 20
 
 func (s *stateDict) add(name string, v any) error {
@@ -78,7 +79,7 @@ func (s *stateDict) add(name string, v any) error {
 	return nil
 }
 
-// leave notes what has no place among tensors.
+// leave adds a part to rest.
 func (s *stateDict) leave(what, name string) {
 	if name == "" {
 		name = "at the top"
@@ -86,7 +87,7 @@ func (s *stateDict) leave(what, name string) {
 	s.rest = append(s.rest, what+" "+name)
 }
 
-// leaveAttrs notes the attributes of a dict, but for the versions of a state dict.
+// leaveAttrs adds the attributes of a dict to rest, except for the versions of a state dict.
 func (s *stateDict) leaveAttrs(name string, attrs any) {
 	d, _ := attrs.(*value.Dict)
 	for key := range d.All() {
@@ -105,7 +106,7 @@ func (s *stateDict) items(name string, list []any) error {
 	return nil
 }
 
-// record adds what a record has: of a module, only what belongs to its state_dict.
+// record adds the tensors of a record. For a module, it adds only the members of its state_dict.
 func (s *stateDict) record(name string, r *python.Record) error {
 	attributes, _ := r.State.(*value.Dict)
 	_, isModule := attributes.Get("_parameters")

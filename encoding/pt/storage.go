@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A place says where elements are: ('storage', class, key, location, elements).
+// place is a decoded persistent ID of a storage: ('storage', class, key, location, elements).
 type place struct {
 	dtype    tensor.DType
 	key      string
@@ -22,7 +22,7 @@ type place struct {
 // untyped is the class of storages without a dtype.
 const untyped = "torch.storage.UntypedStorage"
 
-// maxElements is more than any memory has.
+// maxElements is the maximum number of elements of a storage. It exceeds any memory.
 const maxElements = 1 << 47
 
 func parsePlace(p *pickle.Persistent) (at place, err error) {
@@ -41,7 +41,7 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
 	}
 	dt, known := value.StorageTypes[class.Name]
-	// elements are bytes, and tensors say their dtype
+	// An untyped storage is counted in bytes; its tensors have dtypes of their own.
 	if class == value.Named(untyped) || class == value.Named("torch.UntypedStorage") {
 		dt, known = tensor.Uint8, true
 	}
@@ -54,8 +54,9 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 	return place{dt, key, location, n}, nil
 }
 
-// hold returns a tensor on the storage that p names, once for each, which the loader closes; and
-// the dtype of tensors on it: what is said, or else the storage's own.
+// hold returns a tensor that covers the storage p, and the dtype of the tensors on it: said if it
+// is not nil, and the dtype of the storage class otherwise. Each storage is loaded once. The loader
+// owns the returned tensor.
 func (l *loader) hold(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
 	at, err := parsePlace(p)
 	if err != nil {
@@ -102,7 +103,8 @@ func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// cleanBools makes 0 and 1 of the bytes of a storage that is seen as dt, wherever it is.
+// cleanBools normalizes the bytes of a storage to 0 and 1 if dt is bool. The storage may be on a
+// device.
 func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	near, err := t.CPU()
 	if err != nil {
@@ -115,7 +117,7 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	return nil
 }
 
-// bare makes a storage that was saved by itself a tensor of one dimension.
+// bare converts a storage that was saved on its own to a one-dimensional tensor.
 func (l *loader) bare(p *pickle.Persistent) (any, error) {
 	h, dt, err := l.hold(p, nil)
 	if err != nil {

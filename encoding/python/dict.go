@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// A Dict is a Python dict or OrderedDict. It keeps its pairs in the order of their first insertion.
-// The zero Dict is empty. Two keys are equal if Python says so: 1, 1.0 and True are one key.
+// Dict is a Python dict or OrderedDict. It keeps its pairs in insertion order. The zero Dict is
+// empty. Keys are equal if they are equal in Python: 1, 1.0 and True are the same key. A Dict must
+// not be modified while other goroutines use it.
 type Dict struct {
 	Ordered bool // an OrderedDict
-	Attrs   any  // the state of an OrderedDict that has attributes, such as the _metadata of a state_dict
+	Attrs   any  // attributes of an OrderedDict, such as the _metadata of a state_dict
 	keys    []any
 	values  []any
 	at      map[string]int
 }
 
-// Len returns the number of pairs.
+// Len returns the number of pairs. A nil Dict is empty.
 func (d *Dict) Len() int {
 	if d == nil {
 		return 0
@@ -23,7 +24,7 @@ func (d *Dict) Len() int {
 	return len(d.keys)
 }
 
-// Get returns the value of a key; ok is false if the dict does not have the key.
+// Get returns the value of a key. ok is false if there is no such key.
 func (d *Dict) Get(key any) (v any, ok bool) {
 	name, err := identity(key, 0)
 	if d == nil || err != nil {
@@ -36,7 +37,7 @@ func (d *Dict) Get(key any) (v any, ok bool) {
 	return d.values[i], true
 }
 
-// Set sets the value of a key. The error wraps ErrKey if Python could not hash the key.
+// Set sets the value of a key. The error wraps [ErrKey] if the key is not hashable in Python.
 func (d *Dict) Set(key, value any) error {
 	name, err := identity(key, 0)
 	if err != nil {
@@ -54,7 +55,7 @@ func (d *Dict) Set(key, value any) error {
 	return nil
 }
 
-// All yields the pairs in order.
+// All iterates over the pairs in insertion order.
 func (d *Dict) All() iter.Seq2[any, any] {
 	return func(yield func(k, v any) bool) {
 		for i := range d.Len() {
@@ -65,8 +66,8 @@ func (d *Dict) All() iter.Seq2[any, any] {
 	}
 }
 
-// NewDict returns a dict of the pairs key, value, key, value, in this order. It panics if a key is
-// not a string.
+// NewDict returns a dict with the given keys and values, which must alternate. It panics if a key
+// is not a string.
 func NewDict(pairs ...any) *Dict {
 	d := new(Dict)
 	for pair := range slices.Chunk(pairs, 2) {

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// keyDepth bounds tuples in the tuples of a key.
+// keyDepth is the maximum nesting depth of tuples in a key.
 const keyDepth = 32
 
-// identity returns a string that two hashable values have in common where Python has them equal.
+// identity returns a string that hashable values have in common if they are equal in Python. The
+// error wraps [ErrKey] if v is not hashable.
 func identity(v any, depth int) (string, error) {
 	if depth > keyDepth {
 		return "", fmt.Errorf("%w: tuples nest deeper than %d", ErrKey, keyDepth)
@@ -31,7 +32,7 @@ func identity(v any, depth int) (string, error) {
 		if v.Frozen {
 			return joinedSet(v, depth)
 		}
-	case *Scalar, interface{ PythonObject() }: // an object of a class of Python equals itself alone
+	case *Scalar, interface{ PythonObject() }: // objects are compared by identity
 		return fmt.Sprintf("o%p", v), nil
 	default:
 		return number(v)
@@ -55,7 +56,8 @@ func joined(tag string, items []any, depth int) (string, error) {
 	return b.String(), nil
 }
 
-// maxKey bounds the keys that are built of others: a tuple may hold one value many times.
+// maxKey is the maximum size of a composite key. It must be bounded because a tuple may contain the
+// same value many times.
 const maxKey = 1 << 20
 
 func joinedSet(s *Set, depth int) (string, error) {
@@ -75,7 +77,7 @@ func joinedSet(s *Set, depth int) (string, error) {
 	return whole, nil
 }
 
-// number is the identity of numbers, which Python compares across types.
+// number returns the identity of a number. Python compares numbers across types.
 func number(v any) (string, error) {
 	switch v := v.(type) {
 	case bool:

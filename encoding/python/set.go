@@ -1,12 +1,13 @@
 package python
 
-// A Set is a Python set or frozenset. It keeps its members in the order of their insertion.
+// Set is a Python set or frozenset. It keeps its members in insertion order.
 type Set struct {
 	Frozen bool
 	dict   Dict
 }
 
-// NewSet returns a set of the members. The error wraps ErrKey if Python could not hash one.
+// NewSet returns a set of the members. The error wraps [ErrKey] if a member is not hashable in
+// Python.
 func NewSet(frozen bool, members ...any) (*Set, error) {
 	s := &Set{Frozen: frozen}
 	for _, m := range members {
@@ -17,7 +18,7 @@ func NewSet(frozen bool, members ...any) (*Set, error) {
 	return s, nil
 }
 
-// Add adds a member. The error wraps ErrKey if Python could not hash it.
+// Add adds a member. The error wraps [ErrKey] if it is not hashable in Python.
 func (s *Set) Add(member any) error {
 	if s.Has(member) {
 		return nil
@@ -25,11 +26,11 @@ func (s *Set) Add(member any) error {
 	return s.dict.Set(member, nil)
 }
 
-// Has reports whether the set has a member.
+// Has reports whether the set contains the member.
 func (s *Set) Has(member any) bool {
 	_, ok := s.dict.Get(member)
 	return ok
 }
 
-// Members returns the members. The slice is the set's own.
+// Members returns the members in insertion order. The caller must not modify the slice.
 func (s *Set) Members() []any { return s.dict.keys }

@@ -2,31 +2,31 @@ package python
 
 import "errors"
 
-// ErrKey is wrapped where Python could not hash a key of a Dict or a member of a Set. It is also
-// wrapped where a key is longer than a mebibyte, or is tuples that nest too deeply.
+// ErrKey is wrapped if a key of a [Dict] or a member of a [Set] is not hashable in Python. It is
+// also wrapped if a key is larger than 1 MiB, or consists of tuples that are nested too deeply.
 var ErrKey = errors.New("python: no key")
 
-// A Tuple is a Python tuple.
+// Tuple is a Python tuple.
 type Tuple []any
 
-// A ByteArray is a Python bytearray.
+// ByteArray is a Python bytearray.
 type ByteArray struct{ Bytes []byte }
 
-// A Global is a Python class or function, by name.
+// Global is the name of a Python class or function.
 type Global struct{ Module, Name string }
 
-// String returns the name with dots.
+// String returns the dotted name.
 func (g Global) String() string { return g.Module + "." + g.Name }
 
-// A Record is an object of a class that only Python knows, as data. No constructor of the class has
-// run.
+// Record is an object of an unknown Python class. It is pure data: the constructor of the class was
+// not called.
 type Record struct {
 	Class Global
-	Args  Tuple // arguments of the constructor
-	State any   // the attributes, nearly always a *Dict
+	Args  Tuple // constructor arguments
+	State any   // the attributes, usually a *Dict
 }
 
-// Attr returns the attribute of a name; ok is false if State is not a *Dict or has no such
+// Attr returns an attribute. ok is false if State is not a *[Dict] or does not contain the
 // attribute.
 func (r *Record) Attr(name string) (v any, ok bool) {
 	d, _ := r.State.(*Dict)

@@ -1,27 +1,27 @@
-// Package safetensors reads and writes named tensors in the safetensors format. A file has a JSON
-// header with dtypes, shapes and offsets, then the elements, and no code.
+// Package safetensors reads and writes named tensors in the safetensors format. A file consists of
+// a JSON header with dtypes, shapes and offsets, followed by the elements. It contains no code.
 //
 //	err := safetensors.Save("model.safetensors", nn.State(net), map[string]string{"epoch": "3"})
 //	…
 //	f, err := safetensors.Open("model.safetensors")
 //	if err != nil {
-//		return err // an *encoding.FileError says which tensor of which file is no good
+//		return err // an *encoding.FileError with the names of the file and the tensor
 //	}
 //	defer f.Close()
 //	w, err := f.Tensor("conv1.weight")
 //
-// Save replaces a file in one step, so a reader opens the old file or the new one, never a part.
-// Open checks the whole header before it allocates memory: every offset, size and name, and that
-// the elements fill the file without holes and overlaps.
+// [Save] replaces a file atomically, so a reader sees either the old file or the new one. [Open]
+// validates the whole header before it allocates memory for elements: all offsets, sizes and names
+// must be valid, and the tensors must fill the file without gaps and overlaps.
 //
-// Encode and Decode do the same with a stream, in one pass. NewFile reads one tensor at a time from
-// an io.ReaderAt, such as a member of an archive or an object in a store.
+// [Encode] and [Decode] do the same for a stream, in one pass. [NewFile] reads single tensors from
+// an [io.ReaderAt], such as an archive member or an object in an object store.
 //
-// A model in several files has an index, model.safetensors.index.json: [Open] opens it as well, and
-// [SaveSharded] writes one.
+// A model in several files has an index, model.safetensors.index.json. [Open] also opens an index,
+// and [SaveSharded] writes one.
 //
-// The trap: Tensor returns a copy on the heap. If several processes need a tensor, one of them
-// reads, shares and sends it. Map copies nothing: the tensor's elements are the file. If another
-// process cuts the file short, reading the tensor faults; [tensor.Catch] makes an error of such a
-// fault.
+// [File.Tensor] returns a copy on the heap. If several processes need a tensor, one of them should
+// read, share and send it. [File.Map] copies nothing: the elements of the tensor are pages of the
+// file, which must not be truncated. If another process truncates it, reading the tensor faults;
+// [tensor.Catch] turns such a fault into an error.
 package safetensors

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// codes are the format's names of dtypes.
+// codes maps dtypes to their names in the format.
 var codes = map[tensor.DType]string{
 	tensor.Bool: "BOOL", tensor.Uint8: "U8", tensor.Int8: "I8", tensor.Int16: "I16", tensor.Int32: "I32",
 	tensor.Int64:   "I64",

@@ -10,24 +10,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Faults of a file, or of tensors that are to be saved. Test for them with errors.Is.
+// Errors that the functions of this package wrap. They should be tested with [errors.Is].
 var (
-	// ErrHeader is wrapped where the header breaks the format: its length, its JSON or its fields.
+	// ErrHeader is wrapped if the length, the JSON or a field of the header is invalid.
 	ErrHeader = errors.New("safetensors: malformed header")
-	// ErrOffsets is wrapped where tensors overlap, leave a hole, do not fit their shape or do not
+	// ErrOffsets is wrapped if tensors overlap, leave gaps, do not match their shapes, or do not
 	// fill the file.
 	ErrOffsets = errors.New("safetensors: offsets do not fit")
-	// ErrDType is wrapped where package tensor does not have a dtype of the file, or the format has
-	// no name for the dtype of a tensor.
+	// ErrDType is wrapped if package tensor does not support a dtype in the file, or if the format
+	// does not support the dtype of a tensor.
 	ErrDType = errors.New("safetensors: unsupported dtype")
-	// ErrName is wrapped where a file has no tensor of the wanted name, or a name cannot be saved.
+	// ErrName is wrapped if a file has no tensor with the given name, or if a name or metadata
+	// cannot be saved.
 	ErrName = errors.New("safetensors: no such name")
-	// ErrLimit is wrapped where tensors would take more memory than their reader allows. The text
-	// names the field or parameter that allows more.
+	// ErrLimit is wrapped if tensors need more memory than the reader allows. The error text names
+	// the field or parameter that raises the limit.
 	ErrLimit = safefile.ErrLimit
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that errors.Is also works in a process that receives them from its
+// worker.
 func init() {
 	wire.RegisterError("safetensors.ErrHeader", ErrHeader)
 	wire.RegisterError("safetensors.ErrOffsets", ErrOffsets)
@@ -36,13 +38,14 @@ func init() {
 	wire.RegisterError("safetensors.ErrLimit", ErrLimit)
 }
 
-// readFull fills b. A stream that ends before that wraps kind and io.ErrUnexpectedEOF.
+// readFull fills b from r. If r ends early, the error wraps kind and [io.ErrUnexpectedEOF].
 func readFull(r io.Reader, b []byte, kind error) error {
 	_, err := io.ReadFull(r, b)
 	return cutShort(err, kind)
 }
 
-// cutShort says of the error of io.ReadFull what is wrong where a stream has ended.
+// cutShort converts the end-of-file errors of [io.ReadFull] to an error that wraps kind and
+// [io.ErrUnexpectedEOF].
 func cutShort(err, kind error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: it is cut short: %w", kind, io.ErrUnexpectedEOF)
@@ -50,7 +53,7 @@ func cutShort(err, kind error) error {
 	return err
 }
 
-// about says of which file and tensor an error is.
+// about adds the path of the file and the name of the tensor to an error.
 func about(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

@@ -12,28 +12,30 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A File reads the tensors of one file, or of all files that an index names. Open has checked the
-// headers. Several goroutines may call its methods; Close is called after all others.
+// File reads the tensors of a file, or of all files of an index. The headers have been validated.
+// Its methods may be called from several goroutines, but [File.Close] must be called after all
+// other calls have returned.
 type File struct {
-	// MaxBytes is how many bytes of elements one call of Tensor or Tensors may read. 0 stands for
-	// the memory that the machine and the cgroup have left for this process, and for 64 MiB where
-	// they have less. Map has no limit.
+	// MaxBytes limits the number of bytes of elements that one call of [File.Tensor] or
+	// [File.Tensors] may read. If it is 0, the limit is the memory available to the process on the
+	// machine and in its cgroup, but at least 64 MiB. [File.Map] has no limit.
 	MaxBytes int64
-	// Metadata has the metadata of all files. Files are the paths of the files that have the
-	// tensors, in order. Files is nil if NewFile made the File.
+	// Metadata is the merged metadata of all files. Files contains the paths of the files with the
+	// tensors, in order. It is nil if the File was created by [NewFile].
 	Metadata map[string]string
 	Files    []string
 
 	path   string
-	names  []string          // of the tensors
-	shards map[string]*shard // by the name of the file; one that is alone has none
-	home   map[string]*shard // by the name of the tensor
+	names  []string          // tensor names
+	shards map[string]*shard // by file name; "" for a single file
+	home   map[string]*shard // by tensor name
 }
 
-// Open opens a file and checks its header. If the file is an index, such as
-// model.safetensors.index.json, Open opens and checks the files that the index names, in the same
-// directory. Open tells an index by its content. The caller closes the File. The error is an
-// [*encoding.FileError] where a file is malformed, or an index contradicts a file.
+// Open opens a file and validates its header. If the file is an index, such as
+// model.safetensors.index.json, Open opens all files that it lists, which must be in the same
+// directory. An index is recognized by its content, not its name. The caller must close the [File].
+// The error is an [*encoding.FileError] if a file is malformed or contradicts the index; otherwise
+// it is the error of opening or reading.
 func Open(path string) (*File, error) {
 	listed, err := isIndex(path)
 	if err != nil {
@@ -49,8 +51,9 @@ func Open(path string) (*File, error) {
 	return single(s), nil
 }
 
-// NewFile checks the header of a file of size bytes that r reads. Close does not close r. Map reads
-// to the heap, since there is no file to map. The error is an [*encoding.FileError].
+// NewFile reads a file of size bytes from r and validates its header. [File.Close] does not close
+// r. [File.Map] copies to the heap, because there is no file to map. The error is an
+// [*encoding.FileError].
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	s := &shard{r: r}
 	if err := s.readHeader(size); err != nil {
@@ -59,7 +62,7 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	return single(s), nil
 }
 
-// single makes a File of one shard.
+// single returns a File with one shard.
 func single(s *shard) *File {
 	f := &File{path: s.path, names: s.header.names(), shards: map[string]*shard{"": s}, home: map[string]*shard{}}
 	for _, name := range f.names {
@@ -69,7 +72,7 @@ func single(s *shard) *File {
 	return f
 }
 
-// describe fills in what is known of the files.
+// describe sets the Metadata and Files fields.
 func (f *File) describe() {
 	f.Metadata = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
@@ -81,10 +84,12 @@ func (f *File) describe() {
 	}
 }
 
-// Names returns the names of the tensors in the order of the file. Those of an index are sorted.
+// Names returns the names of the tensors in file order, or sorted if the File is an index. The
+// caller may modify the returned slice.
 func (f *File) Names() []string { return slices.Clone(f.names) }
 
-// Info returns the dtype and the shape of a tensor; ok is false if the file has none of this name.
+// Info returns the dtype and the shape of a tensor. ok is false if there is no tensor with this
+// name.
 func (f *File) Info(name string) (info Info, ok bool) {
 	if s := f.home[name]; s != nil {
 		info, ok = s.header.infos[name]
@@ -93,8 +98,9 @@ func (f *File) Info(name string) (info Info, ok bool) {
 	return info, ok
 }
 
-// Tensor reads the tensor of a name to the heap. The caller closes it. The error wraps ErrName if
-// the file has no such tensor, or ErrLimit if it is larger than MaxBytes.
+// Tensor reads a tensor to the heap. The caller must close it. The error wraps [ErrName] if there
+// is no such tensor, or [ErrLimit] if it is larger than MaxBytes; otherwise it is the error of
+// reading.
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {
@@ -106,10 +112,10 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	return s.read(name)
 }
 
-// Map returns a tensor whose elements are pages of the file, which the kernel reads when they are
-// touched and copies when they are written to: see [tensor.FromFile]. Where the file does not align
-// a tensor to its dtype, Map reads it to the heap. The caller closes the tensor, before the File or
-// after. The error wraps ErrName, or tensor.ErrFile where the file was cut short.
+// Map returns a tensor backed by the pages of the file. The kernel loads them on access and copies
+// them on write; see [tensor.FromFile]. A tensor that is not aligned to its dtype is read to the
+// heap instead. The caller must close the tensor, and may do so after closing the File. The error
+// wraps [ErrName] if there is no such tensor, or [tensor.ErrFile] if the file was truncated.
 func (f *File) Map(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {
@@ -128,8 +134,8 @@ func (f *File) find(name string) (*shard, error) {
 	return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 }
 
-// Tensors reads all tensors to the heap. The caller closes them. The error wraps ErrLimit if all
-// together are larger than MaxBytes.
+// Tensors reads all tensors to the heap. The caller must close them. The error wraps [ErrLimit] if
+// the tensors together are larger than MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.allow(f.names...); err != nil {
 		return nil, about(f.path, "", err)
@@ -137,7 +143,8 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	return each(f.names, f.Tensor)
 }
 
-// allow says whether tensors may be read, whose sizes their files were found to have.
+// allow returns an error that wraps [ErrLimit] if the named tensors together exceed MaxBytes. The
+// names must exist.
 func (f *File) allow(names ...string) error {
 	bytes := int64(0)
 	for _, name := range names {
@@ -146,7 +153,7 @@ func (f *File) allow(names ...string) error {
 	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
 }
 
-// each calls get for all names.
+// each calls get for each name and returns the results. It stops at the first error.
 func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {
 	all := make(map[string]*tensor.Tensor, len(names))
 	for _, name := range names {
@@ -159,7 +166,7 @@ func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]
 	return all, nil
 }
 
-// Close closes the files that Open has opened. Tensors that were read or mapped stay valid.
+// Close closes the files that [Open] opened. Tensors that were read or mapped stay valid.
 func (f *File) Close() (err error) {
 	for s := range maps.Values(f.shards) {
 		err = errors.Join(err, s.close())

@@ -17,30 +17,29 @@ import (
 )
 
 const (
-	lengthSize = 8         // the file begins with the length of the header
-	maxHeader  = 100 << 20 // the limit of the reference implementation
+	lengthSize = 8         // size of the header length field
+	maxHeader  = 100 << 20 // limit of the reference implementation
 	metadata   = "__metadata__"
 )
 
-// Info is the dtype and the shape of one tensor, as the header has them.
+// Info is the dtype and the shape of a tensor.
 type Info struct {
 	DType      tensor.DType
 	Shape      []int
-	begin, end uint64 // in the bytes after the header
+	begin, end uint64 // offsets from the end of the header
 }
 
-// header is a decoded and checked header.
+// header is a decoded and validated header.
 type header struct {
 	infos map[string]Info
 	meta  map[string]string
 }
 
-// anySize stands for the size of a body that ends where its last tensor does.
+// anySize is the size of a body that ends with its last tensor.
 const anySize = math.MaxUint64
 
-// readHeader reads length and header of a file of so many bytes, or of a stream where that is
-// negative, and returns how many bytes these have. On an error, name is the tensor that it is
-// about, if any.
+// readHeader reads the header of a file of size bytes, or of a stream if size is negative. read is
+// the number of bytes consumed. If the error is about a tensor, name is its name.
 func readHeader(r io.Reader, size int64) (h header, read int64, name string, err error) {
 	var length [lengthSize]byte
 	if err := readFull(r, length[:], ErrHeader); err != nil {
@@ -53,7 +52,7 @@ func readHeader(r io.Reader, size int64) (h header, read int64, name string, err
 	if n > maxHeader || size >= 0 && n > uint64(size-lengthSize) {
 		return h, 0, "", fmt.Errorf("%w: its length of %d bytes is beyond the limit or the file", ErrHeader, n)
 	}
-	var raw bytes.Buffer // which grows by what comes
+	var raw bytes.Buffer // grows with the input
 	if _, err := io.CopyN(&raw, r, int64(n)); err == io.EOF {
 		return h, 0, "", fmt.Errorf("%w: it is cut short: %w", ErrHeader, io.ErrUnexpectedEOF)
 	} else if err != nil {
@@ -63,8 +62,8 @@ func readHeader(r io.Reader, size int64) (h header, read int64, name string, err
 	return h, lengthSize + int64(n), name, err
 }
 
-// parseHeader decodes a header before a body of so many bytes. On an error, name is the tensor that
-// it is about, if any.
+// parseHeader decodes and validates a header. body is the number of bytes that follow it. If the
+// error is about a tensor, name is its name.
 func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if !utf8.Valid(raw) {
 		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
@@ -94,7 +93,7 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	return h, name, err
 }
 
-// parseInfo decodes the entry of one tensor.
+// parseInfo decodes the header entry of a tensor. All three fields must be present, and no others.
 func parseInfo(d *json.Decoder) (info Info, err error) {
 	seen := 0
 	err = object(d, func(key string) error {
@@ -131,7 +130,8 @@ func parseInfo(d *json.Decoder) (info Info, err error) {
 	return info, err
 }
 
-// fill checks that the tensors fill a body of so many bytes, one after the other.
+// fill verifies that the tensors fill a body of the given size consecutively. It returns the name
+// of the first tensor that does not fit, and an error that wraps [ErrOffsets].
 func (h header) fill(body uint64) (name string, err error) {
 	var at uint64
 	for _, name := range h.names() {
@@ -157,7 +157,7 @@ func (h header) fill(body uint64) (name string, err error) {
 	return "", nil
 }
 
-// names are the names of the tensors in the order of the file.
+// names returns the names of the tensors in file order.
 func (h header) names() []string {
 	names := make([]string, 0, len(h.infos))
 	for name := range h.infos {
@@ -170,14 +170,14 @@ func (h header) names() []string {
 	return names
 }
 
-// size is how many bytes the tensor has, unless that is no int.
+// size returns the size of the tensor in bytes. ok is false if it overflows an int.
 func (i Info) size() (size uint64, ok bool) {
 	n, err := i.DType.SizeOf(i.Shape...)
 	return uint64(n), err == nil
 }
 
-// object decodes a JSON object: field decodes the value of each key. A key that comes twice is an
-// error.
+// object decodes a JSON object. It calls field for each key, which must decode the value. Duplicate
+// keys are an error.
 func object(d *json.Decoder, field func(key string) error) error {
 	if err := delimiter(d, '{'); err != nil {
 		return err
@@ -222,7 +222,8 @@ func text(d *json.Decoder) (string, error) {
 	return s, nil
 }
 
-// numbers decodes an array of non-negative integers that fit an int.
+// numbers decodes an array of non-negative integers. The error wraps [ErrHeader] if one overflows
+// an int.
 func numbers(d *json.Decoder) (list []uint64, err error) {
 	if err := delimiter(d, '['); err != nil {
 		return nil, err

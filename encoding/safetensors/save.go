@@ -16,18 +16,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes the tensors to a file at path, which keeps the mode of the file that it replaces.
-// meta becomes the metadata of the file; it may be nil. Save writes a temporary file in the same
-// directory, and renames it to path when it is whole and on disk. The same tensors make the same
-// bytes.
+// Save writes the tensors to a file at path. An existing file is replaced and its mode is kept.
+// meta is the metadata of the file and may be nil. Save writes to a temporary file in the same
+// directory, syncs it, and renames it to path, so a reader never sees a partial file. The output is
+// deterministic.
 //
-// No process may write to the tensors during Save, or the file has old and new elements. The error
-// wraps ErrName, ErrDType or tensor.ErrClosed, or is the error of writing.
+// The tensors must not be modified during Save, or the file may contain both old and new elements.
+// The error wraps [ErrName], [ErrDType] or [tensor.ErrClosed]; otherwise it is the error of
+// writing.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors, meta) })
 }
 
-// checkOpen returns an error for tensors that are nil or closed.
+// checkOpen returns an error that wraps [tensor.ErrClosed] if a tensor is nil or closed.
 func checkOpen(tensors map[string]*tensor.Tensor) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		if err := foreignTensors.Check(tensors[name]); err != nil {
@@ -37,16 +38,16 @@ func checkOpen(tensors map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// order sorts the tensors by the size of their elements, largest first, so that all are aligned,
-// and then by name.
+// order returns the names of the tensors, sorted by decreasing element size and then by name. All
+// tensors are thus aligned.
 func order(tensors map[string]*tensor.Tensor) []string {
 	return slices.SortedFunc(maps.Keys(tensors), func(a, b string) int {
 		return cmp.Or(cmp.Compare(tensors[b].DType().Size(), tensors[a].DType().Size()), cmp.Compare(a, b))
 	})
 }
 
-// Encode writes to w the bytes that Save writes to a file, in one pass. Where the error wraps
-// ErrName, ErrDType or tensor.ErrClosed, Encode has written nothing. Any other error is that of w.
+// Encode writes to w the bytes that [Save] writes to a file, in one pass. If the error wraps
+// [ErrName], [ErrDType] or [tensor.ErrClosed], nothing was written; otherwise it is the error of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	if err := checkOpen(tensors); err != nil {
 		return err
@@ -83,7 +84,7 @@ func writeElements(w io.Writer, t *tensor.Tensor) error {
 	return err
 }
 
-// encodeHeader is the header with its length before it, filled with spaces to a multiple of eight
+// encodeHeader returns the length field and the header, padded with spaces to a multiple of eight
 // bytes.
 func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[string]string) ([]byte, error) {
 	head := append(make([]byte, lengthSize), '{')

@@ -13,19 +13,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// foreignTensors makes tensors over mapped files.
+// foreignTensors creates tensors backed by mapped files.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// A shard is one open file whose header was checked.
+// shard is an open file with a validated header.
 type shard struct {
 	r      io.ReaderAt
-	f      *os.File // r, where it is a file that Open has opened, and nil otherwise
+	f      *os.File // same as r if opened by Open, nil otherwise
 	path   string
 	header header
-	body   int64 // where the elements begin
+	body   int64 // offset of the elements
 
 	mu     sync.Mutex
-	mapped foreign.Map[*tensor.Tensor] // which has the file then; nil until Map is called
+	mapped foreign.Map[*tensor.Tensor] // owns f if not nil; created by the first Map
 }
 
 func openShard(path string) (*shard, error) {
@@ -44,7 +44,7 @@ func openShard(path string) (*shard, error) {
 	return s, nil
 }
 
-// readHeader reads and checks the header of a file of so many bytes.
+// readHeader reads and validates the header of a file of size bytes.
 func (s *shard) readHeader(size int64) error {
 	h, n, name, err := readHeader(io.NewSectionReader(s.r, 0, size), size)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *shard) readHeader(size int64) error {
 	return nil
 }
 
-// read reads a tensor of the shard into memory of its own.
+// read reads a tensor to the heap.
 func (s *shard) read(name string) (*tensor.Tensor, error) {
 	info := s.header.infos[name]
 	t := tensor.Empty(info.DType, info.Shape...)
@@ -65,7 +65,7 @@ func (s *shard) read(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// readAt fills t with what is at an offset.
+// readAt reads the bytes at the offset at into t.
 func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	if s.f != nil {
 		return foreignTensors.ReadFileAt(t, s.f, at)
@@ -74,13 +74,14 @@ func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	return readFull(io.NewSectionReader(s.r, at, int64(len(b))), b, ErrOffsets)
 }
 
-// mappable reports whether a tensor of the shard lies in a file, and is aligned there.
+// mappable reports whether a tensor can be mapped: the shard must be a file, and the tensor must be
+// aligned.
 func (s *shard) mappable(name string) bool {
 	info := s.header.infos[name]
 	return s.f != nil && (s.body+int64(info.begin))%int64(info.DType.Size()) == 0
 }
 
-// view maps a tensor of the shard that is mappable.
+// view maps a tensor, which must be mappable.
 func (s *shard) view(name string) (t *tensor.Tensor, err error) {
 	m, err := s.mapping()
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *shard) view(name string) (t *tensor.Tensor, err error) {
 	return t, nil
 }
 
-// view makes a tensor of what the header says is there.
+// view returns a tensor over the mapped bytes at the offset at.
 func view(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, error) {
 	hold, err := m.Storage(at, int64(info.end-info.begin))
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *shard) close() error {
 	return nil
 }
 
-// mapping maps the file, once.
+// mapping maps the file on first use.
 func (s *shard) mapping() (m foreign.Map[*tensor.Tensor], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// indexSuffix ends the name of an index, after that of the model.
+// indexSuffix is the suffix of index file names. It follows the name of the model.
 const indexSuffix = ".safetensors.index.json"
 
-// An index says in which file each tensor is.
+// index maps tensors to the files that contain them.
 type index struct {
 	Metadata  map[string]any    `json:"metadata"`
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// isIndex reports whether a file is an index: text that is JSON, where a file of tensors begins
-// with the length of its header, whose upper bytes are 0.
+// isIndex reports whether a file is an index. An index is JSON text. A file of tensors begins with
+// a 64-bit header length, and the upper bytes of that are 0.
 func isIndex(path string) (bool, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func isIndex(path string) (bool, error) {
 	return bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte{0}), nil
 }
 
-// openIndex opens the files of an index, which are beside it, and checks their headers.
+// openIndex opens the files that an index lists and validates their headers.
 func openIndex(path string) (*File, error) {
 	ix, err := readIndex(path)
 	if err != nil {
@@ -78,7 +78,9 @@ func readIndex(path string) (ix index, err error) {
 	return ix, nil
 }
 
-// enter finds a tensor in the file that the index names.
+// enter assigns a tensor to the file that the index names, and opens the file if necessary. The
+// error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the file
+// does not contain the tensor.
 func (f *File) enter(name, file string) (err error) {
 	s := f.shards[file]
 	if s == nil {
@@ -97,11 +99,11 @@ func (f *File) enter(name, file string) (err error) {
 	return nil
 }
 
-// SaveSharded writes the tensors to several files, and then an index of them at path. path ends in
-// .safetensors.index.json: beside model.safetensors.index.json lies
-// model-00001-of-00002.safetensors. A file has at most limit bytes of elements, or one tensor that
-// is larger. Each file is renamed into its place when it is whole, the index last. meta and the
-// error are those of [Save].
+// SaveSharded writes the tensors to several files, and then an index of them to path. path must end
+// in .safetensors.index.json; the files of model.safetensors.index.json are named like
+// model-00001-of-00002.safetensors. A file contains at most limit bytes of elements, unless it
+// consists of one larger tensor. Each file is replaced atomically, and the index last. meta and the
+// errors are as for [Save]. The error also wraps [ErrName] if path has another suffix.
 func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
 	if !ok {
@@ -128,7 +130,8 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 	})
 }
 
-// split makes sets of tensors, in the order of their names.
+// split partitions the tensors, in the order of their names, into sets of at most limit bytes.
+// total is the number of bytes of all tensors.
 func split(tensors map[string]*tensor.Tensor, limit int) (shards []map[string]*tensor.Tensor, total int) {
 	room := 0
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {

@@ -8,16 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Decode reads one file from r. It returns the tensors, on the heap, and the metadata that was
-// saved beside them. The caller closes the tensors. Decode reads r up to the end of the last tensor
-// and no further.
+// Decode reads a file from r. It returns the tensors, which are on the heap, and the metadata. The
+// caller must close the tensors. Decode does not read past the end of the last tensor.
 //
-// maxBytes is how many bytes of elements the file may have. 0 stands for the memory that the
-// machine and the cgroup have left for this process, and for 64 MiB where they have less. The
-// memory for them grows as they come, so a header that lies takes none.
+// maxBytes limits the number of bytes of elements. If it is 0, the limit is the memory available to
+// the process on the machine and in its cgroup, but at least 64 MiB. Memory is allocated as the
+// elements arrive, so a malformed header cannot cause a large allocation.
 //
-// The error is an [*encoding.FileError]. It wraps ErrHeader, ErrOffsets, ErrDType, ErrLimit or the
-// error of r. Where r ends early it wraps io.ErrUnexpectedEOF as well.
+// The error is an [*encoding.FileError] that wraps [ErrHeader], [ErrOffsets], [ErrDType],
+// [ErrLimit] or the error of r. If r ends early, it also wraps [io.ErrUnexpectedEOF].
 func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, meta map[string]string, err error) {
 	h, _, name, err := readHeader(r, -1)
 	if err != nil {
@@ -42,7 +41,7 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	return tensors, h.meta, nil
 }
 
-// bytes is how many bytes of elements follow the header.
+// bytes returns the number of bytes of elements that follow the header.
 func (h header) bytes() (n int64) {
 	for _, info := range h.infos {
 		n = max(n, int64(info.end))

@@ -2,7 +2,7 @@ package pickle
 
 import "errors"
 
-// extend appends values to what is uppermost.
+// extend appends values to the list or object on top of the stack.
 func (m *machine) extend(values []any) error {
 	return withTop(m, func(to any) error {
 		switch to := to.(type) {
@@ -17,7 +17,7 @@ func (m *machine) extend(values []any) error {
 	})
 }
 
-// setItems sets keys and values, one after the other, in what is uppermost.
+// setItems sets alternating keys and values of the dict or object on top of the stack.
 func (m *machine) setItems(pairs []any) error {
 	return withTop(m, func(to any) error {
 		d, ok := to.(*Dict)
@@ -78,7 +78,7 @@ func (m *machine) stackGlobal(v []any) error {
 	return m.global(module, name)
 }
 
-// call makes the value of a call: what the constructor of its name returns, or an Object.
+// call pushes the result of a call: the value that the constructor returns, or an inert [Object].
 func (m *machine) call(callee, args, kwargs any, newObj bool) error {
 	g, ok := callee.(Global)
 	list, tuple := args.(Tuple)
@@ -132,7 +132,7 @@ func (m *machine) build(v []any) error {
 	})
 }
 
-// outside pushes what stands for a persistent id.
+// outside pushes the value of a persistent ID.
 func (m *machine) outside(v []any) error {
 	if m.persistent == nil {
 		return m.push(&Persistent{v[0]})

@@ -5,11 +5,10 @@ import (
 	"io"
 )
 
-// A Decoder reads pickles that follow one another, with nothing between them and perhaps no end of
-// the stream after them. It may read ahead.
+// Decoder decodes consecutive pickles from a stream, which may remain open after them. It may read
+// ahead. It must not be used from several goroutines at once.
 type Decoder struct {
-	// Persistent makes the value of a reference to something outside the pickle; where it is nil
-	// that is a [*Persistent].
+	// Persistent returns the value of a persistent ID. If it is nil, the value is a [*Persistent].
 	Persistent func(id any) (any, error)
 
 	src     source
@@ -17,21 +16,22 @@ type Decoder struct {
 	limits  Limits
 }
 
-// Offset returns where in the stream the last pickle ended.
+// Offset returns the stream offset of the end of the last pickle.
 func (d *Decoder) Offset() int64 { return d.src.at }
 
-// NewDecoder returns a decoder of what r has. The names of package builtins and collections that
-// the table in the package comment implies are always allowed.
+// NewDecoder returns a decoder that reads from r. allowed decides which names a pickle may use. The
+// standard names that the table in the package documentation implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.orDefaults()}
 }
 
-// buffer is how many bytes are read ahead at most.
+// buffer is the size of the read-ahead buffer in bytes.
 const buffer = 4096
 
-// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, or one that
-// wraps ErrForm, and only then, Decode returns all that it has read as well, for a caller that must
-// give back what the pickle names: the refused name and its calls are a Global and Objects in it.
+// Decode decodes one pickle. It returns [io.EOF] if there is none. If the error is a [*GlobalError]
+// or wraps [ErrForm], Decode also returns the decoded value, so that the caller can release
+// resources that the pickle names. The value then contains the refused name as a [Global] and its
+// calls as [Object] values. For all other errors, the value is nil.
 func (d *Decoder) Decode() (any, error) {
 	if err := d.src.fill(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (d *Decoder) Decode() (any, error) {
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}
 	}
-	if made := d.limits.Items - m.room; made > d.limits.Depth { // fewer cannot nest deeper
+	if made := d.limits.Items - m.room; made > d.limits.Depth { // fewer cannot be deeper
 		if err := checkDepth(v, d.limits.Depth); err != nil {
 			return nil, &SyntaxError{d.src.at, opStop, err}
 		}
@@ -57,24 +57,25 @@ func (d *Decoder) Decode() (any, error) {
 	return v, nil
 }
 
-// Unmarshal reads the one pickle that b is. See Decode for the errors.
+// Unmarshal decodes the pickle b, which must not be followed by other bytes. It returns the same
+// errors as [Decoder.Decode].
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	return one(source{ahead: b}, int64(len(b)), allowed, limits)
 }
 
-// Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See
-// Decode for the errors.
+// Read decodes a pickle of exactly n bytes from r without copying it as a whole. It returns the
+// same errors as [Decoder.Decode].
 func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 	return one(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
 }
 
-// one decodes the n bytes of a source.
+// one decodes a pickle that must consist of the n bytes of a source.
 func one(src source, n int64, allowed Globals, limits Limits) (any, error) {
 	limits = limits.orDefaults()
 	if n > limits.Bytes {
 		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}
-	limits.Bytes = n // lengths beyond it are refused before anything is allocated
+	limits.Bytes = n // longer lengths are refused before any allocation
 	src.whole = true
 	d := &Decoder{src: src, globals: allowed, limits: limits}
 	v, err := d.Decode()

@@ -2,25 +2,26 @@ package pickle
 
 import "fmt"
 
-// A walk visits values, each container once.
+// walk visits values, each container once.
 type walk struct {
 	limit int
 	seen  map[any]bool
 }
 
-// checkDepth refuses what nests deeper than limit, so that others may recurse.
+// checkDepth returns an error that wraps [ErrLimit] if values nest deeper than limit. Callers may
+// recurse over a value that has been checked.
 func checkDepth(v any, limit int) error {
 	w := walk{limit, map[any]bool{}}
 	return w.visit(v, 0)
 }
 
-// A span identifies a tuple.
+// span identifies a tuple.
 type span struct {
 	first *any
 	n     int
 }
 
-// place identifies a container. It is nil for what has no identity.
+// place returns the identity of a container, or nil if v has none.
 func place(v any) any {
 	switch v := v.(type) {
 	case Tuple:
@@ -50,7 +51,7 @@ func (w *walk) visit(v any, depth int) error {
 	return nil
 }
 
-// children yields what is directly in a container.
+// children iterates over the direct children of a container.
 func children(v any) func(yield func(any) bool) {
 	return func(yield func(any) bool) {
 		switch v := v.(type) {
@@ -85,7 +86,7 @@ func yieldAll(yield func(any) bool, values []any) bool {
 	return true
 }
 
-// Each yields every container of type T in a value once.
+// Each iterates over all containers of type T in a value, each of them once.
 func Each[T any](v any) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
 		seen := map[any]bool{}
@@ -110,5 +111,5 @@ func Each[T any](v any) func(yield func(T) bool) {
 	}
 }
 
-// Identity returns what a container has in common only with itself, nil for what is no container.
+// Identity returns a comparable value that identifies a container, or nil if v is not a container.
 func Identity(v any) any { return place(v) }

@@ -1,10 +1,10 @@
-// Package pickle reads and writes Python's pickles, protocols 2 to 5, as data: nothing in them ever
-// runs.
+// Package pickle reads and writes Python pickles of protocols 2 to 5 as pure data. It also reads
+// protocols 0 and 1. It never executes anything that a pickle contains.
 //
-// A pickle is a program for a small stack machine that may name any Python callable. This package
-// runs the machine over a closed dialect. Plain values become Go values (see the table below). What
-// calls a callable becomes what a [Constructor] for its name makes of the arguments, or an inert
-// [Object] where the name is allowed and has none. A name that is not allowed is a [*GlobalError].
+// A pickle is a program for a stack machine that may call any Python function. This package
+// implements the machine for a closed dialect. Plain values become Go values, as listed below. The
+// result of a call is the value returned by the [Constructor] of its name, or an inert [Object] if
+// the name is allowed but has no constructor. A name that is not allowed is a [*GlobalError].
 //
 //	v, err := pickle.Unmarshal(b, pickle.Table{{"torch", "Size"}: newSize}.Find, pickle.Limits{})
 //	b, err := pickle.Marshal(v, 4)
@@ -26,8 +26,8 @@
 //	any other object       *Object             *Object
 //	persistent id          *Persistent         *Persistent
 //
-// What is one object in Python is one pointer here, and the other way round.
+// Object identity is preserved: one object in Python is one pointer in Go, and vice versa.
 //
-// The trap: values may form cycles, and one value may stand in many places. A function that walks
-// them remembers the pointers it has seen; the depth that [Limits] bounds is that of such a walk.
+// Values may contain cycles and shared parts. A function that traverses them must remember the
+// pointers that it has visited. The depth in [Limits] is the depth of such a traversal.
 package pickle

@@ -8,22 +8,23 @@ import (
 	"math/big"
 )
 
-// An encoder writes one pickle.
+// encoder writes one pickle.
 type encoder struct {
-	w     io.Writer // nil where b becomes all of it
+	w     io.Writer // nil if b collects everything
 	b     []byte
 	proto int
-	memo  map[any]uint32 // what was written, by pointer or name
-	next  uint32         // place in the reader's memo
+	memo  map[any]uint32 // memo indices of written values, by pointer or name
+	next  uint32         // next memo index
 	depth int
 }
 
-// Marshal returns the pickle of v, which is of the types of the package comment, in protocol 2, 3,
-// 4 or 5. What is one pointer in v will be one object in Python. The error wraps ErrValue where v
-// holds another type, and ErrLimit where it nests deeper than 1000 values.
+// Marshal returns the pickle of v, which must have one of the types in the package documentation.
+// protocol must be from 2 to 5. One pointer in v becomes one object in Python. The error wraps
+// [ErrValue] if v contains another type, and [ErrLimit] if it is nested deeper than 1000 values.
 func Marshal(v any, protocol int) ([]byte, error) { return encode(nil, v, protocol) }
 
-// Write writes what Marshal returns, without a copy of large bytes in v.
+// Write writes the same bytes as [Marshal] to w, but does not copy large byte slices. It may have
+// written a part of the pickle when it returns an error.
 func Write(w io.Writer, v any, protocol int) error {
 	rest, err := encode(w, v, protocol)
 	if err == nil {
@@ -32,7 +33,7 @@ func Write(w io.Writer, v any, protocol int) error {
 	return err
 }
 
-// encode returns the end of a pickle, of which w has the rest.
+// encode writes the beginning of the pickle to w, if that is not nil, and returns the rest.
 func encode(w io.Writer, v any, protocol int) ([]byte, error) {
 	if protocol < minProtocol || protocol > maxProtocol {
 		return nil, fmt.Errorf("%w: protocol %d is not %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
@@ -84,8 +85,8 @@ func (e *encoder) value(v any) error {
 	return nil
 }
 
-// shared writes what has an identity: in full the first time, and by its place in the memo after
-// that.
+// shared writes a value with an identity: in full the first time, and as a memo reference
+// afterwards.
 func (e *encoder) shared(v any) error {
 	if e.remembered(v) {
 		return nil
@@ -119,7 +120,7 @@ func (e *encoder) shared(v any) error {
 	return fmt.Errorf("%w: %T has no form in a pickle", ErrValue, v)
 }
 
-// standsFor writes v as an object.
+// standsFor writes v as the object o.
 func (e *encoder) standsFor(v any, o *Object, err error) error {
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (e *encoder) standsFor(v any, o *Object, err error) error {
 	return err
 }
 
-// remembered writes a reference to what was written before.
+// remembered writes a memo reference and returns true if v was written before.
 func (e *encoder) remembered(v any) bool {
 	at, ok := e.memo[v]
 	switch {
@@ -143,7 +144,7 @@ func (e *encoder) remembered(v any) bool {
 	return true
 }
 
-// remember gives the value on top of the stack a place in the memo.
+// remember stores the value on top of the stack in the memo.
 func (e *encoder) remember(v any) {
 	at := e.next
 	e.memo[v] = at
@@ -158,7 +159,7 @@ func (e *encoder) remember(v any) {
 	}
 }
 
-// several writes values that op takes from the stack down to a mark.
+// several writes a mark, the values, and op. It writes nothing if there are no values.
 func (e *encoder) several(op byte, values []any) error {
 	if len(values) == 0 {
 		return nil
@@ -280,7 +281,7 @@ func (e *encoder) object(o *Object) error {
 	return e.state(o.State)
 }
 
-// call writes the call of a name.
+// call writes a call of g.
 func (e *encoder) call(g Global, args ...any) error {
 	if err := e.global(g); err != nil {
 		return err

@@ -5,34 +5,34 @@ import (
 	"fmt"
 )
 
-// What may be wrong. Test for them with errors.Is.
+// Errors that the functions of this package wrap. They should be tested with [errors.Is].
 var (
-	// ErrFormat is wrapped where the bytes are no pickle of the dialect.
+	// ErrFormat is wrapped if the input is not a pickle of the supported dialect.
 	ErrFormat = errors.New("pickle: malformed")
-	// ErrLimit is wrapped where a pickle exceeds a limit.
+	// ErrLimit is wrapped if a pickle exceeds one of the [Limits].
 	ErrLimit = errors.New("pickle: beyond the limit")
-	// ErrGlobal is wrapped by every *GlobalError.
+	// ErrGlobal is wrapped by every [*GlobalError].
 	ErrGlobal = errors.New("pickle: name is not allowed")
-	// ErrForm is wrapped where a pickle has a value that Go has no form of.
+	// ErrForm is wrapped if a value in a pickle cannot be represented in Go.
 	ErrForm = errors.New("pickle: value has no form in Go")
-	// ErrValue is wrapped where a value cannot be written.
+	// ErrValue is wrapped if a Go value cannot be written.
 	ErrValue = errors.New("pickle: value cannot be written")
 )
 
-// A GlobalError names what a pickle wanted to use and may not.
+// GlobalError reports a name that a pickle must not use.
 type GlobalError struct{ Global Global }
 
 func (e *GlobalError) Error() string {
 	return fmt.Sprintf("pickle: %s is not among the names that may be used", e.Global)
 }
 
-// Unwrap returns ErrGlobal.
+// Unwrap returns [ErrGlobal].
 func (e *GlobalError) Unwrap() error { return ErrGlobal }
 
-// A SyntaxError says where in the pickle its reading ended. Err wraps ErrFormat, ErrLimit or an
-// error of the reader.
+// SyntaxError reports where decoding failed. Err wraps [ErrFormat], [ErrLimit] or an error of the
+// reader.
 type SyntaxError struct {
-	Offset int64 // of the first byte that was not read
+	Offset int64 // offset of the first byte that was not read
 	Opcode byte
 	Err    error
 }

@@ -1,10 +1,10 @@
 package pickle
 
-// Limits bounds what a pickle may ask for. A zero field stands for its default.
+// Limits bounds the resources that a pickle may use. A zero field selects the default.
 type Limits struct {
-	Bytes int64 // the pickle as a whole; default 1 GiB
-	Depth int   // values in values; default 1000, as in Python
-	Items int   // the values that it makes and remembers; default 4 Mi
+	Bytes int64 // size of the pickle; default 1 GiB
+	Depth int   // nesting depth; default 1000, as in Python
+	Items int   // number of created and memoized values; default 4 Mi
 }
 
 func (l Limits) orDefaults() Limits {

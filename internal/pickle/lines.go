@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The opcodes of protocols 0 and 1 that are text: what they are about stands on lines.
+// The text opcodes of protocols 0 and 1 have their operands on lines.
 func init() {
 	ops[opInt] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(line)) })
 	ops[opLong] = lined((*source).line,
@@ -25,7 +25,7 @@ func init() {
 	ops[opObj] = marked((*machine).obj)
 }
 
-// lined is an opcode with a line behind it.
+// lined returns an opcode with a one-line operand.
 func lined(read func(*source) (string, error), do func(m *machine, line string) error) func(*machine) error {
 	return func(m *machine) error {
 		line, err := read(m.src)
@@ -36,7 +36,7 @@ func lined(read func(*source) (string, error), do func(m *machine, line string) 
 	}
 }
 
-// numbered reads a place of the memo.
+// numbered parses the operand as a memo index.
 func numbered(do func(*machine, uint64) error) func(*machine, string) error {
 	return func(m *machine, line string) error {
 		at, err := strconv.ParseUint(line, 10, 63)
@@ -47,7 +47,7 @@ func numbered(do func(*machine, uint64) error) func(*machine, string) error {
 	}
 }
 
-// intLine reads a whole number, or a bool.
+// intLine parses an integer or a bool.
 func intLine(line string) (any, error) {
 	switch line {
 	case "00", "01":
@@ -65,13 +65,13 @@ func intLine(line string) (any, error) {
 
 func floatLine(line string) (any, error) {
 	v, err := strconv.ParseFloat(line, 64)
-	if err != nil || strings.ContainsAny(line, "xX_pP") { // which Go would read
+	if err != nil || strings.ContainsAny(line, "xX_pP") { // Go accepts these, Python does not
 		return nil, malformed("the number %.20q", line)
 	}
 	return v, nil
 }
 
-// quoted reads a str of Python 2 as its repr writes it.
+// quoted parses a Python 2 str in repr notation.
 func quoted(line string) (any, error) {
 	n := len(line)
 	if n < 2 || line[0] != line[n-1] || line[0] != '\'' && line[0] != '"' {
@@ -95,8 +95,7 @@ func quoted(line string) (any, error) {
 	return ascii(b)
 }
 
-// escaped reads a str of Latin-1 in which \u and \U stand for what is beyond it, and nothing else
-// is escaped.
+// escaped parses a Latin-1 string. Only the escapes \u and \U are interpreted.
 func escaped(line string) (any, error) {
 	b := make([]byte, 0, len(line))
 	for at := 0; at < len(line); at++ {
@@ -121,7 +120,8 @@ func escaped(line string) (any, error) {
 	return text(b)
 }
 
-// appendPoint appends a code point, a lone surrogate as Python does in its other protocols.
+// appendPoint appends a code point. Lone surrogates are encoded as Python encodes them in the other
+// protocols.
 func appendPoint(b []byte, r rune) []byte {
 	if r >= 0xd800 && r <= 0xdfff {
 		return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f|0x80, 0x80|byte(r)&0x3f)
@@ -129,7 +129,7 @@ func appendPoint(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// dictOf makes a dict of keys and values above the mark.
+// dictOf pushes a dict of the keys and values above the mark.
 func (m *machine) dictOf(pairs []any) error {
 	pairs = slices.Clone(pairs)
 	if err := m.push(new(Dict)); err != nil {
@@ -138,7 +138,7 @@ func (m *machine) dictOf(pairs []any) error {
 	return m.setItems(pairs)
 }
 
-// inst makes an object of a class that two lines name, and arguments above the mark.
+// inst pushes an object. Its class is named by two lines, and its arguments are above the mark.
 func (m *machine) inst() error {
 	if err := m.globalLines(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (m *machine) inst() error {
 	return m.call(g, Tuple(slices.Clone(args)), nil, false)
 }
 
-// obj makes an object of what is above the mark: a class and its arguments.
+// obj pushes an object of the class and the arguments above the mark.
 func (m *machine) obj(v []any) error {
 	if len(v) == 0 {
 		return malformed("an object without a class")
@@ -163,8 +163,8 @@ func (m *machine) obj(v []any) error {
 	return m.call(v[0], Tuple(slices.Clone(v[1:])), nil, false)
 }
 
-// newObject makes what copyreg._reconstructor would: an object of a class, as protocols 0 and 1
-// write it whose base is object.
+// newObject implements copyreg._reconstructor, which protocols 0 and 1 use to encode an object. The
+// base class must be object.
 func newObject(args Tuple) (any, error) {
 	class, err := argument[Global](args, 0)
 	if err != nil {

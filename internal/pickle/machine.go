@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// A machine runs one pickle.
+// machine executes one pickle.
 type machine struct {
 	src        *source
 	globals    Globals
 	persistent func(id any) (any, error)
 	limits     Limits
 	stack      []any
-	marks      []int // heights of the stack
+	marks      []int // stack heights
 	memo       memo
-	room       int   // for so many more values
-	refused    error // the first name that is not allowed, or value that has no form
-	aside      []any // what the refused has no place for
+	room       int   // remaining number of values
+	refused    error // first refused name or unrepresentable value
+	aside      []any // parts of refused values
 	done       bool
 }
 
-// stackRoom is for what the message of a tensor has.
+// stackRoom is the initial stack capacity, sufficient for a message with a tensor.
 const stackRoom = 16
 
 func (m *machine) run() (v any, op byte, err error) {
@@ -51,8 +51,8 @@ func (m *machine) push(v any) error {
 	return nil
 }
 
-// above is how many values there are above the last mark, none of which an opcode may take from
-// below it.
+// above returns the number of values above the last mark. An opcode must not pop values below the
+// mark.
 func (m *machine) above() int {
 	if len(m.marks) == 0 {
 		return len(m.stack)
@@ -60,8 +60,8 @@ func (m *machine) above() int {
 	return len(m.stack) - m.marks[len(m.marks)-1]
 }
 
-// pop takes the upper n values, in the order in which they were pushed. The slice is valid until
-// the next push.
+// pop removes the top n values and returns them in push order. The slice is valid until the next
+// push.
 func (m *machine) pop(n int) ([]any, error) {
 	if m.above() < n {
 		return nil, malformed("the stack is short of values")
@@ -87,7 +87,7 @@ func (m *machine) mark() error {
 	return nil
 }
 
-// popMark takes all values above the last mark, and the mark.
+// popMark removes the last mark and all values above it, and returns the values.
 func (m *machine) popMark() ([]any, error) {
 	if len(m.marks) == 0 {
 		return nil, malformed("there is no mark")
@@ -97,7 +97,7 @@ func (m *machine) popMark() ([]any, error) {
 	return values, err
 }
 
-// tuple makes a tuple of the upper n values.
+// tuple replaces the top n values by a tuple.
 func (m *machine) tuple(n int) error {
 	values, err := m.pop(n)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *machine) get(at uint64) error {
 	return m.push(v)
 }
 
-// global pushes a name, known or not.
+// global pushes a name. If the name is not allowed, decoding continues and the error is recorded.
 func (m *machine) global(module, name string) error {
 	g := Global{Module: canonicalModule(module), Name: name}
 	if _, ok := m.find(g); !ok && m.refused == nil {
@@ -135,8 +135,9 @@ func (m *machine) global(module, name string) error {
 	return m.push(g)
 }
 
-// refuse goes on without what has no form, and keeps its parts. It returns err if err is another
-// error, in a pickle that had nothing of this kind before.
+// refuse records an unrepresentable value, so that decoding can continue, and keeps its parts for
+// the caller of [Decoder.Decode]. It returns err if err does not wrap [ErrForm] and nothing was
+// refused before.
 func (m *machine) refuse(err error, parts ...any) error {
 	if m.refused == nil {
 		if !errors.Is(err, ErrForm) {

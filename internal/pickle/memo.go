@@ -1,13 +1,12 @@
 package pickle
 
-// A memo has the values that a pickle refers to again, by number. Python numbers them one after the
-// other.
+// memo holds values by index. Python assigns consecutive indices.
 type memo struct {
 	dense  []any
-	sparse map[uint64]any // what was numbered in another way
+	sparse map[uint64]any // values with non-consecutive indices
 }
 
-// memoRoom is for what the message of a tensor has.
+// memoRoom is the initial capacity, sufficient for a message with a tensor.
 const memoRoom = 32
 
 func (m *memo) len() uint64 { return uint64(len(m.dense) + len(m.sparse)) }

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// numpyKinds are those of plain numbers, with the sizes that there are.
+// numpyKinds maps the kinds of numeric dtypes to their sizes in bytes.
 var numpyKinds = map[byte][]int{
 	'b': {1}, 'i': {1, 2, 4, 8}, 'u': {1, 2, 4, 8}, 'f': {2, 4, 8}, 'c': {8, 16},
 }
 
-// A numpyType is a numpy.dtype of a plain number.
+// numpyType is a numeric numpy.dtype.
 type numpyType struct {
 	code  string // kind and size: "f4"
 	order byte   // '<', '>' or '|'
@@ -20,8 +20,8 @@ type numpyType struct {
 
 func (t *numpyType) String() string { return string(t.order) + t.code }
 
-// NumpySize returns the bytes of an element of a numpy dtype such as "<f4". The error wraps
-// ErrValue where that is no plain number.
+// NumpySize returns the element size in bytes of a numpy dtype such as "<f4". The error wraps
+// [ErrValue] if it is not a numeric dtype.
 func NumpySize(dtype string) (int, error) {
 	if len(dtype) < 3 || strings.IndexByte("<>|=", dtype[0]) < 0 {
 		return 0, fmt.Errorf("%w: numpy dtype %q", ErrValue, dtype)
@@ -49,7 +49,7 @@ func newNumpyType(args Tuple) (any, error) {
 	return &numpyType{code, '|'}, nil
 }
 
-// build takes (3, order, subdtype, names, fields, itemsize, alignment, flags).
+// build sets the state (3, order, subdtype, names, fields, itemsize, alignment, flags).
 func (t *numpyType) build(state any) error {
 	s, _ := state.(Tuple)
 	order, err := argument[string](s, 1)
@@ -83,8 +83,8 @@ func newScalar(args Tuple) (any, error) {
 	return &Scalar{DType: t.String(), Data: b}, nil
 }
 
-// newArray makes an array that BUILD fills. Python sends the elements of a mapped file, and not its
-// name.
+// newArray returns an empty array, which BUILD fills. A numpy.memmap is pickled with its elements,
+// so it is treated as an array.
 func newArray(args Tuple) (any, error) {
 	g, err := argument[Global](args, 0)
 	if err != nil || g != (Global{Module: "numpy", Name: "ndarray"}) && g != (Global{Module: "numpy", Name: "memmap"}) {
@@ -93,7 +93,7 @@ func newArray(args Tuple) (any, error) {
 	return new(Array), nil
 }
 
-// buildArray takes (1, shape, dtype, fortran, data).
+// buildArray sets the state (1, shape, dtype, fortran, data).
 func buildArray(a *Array, state any) error {
 	s, _ := state.(Tuple)
 	shape, err := argument[Tuple](s, 1)
@@ -115,7 +115,7 @@ func buildArray(a *Array, state any) error {
 	return fill(a, t, shape, fortran, data)
 }
 
-// arrayFromBuffer takes (data, dtype, shape, order).
+// arrayFromBuffer implements _frombuffer(data, dtype, shape, order).
 func arrayFromBuffer(args Tuple) (any, error) {
 	if err := arity(args, 4, 4); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func arrayFromBuffer(args Tuple) (any, error) {
 	return a, fill(a, t, shape, order == "F", data)
 }
 
-// fill sets the array, whose elements must be as many bytes as data has.
+// fill sets the array. The size of data must match the shape and the dtype.
 func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error {
 	size, err := NumpySize(t.String())
 	if err != nil {
@@ -179,7 +179,7 @@ func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error 
 	return nil
 }
 
-// object is how numpy itself writes a dtype.
+// object returns the call that numpy uses to pickle a dtype.
 func (t *numpyType) object() *Object {
 	return &Object{Class: Global{Module: "numpy", Name: "dtype"}, Args: Tuple{t.code, false, true},
 		HasState: true, State: Tuple{3, string(t.order), nil, nil, nil, -1, -1, 0}}
@@ -193,13 +193,13 @@ func parseNumpyType(dtype string) (*numpyType, error) {
 	return &numpyType{dtype[1:], dtype[0]}, nil
 }
 
-// The names by which arrays are written are those of numpy 1; numpy 2 still has them.
+// Arrays are written with the names of numpy 1, which numpy 2 still supports.
 var (
 	reconstruct = Global{Module: "numpy.core.multiarray", Name: "_reconstruct"}
 	scalarOf    = Global{Module: "numpy.core.multiarray", Name: "scalar"}
 )
 
-// arrayObject is how numpy writes an array in protocol 4.
+// arrayObject returns the call that numpy uses to pickle an array in protocol 4.
 func arrayObject(a *Array) (*Object, error) {
 	t, err := parseNumpyType(a.DType)
 	if err != nil {

@@ -1,7 +1,7 @@
 package pickle
 
-// The opcodes of the dialect, with Python's names. Those for extension codes and those for buffers
-// outside the pickle are not in it.
+// The opcodes of the dialect, with Python's names. Extension codes and out-of-band buffers are not
+// supported.
 const (
 	opMark            = '('
 	opStop            = '.'
@@ -55,7 +55,7 @@ const (
 	opFrame           = 0x95
 	opByteArray8      = 0x96
 
-	// Of protocols 0 and 1, which are read and not written.
+	// Protocols 0 and 1, which are only read.
 	opInt     = 'I'
 	opLong    = 'L'
 	opFloat   = 'F'
@@ -70,7 +70,7 @@ const (
 	opObj     = 'o'
 )
 
-// The protocols that are written; those before them are read as well.
+// The protocols that can be written. Older ones can only be read.
 const (
 	minProtocol = 2
 	maxProtocol = 5

@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// ops is what each opcode does; nil is refused.
+// ops maps each opcode to its implementation. Opcodes with a nil entry are refused.
 var ops = [256]func(*machine) error{
 	opProto: (*machine).proto,
-	opFrame: func(m *machine) error { _, err := m.src.uint(8); return err }, // it says only how much to read at once
+	opFrame: func(m *machine) error { _, err := m.src.uint(8); return err }, // a read-ahead hint
 	opStop:  func(m *machine) error { m.done = true; return nil },
 
 	opNone:            constant(nil),
@@ -85,8 +85,8 @@ func integer(width int, value func(uint64) int64) func(*machine) error {
 	}
 }
 
-// sized is an opcode of a length of so many bytes, and of a value of as many bytes. They are got by
-// look where the value has none of them.
+// sized returns an opcode with a length of width bytes and a value of that length. get must be
+// [source.take] if the value keeps the bytes, and may be [source.look] otherwise.
 func sized(width int, get func(*source, uint64) ([]byte, error), value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
 		n, err := m.src.uint(width)
@@ -111,7 +111,7 @@ func indexed(width int, do func(*machine, uint64) error) func(*machine) error {
 	}
 }
 
-// taking is an opcode that takes the upper n values.
+// taking returns an opcode that pops n values.
 func taking(n int, do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.pop(n)
@@ -122,7 +122,7 @@ func taking(n int, do func(*machine, []any) error) func(*machine) error {
 	}
 }
 
-// marked is an opcode that takes all values above the mark.
+// marked returns an opcode that pops all values above the mark.
 func marked(do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.popMark()
@@ -141,8 +141,8 @@ func withTop(m *machine, do func(any) error) error {
 	return do(v)
 }
 
-// pushed pushes what a function returned. A nil pointer in v is never pushed, since err is not nil
-// then.
+// pushed pushes the result of a function. v is ignored if err is not nil, so a nil pointer in v is
+// never pushed.
 func (m *machine) pushed(v any, err error) error {
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (m *machine) proto() error {
 	return err
 }
 
-// drop takes a value, or the mark where that is uppermost.
+// drop pops a value, or the mark if it is on top.
 func (m *machine) drop() error {
 	if len(m.marks) > 0 && m.above() == 0 {
 		m.marks = m.marks[:len(m.marks)-1]
@@ -176,7 +176,7 @@ func (m *machine) float() error {
 	return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
 }
 
-// long decodes a two's complement number, little-endian.
+// long decodes a little-endian two's complement integer.
 func long(b []byte) (any, error) {
 	if len(b) <= 8 {
 		var u uint64
@@ -201,7 +201,8 @@ func long(b []byte) (any, error) {
 	return n, nil
 }
 
-// text decodes a str: UTF-8, in which Python writes lone surrogates as if they were characters.
+// text decodes a str. Python encodes lone surrogates as if they were characters, so it may not be
+// valid UTF-8.
 func text(b []byte) (any, error) {
 	if utf8.Valid(b) {
 		return string(b), nil
@@ -223,7 +224,7 @@ func surrogate(b []byte) bool {
 	return len(b) >= 3 && b[0] == 0xed && b[1]&0xe0 == 0xa0 && b[2]&0xc0 == 0x80
 }
 
-// ascii decodes a str of Python 2.
+// ascii decodes a Python 2 str, which must be ASCII.
 func ascii(b []byte) (any, error) {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {

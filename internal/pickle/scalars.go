@@ -36,7 +36,7 @@ func (e *encoder) long(v *big.Int) {
 	e.b = append(e.b, b...)
 }
 
-// twosComplement returns v little-endian, with at least one bit for the sign.
+// twosComplement returns v as a little-endian two's complement integer with a sign bit.
 func twosComplement(v *big.Int) []byte {
 	n := v.BitLen()/8 + 1
 	if v.Sign() < 0 {
@@ -47,8 +47,8 @@ func twosComplement(v *big.Int) []byte {
 	return b
 }
 
-// sized writes an opcode, the length of b and b. The three opcodes are those for lengths of 1, 4
-// and 8 bytes; 0 is none.
+// sized writes an opcode, the length of b, and b. ops are the opcodes for lengths of 1, 4 and 8
+// bytes; 0 means that there is none.
 func (e *encoder) sized(ops [3]byte, b []byte) error {
 	switch {
 	case len(b) < 1<<8 && ops[0] != 0:
@@ -71,7 +71,7 @@ func (e *encoder) sized(ops [3]byte, b []byte) error {
 	return err
 }
 
-// direct is how many bytes are written from where they are.
+// direct is the minimum size in bytes of a slice that is written without copying it.
 const direct = 64 << 10
 
 func (e *encoder) text(s string) error {

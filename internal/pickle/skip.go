@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Skip reads up to the end of one pickle of any protocol, and makes nothing of it: whatever Python
-// writes has an end here, also what a Decoder refuses. The error is io.EOF where there is no
-// pickle, and wraps ErrFormat where the input ends within one or has an opcode of no protocol.
+// Skip reads to the end of one pickle of any protocol without decoding it. It also accepts pickles
+// that a [Decoder] refuses. It returns [io.EOF] if there is no pickle. The error wraps [ErrFormat]
+// if the input ends within the pickle or contains an unknown opcode.
 func Skip(r *bufio.Reader) error {
 	if _, err := r.Peek(1); err != nil {
 		return err
@@ -32,8 +32,8 @@ func Skip(r *bufio.Reader) error {
 	}
 }
 
-// behind skips what is behind an opcode. Frames are not whole values, so what is in them is read
-// like all else.
+// behind maps each opcode to a function that skips its operands. A frame may end within a value, so
+// its contents are scanned like all other opcodes.
 var behind = func() (all [256]func(*bufio.Reader) error) {
 	for _, row := range []struct {
 		ops  string
@@ -64,7 +64,7 @@ func skipBytes(n int) func(*bufio.Reader) error {
 	}
 }
 
-// skipSized skips a length of so many bytes, and as many bytes as that says.
+// skipSized skips a length of width bytes and as many bytes as it specifies.
 func skipSized(width int) func(*bufio.Reader) error {
 	return func(r *bufio.Reader) error {
 		var length [8]byte

@@ -8,20 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A source reads the pieces of pickles, of which each has so many bytes left.
+// source reads the parts of a pickle and enforces its size limit.
 type source struct {
-	r     io.Reader // nil where ahead is all that there is
-	room  []byte    // for what r has
-	ahead []byte    // read, and not taken yet
+	r     io.Reader // nil if ahead is the whole input
+	room  []byte    // read-ahead buffer
+	ahead []byte    // buffered bytes that were not consumed
 	at    int64
 	left  int64
-	whole bool // left is all that there is, not a limit
+	whole bool // left is the exact size of the input, not a limit
 }
 
-// step is the most that is allocated for bytes that may never come.
+// step is the maximum initial allocation for bytes that have not arrived.
 const step = 64 << 10
 
-// fill reads something ahead, where there is nothing.
+// fill reads into the buffer if it is empty.
 func (s *source) fill() error {
 	for range maxEmptyReads {
 		if len(s.ahead) > 0 {
@@ -39,10 +39,10 @@ func (s *source) fill() error {
 	return io.ErrNoProgress
 }
 
-// maxEmptyReads are how many reads in a row may return nothing, not even an error.
+// maxEmptyReads is the maximum number of consecutive reads that return neither data nor an error.
 const maxEmptyReads = 100
 
-// Read reads what is ahead, or what comes, so much at once as is wanted.
+// Read reads from the buffer. If the buffer is empty, large reads bypass it.
 func (s *source) Read(b []byte) (int, error) {
 	if len(s.ahead) == 0 && s.r != nil && len(b) >= len(s.room) {
 		return s.r.Read(b)
@@ -71,7 +71,7 @@ func (s *source) byte() (byte, error) {
 	return b, nil
 }
 
-// look returns n bytes that are valid until the next are read, and must not be changed.
+// look returns n bytes. The caller must not modify them, nor use them after the next read.
 func (s *source) look(n uint64) ([]byte, error) {
 	if n > uint64(s.left) || n > uint64(len(s.ahead)) {
 		return s.take(n)
@@ -83,14 +83,14 @@ func (s *source) look(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// take reads n bytes into memory of their own.
+// take reads n bytes into newly allocated memory.
 func (s *source) take(n uint64) ([]byte, error) {
 	if n > uint64(s.left) {
 		return nil, s.tooLong()
 	}
 	first := min(n, step)
 	if s.whole {
-		first = n // they are there
+		first = n // the input is complete
 	}
 	b := sys.UnclearedBytes(int(first))
 	sys.Ready(b)
@@ -110,7 +110,7 @@ func (s *source) take(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// uint reads a little-endian number of so many bytes, at most 8.
+// uint reads a little-endian integer of width bytes. width must be at most 8.
 func (s *source) uint(width int) (n uint64, err error) {
 	for i := range width {
 		b, err := s.byte()
@@ -122,10 +122,10 @@ func (s *source) uint(width int) (n uint64, err error) {
 	return n, nil
 }
 
-// line reads a name or a number up to a newline, without it.
+// line reads a name or a number up to a newline, which it strips.
 func (s *source) line() (string, error) { return s.lineUpTo(maxLine) }
 
-// longLine reads text up to a newline, without it.
+// longLine reads text up to a newline, which it strips.
 func (s *source) longLine() (string, error) { return s.lineUpTo(maxText) }
 
 func (s *source) lineUpTo(most int) (string, error) {
@@ -156,7 +156,7 @@ func (s *source) tooLong() error {
 	return fmt.Errorf("more bytes than may be read: %w", ErrLimit)
 }
 
-// unexpected turns the end of the input into an error about the pickle.
+// unexpected converts the end of the input to an error that wraps [ErrFormat].
 func unexpected(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: %w", ErrFormat, io.ErrUnexpectedEOF)

@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// standard are the names that plain values use in one protocol or another.
+// standard contains the names that plain values use in any protocol.
 var standard = Table{
 	{Module: "builtins", Name: "set"}:            func(args Tuple) (any, error) { return setOf(false, args) },
 	{Module: "builtins", Name: "frozenset"}:      func(args Tuple) (any, error) { return setOf(true, args) },
@@ -32,7 +32,7 @@ var standard = Table{
 	{Module: "numpy._core.numeric", Name: "_frombuffer"}:     arrayFromBuffer,
 }
 
-// canonicalModule undoes the names of Python 2 that protocol 2 is written with.
+// canonicalModule replaces the Python 2 module names that protocol 2 uses.
 func canonicalModule(module string) string {
 	switch module {
 	case "__builtin__":
@@ -43,7 +43,7 @@ func canonicalModule(module string) string {
 	return module
 }
 
-// arity is the error of a call with a wrong number of arguments.
+// arity returns an error if the number of arguments is out of range.
 func arity(args Tuple, least, most int) error {
 	if len(args) < least || len(args) > most {
 		return fmt.Errorf("%d arguments, not %d to %d", len(args), least, most)
@@ -51,7 +51,7 @@ func arity(args Tuple, least, most int) error {
 	return nil
 }
 
-// argument returns args[i] as a T.
+// argument returns args[i], which must have type T.
 func argument[T any](args Tuple, i int) (v T, err error) {
 	if i >= len(args) {
 		return v, fmt.Errorf("%d arguments, too few", len(args))
@@ -63,7 +63,7 @@ func argument[T any](args Tuple, i int) (v T, err error) {
 	return v, nil
 }
 
-// items are the elements of the only argument, a list or a tuple, if there is one.
+// items returns the elements of the optional argument, which must be a list or a tuple.
 func items(args Tuple) ([]any, error) {
 	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
 		return nil, err
@@ -91,7 +91,7 @@ func newList(args Tuple) (any, error) {
 }
 
 func newByteArray(args Tuple) (any, error) {
-	if len(args) == 2 { // a str and "latin-1", as protocol 2 has it
+	if len(args) == 2 { // protocol 2: a str and "latin-1"
 		b, err := latin1(args)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func newByteArray(args Tuple) (any, error) {
 	return &ByteArray{Bytes: append([]byte(nil), b...)}, err
 }
 
-// newBytes is how protocol 2 writes empty bytes.
+// newBytes implements the call that protocol 2 uses to encode empty bytes.
 func newBytes(args Tuple) (any, error) { return []byte{}, arity(args, 0, 0) }
 
 func newComplex(args Tuple) (any, error) {
@@ -117,7 +117,8 @@ func newComplex(args Tuple) (any, error) {
 	return complex(re, im), err
 }
 
-// latin1 is how protocol 2 writes bytes: as a str of the characters 0 to 255.
+// latin1 implements the call that protocol 2 uses to encode bytes: a str with the characters 0 to
+// 255.
 func latin1(args Tuple) (any, error) {
 	s, err := argument[string](args, 0)
 	if err != nil {
@@ -136,7 +137,7 @@ func latin1(args Tuple) (any, error) {
 	return b, nil
 }
 
-// newCounter makes a dict of a collections.Counter: how often there is what.
+// newCounter converts a collections.Counter to a dict.
 func newCounter(args Tuple) (any, error) {
 	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
 		return new(Dict), err

@@ -2,7 +2,7 @@ package pickle
 
 import "github.com/shoal-mp/shoal/encoding/python"
 
-// The values that programs see.
+// Aliases of the value types of package python.
 type (
 	Tuple     = python.Tuple
 	Dict      = python.Dict
@@ -13,45 +13,45 @@ type (
 	Scalar    = python.Scalar
 )
 
-// NewDict is python.NewDict.
+// NewDict is [python.NewDict].
 var NewDict = python.NewDict
 
-// A List is a Python list.
+// List is a Python list.
 type List struct{ Items []any }
 
-// An Object is a call that was not made: what REDUCE or NEWOBJ would have returned, with what was
-// done to it after.
+// Object is a call that was not executed: the result of REDUCE or NEWOBJ, and the changes that the
+// pickle made to it.
 type Object struct {
 	Class    Global
-	New      bool // NEWOBJ, an instance without a call of its __init__; otherwise REDUCE, a call
+	New      bool // NEWOBJ: created without calling __init__; otherwise REDUCE, a call
 	Args     Tuple
-	Kwargs   *Dict // of NEWOBJ_EX, else nil
-	State    any   // of BUILD
+	Kwargs   *Dict // NEWOBJ_EX; otherwise nil
+	State    any   // BUILD
 	HasState bool
-	List     []any // what was appended
-	Dict     *Dict // what was set by key, else nil
+	List     []any // appended items
+	Dict     *Dict // items set by key; may be nil
 }
 
-// PythonObject lets it be a key.
+// PythonObject makes an Object usable as a key.
 func (o *Object) PythonObject() {}
 
-// A Persistent is a reference to something outside the pickle.
+// Persistent is a reference to an object outside of the pickle.
 type Persistent struct{ ID any }
 
-// PythonObject lets it be a key.
+// PythonObject makes a Persistent usable as a key.
 func (p *Persistent) PythonObject() {}
 
-// A Constructor makes the value of a call. It must have no effect that is not undone by forgetting
-// the value.
+// Constructor returns the value of a call. It must not have side effects that remain when the value
+// is discarded.
 type Constructor func(args Tuple) (any, error)
 
-// Globals says which names may be used. A nil Constructor lets calls become an Object.
+// Globals reports whether a name is allowed. If the [Constructor] is nil, calls become an [Object].
 type Globals func(g Global) (c Constructor, ok bool)
 
-// A Table is the usual way to write Globals.
+// Table is a map that implements [Globals] with its Find method.
 type Table map[Global]Constructor
 
-// Find looks g up.
+// Find returns the constructor of g. ok is false if g is not in the table.
 func (t Table) Find(g Global) (c Constructor, ok bool) {
 	c, ok = t[g]
 	return c, ok
