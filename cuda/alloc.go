@@ -9,12 +9,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// alignment is that of allocations in a segment, as the driver's own are.
+// alignment is the alignment in bytes of an allocation within a segment. cuMemAlloc aligns its
+// allocations likewise.
 const alignment = 512
 
-// Alloc returns n bytes of the device's memory, which hold anything. The error wraps
-// ErrorOutOfMemory where the device has not so many free, ErrKeeper, or an error of the domain, in
-// which each allocation has a block.
+// Alloc allocates n bytes of device memory. The memory is not initialised. The error wraps
+// [ErrorOutOfMemory] if the device has too little free memory, [ErrKeeper] if the domain's keeper
+// has ended, or an error of [shm.Domain], because each allocation has a block in the domain.
 func (d engine) Alloc(n int) (device.Memory, error) {
 	domain, err := shm.Default()
 	if err != nil {
@@ -46,8 +47,8 @@ func (d *Device) alloc(domain *shm.Domain, n int) (*memory, error) {
 	}
 }
 
-// place takes room in a segment that this process allocates in. It returns nil where there is none.
-// On an error it has released the block.
+// place allocates n bytes in a segment of this process and returns nil if no segment has enough
+// free space. If it returns an error, it has released the block.
 func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
@@ -68,8 +69,8 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, er
 	return nil, nil
 }
 
-// take finds room for n bytes between the extents of the segment. Where there is none it forgets
-// the extents that nobody has any more, and looks again.
+// take reserves n contiguous bytes of the segment for block. If there is no free range, it first
+// removes the extents of allocations that were freed, and tries once more.
 func (s *segment) take(n int, block shm.Handle) (off int, ok bool) {
 	if off, ok = s.fit(n, block); !ok && s.collect() {
 		off, ok = s.fit(n, block)
@@ -92,15 +93,15 @@ func (s *segment) fit(n int, block shm.Handle) (off int, ok bool) {
 	return off, true
 }
 
-// collect forgets the extents of allocations that nobody has any more, and reports whether there
-// were some.
+// collect removes the extents of freed allocations, and reports whether it removed any.
 func (s *segment) collect() bool {
 	before := len(s.used)
 	s.used = slices.DeleteFunc(s.used, func(e extent) bool { return s.d.Stale(e.block) })
 	return len(s.used) < before
 }
 
-// emptyCaches gives back to the devices the memory that this process keeps for later allocations.
+// emptyCaches returns cached device memory to the driver: empty segments, and the clocks of all
+// devices in use.
 func emptyCaches() error {
 	var err error
 	for _, d := range known() {
@@ -112,8 +113,8 @@ func emptyCaches() error {
 	return errors.Join(err, emptyCache(), sweep())
 }
 
-// emptyCache gives back the segments in which there is nothing. It waits for the device first,
-// which may still use what was closed.
+// emptyCache unmaps this process's empty segments. It synchronizes each device first, because
+// queued work may still use memory that was already freed.
 func emptyCache() (err error) {
 	var empty []*segment
 	segments.Lock()

@@ -11,21 +11,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ArrayInterface is a __cuda_array_interface__, version 3, by which libraries of one process see
-// each other's memory on a device. Its JSON form is Python's dict; what is a list there has to
-// become a tuple in Python. The address means nothing in another process.
+// An ArrayInterface is a __cuda_array_interface__ of version 3, the protocol by which libraries in
+// one process exchange device memory:
+// https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html. Its JSON form is the
+// Python dict; Python code must convert the lists to tuples. The address is valid in this process
+// only.
 type ArrayInterface struct {
 	Shape    []int
-	Typestr  string // numpy's, such as <f4
-	Data     uint64 // address; 0 where there is no element
+	Typestr  string // numpy type string, such as <f4
+	Data     uint64 // device address; 0 if the array has no elements
 	ReadOnly bool
-	Strides  []int // in bytes; nil is row-major
-	// the stream behind whose work the memory is ready: 1 is the legacy stream, 2 the thread's, and
-	// any other a CUstream. Where it is nil the memory is ready.
+	Strides  []int // in bytes; nil means row-major
+	// Stream is the stream that a consumer must wait for before it uses the memory: 1 is the legacy
+	// default stream, 2 the per-thread default stream, and any other value a CUstream. If Stream is
+	// nil, the memory is ready.
 	Stream *uint64
 }
 
-// dict is what Python sees.
+// dict is the JSON form of the protocol's Python dict.
 type dict struct {
 	Shape   []int     `json:"shape"`
 	Typestr string    `json:"typestr"`
@@ -37,14 +40,14 @@ type dict struct {
 	Descr   *[][2]any `json:"descr,omitempty"`
 }
 
-// MarshalJSON returns Python's dict.
+// MarshalJSON encodes the array as the protocol's Python dict.
 func (a ArrayInterface) MarshalJSON() ([]byte, error) {
-	shape := append([]int{}, a.Shape...) // never null
+	shape := append([]int{}, a.Shape...) // encodes as [] rather than null
 	return json.Marshal(dict{Shape: shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly},
 		Strides: a.Strides, Version: 3, Stream: a.Stream})
 }
 
-// UnmarshalJSON reads Python's dict, of version 2 or 3. The error wraps ErrArray.
+// UnmarshalJSON decodes the protocol's Python dict, version 2 or 3. The error wraps [ErrArray].
 func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	var d struct {
 		dict
@@ -71,9 +74,9 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ArrayInterfaceOf describes a tensor on a device to another library of this process. The caller
-// keeps the tensor open as long as the library uses it. The error wraps ErrDevice for a tensor on
-// the host, and tensor.ErrDType for bfloat16, which numpy has no name of.
+// ArrayInterfaceOf describes a tensor on a device to another library in this process. The caller
+// must keep the tensor open while the library uses it. The error wraps [ErrDevice] if the tensor is
+// on the host, and [tensor.ErrDType] if it is bfloat16, which numpy does not have.
 func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -99,10 +102,11 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	return a, err
 }
 
-// Tensor returns a tensor over memory that another library of this process has. The device waits
-// for the interface's stream. The tensor's last Close, or that of its last view, calls done; an
-// error does not. The error wraps ErrArray, also for memory that may only be read,
-// tensor.ErrLayout, or ErrRange where the memory is not within one of the driver's allocations.
+// Tensor returns a tensor over device memory owned by another library in this process. Work on the
+// tensor waits for the interface's stream. When the tensor and its last view are closed, done is
+// called; if Tensor returns an error, it has not called done. The error wraps [ErrArray] if the
+// description is invalid or the memory read-only, [tensor.ErrLayout], or [ErrRange] if the memory
+// is not within a single allocation of the driver.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.Typestr)
 	dt, err := tensor.ParseDType(name)
@@ -130,10 +134,11 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 	return d.adopt(a.Data, dt, a.Shape, strides, done)
 }
 
-// adopt returns a tensor over memory from an address on, as far as the driver's allocation goes.
+// adopt returns a tensor over the memory from the address at to the end of the driver allocation
+// that contains it.
 func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor, error) {
 	n := 0
-	if at%uint64(dt.Size()) != 0 { // to a GPU an error that ends its context
+	if at%uint64(dt.Size()) != 0 { // a misaligned access on the GPU would invalidate its context
 		return nil, fmt.Errorf("%w: address %#x of %v", ErrArray, at, dt)
 	}
 	if !slices.Contains(shape, 0) {
@@ -153,13 +158,14 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 	if err != nil {
 		return nil, err
 	}
-	if end = done; early { // who came first with this memory keeps it
+	// Over has ended this memory already, because an earlier tensor holds the same.
+	if end = done; early {
 		err = done()
 	}
 	return t, err
 }
 
-// waitStream has the device wait for the work that another stream has now.
+// waitStream makes the device's stream wait for all work queued on s so far.
 func (d *Device) waitStream(s cudriver.Stream) error {
 	e, err := d.record(s)
 	if err != nil {

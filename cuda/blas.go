@@ -12,18 +12,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BLASKey is the environment variable that names cuBLAS's library, where the loader does not find
-// it, as in a Python installation; or "none", for products by Shoal's own kernel. Simulated devices
-// have a cuBLAS of their own, unless it is "none".
+// BLASKey is the environment variable that names the cuBLAS library. Set it if the dynamic loader
+// does not find the library, as in a Python installation, or set it to "none" to multiply matrices
+// with Shoal's own kernel. Simulated devices use a simulated cuBLAS, unless the variable is "none".
 const BLASKey = "SHOAL_CUBLAS"
 
-// products makes products by cuBLAS. The library is loaded when the first product is asked for.
+// products holds the cuBLAS library and its handle. The library is loaded on first use.
 type products struct {
-	sync.Mutex // of the handle
+	sync.Mutex // guards handle
 	begun      bool
 	lib        cublas.BLAS
 	handle     cublas.Handle
-	err        error // why it is not there
+	err        error // the reason why the library is not available
 }
 
 func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
@@ -46,7 +46,7 @@ func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	return lib, nil
 }
 
-// loadProducts loads the library and makes a handle, once. Its caller has locked the products.
+// loadProducts loads the library and creates a handle, once. The caller must hold r.products.
 func (d *Device) loadProducts(r *ready) {
 	p := &r.products
 	if p.begun {
@@ -64,8 +64,8 @@ func (d *Device) loadProducts(r *ready) {
 	})
 }
 
-// productsBy returns the name of the library that multiplies matrices on the device. Where there is
-// no such library a kernel multiplies them, and the error says why.
+// productsBy returns the name of the library that multiplies matrices on this device. If there is
+// none, a kernel multiplies them, and the error gives the reason.
 func (d *Device) productsBy() (name string, err error) {
 	r, err := d.use()
 	if err != nil {
@@ -80,8 +80,8 @@ func (d *Device) productsBy() (name string, err error) {
 	return p.lib.Name(), nil
 }
 
-// multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the
-// operands.
+// multiply queues a matrix product on cuBLAS. done is false if cuBLAS is not available or does not
+// support the operands; the caller must then use another implementation.
 func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, err error) {
 	r, err := d.use()
 	if err != nil {
@@ -110,12 +110,13 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 	return true, err
 }
 
-// blasTypes are the dtypes of which cuBLAS makes products.
+// blasTypes maps the dtypes that cuBLAS can multiply to its data types.
 var blasTypes = map[tensor.DType]cublas.Type{tensor.Float32: cublas.Float32, tensor.Float64: cublas.Float64,
 	tensor.Float16: cublas.Float16, tensor.BFloat16: cublas.BFloat16}
 
-// gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so
-// is the product, of b and a. It reports whether that is possible.
+// gemm converts a row-major product to a cuBLAS call. cuBLAS is column-major: it sees each matrix
+// transposed, so gemm swaps the operands to compute outᵀ = bᵀaᵀ. ok is false if cuBLAS cannot
+// express the product.
 func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	of, ok := blasTypes[out.DType]
 	if !ok || a.Memory == nil || b.Memory == nil {
@@ -130,8 +131,8 @@ func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	return g, fits == [3]bool{true, true, true} && !g.C.Turned && max(g.M, g.N, g.K, g.Batch) <= math.MaxInt32
 }
 
-// byColumns returns how the rows of a matrix are columns of one. Where there is only one, the
-// distance to the next is what it would be.
+// byColumns describes a row-major matrix as a column-major cuBLAS matrix. If the matrix has only
+// one row or column, it replaces an arbitrary leading dimension by the smallest valid one.
 func byColumns(o tensorOperand) (m cublas.Matrix, ok bool) {
 	rows, columns := o.Shape[1], o.Shape[2]
 	m.Stride, m.Leading = o.Strides[0], o.Strides[1]

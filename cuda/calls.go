@@ -6,22 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// Note [Calls that wait] Some calls may return only when the device has done what is queued: copies
-// between the device and memory of the host whose pages are not locked, loading code, a first
-// product of its shape, allocating, mapping and unmapping, and any call that finds the queue full.
-// NVIDIA has no list of them. None of them hangs where a stream waits for the number of a process
-// that was killed: as long as a stream waits, a goroutine watches and ends the wait; see
-// Device.watch. The goroutine needs neither the driver nor a lock that is held for a call of the
-// driver. Calls that are known to wait are made when nothing is left to wait for. They would keep
-// locks of the driver meanwhile, which other calls of this process need.
+// Note [Calls that wait] Some driver calls may block until the device has finished its queued work:
+// copies between the device and pageable host memory, loading a module, the first product of a
+// given shape, allocating, mapping and unmapping, and any call that finds the queue full. NVIDIA
+// does not document them completely. None of them blocks forever if a stream waits for a clock of a
+// killed process: while a stream waits, a goroutine watches and ends the wait; see [Device.watch].
+// That goroutine must not call the driver or take a lock that is held during a driver call.
+//
+// Calls that are known to block should be made when the stream has nothing left to wait for,
+// because they hold driver locks that other calls of this process need.
 
-// settled makes such calls when all that the stream waits for has been judged.
+// settled makes driver calls that may block, after all pending waits of the stream have been
+// judged.
 func (d *Device) settled(r *ready, calls func() error) error {
 	d.judge()
 	return d.within(r, calls)
 }
 
-// doSettled is do for such calls.
+// doSettled is like [Device.do] for driver calls that may block. See Note [Calls that wait].
 func (d *Device) doSettled(calls func() error) error {
 	r, err := d.use()
 	if err != nil {
@@ -30,7 +32,7 @@ func (d *Device) doSettled(calls func() error) error {
 	return d.settled(r, calls)
 }
 
-// ask queues work and waits until it is done.
+// ask queues work on the device's stream and waits until it is done.
 func (d *Device) ask(calls func(s cudriver.Stream) error) error {
 	r, err := d.use()
 	if err == nil {

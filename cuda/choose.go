@@ -13,15 +13,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Available returns nil if this process can use a device, and otherwise why not. The error wraps
-// ErrUnavailable.
+// Available returns nil if this process can use a device, and otherwise an error with the reason,
+// which wraps [ErrUnavailable].
 func Available() error {
 	_, err := open()
 	return err
 }
 
-// Count returns how many devices this process sees, which CUDA_VISIBLE_DEVICES may limit, and 0
-// without CUDA.
+// Count returns the number of devices that are visible to this process, or 0 if CUDA is not
+// available. CUDA_VISIBLE_DEVICES limits the visible devices.
 func Count() int {
 	s, err := open()
 	if err != nil {
@@ -30,8 +30,8 @@ func Count() int {
 	return len(s.devices)
 }
 
-// Get returns a device by its number among those that this process sees, from 0 on. The error wraps
-// ErrUnavailable or ErrDevice.
+// Get returns the visible device with the given number, counted from 0. The error wraps
+// [ErrUnavailable] if CUDA is not available, and [ErrDevice] if there is no such device.
 func Get(ordinal int) (*Device, error) {
 	s, err := open()
 	if err != nil {
@@ -43,9 +43,9 @@ func Get(ordinal int) (*Device, error) {
 	return s.devices[ordinal], nil
 }
 
-// SetDevice chooses, by its number, the device that "cuda" without a number means in this process,
-// as torch.cuda.set_device does; at first it is cuda:0. The error wraps ErrUnavailable or
-// ErrDevice.
+// SetDevice sets this process's current device, which the name "cuda" without a number refers to,
+// like torch.cuda.set_device. The default is cuda:0. The error wraps [ErrUnavailable] or
+// [ErrDevice].
 func SetDevice(ordinal int) error {
 	if _, err := Get(ordinal); err != nil {
 		return err
@@ -56,7 +56,8 @@ func SetDevice(ordinal int) error {
 	return nil
 }
 
-// Current returns the device that SetDevice chose, cuda:0 at first. The error wraps ErrUnavailable.
+// Current returns the current device, as set by [SetDevice], or cuda:0 by default. The error wraps
+// [ErrUnavailable].
 func Current() (*Device, error) {
 	process.Lock()
 	n := process.chosen
@@ -64,10 +65,11 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
-// absent reports whether there is no device because this machine has none, or because
-// CUDA_VISIBLE_DEVICES hides all of them on purpose. A machine whose devices cannot be used is
-// another matter, as with a driver that does not fit or a list that names none of them: a program
-// that takes the host there computes for days where its user paid for a device.
+// absent reports whether the error of [Available] means that this machine has no device or that
+// CUDA_VISIBLE_DEVICES hides all of them on purpose. It returns false if devices exist but cannot
+// be used, for example because of an incompatible driver or a CUDA_VISIBLE_DEVICES that matches no
+// device. Callers must not fall back to the host then: the program would silently compute on the
+// CPU of a machine with a GPU.
 func absent(why error) bool {
 	if errors.Is(why, dl.ErrNotLoaded) {
 		return true
@@ -79,9 +81,9 @@ func absent(why error) bool {
 	return !limited || visible == "" || strings.HasPrefix(visible, "-1")
 }
 
-// parse returns the device that a text names: "cuda:1"; "cuda", the current one; or "auto", the
-// current one, and the host, nil, where there is no device at all. The error wraps ErrDevice or
-// ErrUnavailable.
+// parse returns the device with the given name: "cuda:1", "cuda" for the current device, or "auto"
+// for the current device if there is one, and otherwise nil, the host. The error wraps [ErrDevice]
+// or [ErrUnavailable].
 func parse(text string) (device.Device, error) {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch {
@@ -99,7 +101,7 @@ func parse(text string) (device.Device, error) {
 	return some(Get(n))
 }
 
-// some makes an interface of a device, and nil of none.
+// some converts d to an interface value. It avoids a non-nil interface that holds a nil *Device.
 func some(d *Device, err error) (device.Device, error) {
 	if err != nil {
 		return nil, err
@@ -107,10 +109,10 @@ func some(d *Device, err error) (device.Device, error) {
 	return d, nil
 }
 
-// ForRank returns a device for a worker by its rank, from 0 on: the devices take turns. It returns
-// nil, the host, where there is no device at all. The error wraps ErrUnavailable where there are
-// some and none can be used, such as by a CUDA_VISIBLE_DEVICES that names none of them, or
-// ErrDevice for a negative rank.
+// ForRank returns the device for a worker, assigned round-robin by its rank, counted from 0. It
+// returns nil, the host, if this machine has no device. The error wraps [ErrUnavailable] if devices
+// exist but cannot be used, for example because CUDA_VISIBLE_DEVICES matches none of them, and
+// [ErrDevice] if rank is negative.
 func ForRank(rank int) (tensor.Device, error) {
 	s, err := open()
 	switch {

@@ -14,35 +14,36 @@ import (
 )
 
 // Note [An event that travels] A sender does not wait until its device has written the memory that
-// it sends. Its stream writes the next number to a word of shared memory, the clock of its process,
-// behind that work. The message says which number of which clock. The receiver's stream waits for
-// the number before it does anything else. The clock is a page of its own, a block of the domain
-// that message and receiver hold, so it is there as long as a process waits, whichever process has
-// died. Each process registers the page with its driver, which gives it an address on every device.
+// it sends. Instead its stream, after that work, writes the next number to a word of shared memory,
+// the clock of its process. The message contains the clock and the number. The receiver's stream
+// waits for the number before it does any other work. The clock is a page of its own, in a block of
+// the domain that the message and the receiver reference, so it exists as long as a process waits
+// for it, even if other processes die. Each process registers the page with its driver, which maps
+// it on every device.
 //
-// CUDA has events for several processes. CUDA says nowhere what becomes of an event whose process
-// has died, and a stream that waits for it may wait for ever. The host can end the wait for a word
-// of its own: it reads the word and changes it by an atomic operation, without the driver. A word
-// of the device's will not do, since only streams read and write it. Streams share a few queues of
-// the hardware, or one (CUDA_DEVICE_MAX_CONNECTIONS), so the stream that is to end a wait may stand
-// behind it.
+// CUDA has interprocess events, but does not document the state of an event after its process has
+// died; a stream that waits for it may wait forever. The host can end the wait for a word in its
+// own memory: it reads the word and changes it atomically, without the driver. A word in device
+// memory would not work, because only streams read and write it. Streams share a few hardware
+// queues, or a single one (CUDA_DEVICE_MAX_CONNECTIONS), so the stream that should end a wait may
+// be queued behind it.
 //
-// The life of a process is a block that no other process holds. The first process that sees that
-// another one has ended adds abandoned to the other one's clock. That mark ends every wait for the
-// clock, and tells all receivers how far the device had come. They mark the clock again as long as
-// a stream of theirs may have to come to it: see events.mark.
+// The life of a process is a block that no other process references. The first process to find that
+// another one has ended sets the bit abandoned in that process's clock. The bit ends every wait for
+// the clock, and tells all receivers how far the device had come. They must set the bit again as
+// long as one of their streams may still reach the clock: see [events.mark].
 //
-// A process that ends by itself waits for its device first. The receivers of one that was killed
-// get ErrUnfinished, unless its device was quicker.
+// A process that exits normally waits for its device first. Receivers of memory from a killed
+// process get [ErrUnfinished], unless its device finished in time.
 //
-// Where the driver refuses to register the page, or has no such numbers, the host waits: the
-// sender's before it sends, or the receiver's before it returns the memory.
+// If the driver refuses to register the page or does not support stream memory operations, the host
+// waits: the sender before it sends, or the receiver before it returns the memory.
 
-// abandoned is added to a clock whose process has ended. A clock is replaced before it has come
-// that far.
+// abandoned is the bit that is set in the clock of a process that has ended. A clock must be
+// replaced before its number reaches this value.
 const abandoned = 1 << 30
 
-// A clockPage is a clock as a process sees it.
+// A clockPage is a clock as mapped in this process.
 type clockPage struct {
 	d      *shm.Domain
 	block  shm.Handle
@@ -50,7 +51,7 @@ type clockPage struct {
 	number *atomic.Uint32
 }
 
-// clockPageOf returns the clock that is a block, which this process holds.
+// clockPageOf returns the clock in a block. The caller must hold a reference to the block.
 func clockPageOf(d *shm.Domain, block shm.Handle) (w clockPage, err error) {
 	w = clockPage{d: d, block: block}
 	if w.pages, err = d.Bytes(block); err != nil {
@@ -66,7 +67,7 @@ func clockPageOf(d *shm.Domain, block shm.Handle) (w clockPage, err error) {
 // giveBack releases the block.
 func (w clockPage) giveBack() error { return released(w.d, w.block) }
 
-// released releases a block of a domain, unless that was left.
+// released releases a block. It ignores the error if this process has already left the domain.
 func released(d *shm.Domain, h shm.Handle) error {
 	if err := d.Release(h); !errors.Is(err, shm.ErrClosed) {
 		return err
@@ -74,59 +75,63 @@ func released(d *shm.Domain, h shm.Handle) error {
 	return nil
 }
 
-// A clock is how far a device has come with the work of this process.
+// A clock counts the completed work of this process on a device.
 type clock struct {
 	clockPage
 	*registration
-	life shm.Handle // a block that is stale when this process has ended
-	now  uint32     // the number that was given out last
+	life shm.Handle // a block that becomes stale when this process ends
+	now  uint32     // the last number assigned
 }
 
-// A registration is where streams find a clock.
+// A registration is a clock's page registered with the driver, and its device address.
 type registration struct {
 	*pin
 	at cudriver.Ptr
 }
 
-// A sent is what memory that arrived waits for.
+// A sent is the pending wait for received memory that the sender's device may not have written yet.
 type sent struct {
 	clockPage
 	life   shm.Handle
 	want   uint32
 	of     *memory
-	uses   int64 // of its fate when it arrived
+	uses   int64 // value of of.fate.uses on arrival
 	clock  *foreignClock
 	judged atomic.Bool
-	lost   atomic.Bool // judged so that the number will not come
+	lost   atomic.Bool // judged, and the number will never arrive
 }
 
-// A foreignClock is another process's. It stays registered until that has ended, or there are many.
+// A foreignClock is the registered clock of another process. It stays registered until that process
+// ends, or until there are too many clocks.
 type foreignClock struct {
 	clockPage
 	*registration
 	life shm.Handle
-	uses int // by what is awaited
+	uses int // number of pending waits for this clock
 }
 
-// events are the sending and the receiving side of a device. A goroutine that watches needs the
-// first two locks, so they are held for no call of the driver; see Note [Calls that wait].
+// events is the state of a device for sending and receiving memory. The goroutine that watches
+// needs the first two locks, so they must not be held during a driver call; see Note [Calls that
+// wait].
 type events struct {
 	sync.Mutex
-	look    sync.Mutex // held by the goroutine that judges; see judgeOne
-	number  sync.Mutex // of the clock
-	clock   *clock
-	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
-	waits   atomic.Bool                // the driver has no numbers for streams: who sends waits
-	awaited []*sent                    // by the stream
-	watched bool                       // somebody watches; see Device.watch
-	lost    error                      // of used memory, not yet told
+	look   sync.Mutex // held by the goroutine that judges; see judgeOne
+	number sync.Mutex // guards clock
+	clock  *clock
+	// the domain at whose closing the device finishes its work; see leaveLate
+	left    atomic.Pointer[shm.Domain]
+	waits   atomic.Bool // streams cannot write numbers, so the sender must wait
+	awaited []*sent     // pending and judged waits of the stream
+	watched bool        // a goroutine runs [Device.watch]
+	lost    error       // use of unfinished memory, not reported yet
 
-	clocks  sync.Mutex // of foreign
+	clocks  sync.Mutex // guards foreign
 	foreign map[key]*foreignClock
 }
 
-// refused reports whether an error is that of a driver that has no numbers for streams, or does not
-// register shared memory; or that another library of this process has registered the page.
+// refused reports whether an error means that the driver does not support stream memory operations
+// or the registration of shared memory, or that another library of this process has already
+// registered the page.
 func refused(err error) bool {
 	for _, r := range []cudriver.Result{cudriver.ErrorNotSupported, cudriver.ErrorNotPermitted,
 		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem,
@@ -138,9 +143,10 @@ func refused(err error) bool {
 	return false
 }
 
-// tick returns the clock and the number that the stream writes there behind the work that it has
-// now; no clock where it has none. What this process itself was promised has come by then, or the
-// error says that it has not.
+// tick has the stream write the clock's next number after the work queued so far, and returns the
+// clock and that number. The clock is nil if the stream is idle; if the stream cannot write a
+// number, tick waits until it is idle. First, tick waits until all memory that this process has
+// received is written, or returns the error that it will not be.
 func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	r, err := d.use()
 	if err != nil {
@@ -164,12 +170,12 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	return nil, 0, d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
 }
 
-// next lets the stream write the clock's next number.
+// next queues the write of the clock's next number on the stream.
 func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err error) {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
 	if c = d.events.clock; c == nil || c.d != domain || c.now >= abandoned-1 {
-		// the clock of before stays, with its life: a process may wait for it
+		// The old clock and its life are kept, because another process may still wait for it.
 		if c, err = d.newClock(domain); err != nil {
 			return nil, 0, err
 		}
@@ -180,7 +186,7 @@ func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err err
 	return c, c.now, err
 }
 
-// newClock returns one that is at 0.
+// newClock creates a clock at 0.
 func (d *Device) newClock(domain *shm.Domain) (*clock, error) {
 	block, err := domain.Alloc(os.Getpagesize())
 	if err != nil {
@@ -188,7 +194,7 @@ func (d *Device) newClock(domain *shm.Domain) (*clock, error) {
 	}
 	c := new(clock)
 	if c.clockPage, err = clockPageOf(domain, block); err == nil {
-		c.number.Store(0) // its page holds what the last block had there
+		c.number.Store(0) // a reused page may hold old data
 		c.registration, err = d.registerClock(c.clockPage)
 	}
 	if err == nil {
@@ -202,7 +208,7 @@ func (d *Device) newClock(domain *shm.Domain) (*clock, error) {
 	return c, nil
 }
 
-// registerClock registers a clock's page and returns its address on the device.
+// registerClock registers a clock's page with the driver and looks up its device address.
 func (d *Device) registerClock(w clockPage) (*registration, error) {
 	p, err := d.register(w.pages)
 	if err != nil {
@@ -219,13 +225,14 @@ func (d *Device) registerClock(w clockPage) (*registration, error) {
 	return s, nil
 }
 
-// drop gives back a clock that nobody waits for.
+// drop releases a clock that no process waits for.
 func (c *clock) drop() error {
 	return errors.Join(released(c.d, c.life), c.unlock(), c.giveBack())
 }
 
-// dropClock gives the clock back when the stream has written all its numbers: from then on nobody
-// asks whether this process lives. A clock of another domain than of stays, unless of is nil.
+// dropClock releases the device's clock after the stream has written all its numbers: then no
+// receiver needs to know whether this process is alive. If of is not nil, it only releases a clock
+// of that domain.
 func (d *Device) dropClock(of *shm.Domain) error {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
@@ -238,8 +245,9 @@ func (d *Device) dropClock(of *shm.Domain) error {
 	return errors.Join(err, c.drop())
 }
 
-// leaveLate has this process, before it leaves the domain, finish what it does to memory that other
-// processes have, and give up its clocks, whose pages go with the domain.
+// leaveLate registers a function that runs before this process leaves the domain. The function
+// finishes the device's work on memory that other processes share, and releases the clocks, because
+// their pages are unmapped with the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
@@ -261,12 +269,12 @@ func (l leaving) Close() error {
 		l.forgetClocks(func(k *foreignClock) bool { return k.d == l.of }))
 }
 
-// many is how many clocks of other processes a process keeps before it lets go of those that it
-// does not wait for.
+// many is the number of foreign clocks above which a process releases those that it does not wait
+// for.
 const many = 64
 
-// await lets the stream wait for what a sender has not done yet. It has taken over the clock's
-// block, also on an error.
+// await makes the stream wait for memory that its sender has not written yet. It takes ownership of
+// the reference to the clock's block, even if it returns an error.
 func (d *Device) await(s *sent) error {
 	r, err := d.use()
 	if err != nil {
@@ -298,13 +306,14 @@ func (d *Device) await(s *sent) error {
 	if begin {
 		go d.watch()
 	}
-	if err != nil { // the host waits, where the stream cannot
+	if err != nil { // The stream cannot wait, so the host must.
 		d.judge()
 	}
 	return nil
 }
 
-// clockOf returns the clock, registered, with one more use.
+// clockOf returns the registered clock of s and increments its use count. The caller must call
+// [Device.unuse] later.
 func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
@@ -328,7 +337,7 @@ func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 	return k, nil
 }
 
-// unuse takes back the use of a sent's clock.
+// unuse decrements the use count of the clock of s. It is a no-op if s has no clock.
 func (d *Device) unuse(s *sent) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
@@ -338,7 +347,7 @@ func (d *Device) unuse(s *sent) {
 	}
 }
 
-// forgetClocks gives back other processes' clocks that the stream does not wait for.
+// forgetClocks releases the selected clocks of other processes that the stream does not wait for.
 func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
@@ -351,14 +360,15 @@ func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
 	return err
 }
 
-// awaits returns how many sent things the stream waits for, or has waited for.
+// awaits returns the number of waits, including completed ones that are not released yet.
 func (d *Device) awaits() int {
 	d.events.Lock()
 	defer d.events.Unlock()
 	return len(d.events.awaited)
 }
 
-// tell returns, once, that something was lost which this process may have used.
+// tell returns an error if this process may have used memory that was never written. It returns
+// each such error only once.
 func (d *Device) tell() error {
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -367,8 +377,8 @@ func (d *Device) tell() error {
 	return err
 }
 
-// finish waits for the stream, which cannot wait for ever, and lets go of what it has waited for,
-// and of the clocks of processes that have ended.
+// finish waits until the stream is idle; judging first ensures that it cannot wait forever. Then it
+// releases the completed waits, and the clocks of processes that have ended.
 func (d *Device) finish(r *ready) error {
 	d.events.Lock()
 	all := slices.Clone(d.events.awaited)

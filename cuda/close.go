@@ -6,11 +6,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// Close gives back all that this process has of devices: memory that it keeps for later
-// allocations, and contexts. Its tensors and streams there are closed before, or the error says
-// that a tensor is in use. A program may leave Close to the end of the process. After Close the
-// package begins anew: a Device of before, and what was made of it, returns an error that wraps
-// ErrUnavailable, and Get and tensor.ParseDevice return another one.
+// Close releases all device resources of this process: cached memory, and contexts. The caller must
+// close its device tensors and streams first; if a tensor is still in use, Close returns an error.
+// A program need not call Close before it exits.
+//
+// After Close, the package can be used again: [Get] and [tensor.ParseDevice] return new devices. A
+// [Device] from before Close, and everything created from it, returns an error that wraps
+// [ErrUnavailable].
 func Close() error {
 	err := errors.Join(emptyCaches(), unlockAll())
 	segments.Lock()
@@ -39,14 +41,15 @@ func Close() error {
 	return err
 }
 
-// end lets nobody use the device any more.
+// end marks the device as closed, so that later uses fail.
 func (d *Device) end() {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	d.over = true
 }
 
-// leave ends what the device's context has of this package: another library may keep the context.
+// leave releases the resources that this package has created in the device's context. The context
+// itself may live on, because other libraries may have retained it.
 func (d *Device) leave(r *ready) (err error) {
 	p, c := &r.products, &r.code
 	p.Lock()

@@ -10,24 +10,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What is done with elements goes by the names of package tensor.
+// The operations are named as in package tensor.
 var (
 	opCopy  = "Copy"
 	opWhere = "Where"
 )
 
-// An engine is a device as package tensor has it compute: what users do not see of it.
+// An engine implements the device interfaces that package tensor uses to allocate and compute. It
+// keeps these methods out of the exported API of [Device].
 type engine struct{ *Device }
 
-// A tensorOperand is what package tensor gives.
+// A tensorOperand is an operand as package tensor passes it.
 type tensorOperand = device.Operand[tensor.DType]
 
 var _ device.Computer[tensor.DType] = engine{}
 
-// tensors reaches the memory of tensors.
+// tensors accesses the memory of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// engineOf returns what allocates and computes on a device, nil where that is not one of ours.
+// engineOf returns the engine of a device, or nil if the device does not belong to this package.
 func engineOf(dev device.Device) device.Engine {
 	switch d := dev.(type) {
 	case *Device:
@@ -38,12 +39,12 @@ func engineOf(dev device.Device) device.Engine {
 	return nil
 }
 
-// lacks says that there is no kernel.
+// lacks returns the error for an operation without a kernel.
 func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
 	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// Map is device.Computer's.
+// Map implements [device.Computer].
 func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error {
 	moves := o.Name == opCopy || o.Name == opWhere
 	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
@@ -53,7 +54,8 @@ func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error 
 	for i, x := range in {
 		operands[i] = ptx.Operand{Type: types[x.DType], Number: x.Memory == nil}
 	}
-	if o.Name == opWhere || moves && out.DType == in[0].DType { // bits are enough
+	// copies without conversion need only the bits
+	if o.Name == opWhere || moves && out.DType == in[0].DType {
 		kind = moved[out.DType.Size()]
 		for i := range operands[len(operands)-1:] {
 			operands[i].Type = kind
@@ -77,14 +79,15 @@ func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error 
 	return d.each(k, w)
 }
 
-// moved are the types of what is moved without being looked at, by size.
+// moved maps the size of an element to the type that copies it bitwise.
 var moved = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.Bits64}
 
-// complexParts are what complex numbers are made of; 0, which is Bool, of other dtypes.
+// complexParts maps a complex dtype to the dtype of its parts. Other dtypes map to 0, which is
+// Bool.
 var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
 
-// part returns the real parts of complex numbers, or the imaginary ones; those of real numbers are
-// 0.
+// part returns the real parts (i = 0) or the imaginary parts (i = 1) of an operand. The imaginary
+// part of a real operand is 0.
 func part(o tensorOperand, i int) tensorOperand {
 	dt, ok := complexParts[o.DType]
 	switch {
@@ -105,7 +108,7 @@ func part(o tensorOperand, i int) tensorOperand {
 	return o
 }
 
-// moveComplex copies or selects one part after the other.
+// moveComplex copies or selects complex elements: first the real parts, then the imaginary parts.
 func (d engine) moveComplex(o *device.Op, out tensorOperand, in []tensorOperand) error {
 	parts := 1
 	if complexParts[out.DType] != 0 {
@@ -128,7 +131,7 @@ func (d engine) moveComplex(o *device.Op, out tensorOperand, in []tensorOperand)
 	return nil
 }
 
-// Generate is device.Computer's.
+// Generate implements [device.Computer].
 func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOperand) error {
 	names := map[device.SequenceKind]string{device.Arithmetic: "Arithmetic",
 		device.RandomUniform: "RandomUniform", device.RandomNormal: "RandomNormal",
@@ -153,7 +156,7 @@ func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOpera
 	return d.each(ptx.Sequence(names[s.Kind], kind), w, extra...)
 }
 
-// Descend is device.Computer's.
+// Descend implements [device.Computer].
 func (d engine) Descend(s device.Descent, param, grad tensorOperand, state ...tensorOperand) error {
 	k, ok := ptx.Descend(ptx.Descent{
 		Rule: map[device.DescentRule]string{device.DescendSGD: "SGD", device.DescendAdam: "Adam",

@@ -10,15 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// SimulateKey is SHOAL_CUDA_SIMULATE, the environment variable that names simulated devices, by the
-// paths of their files with commas between. It is there for tests and demonstrations on machines
-// without a GPU; children inherit it. A program has the simulator if it was built with -tags
-// cudasim.
+// SimulateKey is SHOAL_CUDA_SIMULATE, the environment variable that selects simulated devices: a
+// comma-separated list of paths of device files. It is intended for tests and demonstrations on
+// machines without a GPU. Child processes inherit it. Only programs built with -tags cudasim
+// contain the simulator.
 const SimulateKey = cudriver.SimulateKey
 
-// A Device is one GPU, as this process sees it, and a tensor.Device. Its first use makes its
-// primary context, which other libraries of the process share. Several goroutines may call its
-// methods.
+// A Device is a GPU that is visible to this process. It implements [tensor.Device]. The first use
+// of a device retains its primary context, which the process's other CUDA libraries share. Methods
+// may be called concurrently.
 type Device struct {
 	driver  cudriver.Driver
 	ordinal int
@@ -26,12 +26,12 @@ type Device struct {
 	uuid    [16]byte
 
 	opening sync.Mutex
-	over    bool // Close has ended it; under opening
+	over    bool // set by Close; guarded by opening
 	ready   atomic.Pointer[ready]
 	events  events
 }
 
-// ready is what a device has from its first use on.
+// ready is the state of a device that is initialised on first use.
 type ready struct {
 	ctx         cudriver.Context
 	stream      cudriver.Stream
@@ -42,7 +42,7 @@ type ready struct {
 	looks       looks
 }
 
-// system is the driver and what it has.
+// system is the loaded driver with its devices.
 type system struct {
 	driver  cudriver.Driver
 	devices []*Device
@@ -55,7 +55,7 @@ var process struct {
 	chosen int
 }
 
-// open initialises the driver, once.
+// open loads and initialises the driver once. Later calls return the same result.
 func open() (*system, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -67,7 +67,7 @@ func open() (*system, error) {
 	return process.system, process.err
 }
 
-// known returns the devices, if this process has asked for them.
+// known returns the devices, or nil if this process has not loaded the driver.
 func known() []*Device {
 	process.Lock()
 	defer process.Unlock()
@@ -97,16 +97,16 @@ func initialise() (*system, error) {
 	return s, nil
 }
 
-// String returns the device's name as PyTorch writes it, such as cuda:0.
+// String returns the device's name in PyTorch's notation, such as cuda:0.
 func (d *Device) String() string { return fmt.Sprintf("cuda:%d", d.ordinal) }
 
-// Name returns the name that the maker gives the device.
+// Name returns the device's product name, as the driver reports it.
 func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
 
-// UUID returns the device's identity, which is the same in every process.
+// UUID returns the device's UUID, which is the same in all processes.
 func (d *Device) UUID() [16]byte { return d.uuid }
 
-// use makes the device's context, once.
+// use returns the state of the device, and initialises it on the first call.
 func (d *Device) use() (*ready, error) {
 	if r := d.ready.Load(); r != nil {
 		return r, nil
@@ -116,7 +116,7 @@ func (d *Device) use() (*ready, error) {
 	if r := d.ready.Load(); r != nil {
 		return r, nil
 	}
-	if d.over { // what was made of it is the driver's no more, which may crash where it is named again
+	if d.over { // the driver may crash if it is passed the handles of a context that has ended
 		return nil, fmt.Errorf("use %v: %w: cuda.Close has ended it; cuda.Get returns it anew", d, ErrUnavailable)
 	}
 	r, err := d.begin()
@@ -157,8 +157,8 @@ func (d *Device) begin() (*ready, error) {
 	return r, nil
 }
 
-// do runs calls of the driver with the device's context. A context is current on a thread, and a
-// goroutine has no thread of its own: so do sets the context each time.
+// do calls the function with the device's context current. A CUDA context is current on an OS
+// thread and goroutines move between threads, so do must set it on each call.
 func (d *Device) do(calls func(s cudriver.Stream) error) error {
 	r, err := d.use()
 	if err != nil {
@@ -176,14 +176,15 @@ func (d *Device) within(r *ready, calls func() error) error {
 	return calls()
 }
 
-// Synchronize waits until the device has done all that this process has asked for. The error wraps
-// ErrUnfinished, once, where the device was to wait for a process that ended before.
+// Synchronize waits until the device has finished all work that this process has queued on its
+// stream. If that work used memory sent by a process that ended before it had written the memory,
+// the error wraps [ErrUnfinished]; the error is returned only once.
 func (d *Device) Synchronize() error {
 	return d.ask(func(cudriver.Stream) error { return nil })
 }
 
-// MemInfo returns the device's free and total memory, in bytes. Memory that this process keeps for
-// later allocations is not free.
+// MemInfo returns the device's free and total memory in bytes. Memory that this process caches for
+// later allocations does not count as free.
 func (d *Device) MemInfo() (free, total int, err error) {
 	err = d.do(func(cudriver.Stream) error {
 		f, t, err := d.driver.MemGetInfo()

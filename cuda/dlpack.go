@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The structs of dlpack.h, version 1, with C's offsets.
+// These types mirror the structs of dlpack.h, version 1, with the layout of 64-bit C:
+// https://dmlc.github.io/dlpack/latest/c_api.html.
 type (
 	dlTensor struct {
 		data       uintptr
@@ -20,8 +21,8 @@ type (
 		code, bits uint8
 		lanes      uint16
 		shape      *int64
-		strides    *int64 // in elements; nil is row-major
-		offset     uint64 // bytes
+		strides    *int64 // in elements; nil means row-major
+		offset     uint64 // in bytes
 	}
 	dlManaged struct { // DLManagedTensor
 		tensor  dlTensor
@@ -43,20 +44,20 @@ const (
 	dlReadOnly = 1 // DLPACK_FLAG_BITMASK_READ_ONLY
 )
 
-// dlCodes are DLDataTypeCode.
+// dlCodes maps dtypes to DLDataTypeCode values.
 var dlCodes = map[tensor.DType]uint8{
 	tensor.Bool: 6, tensor.Uint8: 1, tensor.Int8: 0, tensor.Int16: 0, tensor.Int32: 0, tensor.Int64: 0,
 	tensor.Float16: 2, tensor.BFloat16: 4, tensor.Float32: 2, tensor.Float64: 2, tensor.Complex64: 5,
 	tensor.Complex128: 5,
 }
 
-// exported keeps what C has a pointer to.
+// exported holds the exported structs by address. It keeps memory alive that C code points to.
 var exported = struct {
 	sync.Mutex
 	m map[uintptr]*export
 }{m: map[uintptr]*export{}}
 
-// deleter is the C function that all exports have.
+// deleter returns the C function that deletes an export. All exports share it.
 var deleter = sync.OnceValue(func() uintptr { return dl.Callback(deleteExport) })
 
 type export struct {
@@ -75,9 +76,10 @@ func deleteExport(p uintptr) {
 	}
 }
 
-// ToDLPack waits until the device has written a tensor, and returns a DLManagedTensorVersioned of
-// it for another library of this process. The receiver calls its deleter once; until then the
-// memory stays, also when t is closed. The error wraps ErrDevice for a tensor on the host.
+// ToDLPack exports a tensor to another library in this process, as a pointer to a
+// DLManagedTensorVersioned. It waits until the device has written the tensor. The consumer must
+// call the struct's deleter exactly once. Until then the memory stays valid, even if t is closed.
+// The error wraps [ErrDevice] if the tensor is on the host.
 func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -111,10 +113,12 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// FromDLPack returns a tensor over the memory that the struct in a capsule of Python's describes: a
-// DLManagedTensorVersioned of the capsule "dltensor_versioned", or a DLManagedTensor of "dltensor".
-// The memory is ready. The tensor's last Close, or that of its last view, calls the struct's
-// deleter; an error does not. The error wraps ErrArray, ErrDevice or ErrRange.
+// FromDLPack imports the struct of a Python DLPack capsule as a tensor over the same memory. The
+// argument capsule is the capsule's name: "dltensor_versioned" if p points to a
+// DLManagedTensorVersioned, or "dltensor" if it points to a DLManagedTensor. The producer's device
+// must have finished writing the memory. When the tensor and its last view are closed, the struct's
+// deleter is called; if FromDLPack returns an error, it has not called the deleter. The error wraps
+// [ErrArray] if the array is invalid or read-only, [ErrDevice], or [ErrRange].
 func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 	switch capsule {
 	case "dltensor":
@@ -179,4 +183,4 @@ func numbers(p *int64, n int32) []int {
 	return all
 }
 
-var _ = [1]struct{}{}[bits.UintSize-64] // the structs are of C with 64 bits
+var _ = [1]struct{}{}[bits.UintSize-64] // the struct layouts are valid on 64-bit platforms only

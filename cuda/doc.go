@@ -1,5 +1,5 @@
-// Package cuda has tensors on GPUs that processes share, without a copy, without cgo, and without
-// the sender staying alive.
+// Package cuda provides tensors in GPU memory that processes share without copying, without cgo,
+// and without the sender having to stay alive.
 //
 //	dev, err := tensor.ParseDevice("cuda") // the error says why, where there is none
 //	if err != nil {
@@ -12,14 +12,15 @@
 //	defer x.Close()
 //	err = q.Put(ctx, x) // its receiver has the same memory
 //
-// An allocation is a place in a segment, a large piece of memory that the driver exports as a file
-// descriptor, and a block of the domain that stands for it: processes and messages hold that block
-// as they hold one with bytes, a reaper takes it from the dead, and when nobody has it the place is
-// free. A segment is mapped once by each process that uses it.
+// An allocation is a range of a segment and a block of the shared-memory domain. A segment is a
+// large piece of device memory that the driver exports as a file descriptor; each process that uses
+// it maps it once. The block is the allocation's reference count: processes and messages hold
+// references to it as to any other block, and the domain's reaper drops the references of dead
+// processes. When the last reference is dropped, the range is free.
 //
-// The driver is libcuda.so.1, loaded when a device is asked for. A program that imports this
-// package is a dynamic binary.
+// The driver, libcuda.so.1, is loaded when a device is first requested. A program that imports this
+// package is dynamically linked.
 //
-// The trap: this has run on one H100 and one driver so far, and never on two devices, but for the
-// simulated ones. See docs/cuda.md.
+// The package has been tested on one H100 with one driver version, and never on two physical
+// devices; multi-device code has only run on simulated devices. See docs/cuda.md.
 package cuda

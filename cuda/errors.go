@@ -9,38 +9,43 @@ import (
 )
 
 var (
-	// ErrUnavailable is wrapped where there is no CUDA: no driver, or no device that this process
-	// may see. The error says which.
+	// ErrUnavailable is wrapped by errors if CUDA is not available because there is no driver or no
+	// visible device. The error message gives the reason.
 	ErrUnavailable = errors.New("cuda: not available")
-	// ErrDevice is wrapped where a text names no device, or one that this process does not see.
+	// ErrDevice is wrapped by errors if a device name is invalid, if it names a device that is not
+	// visible to this process, or if a tensor is on the wrong device.
 	ErrDevice = errors.New("cuda: no such device")
-	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of
-	// devices: it has ended.
+	// ErrKeeper is wrapped by errors if the process that created the domain, and keeps the
+	// descriptors of device memory, has ended.
 	ErrKeeper = shm.ErrKeeper
-	// ErrUnfinished is wrapped where the process that sent memory ended before its device had
-	// written it. What was computed from it is wrong.
+	// ErrUnfinished is wrapped by errors if the process that sent memory ended before its device
+	// had written it. Results computed from that memory are invalid and must be discarded.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
-	// ErrNotLegacy is wrapped where other programs are to open memory that is not a LegacyDevice's.
-	// ErrForeign is wrapped where memory of a LegacyDevice is to be sent to a process of the
-	// domain; a Clone of its tensor can be sent.
+	// ErrNotLegacy is wrapped by errors if memory is exported to other programs but was not
+	// allocated on a [LegacyDevice]. ErrForeign is wrapped by errors if memory that is not in the
+	// domain, such as the memory of a LegacyDevice, is sent to another process of the domain; send
+	// a Clone of the tensor instead.
 	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
 	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
-	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared
-	// memory.
+	// ErrNotPageable is wrapped by errors if memory cannot be pinned because it does not consist of
+	// whole pages of shared memory.
 	ErrNotPageable = errors.New("cuda: cannot be pinned")
-	// ErrArray is wrapped where another library's description of an array makes no sense, or
-	// describes what a device cannot have.
+	// ErrArray is wrapped by errors if another library's description of an array is invalid or not
+	// supported.
 	ErrArray = errors.New("cuda: not an array of a device that can be used")
-	// ErrRange is wrapped where memory arrives that is not within its segment.
+	// ErrRange is wrapped by errors if received memory is not within its segment or allocation, or
+	// if another received value is out of range.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
 
-// These are the results of the driver by which programs decide, with CUDA's own names. The error of
-// a call of the driver wraps its result: errors.Is(err, cuda.ErrorOutOfMemory). After
-// ErrorIllegalAddress this process cannot use the device any more; another process can.
+// The following errors are results of the CUDA driver that programs may want to handle, under
+// CUDA's names. The error of a failed driver call wraps its result, so it can be tested with
+// errors.Is(err, cuda.ErrorOutOfMemory). After ErrorIllegalAddress this process cannot use the
+// device any more; other processes can.
 var (
-	ErrorOutOfMemory       error = cudriver.ErrorOutOfMemory
-	ErrorDeviceUnavailable error = cudriver.ErrorDeviceUnavailable // another process has it for itself
+	ErrorOutOfMemory error = cudriver.ErrorOutOfMemory
+	// another process uses the device exclusively
+	ErrorDeviceUnavailable error = cudriver.ErrorDeviceUnavailable
 	ErrorInvalidContext    error = cudriver.ErrorInvalidContext
 	ErrorIllegalAddress    error = cudriver.ErrorIllegalAddress
 	ErrorNotPermitted      error = cudriver.ErrorNotPermitted

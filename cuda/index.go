@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Gather is device.Computer's. Indices that are few for what they gather are looked at before, so
-// that the host need not wait for the rest.
+// Gather implements [device.Computer]. If there are few indices for the amount of gathered data, a
+// separate kernel checks them first, so that the host need not wait for the gathering itself.
 func (d engine) Gather(out, in, index tensorOperand, dim int) (v int64, found bool, err error) {
 	kind, ok := moved[out.DType.Size()]
 	if !ok {
@@ -36,7 +36,7 @@ func (d engine) Gather(out, in, index tensorOperand, dim int) (v int64, found bo
 	return v, found, errors.Join(err, failed)
 }
 
-// unstretched has what is stretched once.
+// unstretched returns the operand with its broadcast dimensions (stride 0) reduced to size 1.
 func unstretched(o tensorOperand) tensorOperand {
 	o.Shape = slices.Clone(o.Shape)
 	for i, step := range o.Strides {
@@ -47,8 +47,9 @@ func unstretched(o tensorOperand) tensorOperand {
 	return o
 }
 
-// wider returns the walk by 8 bytes at a time, if they have one index, which is operand index, and
-// are next to each other in the others.
+// wider returns the walk in units of 8 bytes, if all elements of a unit share one index and are
+// contiguous in the other operands. index is the number of the index operand. Otherwise it returns
+// w unchanged.
 func (w walk) wider(kind ptx.Type, index int) (walk, ptx.Type) {
 	n := 8 / kind.Size()
 	if n == 1 || len(w.shape) == 0 || w.shape[0] == 1 {
@@ -71,7 +72,7 @@ func (w walk) wider(kind ptx.Type, index int) (walk, ptx.Type) {
 	return all, ptx.Bits64
 }
 
-// Scatter is device.Computer's.
+// Scatter implements [device.Computer].
 func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	kind, ok := moved[out.DType.Size()]
 	if add {
@@ -90,8 +91,8 @@ func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim), uint64(out.Shape[dim]))
 }
 
-// pull takes a dimension, which is counted from the outermost, out of the layout of an operand, and
-// returns its stride.
+// pull sets the stride of a dimension of operand k to 0 and returns the old stride. dim is counted
+// from the outermost dimension.
 func (w walk) pull(k, dim int) uint64 {
 	o := &w.operands[k]
 	at := len(o.strides) - 1 - dim

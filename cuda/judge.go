@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// The pause between two looks grows from soon to late, and to seldom where only the lost are left.
+// The pause between two polls of the clocks grows from soon to late, and to seldom if only lost
+// waits are left.
 const (
 	soon   = 20 * time.Microsecond
 	late   = 2 * time.Millisecond
 	seldom = 50 * time.Millisecond
 )
 
-// open returns what the stream waits for and nobody has judged.
+// open returns the waits that have not been judged.
 func (e *events) open() []*sent {
 	e.Lock()
 	defer e.Unlock()
 	return slices.DeleteFunc(slices.Clone(e.awaited), func(s *sent) bool { return s.judged.Load() })
 }
 
-// judge waits until it is known of all that the stream waits for whether it has come or never will.
-// It makes no call of the driver.
+// judge waits until every pending wait of the stream is judged: the number has arrived, or it never
+// will. It must not call the driver.
 func (d *Device) judge() {
 	for pause := soon; ; pause = min(2*pause, late) {
 		if all := d.events.open(); !d.judgeAll(all, pause == late) {
@@ -31,9 +32,9 @@ func (d *Device) judge() {
 	}
 }
 
-// watch judges for as long as the stream waits for something: so each wait ends, whichever call of
-// the driver stands behind it. A device has one goroutine that watches. The goroutine goes on as
-// long as the stream may have to come to the clock of a dead process; see events.mark.
+// watch judges the waits while there are any, so that each wait ends, even if driver calls are
+// blocked behind it. At most one goroutine per device should run it. It continues as long as the
+// stream may still reach the clock of a dead process; see [events.mark].
 func (d *Device) watch() {
 	for pause := soon; ; pause *= 2 {
 		if pause = min(pause, seldom); d.judgeAll(d.events.open(), pause >= late) {
@@ -46,12 +47,12 @@ func (d *Device) watch() {
 	}
 }
 
-// mark marks the clocks of the lost again, and reports whether there is nothing to watch any more:
-// then nobody does. The device of a killed process may write a number after others have seen the
-// process end, since the kernel module of NVIDIA may close its files later. The number takes the
-// mark away, and a stream that came to the clock after that would wait for ever.
+// mark sets the abandoned bit again in the clocks of lost waits, and reports whether nothing is
+// left to watch. The device of a killed process may write a number after other processes have seen
+// it end, because NVIDIA's kernel module may close its files later. Such a write clears the bit,
+// and a stream that reached the clock afterwards would wait forever.
 func (e *events) mark() (over bool) {
-	e.Lock() // so that no clock is given back meanwhile
+	e.Lock() // keeps the clocks from being released
 	defer e.Unlock()
 	over = true
 	for _, s := range e.awaited {
@@ -64,37 +65,40 @@ func (e *events) mark() (over bool) {
 	return over
 }
 
-// judgeAll reports whether one of them is not judged yet. Where that takes long it has the domain
-// look which processes have died, since this one waits for the answer.
+// judgeAll reports whether any of the waits is still undecided. If isLate, it also makes the domain
+// look for dead processes, because this process waits for the result.
 func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
 	for _, s := range all {
 		if d.judgeOne(s) {
 			continue
 		}
 		if left = true; isLate {
-			s.d.Reap() // as others do; here somebody waits for it
+			s.d.Reap() // others reap as well, but this process needs the result now
 		}
 	}
 	return left
 }
 
-// lose notes that work has used memory that its sender's device had not written. The next wait for
-// the device returns that, once: nobody knows which memory holds what came of it.
+// lose records that queued work used memory that its sender's device had never written. The next
+// call that waits for the device returns that error, once, because it is not known which memory
+// contains derived results.
 func (d *Device) lose(m *memory) {
 	d.events.Lock()
 	defer d.events.Unlock()
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
 }
 
-// judgeOne reports whether it is known that the number has come, or never will. A goroutine that
-// finds s judged does not look at the clock, whose block may have been given back.
+// judgeOne reports whether it is known that the number of s has arrived or never will. If s has
+// been judged already, it must not read the clock, because the clock's block may have been
+// released.
 func (d *Device) judgeOne(s *sent) (judged bool) {
 	d.events.look.Lock()
 	defer d.events.look.Unlock()
 	if s.judged.Load() {
 		return true
 	}
-	ended := s.d.Stale(s.life) // before the clock is read: what it wrote last counts
+	// must precede the read of the clock, because the process's last write counts
+	ended := s.d.Stale(s.life)
 	came, told := s.look()
 	if !came && !told && !ended {
 		return false
@@ -107,7 +111,7 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 	if !came {
 		s.lost.Store(true)
 		s.of.fate.unfinished.Store(true)
-		if s.of.fate.uses.Load() > s.uses { // since it came
+		if s.of.fate.uses.Load() > s.uses { // used since it arrived
 			d.lose(s.of)
 		}
 	}
@@ -115,14 +119,14 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 	return true
 }
 
-// look reports whether the number has come, and whether somebody has found that it will not.
+// look reports whether the number has arrived, and whether the clock is marked as abandoned.
 func (s *sent) look() (came, told bool) {
 	now := s.number.Load()
 	return now&^abandoned >= s.want, now&abandoned != 0
 }
 
-// abandon ends every wait for the clock. It reports whether the number has come meanwhile: the work
-// of a process that was killed may be done after all.
+// abandon sets the abandoned bit in the clock, which ends every wait for it. It reports whether the
+// number has arrived in the meantime: the device may finish the work of a killed process.
 func (s *sent) abandon() (came bool) {
 	for {
 		now := s.number.Load()

@@ -8,15 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// code is the kernels that a device's context has. They are written, and translated by the driver,
-// when they are needed first.
+// code caches the kernels that are loaded in a device's context. A kernel is generated, and
+// compiled by the driver, on first use.
 type code struct {
 	sync.Mutex
 	modules   map[string]cudriver.Module
 	functions map[string]cudriver.Function
 }
 
-// function returns an entry of a kernel.
+// function returns an entry point of a kernel, and loads the kernel if necessary.
 func (d *Device) function(r *ready, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
 	c := &r.code
 	c.Lock()
@@ -49,10 +49,10 @@ func (c *code) load(driver cudriver.Driver, k ptx.Kernel, entry string) (f cudri
 	return driver.ModuleGetFunction(m, entry)
 }
 
-// threads is how many a block has that goes through memory.
+// threads is the number of threads in a block of an elementwise kernel.
 const threads = 256
 
-// launch queues an entry.
+// launch queues a kernel on the device's stream. words are the kernel's parameters.
 func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words []uint64) error {
 	args := make([]byte, 0, 8*len(words))
 	for _, w := range words {
@@ -69,7 +69,7 @@ func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words
 	return d.do(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
 }
 
-// lines returns a grid and blocks for n threads.
+// lines returns the one-dimensional grid and block for at least n threads.
 func lines(n int) (grid, block [3]uint32) {
 	return [3]uint32{uint32((n + threads - 1) / threads), 1, 1}, [3]uint32{threads, 1, 1}
 }

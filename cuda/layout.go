@@ -11,23 +11,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A walk is how a kernel goes through its operands. The innermost dimension is the first, and
-// strides are in bytes.
+// A walk describes how an elementwise kernel iterates over its operands. The innermost dimension
+// comes first, and strides are in bytes.
 type walk struct {
 	shape    []int
-	place    int // of the first element, in row-major order
+	place    int // row-major index of the first element
 	operands []operand
 }
 
-// An operand is an address or a number, and how far neighbours are apart; a number has no strides.
+// An operand is either an address with a stride for each dimension, or a number, which has no
+// strides.
 type operand struct {
 	word    uint64
 	number  bool
-	size    int // of an element
+	size    int // of an element, in bytes
 	strides []int
 }
 
-// types are what package ptx calls dtypes. Complex numbers are moved as two numbers.
+// types maps dtypes to kernel types. Complex dtypes are missing: they are copied as pairs of
+// numbers.
 var types = map[tensor.DType]ptx.Type{
 	tensor.Bool: ptx.Bool, tensor.Uint8: ptx.Uint8, tensor.Int8: ptx.Int8, tensor.Int16: ptx.Int16,
 	tensor.Int32: ptx.Int32, tensor.Int64: ptx.Int64,
@@ -35,7 +37,8 @@ var types = map[tensor.DType]ptx.Type{
 	tensor.Float64: ptx.Float64,
 }
 
-// see returns an operand as kernels of d see it.
+// see converts an operand for a kernel on d. The error wraps [ErrDevice] if the memory is on
+// another device.
 func (d *Device) see(o tensorOperand) (operand, error) {
 	if o.Memory == nil {
 		return operand{word: binary.LittleEndian.Uint64(o.Value[:]), number: true, size: o.DType.Size()}, nil
@@ -57,7 +60,8 @@ func (d *Device) see(o tensorOperand) (operand, error) {
 	return seen, nil
 }
 
-// walkOver returns the walk over a shape of tensors, all of it.
+// walkOver returns a walk over the whole of a shape. All operands must have that shape or be
+// numbers.
 func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err error) {
 	w.shape = slices.Clone(shape)
 	slices.Reverse(w.shape)
@@ -71,7 +75,7 @@ func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err e
 	return w, nil
 }
 
-// clone returns a walk whose layouts can be changed alone.
+// clone returns a copy of the walk. The layout of the copy may be modified.
 func (w walk) clone() walk {
 	w.shape, w.operands = slices.Clone(w.shape), slices.Clone(w.operands)
 	for k := range w.operands {
@@ -88,7 +92,8 @@ func (w walk) count() int {
 	return n
 }
 
-// merged returns the walk with as few dimensions as there can be, at least one.
+// merged returns the walk with adjacent dimensions merged where possible. The result has at least
+// one dimension.
 func (w walk) merged() walk {
 	var dims []dim
 	for i, n := range slices.Backward(w.shape) {
@@ -115,7 +120,7 @@ func (w walk) merged() walk {
 	return out
 }
 
-// A dim has the strides of all operands; those of numbers are 0.
+// A dim holds the strides of all operands in one dimension; the stride of a number is 0.
 type dim = device.Dim[[]int]
 
 func (w walk) dim(n int, stride func(o operand) int) dim {
@@ -128,7 +133,9 @@ func (w walk) dim(n int, stride func(o operand) int) dim {
 	return d
 }
 
-// layout returns the words by which kernels go through the operands in memory.
+// layout returns the kernel parameters that describe the shape and the strides of the operands in
+// memory. The error wraps [tensor.ErrUnsupported] if there are more than [ptx.Dims] dimensions; the
+// walk should be merged first.
 func (w walk) layout() ([]uint64, error) {
 	if len(w.shape) > ptx.Dims {
 		return nil, fmt.Errorf("%w: %d dimensions, of which none can be one with its neighbour",
@@ -160,8 +167,7 @@ func (w walk) layout() ([]uint64, error) {
 	return words, nil
 }
 
-// dense reports whether neighbours are next to each other in all operands, from where whole vectors
-// can be read.
+// dense reports whether all operands are contiguous and aligned for vector access.
 func (w walk) dense(vector int) bool {
 	if vector == 0 || len(w.shape) > 1 {
 		return false
@@ -171,11 +177,12 @@ func (w walk) dense(vector int) bool {
 	})
 }
 
-// most is how many elements a kernel counts. Tests, which have no room for so many, take a smaller
-// multiple of 16.
+// most is the maximum number of elements in one kernel launch. Tests set it to a smaller value,
+// which must be a multiple of 16.
 var most = math.MaxInt32 &^ 15
 
-// each runs a kernel over the elements of a walk, in parts if there are too many.
+// each launches an elementwise kernel over a walk, in several parts if it has more than most
+// elements.
 func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
 	for _, part := range w.parts(most) {
 		if err := d.eachOf(k, part, extra); err != nil {
@@ -213,8 +220,8 @@ func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
 	return d.launch(k, entry, grid, block, append(words, layout...))
 }
 
-// vectors returns the walk over so many neighbours at a time along the innermost dimension, if each
-// operand has them next to each other, from where whole vectors can be read, or one for all.
+// vectors returns the walk in units of n elements along the innermost dimension. ok is false unless
+// each operand is contiguous and aligned in that dimension, or has the same element for all of it.
 func (w walk) vectors(n int) (walk, bool) {
 	if n == 0 || w.shape[0]%n != 0 {
 		return w, false
@@ -240,7 +247,7 @@ func (w walk) vectors(n int) (walk, bool) {
 	return out, true
 }
 
-// parts returns merged walks over at most limit elements each, which one after the other are w.
+// parts splits the walk into merged walks of at most limit elements each, in order.
 func (w walk) parts(limit int) []walk {
 	w = w.merged()
 	if w.count() <= limit {
@@ -251,7 +258,7 @@ func (w walk) parts(limit int) []walk {
 	return append(low.parts(limit), high.parts(limit)...)
 }
 
-// cut returns the walk over the first n of the outermost dimension, and that over the rest.
+// cut splits the walk along a dimension, which must be the outermost, after its first n indices.
 func (w walk) cut(dim, n int) (low, high walk) {
 	low, high = w, w
 	low.shape, high.shape, high.operands = slices.Clone(w.shape), slices.Clone(w.shape), slices.Clone(w.operands)

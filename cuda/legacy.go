@@ -11,25 +11,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Legacy memory] PyTorch, CuPy and Numba know no other memory than cuMemAlloc's, which
-// another process opens by a handle of 64 bytes. The driver counts no openers: the allocating
-// process must live and keep the memory until all others have closed it. CUDA does not say what
-// becomes of those that have not closed it. So such memory is for other programs alone, and does
-// not travel between processes of this module.
+// Note [Legacy memory] PyTorch, CuPy and Numba share only memory from cuMemAlloc, which another
+// process opens by a handle of 64 bytes (CUipcMemHandle). The driver does not count the openers:
+// the allocating process must stay alive and must not free the memory until all others have closed
+// it. CUDA leaves the behaviour undefined otherwise. Therefore this package uses such memory only
+// to exchange tensors with other programs, and never sends it between processes of the domain.
 
-// legacyUnit is what the driver cuts smaller allocations from: a process that opens one of those
-// sees its neighbours.
+// legacyUnit is the unit of memory that the driver cuts smaller allocations from. A process that
+// opens a handle can access the whole unit, so an allocation must not share it with others.
 const legacyUnit = 2 << 20
 
-// A LegacyDevice allocates memory that processes of PyTorch, CuPy and Numba can open:
-// x.ToDevice(cuda.LegacyDevice{d}). An allocation is slow, and takes 2 MiB at least. A tensor there
-// is on the *Device, which its method Device returns.
+// A LegacyDevice allocates memory that PyTorch, CuPy and Numba processes can open, as in
+// x.ToDevice(cuda.LegacyDevice{d}). Each allocation is slow and takes at least 2 MiB. The Device
+// method of the resulting tensor returns the underlying *Device.
 type LegacyDevice struct{ *Device }
 
-// A legacyEngine allocates as a LegacyDevice does.
+// legacyEngine is the engine of a [LegacyDevice]. Only its allocation differs.
 type legacyEngine struct{ engine }
 
-// Alloc returns n bytes, which hold anything.
+// Alloc allocates n bytes with cuMemAlloc. The memory is not initialised.
 func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	var p cudriver.Ptr
 	size := roundUp(n, legacyUnit)
@@ -44,23 +44,24 @@ func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	return d.foreign(p, 0, n, free), nil
 }
 
-// foreign returns memory at an address that the domain does not know. end is called when nobody
-// uses the memory any more and the device has finished.
+// foreign returns memory that does not belong to the domain. When the memory is no longer used and
+// the device has finished with it, end is called.
 func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *memory {
 	return &memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
 
-// An address names memory that the domain does not know, so that it is known when it arrives again.
+// An address identifies memory that does not belong to the domain, so that a second import of it is
+// recognised.
 type address struct {
 	dev  *Device
 	at   uint64
 	size int
 }
 
-// HandleOf returns the CUipcMemHandle by which another process opens the memory of a tensor, and
-// the place of the tensor's first element in that memory, in bytes. It does not wait for the
-// device. The error wraps ErrDevice for a tensor on the host, and ErrNotLegacy for one that is not
-// on a LegacyDevice.
+// HandleOf returns the CUipcMemHandle by which another process can open the memory of a tensor, and
+// the byte offset of the tensor's first element in that memory. It does not wait for the device;
+// the caller must synchronize before the other process reads the memory. The error wraps
+// [ErrDevice] if the tensor is on the host, and [ErrNotLegacy] if it is not on a [LegacyDevice].
 func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	m, err := memoryOf(t)
 	if err != nil {
@@ -70,7 +71,8 @@ func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	return h, off + t.Offset()*t.DType().Size(), err
 }
 
-// memoryOf returns the memory of a tensor that is on one of our devices.
+// memoryOf returns the memory of a tensor on a device of this package. The error wraps [ErrDevice]
+// for any other tensor.
 func memoryOf(t *tensor.Tensor) (*memory, error) {
 	if m, ok := tensors.Memory(t).(*memory); ok {
 		return m, nil
@@ -78,7 +80,8 @@ func memoryOf(t *tensor.Tensor) (*memory, error) {
 	return nil, fmt.Errorf("%w: the tensor is on %v", ErrDevice, tensor.Place{Device: t.Device()})
 }
 
-// handle returns the handle of the memory that m is in, and where m begins there.
+// handle returns the IPC handle of the driver allocation that contains m, and the offset of m in
+// it.
 func (m *memory) handle() (h [64]byte, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
@@ -96,7 +99,8 @@ func (m *memory) handle() (h [64]byte, off int, err error) {
 	return h, int(m.base-base) + m.off, err
 }
 
-// An opening is memory of another process, which is opened once however often its handle arrives.
+// An opening is an opened IPC memory handle with its reference count. A handle is opened only once,
+// however often it arrives.
 type opening struct {
 	dev   *Device
 	base  cudriver.Ptr
@@ -109,23 +113,26 @@ var openings = struct {
 	m map[opened]*opening
 }{m: map[opened]*opening{}}
 
-// opened names memory that a device has open. The memory may be another device's, where the other
-// program numbers the devices otherwise.
+// opened is the key of an opening. It includes the device because the other program may number the
+// devices differently, so the memory may belong to another device.
 type opened struct {
 	dev    *Device
 	handle [64]byte
 }
 
-// Open returns a tensor of n bytes (Uint8) at off of memory that another process has allocated, by
-// the memory's CUipcMemHandle. The tensor's Storage has views of other dtypes. Unless event is nil,
-// Open waits for the event of that CUipcEventHandle, such as PyTorch sends with a tensor. The wait
-// ends with ctx, whose cause is the error then. It ends after a minute as well, with an error that
-// wraps ErrUnfinished, since nobody knows whether the event's process lives.
+// Open opens memory allocated by another process and returns a Uint8 tensor over n bytes of it at
+// the offset off. handle is the memory's CUipcMemHandle. Use the tensor's Storage for views with
+// other dtypes. The caller must close the tensor.
 //
-// The other process must live and keep the memory until the tensor and its views are closed: CUDA
-// does not say what happens otherwise. The error wraps ErrorInvalidContext in the process that
-// allocated the memory, and ErrRange for bytes beyond the memory and an event that has not 64
-// bytes. The caller closes the tensor.
+// If event is not nil, it must be a CUipcEventHandle, such as PyTorch sends with a tensor, and Open
+// waits for that event. If ctx ends first, the error is the context's cause. After one minute Open
+// returns an error that wraps [ErrUnfinished], because it cannot find out whether the event's
+// process is alive.
+//
+// The other process must stay alive and must not free the memory until the tensor and its views are
+// closed; CUDA leaves the behaviour undefined otherwise. The error wraps [ErrorInvalidContext] if
+// this process itself allocated the memory, and [ErrRange] if the bytes are not within the memory
+// or the event does not have 64 bytes.
 func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []byte) (*tensor.Tensor, error) {
 	m, err := d.openBehind(ctx, handle, off, n, event, 0)
 	if err != nil {
@@ -134,7 +141,8 @@ func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []
 	return m.flat()
 }
 
-// openBehind opens memory, and waits for an event of its process if there is one.
+// openBehind opens memory and, if event is not nil, waits for that event of the process sender.
+// sender is 0 if the process is not known.
 func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event []byte, sender int) (*memory, error) {
 	m, err := d.openMemory(h, off, n)
 	if err != nil || event == nil {
@@ -151,7 +159,7 @@ func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event [
 	return m, nil
 }
 
-// flat returns all of the memory as bytes.
+// flat returns a Uint8 tensor over all of the memory.
 func (m *memory) flat() (*tensor.Tensor, error) {
 	return tensors.Over(m, tensor.Uint8, []int{m.size}, nil, 0)
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Events of other programs] PyTorch sends an event for several processes, and nothing else to
-// wait for. Nobody can end a stream's wait for such an event, and the event of a process that was
-// killed may never come: then each call that waits for the stream hangs. So no stream waits for
-// such an event. The host asks for it, and for the life of its process, before anybody has the
-// memory.
+// Note [Events of other programs] PyTorch sends an interprocess event with a tensor, and nothing
+// else to wait for. A stream's wait for such an event cannot be ended, and the event of a killed
+// process may never complete; then every call that waits for the stream would hang. Therefore
+// streams must not wait for such an event. The host polls the event, and the life of its process,
+// before it returns the memory.
 
-// eventPatience is how long the host waits for the event of a process that it does not know: nobody
-// can tell whether that process lives.
+// eventPatience is how long the host waits for the event of an unknown process, because it cannot
+// find out whether that process is alive.
 var eventPatience = time.Minute
 
-// openLife opens what says whether a process lives.
+// openLife opens a pidfd, which tells whether a process is alive.
 var openLife = sys.OpenPidfd
 
-// waitHandle waits for an event of a process, which is 0 where it is not known. The error wraps
-// ErrUnfinished where the event will not come; where ctx has ended before it came, the error is
-// the cause of that.
+// waitHandle waits for an event of the process sender, which is 0 if it is not known. The error
+// wraps [ErrUnfinished] if the event will not complete. If ctx ends first, the error is its cause.
 func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sender int) error {
-	var life *sys.Pidfd // opened before the event, which cannot be opened when its process has ended
+	// must be opened before the event, which cannot be opened after its process has ended
+	var life *sys.Pidfd
 	if sender > 0 {
 		if p, err := openLife(sender); err == nil {
 			life = p
@@ -48,7 +48,7 @@ func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sende
 	return errors.Join(err, d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
 }
 
-// comes waits until an event has come, or never will, or ctx has ended.
+// comes waits until an event completes, never will, or ctx ends.
 func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
 	begin := time.Now()
 	for pause := soon; ; pause = min(2*pause, late) {
@@ -61,7 +61,8 @@ func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) e
 		if why != nil {
 			return why
 		}
-		// after the life: what its device did last counts
+		// The event must be queried after the process's life, because its device's last work
+		// counts.
 		err := d.do(func(cudriver.Stream) error { return d.driver.EventQuery(e) })
 		switch {
 		case !errors.Is(err, cudriver.ErrorNotReady):
@@ -79,7 +80,7 @@ func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) e
 	}
 }
 
-// legacy is how package torch reaches the memory of devices.
+// legacy implements the interface by which package torch exchanges device memory.
 type legacy struct{}
 
 func (legacy) Open(ctx context.Context, ordinal int, handle [64]byte, off, n int, event []byte, sender int,
@@ -100,11 +101,11 @@ func (legacy) Open(ctx context.Context, ordinal int, handle [64]byte, off, n int
 	return m, nil
 }
 
-// mostEvents is how many events for other processes there are at once, as in PyTorch: old drivers
-// have few.
+// mostEvents is the maximum number of interprocess events at a time, as in PyTorch, because old
+// drivers support few.
 const mostEvents = 1000
 
-// promised counts those that there are.
+// promised is the number of interprocess events in use.
 var promised atomic.Int64
 
 func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, event []byte,
@@ -122,9 +123,10 @@ func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, eve
 	return own.dev.ordinal, handle, off, event, done, err
 }
 
-// promise returns the handle of an event that comes when the device has done the work that it has
-// now, and a function that ends the event; no handle where the device has no work. What this
-// process itself was promised has come by then, or the error says that it has not.
+// promise returns the handle of an event that completes when the work queued so far is done. The
+// caller must call done to destroy the event. event is nil if there is nothing to wait for. First,
+// promise waits until all memory that this process has received is written, or returns the error
+// that it will not be.
 func (d *Device) promise() (event []byte, done func() error, err error) {
 	r, err := d.use()
 	if err == nil {
@@ -158,7 +160,7 @@ func (d *Device) promise() (event []byte, done func() error, err error) {
 	})
 	if err != nil {
 		promised.Add(-1)
-		return nil, func() error { return nil }, d.Synchronize() // without it
+		return nil, func() error { return nil }, d.Synchronize() // wait, as no event is available
 	}
 	return h[:], func() error {
 		promised.Add(-1)

@@ -8,11 +8,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// mostBatch is how many blocks there are along z, but in tests.
+// mostBatch is the maximum number of blocks along z. Tests set it to a smaller value.
 var mostBatch = math.MaxUint16
 
-// MatMul is device.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a
-// kernel's.
+// MatMul implements [device.Computer]. It uses cuBLAS if that is available and supports the
+// operands, and otherwise a kernel of this package.
 func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	k, ok := ptx.MatMul(types[out.DType])
 	if !ok || types[out.DType] == "" {
@@ -29,7 +29,7 @@ func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	return d.tiled(k, out, a, b, beta)
 }
 
-// tiled multiplies with the kernel.
+// tiled multiplies matrices with a kernel of this package.
 func (d *Device) tiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) error {
 	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
 	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}

@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A memory is an allocation on a device: a reference of the block that stands for it, and one of
-// its segment's.
+// A memory is an allocation on a device. It holds a reference to the allocation's block and one to
+// its segment's block.
 type memory struct {
 	*segment
 	block     shm.Handle
@@ -24,16 +24,17 @@ type memory struct {
 	fate      *fate
 }
 
-// A fate is what has become of an allocation in this process, at which it may have arrived several
-// times.
+// A fate is the state of an allocation in this process, shared by all memory values for that
+// allocation: it may have arrived several times.
 type fate struct {
-	holders    int          // under the lock of the segments, as open is
-	open       int          // holders that have not begun to end
-	uses       atomic.Int64 // by work that was queued
-	unfinished atomic.Bool  // its sender has ended before its device had written it
+	holders    int          // holders and open are guarded by segments
+	open       int          // holders on which End has not been called
+	uses       atomic.Int64 // number of uses by queued work
+	unfinished atomic.Bool  // its sender ended before its device had written it
 }
 
-// memory returns an allocation that is counted already. The segments are locked.
+// memory returns a memory for an allocation. The caller must have incremented s.refs, and must hold
+// the lock of segments.
 func (s *segment) memory(block shm.Handle, off, size int) *memory {
 	f := s.fates[block]
 	if f == nil {
@@ -48,7 +49,7 @@ func (s *segment) memory(block shm.Handle, off, size int) *memory {
 	return &memory{segment: s, block: block, off: off, size: size, fate: f}
 }
 
-// forget ends what memory began, under the same lock.
+// forget undoes [segment.memory]. The caller must hold the lock of segments.
 func (m *memory) forget() {
 	m.refs--
 	if m.fate.holders--; m.fate.holders == 0 {
@@ -56,18 +57,18 @@ func (m *memory) forget() {
 	}
 }
 
-// Device returns the device.
+// Device returns the device that the memory belongs to.
 func (m *memory) Device() device.Device { return m.dev }
 
-// Size returns the bytes.
+// Size returns the size in bytes.
 func (m *memory) Size() int { return m.size }
 
-// pointer returns the address on the device, for other libraries of this process. It means nothing
-// in another one.
+// pointer returns the device address, for other libraries in this process. It is not valid in other
+// processes.
 func (m *memory) pointer() uint64 { return uint64(m.at(0, m.size)) }
 
-// at returns the address of a byte, for work that is queued. It panics where the n bytes from it on
-// are not the allocation's.
+// at returns the device address of offset off, for queued work that uses n bytes from there on. It
+// panics if these bytes are not within the allocation.
 func (m *memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
@@ -79,7 +80,7 @@ func (m *memory) at(off, n int) cudriver.Ptr {
 	return m.base + cudriver.Ptr(m.off+off)
 }
 
-// Write copies from the host.
+// Write copies src from the host to the memory at offset off, and waits until the copy is done.
 func (m *memory) Write(off int, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -87,8 +88,8 @@ func (m *memory) Write(off int, src []byte) error {
 	return m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyHtoDAsync(m.at(off, len(src)), src, s) })
 }
 
-// Read copies to the host. The error wraps ErrUnfinished where the sender of the memory ended
-// before its device had written it.
+// Read copies memory at offset off to the host, and waits until the copy is done. The error wraps
+// [ErrUnfinished] if the memory's sender ended before its device had written it.
 func (m *memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
@@ -97,8 +98,8 @@ func (m *memory) Read(dst []byte, off int) error {
 	return errors.Join(err, m.whole())
 }
 
-// whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the
-// device has finished.
+// whole returns an error that wraps [ErrUnfinished] if the sender's device never wrote the memory.
+// The caller must wait for the device first, because the result is not known before.
 func (m *memory) whole() error {
 	if m.fate.unfinished.Load() {
 		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
@@ -106,7 +107,8 @@ func (m *memory) whole() error {
 	return nil
 }
 
-// Fill repeats a pattern: one of up to four bytes by the driver, and a wider one by a kernel.
+// Fill fills n bytes at offset off with repetitions of a pattern. The driver fills patterns of up
+// to 4 bytes, and a kernel wider ones.
 func (m *memory) Fill(off, n int, pattern []byte) error {
 	if n == 0 {
 		return nil
@@ -130,7 +132,8 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 	})
 }
 
-// fillWords repeats a pattern of words of eight bytes: each of them at every so many places.
+// fillWords fills memory with a pattern of 8-byte words. It runs a strided copy for each word of
+// the pattern.
 func (m *memory) fillWords(off, n int, pattern []byte) error {
 	words := len(pattern) / 8
 	for i := range words {
@@ -145,7 +148,8 @@ func (m *memory) fillWords(off, n int, pattern []byte) error {
 	return nil
 }
 
-// Copy copies on the device, or from another device.
+// Copy copies n bytes from src, which may be on another device. It returns an error that wraps
+// [ErrDevice] if src does not belong to this package.
 func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	o, ok := src.(*memory)
 	if !ok {
@@ -166,7 +170,7 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	return m.dev.copyFrom(to, o, at, n)
 }
 
-// Key is the block.
+// Key returns a comparable value that identifies the allocation in this process.
 func (m *memory) Key() any {
 	if m.end != nil {
 		return address{m.dev, uint64(m.base) + uint64(m.off), m.size}
@@ -179,8 +183,9 @@ type key struct {
 	block shm.Handle
 }
 
-// End gives the references back. Where another process may use the memory again, this one's device
-// has finished with it before: the last holder sees to that, and to the clocks with which it came.
+// End releases the references. If another process may reuse the memory, this process's device must
+// have finished with it, so the last holder waits for the device and releases the clocks of the
+// memory's arrival.
 func (m *memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
@@ -196,12 +201,12 @@ func (m *memory) End() (err error) {
 	last := m.fate.open == 0
 	segments.Unlock()
 	if r := m.dev.ready.Load(); last && r != nil && (!m.mine || m.dev.awaits() > 0) {
-		err = m.dev.finish(r) // a caller that waits for the device is told what was lost
+		err = m.dev.finish(r) // a caller that waits for the device learns of lost memory
 	}
 	return errors.Join(err, m.giveBack())
 }
 
-// giveBack is End when the device has finished.
+// giveBack releases the references without waiting for the device.
 func (m *memory) giveBack() (err error) {
 	segments.Lock()
 	m.forget()
@@ -213,9 +218,10 @@ func (m *memory) giveBack() (err error) {
 	return err
 }
 
-// The forms of memory in a message. Both have its segment, block, offset and size. Where the device
-// is not idle there are also the block of a clock, the life of the clock's process, and the number
-// that the receiver's stream waits for. See Note [An event that travels].
+// These are the wire forms of memory. Both contain the blocks of the segment and of the allocation,
+// the offset and the size. If the device was not idle, the message also contains the block of a
+// clock, the life of the clock's process, and the number that the receiver's stream must wait for.
+// See Note [An event that travels].
 const (
 	writtenMemory = iota
 	awaitedMemory
@@ -223,8 +229,8 @@ const (
 
 var memoryTags = &wire.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 7}}
 
-// Marshal writes one of the forms of memory. The error wraps ErrForeign of memory that is not the
-// domain's, and ErrUnfinished of memory that does not hold what was sent.
+// Marshal encodes the memory. The error wraps [ErrForeign] if the memory is not in the domain, and
+// [ErrUnfinished] if its own sender never wrote it.
 func (m *memory) Marshal(e *wire.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
@@ -275,7 +281,7 @@ func init() {
 	})
 }
 
-// read returns what Marshal wrote.
+// read decodes memory that [memory.Marshal] encoded.
 func read(dec *wire.Decoder) (*memory, error) {
 	d, err := shm.Default()
 	if err != nil {
@@ -299,7 +305,8 @@ func read(dec *wire.Decoder) (*memory, error) {
 	return m, nil
 }
 
-// read holds the clock's block, but on an error.
+// read decodes the clock and the number to wait for. On success, s holds the reference to the
+// clock's block.
 func (s *sent) read(dec *wire.Decoder, d *shm.Domain) error {
 	block, err := dec.Block()
 	if err != nil {

@@ -11,31 +11,31 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// looks are words of the host to which kernels write what the host waits for.
+// looks is a pool of words in pinned host memory to which kernels write results for the host.
 type looks struct {
 	sync.Mutex
 	pages   []byte
 	at      cudriver.Ptr
-	free    []*look // that nobody uses
-	used    int     // words of pages, each of which a look has
+	free    []*look // not in use
+	used    int     // number of slots assigned to a look
 	refused bool    // the driver does not register the pages
 }
 
-// A look is room for a number, and for whether there is one, and an event behind the kernel that
-// writes them.
+// A look is a slot for a number and a flag that tells whether there is one, and an event that
+// completes after the kernel that writes them.
 type look struct {
 	words *[2]atomic.Int64
 	at    cudriver.Ptr
 	event cudriver.Event
 }
 
-// reporting queues a kernel that reports to an address.
+// reporting queues a kernel that writes its result to an address.
 type reporting = func(to cudriver.Ptr) error
 
-// lookSize is a line of the cache, so that the host does not wait for another look's.
+// lookSize is the size of a slot: a cache line, to avoid false sharing.
 const lookSize = 64
 
-// Outside is device.Computer's.
+// Outside implements [device.Computer].
 func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
 	index = unstretched(index)
 	w, err := d.walkOver(index.Shape, index)
@@ -47,8 +47,9 @@ func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (
 	}, meanwhile)
 }
 
-// watched queues a kernel that reports to where it is told: it writes a number there, and 1 behind
-// it, if it finds one. Then it does what meanwhile queues, and waits for the kernel.
+// watched queues a kernel that may report a number: it writes the number to the address that it is
+// passed, and then 1 in the next word. Then watched calls meanwhile, which may queue more work, and
+// waits for the kernel but not for that work. found is false if the kernel reported nothing.
 func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	r, err := d.use()
 	if err != nil {
@@ -68,8 +69,8 @@ func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool
 	if err := d.within(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
 		return 0, false, err
 	}
-	defer func() { // also where meanwhile panics
-		// Where the wait fails nobody has the look again: the kernel may still write to it.
+	defer func() { // also if meanwhile panics
+		// If the wait fails, the slot must not be reused, because the kernel may still write to it.
 		if err = d.within(r, func() error { return d.driver.EventSynchronize(l.event) }); err == nil {
 			v, found = l.words[0].Load(), l.words[1].Load() != 0
 			r.looks.give(l)
@@ -79,7 +80,8 @@ func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool
 	return 0, false, nil
 }
 
-// watchedThere is watched with words of the device, and waits until all is done.
+// watchedThere is like [engine.watched], but keeps the words in device memory, and waits until all
+// queued work is done.
 func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	m, err := d.Alloc(16)
 	if err != nil {
@@ -98,7 +100,7 @@ func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found
 	return int64(binary.LittleEndian.Uint64(words[:])), words[8] != 0, err
 }
 
-// look returns one that nobody uses; nil where there are none.
+// look takes a free slot from the pool. It returns nil if there is none.
 func (d *Device) look(r *ready) (*look, error) {
 	s := &r.looks
 	s.Lock()
@@ -132,7 +134,8 @@ func (d *Device) look(r *ready) (*look, error) {
 	return l, nil
 }
 
-// begin registers pages. Go has so large a slice in pages of its own, and does not move it.
+// begin pins pages for the pool. Go allocates a slice of this size in pages of its own and does not
+// move it.
 func (s *looks) begin(d *Device) error {
 	pages := make([]byte, 1<<16)
 	p, err := d.register(pages)
@@ -150,14 +153,15 @@ func (s *looks) begin(d *Device) error {
 	return nil
 }
 
-// give lets others use a look again.
+// give returns a slot to the pool.
 func (s *looks) give(l *look) {
 	s.Lock()
 	defer s.Unlock()
 	s.free = append(s.free, l)
 }
 
-// end ends the events; those of looks in use end with the context. Close has unlocked the pages.
+// end destroys the events of the free slots; the context destroys the others when it ends. [Close]
+// has unpinned the pages before.
 func (s *looks) end(d *Device) (err error) {
 	s.Lock()
 	defer s.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// copyFrom copies from another device, when that has written it: from memory to memory where the
-// driver lets one reach the other's, and otherwise through the host. It waits, since nobody but the
-// caller keeps the source.
+// copyFrom copies from another device, after that device has written the memory. It copies directly
+// if the driver supports peer access, and otherwise through the host. It waits for the copy,
+// because only the caller keeps the source alive.
 func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int) error {
 	theirs, err := src.dev.use()
 	if err == nil {
@@ -35,8 +35,8 @@ func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int
 	})
 }
 
-// copyBehind copies between this device and pages of the host that are locked, when another device
-// has finished with them. It waits, since nobody but the caller keeps both.
+// copyBehind copies between this device and pinned host memory, after the device other has finished
+// with that memory. It waits for the copy, because only the caller keeps both ends alive.
 func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
 	if err := other.Synchronize(); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
 	return d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
 }
 
-// letIn gives another device access to the segment, once. It reports whether that device can reach
-// it. Memory that is not a segment needs no access.
+// letIn gives another device access to the segment, if it does not have it. It reports whether that
+// device can access it. Memory outside of segments needs no permission.
 func (s *segment) letIn(peer *Device) (bool, error) {
 	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
 	if err != nil || !can || s.end != nil {
@@ -57,7 +57,8 @@ func (s *segment) letIn(peer *Device) (bool, error) {
 	if there {
 		return true, nil
 	}
-	err = s.dev.doSettled(func() error { // by two at once: it is the same twice
+	// two concurrent calls are harmless: both set the same access
+	err = s.dev.doSettled(func() error {
 		return s.dev.driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{
 			cudriver.Access(s.dev.id, cudriver.AccessReadWrite), cudriver.Access(peer.id, cudriver.AccessReadWrite)})
 	})
@@ -73,10 +74,10 @@ func (s *segment) letIn(peer *Device) (bool, error) {
 	return true, nil
 }
 
-// stage is how much goes through the host at once.
+// stage is the size of the host buffer in [Device.copyThrough].
 const stage = 4 << 20
 
-// copyThrough copies by way of pages of the host that both devices reach.
+// copyThrough copies through a host buffer that is pinned for both devices.
 func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n int) (err error) {
 	pages := wholePages(min(n, stage))
 	pinned, err := src.lock(pages, func() error { return nil })
@@ -101,7 +102,7 @@ func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n 
 	return nil
 }
 
-// wholePages returns n bytes at least, of pages that have nothing else.
+// wholePages returns a page-aligned buffer of at least n bytes that shares no page with other data.
 func wholePages(n int) []byte {
 	page := os.Getpagesize()
 	b := make([]byte, roundUp(n, page)+page)

@@ -11,26 +11,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pins are the pages of the host that this process has locked for the devices, by the address of
-// the first.
+// pins holds the host pages that this process has pinned, by the address of the first page.
 var pins = struct {
 	sync.Mutex
 	m map[*byte]*pin
 }{m: map[*byte]*pin{}}
 
 type pin struct {
-	dev   *Device // that registered them, for all
+	dev   *Device // the device that registered the pages; the registration is valid for all devices
 	pages []byte
 	count int
 }
 
-// Pin locks the pages of a tensor on the host, and returns a tensor of the device over the same
-// memory, which the device reaches without a copy. A copy between this tensor and memory of the
-// device does not keep the host waiting, as a copy from other memory of the host does. The host
-// calls Synchronize before it reads what the device has written there. The caller closes the
-// tensor, which keeps t's memory by itself.
+// Pin pins the pages of a host tensor in shared memory, and returns a device tensor over the same
+// memory, which the device accesses directly. A copy between that tensor and device memory is
+// asynchronous, unlike a copy of pageable host memory. The caller must call [Device.Synchronize]
+// before the host reads data that the device has written, and must close the returned tensor. t may
+// be closed before.
 //
-// t is in shared memory and has a page at least, or the error wraps ErrNotPageable.
+// t must be in shared memory and must have at least one page, or the error wraps [ErrNotPageable].
 func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t.Device() != nil || !t.IsShared() {
 		return nil, fmt.Errorf("%w: a tensor that is not in shared memory", ErrNotPageable)
@@ -46,13 +45,13 @@ func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return tensors.Over(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
 }
 
-// pageable reports whether these are pages that are shared with nobody.
+// pageable reports whether b begins at a page boundary and has at least one page.
 func pageable(b []byte) bool {
 	return len(b) >= os.Getpagesize() && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(os.Getpagesize()) == 0
 }
 
-// lock registers pages, once for all devices, and returns them as memory of this one. end is called
-// when that has ended.
+// lock pins pages for all devices and returns them as memory of d. When that memory ends, end is
+// called.
 func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	if !pageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
@@ -74,7 +73,8 @@ func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	return m, nil
 }
 
-// register locks pages, or counts once more that they are.
+// register pins pages, or increments the reference count if they are pinned already. The caller
+// must call [pin.unlock] later.
 func (d *Device) register(pages []byte) (*pin, error) {
 	pins.Lock()
 	defer pins.Unlock()
@@ -94,12 +94,12 @@ func (d *Device) register(pages []byte) (*pin, error) {
 	return p, nil
 }
 
-// unlock ends what register began.
+// unlock decrements the reference count, and unpins the pages if it drops to 0.
 func (p *pin) unlock() error {
 	pins.Lock()
 	defer pins.Unlock()
 	first := unsafe.SliceData(p.pages)
-	if p.count--; p.count > 0 || pins.m[first] != p { // or Close has unlocked all
+	if p.count--; p.count > 0 || pins.m[first] != p { // Close has unpinned everything
 		return nil
 	}
 	delete(pins.m, first)
@@ -110,7 +110,7 @@ func (p *pin) unregister() error {
 	return p.dev.doSettled(func() error { return p.dev.driver.MemHostUnregister(p.pages) })
 }
 
-// unlockAll ends all of them, before there are no contexts.
+// unlockAll unpins all pages. It must be called before the contexts are released.
 func unlockAll() (err error) {
 	pins.Lock()
 	defer pins.Unlock()
@@ -121,10 +121,10 @@ func unlockAll() (err error) {
 	return err
 }
 
-// lockPages registers the pages of a tensor's block until that is given back: the domain takes
-// pages away from under a free one, and the device would go on with what was there. Less than a
-// page is shared with other blocks, and stays as it is: the driver copies so little by way of pages
-// of its own.
+// lockPages pins the pages of a tensor's block until unlock is called. The caller must unlock them
+// before it frees the block, because the domain releases the pages of free blocks and the device
+// would keep using the old ones. A block smaller than a page shares it with other blocks and is not
+// pinned; the driver copies such small amounts through its own staging buffer.
 func lockPages(b []byte) (unlock func() error, err error) {
 	d, err := Current()
 	if err != nil {

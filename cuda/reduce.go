@@ -10,15 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A part of a long row is reduced by a block of its own, unless there are enough rows, or a thread
-// would have few elements.
+// A long row is split into parts, each reduced by a block of its own, unless there are enough rows
+// to fill the device or a thread would have too few elements.
 const (
 	enoughBlocks  = 1024
-	leastElements = 16 // of a thread
+	leastElements = 16 // per thread
 	leastParts    = 4
 )
 
-// Reduce is device.Computer's.
+// Reduce implements [device.Computer].
 func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	k, ok := ptx.Reduce(r.String(), types[out.DType], types[in.DType])
 	if !ok || types[out.DType] == "" || types[in.DType] == "" {
@@ -32,7 +32,7 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.see(in); err != nil { // all of it
+	if _, err := d.see(in); err != nil { // bounds check of the whole operand
 		return err
 	}
 	row, err := d.walkOver(inner.Shape, inner)
@@ -62,14 +62,14 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	return d.reduceInParts(r, b, rows, row, parts, out, in.DType)
 }
 
-// reduceTwice reduces the last dimension, and then what is left.
+// reduceTwice reduces the last dimension, and then the remaining ones.
 func (d engine) reduceTwice(r device.Reduction, out, in tensorOperand) error {
 	last := len(in.Shape) - 1
 	return d.between(r, out, in.Shape[:last], func(to tensorOperand) error { return d.Reduce(r, to, in) })
 }
 
-// between reduces in two steps: the first one makes a tensor of a shape, whose last dimensions the
-// second one reduces to out.
+// between reduces in two steps. The function first must write a temporary tensor of the given
+// shape; between then reduces the last dimensions of that tensor to out.
 func (d engine) between(r device.Reduction, out tensorOperand, shape []int, first func(to tensorOperand) error) error {
 	wide := out.DType
 	if (r == device.Sum || r == device.Prod) && wide != tensor.Int64 {
@@ -79,7 +79,8 @@ func (d engine) between(r device.Reduction, out tensorOperand, shape []int, firs
 	if err != nil {
 		return err
 	}
-	// The memory is this process's, and used again by what comes after on the same stream.
+	// The temporary memory may be freed before the kernels have run: only this process uses it, and
+	// later work is on the same stream.
 	strides := contiguous(reversed(shape), 1)
 	slices.Reverse(strides)
 	to := tensorOperand{Memory: m, DType: wide, Shape: shape, Strides: strides}
@@ -89,10 +90,10 @@ func (d engine) between(r device.Reduction, out tensorOperand, shape []int, firs
 	return errors.Join(err, m.End())
 }
 
-// combinable are the reductions of which those of parts can be reduced again.
+// combinable is the set of reductions that can be applied again to partial results.
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
-// reduceInParts reduces the parts into memory of its own, and that.
+// reduceInParts reduces each part to temporary memory, and then reduces those results.
 func (d engine) reduceInParts(r device.Reduction, b block, rows, row walk, parts int, out tensorOperand,
 	in tensor.DType) error {
 	return d.between(r, out, append(slices.Clone(out.Shape), parts), func(to tensorOperand) error {
@@ -113,7 +114,7 @@ func reversed(s []int) []int {
 	return s
 }
 
-// contiguous returns the strides of rows that are next to each other, the innermost first.
+// contiguous returns the strides of a contiguous layout, the innermost dimension first.
 func contiguous(shape []int, size int) (strides []int) {
 	for _, n := range shape {
 		strides = append(strides, size)
@@ -122,8 +123,9 @@ func contiguous(shape []int, size int) (strides []int) {
 	return strides
 }
 
-// A block is how threads share work: so many along the elements of a row, the others across rows;
-// those along are neighbours, or those across.
+// A block is the assignment of a block's threads to elements: width threads along a row, and the
+// remaining ones across rows. If across is set, threads with adjacent numbers process adjacent
+// rows, and otherwise adjacent elements of a row.
 type block struct {
 	width  int
 	across bool
@@ -131,7 +133,7 @@ type block struct {
 
 func (b block) height() int { return ptx.BlockSize / b.width }
 
-// blockFor lets neighbours among the threads read neighbours in memory.
+// blockFor chooses a block such that adjacent threads read adjacent memory.
 func blockFor(rows, row walk, n int) (b block) {
 	b.width = 1
 	b.across = rows.operands[0].strides[0] < row.operands[0].strides[0] && rows.shape[0] > 1

@@ -9,10 +9,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// leastOfRow is how many elements of a row a thread has at least, but for the last ones.
+// leastOfRow is the minimum number of elements of a row per thread, except for the last threads.
 const leastOfRow = 4
 
-// Rows is device.Computer's.
+// Rows implements [device.Computer].
 func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) error {
 	if o.Kind == device.RowNLLGradient {
 		return d.nllGradient(o, out, in[0], in[1])
@@ -30,7 +30,7 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	if rows > most || n > most {
 		return fmt.Errorf("%w: %v of %d rows of %d on %v", tensor.ErrUnsupported, o.Kind, rows, n, d)
 	}
-	width := 1 // so that a thread has some elements, where there are many rows
+	width := 1 // gives each thread several elements if there are many rows
 	for width < min(n/leastOfRow, ptx.BlockSize) {
 		width *= 2
 	}
@@ -47,7 +47,8 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	return d.launch(k, "rows", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
 }
 
-// nllGradient has a thread for each element, which sees its row's class and the number.
+// nllGradient runs a thread for each element of out. Each thread reads the class of its row and the
+// shared scalar.
 func (d *Device) nllGradient(o device.RowOp, out, class, number tensorOperand) error {
 	k, ok := ptx.NLLGradient(types[out.DType])
 	if !ok {

@@ -12,14 +12,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [The keeper of segments] The memory of a device lives as long as a descriptor, an import or
-// a mapping of it lives, in any process. The domain's keeper has a descriptor of each segment, also
-// for processes that come when the segment's maker has ended. The keeper needs no GPU, since it
-// only holds files. A block of the domain names the segment. Every tensor in the segment holds that
-// block, in processes and messages, and so does the process that allocates there.
+// Note [The keeper of segments] Device memory lives as long as any process has a file descriptor,
+// an import or a mapping of it. The domain's keeper holds a descriptor of each segment, so that
+// processes can still import the segment after its creator has ended. The keeper needs no GPU,
+// because it only holds files. A block of the domain identifies the segment. Every tensor in the
+// segment, in a process or in a message, holds a reference to that block, and so does the process
+// that allocates in it.
 
-// A segment is a large piece of a device's memory, mapped in this process. One process allocates in
-// it, its maker; all that use it map the whole of it once.
+// A segment is a large piece of device memory that is mapped in this process. Only its creator
+// allocates in it; every process that uses it maps all of it once.
 type segment struct {
 	dev   *Device
 	d     *shm.Domain
@@ -27,46 +28,49 @@ type segment struct {
 	base  cudriver.Ptr
 	size  int
 
-	mine bool     // made here: the segment has a reference of its block as long as it is in the table
-	used []extent // of a segment that is mine, in order
-	refs int      // allocations of this process
+	// created by this process, which holds a reference to block while the segment is in the table
+	mine bool
+	used []extent // if mine: allocated extents, sorted by offset
+	refs int      // number of allocations in this process
 
-	fates  map[shm.Handle]*fate // of those allocations
-	guests map[*Device]bool     // other devices that reach it
+	fates  map[shm.Handle]*fate // fates of those allocations
+	guests map[*Device]bool     // other devices with access
 
-	// of memory that is not the domain's, which has no more than these and dev, base and size
+	// end is set for memory outside of the domain, which otherwise has only dev, base, size and
+	// host.
 	end  func() error
-	host bool // pages of the host: every device has them at this address
+	host bool // pinned host memory, which all devices access at this address
 }
 
-// An extent is the place of an allocation. It is free again when the allocation's block is stale:
-// the reaper's work for the dead is all that is needed to have their memory again as well.
+// An extent is the range of an allocation within a segment. The range is free when the allocation's
+// block is stale, so a reaper that drops the references of dead processes frees their device memory
+// too.
 type extent struct {
 	off, size int
 	block     shm.Handle
 }
 
-// segments are those that this process has mapped. Its lock is not held while the keeper is asked
-// for something, which may have something to say first, nor while the driver maps or unmaps, which
-// may wait for the device.
+// segments is the table of segments that this process has mapped. Its lock must not be held during
+// a request to the keeper, which may send a notification first, or while the driver maps or unmaps
+// memory, which may wait for the device.
 var segments = struct {
 	sync.Mutex
 	m      map[shm.Handle]*segment
-	domain *shm.Domain // the latest in which there were any; nil if there are none
+	domain *shm.Domain // the last domain that had segments, or nil
 }{m: map[shm.Handle]*segment{}}
 
-// segmentSize is that of a segment unless an allocation needs more, or the device has less than 8
-// times as much.
+// segmentSize is the default size of a segment in bytes. A segment is larger if an allocation needs
+// more, and smaller if the device has less than 8 times as much memory.
 const segmentSize = 64 << 20
 
-// followed is the domain whose keeper tells us what nobody uses any more. Its lock is held until
-// the keeper knows that it is to tell us.
+// followed is the domain whose keeper notifies this process of unused segments. Its lock is held
+// until the keeper has acknowledged the subscription.
 var followed struct {
 	sync.Mutex
 	domain *shm.Domain
 }
 
-// follow has the domain's keeper tell us which segments nobody uses any more.
+// follow subscribes to the keeper's notifications of unused segments.
 func follow(d *shm.Domain) error {
 	followed.Lock()
 	defer followed.Unlock()
@@ -82,7 +86,7 @@ func follow(d *shm.Domain) error {
 	return nil
 }
 
-// sweep has the keeper look for segments that nobody uses any more, if there have been any.
+// sweep makes the keeper look for unused segments. It is a no-op if this process has had none.
 func sweep() error {
 	segments.Lock()
 	d := segments.domain
@@ -93,14 +97,15 @@ func sweep() error {
 	return d.Sweep()
 }
 
-// noteOf is what the keeper is told of a segment.
+// noteOf encodes the size and device of a segment for the keeper. [importSegment] decodes it.
 func noteOf(size int, uuid [16]byte) (n shm.Note) {
 	binary.LittleEndian.PutUint64(n[:], uint64(size))
 	copy(n[8:], uuid[:])
 	return n
 }
 
-// dropSegment unmaps a segment that nobody uses any more.
+// dropSegment unmaps a segment that is not used any more. It is a no-op if this process still uses
+// or owns the segment.
 func dropSegment(block shm.Handle) {
 	segments.Lock()
 	s := segments.m[block]
@@ -116,8 +121,8 @@ func dropSegment(block shm.Handle) {
 	}
 }
 
-// unmap ends a segment that is not in the table any more. The device has done all that this process
-// wanted of it.
+// unmap unmaps a segment. The caller must have removed it from the table, and must wait until the
+// device has finished all work that uses it.
 func (s *segment) unmap() error { return s.dev.doSettled(s.leave) }
 
 func (s *segment) leave() error {
@@ -125,7 +130,7 @@ func (s *segment) leave() error {
 		s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
 }
 
-// newSegment makes a segment with room for n bytes and gives its file to the keeper.
+// newSegment creates a segment with at least n bytes and passes its descriptor to the keeper.
 func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
 	if err := follow(d); err != nil {
 		return nil, err
@@ -175,7 +180,7 @@ func (d *Device) create(n int) (h cudriver.MemHandle, err error) {
 	return h, err
 }
 
-// export returns the file of memory.
+// export exports device memory as a file. The caller must close the file.
 func (d *Device) export(h cudriver.MemHandle) (f *os.File, err error) {
 	err = d.do(func(cudriver.Stream) error {
 		f, err = sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
@@ -184,7 +189,7 @@ func (d *Device) export(h cudriver.MemHandle) (f *os.File, err error) {
 	return f, err
 }
 
-// mapIn gives memory an address, at which it stays when the handle has gone.
+// mapIn maps the memory of h and releases h; the mapping keeps the memory alive.
 func (s *segment) mapIn(h cudriver.MemHandle) error {
 	driver := s.dev.driver
 	return s.dev.doSettled(func() (err error) {
@@ -206,8 +211,8 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 	})
 }
 
-// importSegment returns the segment of a block, of which the caller has a reference, with one more
-// allocation counted.
+// importSegment returns the segment of a block and increments its reference count. It maps the
+// segment if necessary. The caller must hold a reference to the block.
 func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
@@ -241,7 +246,7 @@ func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
 	return enterSegment(block, s), nil
 }
 
-// useNumber runs f with the number of an open file.
+// useNumber calls f with the file's descriptor number, which is valid only during the call.
 func useNumber(file *os.File, f func(fd int) error) (err error) {
 	raw, failed := file.SyscallConn()
 	if failed != nil {
@@ -253,8 +258,8 @@ func useNumber(file *os.File, f func(fd int) error) (err error) {
 	return err
 }
 
-// enterSegment counts one more allocation of a segment: of that in the table, or else of fresh,
-// which is entered then, unless it is nil.
+// enterSegment increments the reference count of a block's segment. If the segment is not in the
+// table, it adds fresh, unless fresh is nil. It returns nil if there is no segment.
 func enterSegment(block shm.Handle, fresh *segment) *segment {
 	segments.Lock()
 	s := segments.m[block]
@@ -265,13 +270,14 @@ func enterSegment(block shm.Handle, fresh *segment) *segment {
 		s.refs++
 	}
 	segments.Unlock()
-	if fresh != nil && fresh != s { // two imported it at once
+	if fresh != nil && fresh != s { // two goroutines imported it concurrently
 		fresh.unmap()
 	}
 	return s
 }
 
-// deviceOf finds a device by its identity.
+// deviceOf returns the device with the given UUID. The error wraps [ErrDevice] if this process does
+// not see it.
 func deviceOf(uuid [16]byte) (*Device, error) {
 	all, err := open()
 	if err != nil {

@@ -2,4 +2,4 @@
 
 package cuda
 
-import _ "github.com/shoal-mp/shoal/internal/cuda/sim" // the driver of simulated devices
+import _ "github.com/shoal-mp/shoal/internal/cuda/sim" // registers the simulated driver

@@ -9,16 +9,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Stream is work of a device that is done in order: the device's own stream, which everything
-// uses that names no other, or one beside it. Events order the work of two streams. Its methods may
-// be called by several goroutines.
+// A Stream is a queue of device work that runs in order. It is either the device's own stream,
+// which all tensor operations use, or an additional one from [Device.NewStream]. Use an [Event] to
+// order work on two streams. Methods may be called concurrently.
 type Stream struct {
 	dev *Device
 	id  cudriver.Stream
-	own bool // the device's
+	own bool // the device's own stream
 }
 
-// Stream returns the device's own stream, as torch.cuda.current_stream does. It needs no Close.
+// Stream returns the device's own stream, like torch.cuda.current_stream. It need not be closed.
 func (d *Device) Stream() (*Stream, error) {
 	r, err := d.use()
 	if err != nil {
@@ -27,13 +27,13 @@ func (d *Device) Stream() (*Stream, error) {
 	return &Stream{dev: d, id: r.stream, own: true}, nil
 }
 
-// An Event is a point in the work of a stream. The garbage collector gives it back.
+// An Event marks a point in the work of a stream. It is destroyed when it is garbage collected.
 type Event struct {
 	dev *Device
 	id  cudriver.Event
 }
 
-// NewStream returns a stream beside the device's own. The caller closes it.
+// NewStream creates an additional stream. The caller must close it.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{dev: d}
 	err := d.do(func(cudriver.Stream) (err error) {
@@ -46,12 +46,13 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Synchronize waits until the stream has done all its work.
+// Synchronize waits until the stream has finished all its queued work.
 func (s *Stream) Synchronize() error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
 }
 
-// Close waits for the stream and ends it. The device's own stream goes on.
+// Close waits until the stream has finished its work, and destroys it. For the device's own stream,
+// Close only waits.
 func (s *Stream) Close() error {
 	err := s.Synchronize()
 	if s.own {
@@ -60,9 +61,10 @@ func (s *Stream) Close() error {
 	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
 }
 
-// Copy queues a copy of src's elements to dst, within the device or between it and pinned memory of
-// the host. Both tensors are contiguous, have as many bytes, and stay open until the copy is done.
-// The error wraps ErrDevice where one is not on the stream's device, or tensor.ErrLayout.
+// Copy queues a copy of src's elements to dst, within the device or between the device and pinned
+// host memory. Both tensors must be contiguous and of the same size in bytes, and must stay open
+// until the copy is done. The error wraps [ErrDevice] if a tensor is not on the stream's device,
+// and [tensor.ErrLayout] if the tensors are not contiguous or differ in size.
 func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	if dst.Device() != tensor.Device(s.dev) || src.Device() != tensor.Device(s.dev) {
 		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev,
@@ -78,16 +80,16 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
 }
 
-// bytesOf returns the address of the n bytes of a contiguous tensor on a device.
+// bytesOf returns the device address of a contiguous tensor of n bytes.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
 	return tensors.Memory(t).(*memory).at(t.Offset()*t.DType().Size(), n)
 }
 
-// Record returns an event to which the stream comes when it has done what it has now.
+// Record returns an event that completes when the stream has finished all work queued so far.
 func (s *Stream) Record() (*Event, error) { return s.dev.record(s.id) }
 
-// Wait lets the stream wait for an event, also of another device, before it does more. The host
-// does not wait.
+// Wait makes work that is queued on the stream from now on wait for an event, which may be of
+// another device. It does not block the host.
 func (s *Stream) Wait(e *Event) error {
 	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
 }
@@ -114,7 +116,7 @@ func (d *Device) record(s cudriver.Stream) (*Event, error) {
 	return e, nil
 }
 
-// Done reports whether the stream has come to the event.
+// Done reports whether the event has completed.
 func (e *Event) Done() (bool, error) {
 	err := e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
 	if errors.Is(err, cudriver.ErrorNotReady) {
@@ -123,7 +125,7 @@ func (e *Event) Done() (bool, error) {
 	return err == nil, err
 }
 
-// Synchronize waits until the stream has come to the event.
+// Synchronize waits until the event has completed.
 func (e *Event) Synchronize() error {
 	return e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventSynchronize(e.id) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unfold is device.Computer's.
+// Unfold implements [device.Computer].
 func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	kind, ok := moved[in.DType.Size()]
 	if !ok {
@@ -17,7 +17,7 @@ func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	return d.window(ptx.Unfold(kind), in.Shape, w, out, in)
 }
 
-// Fold is device.Computer's.
+// Fold implements [device.Computer].
 func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	k, ok := ptx.Fold(types[in.DType])
 	if !ok || types[in.DType] == "" {
@@ -26,7 +26,7 @@ func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	return d.window(k, out.Shape, w, out, in)
 }
 
-// MaxPool is device.Computer's.
+// MaxPool implements [device.Computer].
 func (d engine) MaxPool(out, at, in tensorOperand, w device.Window) error {
 	kind := types[in.DType]
 	if kind == "" {
@@ -39,8 +39,8 @@ func (d *Device) lacksWindow(what string, dt tensor.DType) error {
 	return fmt.Errorf("%w: %s of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// window runs a kernel with a thread for each element of the first operand. The planes of all
-// operands are next to each other, and done in parts if there are too many.
+// window launches a kernel with a thread for each element of the first operand. The planes of each
+// operand must be contiguous. window splits the launch if there are too many planes.
 func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ...tensorOperand) error {
 	height, width := images[len(images)-2], images[len(images)-1]
 	planes := 1

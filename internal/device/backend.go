@@ -7,45 +7,44 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Backend is what a package brings that has devices of a kind. What a kind has none of is nil.
+// A Backend implements the devices of one kind. Functions that the kind does not support are nil.
 type Backend struct {
-	// Parse returns the device of a name, which begins with the kind, up to the colon.
+	// Parse returns the device with the given name, such as cuda:1. Its part before the colon is
+	// the kind.
 	Parse func(name string) (Device, error)
 
-	// Engine returns what allocates and computes on a device, nil where that is of another kind.
+	// Engine returns the engine of a device, or nil if the device is of another kind.
 	Engine func(d Device) Engine
 
-	// Read returns memory that another process has marshalled.
+	// Read decodes memory that another process has marshalled.
 	Read func(d *wire.Decoder) (Memory, error)
 
-	// Lock locks pages of shared memory, so that devices copy to and from them by themselves. It
-	// is given all bytes of a block, once. What it returns, which may be nil, is called before the
-	// block is given back: others may have its pages then, or nobody.
+	// Lock pins pages of shared memory, so that devices can access them directly. It is called once
+	// for each block, with all its bytes. unlock may be nil; otherwise it must be called before the
+	// block is freed, because the pages may then be reused or released.
 	Lock func(pages []byte) (unlock func() error, err error)
 
-	// EmptyCache gives back to the devices the memory that this process keeps for later
-	// allocations.
+	// EmptyCache returns cached device memory to the devices.
 	EmptyCache func() error
 
-	// IPC is how processes of other programs share memory of the kind.
+	// IPC shares memory of this kind with processes of other programs.
 	IPC IPC
 }
 
-// backends are those of all kinds.
+// backends maps a kind to its Backend.
 var backends sync.Map // kind: Backend
 
-// Register brings the devices of a kind, such as cuda, in the place of what was registered of that
-// kind before.
+// Register registers the backend for a kind, such as cuda. It replaces an earlier registration.
 func Register(kind string, b Backend) { backends.Store(kind, b) }
 
-// Find returns what is registered of a kind.
+// Find returns the backend registered for a kind.
 func Find(kind string) (b Backend, ok bool) {
 	found, _ := backends.Load(kind)
 	b, ok = found.(Backend)
 	return b, ok
 }
 
-// EngineOf returns what allocates and computes on a device, nil where no package has brought it.
+// EngineOf returns the engine of a device, or nil if no registered backend supports the device.
 func EngineOf(d Device) (e Engine) {
 	backends.Range(func(_, found any) bool {
 		if b := found.(Backend); b.Engine != nil {
@@ -56,7 +55,7 @@ func EngineOf(d Device) (e Engine) {
 	return e
 }
 
-// EmptyCaches has devices of all kinds give back what they keep.
+// EmptyCaches returns the cached memory of all backends to their devices.
 func EmptyCaches() (err error) {
 	backends.Range(func(_, found any) bool {
 		if b := found.(Backend); b.EmptyCache != nil {
@@ -67,7 +66,7 @@ func EmptyCaches() (err error) {
 	return err
 }
 
-// Locker returns the Lock of a kind that has one, nil where there is none.
+// Locker returns the Lock function of a backend that has one, or nil.
 func Locker() (lock func(pages []byte) (func() error, error)) {
 	backends.Range(func(_, found any) bool {
 		lock = found.(Backend).Lock

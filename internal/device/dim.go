@@ -1,15 +1,15 @@
 package device
 
-// A Dim is a dimension of several operands at once: its size, and how far neighbours are apart in
-// each of them. S has a number for each operand.
+// A Dim is one dimension of several operands: its size, and the stride of each operand. S holds one
+// stride per operand.
 type Dim[S any] struct {
 	Size  int
 	Steps S
 }
 
-// Merge makes one dimension of neighbours, of which the outer comes first, where the outer steps
-// over all of the inner one in every operand: operands that are contiguous have one dimension. It
-// changes dims; steps returns the numbers of an S.
+// Merge merges adjacent dimensions that all operands traverse contiguously: the outer stride is the
+// inner stride times the inner size. dims begins with the outermost dimension. If all operands are
+// contiguous, one dimension remains. Merge modifies dims. steps must return the strides in an S.
 func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	kept := dims[:0]
 	for i := range dims {
@@ -23,7 +23,7 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	return kept
 }
 
-// continues reports whether a step of the outer dimension is n steps of the inner one.
+// continues reports whether each outer stride is n times the inner stride.
 func continues(outer, inner []int, n int) bool {
 	for k, step := range inner {
 		if outer[k] != step*n {

@@ -1,4 +1,4 @@
-// Package device is what package tensor and the packages that have devices agree on, and users need
-// not see: the table of elementwise operations, what a device computes and with which memory, and
-// the registration of a kind of device.
+// Package device defines the interface between package tensor and the packages that implement
+// devices, hidden from users: the table of elementwise operations, the computations and the memory
+// of a device, and the registration of kinds of devices.
 package device

@@ -2,21 +2,23 @@ package device
 
 import "context"
 
-// IPC is how processes of other programs, such as PyTorch's, share memory of a kind of device: by
-// handles that the driver makes of memory and of events.
+// IPC shares device memory with processes of other programs, such as PyTorch, by the driver's
+// handles for memory and events.
 type IPC interface {
-	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the
-	// device that has this number. Unless event, a handle, is nil, Open waits for it before it
-	// returns, as long as ctx lasts. It is an error that the sender, a process, has ended before,
-	// or that the event of a sender that is not known, 0, does not come. The last user of the
-	// memory calls done; after an error nobody does.
+	// Open opens the memory that handle names on the device with the given number, and returns n
+	// bytes of it at offset off, or empty memory if n is 0. If event is not nil, it must be an
+	// event handle, and Open waits for the event until ctx ends. Open returns an error if the
+	// process sender ends before the event completes or, if sender is 0 because it is not known, if
+	// the event does not complete in time. done is called when the memory is no longer used; if
+	// Open returns an error, it must not call done.
 	Open(ctx context.Context, ordinal int, handle [64]byte, off, n int, event []byte, sender int,
 		done func() error) (Memory, error)
 
-	// Share returns how another process opens memory: the device's number, a handle, and where m
-	// begins there, in bytes; and the handle of an event that comes to pass when the device has
-	// written m, or nil where it has. Share waits for the device only where it can make no more
-	// events. Memory of no bytes needs no handle. The caller calls done once, when the receiver has
-	// given the memory back, or it was not sent.
+	// Share returns the arguments by which another process can open m: the device's number, a
+	// handle, and the byte offset of m in the handle's memory. event is the handle of an event that
+	// completes when the device has written m, or nil if it already has. If no event can be
+	// created, Share waits for the device instead. For empty memory the handle is zero. The caller
+	// must call done once, after the receiver has released the memory, or if the memory was not
+	// sent.
 	Share(m Memory) (ordinal int, handle [64]byte, off int, event []byte, done func() error, err error)
 }

@@ -12,29 +12,30 @@ type Device interface {
 	Synchronize() error
 }
 
-// An Engine is what a package brings for a device of its kind: memory, and kernels if it is a
-// Computer.
+// An Engine allocates memory on a device. If it implements [Computer], it computes there too.
 type Engine interface {
-	// Alloc returns n bytes, which hold anything.
+	// Alloc allocates n bytes. The memory is not initialised.
 	Alloc(n int) (Memory, error)
 }
 
-// A Memory is one allocation on a device, of which a process holds a reference until End. Ranges of
-// bytes are within Size.
+// A Memory is an allocation on a device. The process holds a reference to it and must call End to
+// release it. Byte ranges passed to the methods must be within Size.
 type Memory interface {
 	End() error
 	Device() Device
 	Size() int
-	// Write copies src to the bytes from off on, and Read copies them back, when the work before is
-	// done. Both return when they are done with the slice.
+	// Write copies src to the memory at offset off, and Read copies memory at offset off to dst,
+	// after all work queued before. When they return, they no longer use the slice.
 	Write(off int, src []byte) error
 	Read(dst []byte, off int) error
-	// Fill repeats a pattern of 1, 2, 4, 8 or 16 bytes over n bytes, and Copy takes n bytes of
-	// other memory of a device of the same kind.
+	// Fill fills n bytes at offset off with repetitions of a pattern of 1, 2, 4, 8 or 16 bytes.
+	// Copy copies n bytes of src, at offset from, to offset off; src must be on a device of the
+	// same kind.
 	Fill(off, n int, pattern []byte) error
 	Copy(off int, src Memory, from, n int) error
-	// Key is the same for the same memory, however often it arrives in this process.
+	// Key returns a comparable value that is equal for all Memory values of one allocation in this
+	// process, even if it arrives several times.
 	Key() any
-	// Marshal writes one value by which another process finds the memory, and its blocks.
+	// Marshal encodes a reference to the memory for another process, including its blocks.
 	Marshal(e *wire.Encoder) error
 }

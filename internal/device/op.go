@@ -1,31 +1,32 @@
 package device
 
-// An Op is an elementwise operation as a device sees it: its row in the table of package tensor,
-// without what only the host needs.
+// An Op is an elementwise operation: the part of its entry in package tensor's table that devices
+// need.
 type Op struct {
-	Name  string // of the function of package tensor that applies it, such as Add
-	Torch string // of the function of PyTorch
-	Arity int    // how many operands it has
+	Name  string // name of the function of package tensor, such as Add
+	Torch string // name of PyTorch's function
+	Arity int    // number of operands
 
-	// Truths is set where the result is Bool, whatever the operands are.
+	// Truths is set if the result is Bool for all operand dtypes.
 	Truths bool
 
-	// NoGradient says why package autograd has no function of this name.
+	// NoGradient is the reason why package autograd has no function of this name.
 	NoGradient string
 
-	// Apply is a func(in ...*tensor.Tensor) *tensor.Tensor, which returns a new tensor. Of what
-	// only moves elements (Copy, Where, AddAtomic) it is nil.
+	// Apply is a func(in ...*tensor.Tensor) *tensor.Tensor, which returns a new tensor. It is nil
+	// for operations that only move elements (Copy, Where, AddAtomic).
 	Apply any
 }
 
-// String returns the name.
+// String returns the operation's name.
 func (o *Op) String() string { return o.Name }
 
 var ops []*Op
 
-// Define adds a row. Package tensor does for each of its operations, when it is initialized.
+// Define adds an operation to the table. It must be called during initialization only; package
+// tensor calls it for each of its operations.
 func Define(o *Op) { ops = append(ops, o) }
 
-// Ops returns all operations that compute, in the order of the table. A program that does not
-// import package tensor has none.
+// Ops returns all operations that compute, in the order of definition. It returns none if the
+// program does not import package tensor. The caller must not modify the result.
 func Ops() []*Op { return ops }

@@ -1,6 +1,6 @@
 package device
 
-// A Reduction makes one element of a row of them.
+// A Reduction reduces a row of elements to one element.
 type Reduction uint8
 
 // The reductions.
@@ -18,6 +18,6 @@ const (
 
 var reductionNames = [Reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
 
-// String returns the name of the function of package tensor that applies it; of Var and Std it is
-// Var.
+// String returns the name of the function of package tensor that applies the reduction. Var also
+// serves Std.
 func (r Reduction) String() string { return reductionNames[r] }

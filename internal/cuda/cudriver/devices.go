@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Devices initializes a driver, and returns the devices that this process sees: one at least. The
-// error wraps ErrorNoDevice where there is none.
+// Devices initializes the driver and returns the devices that are visible to this process. The
+// error wraps [ErrorNoDevice] if there is none, so the result is never empty.
 func Devices(driver Driver) ([]Device, error) {
 	n := 0
 	err := driver.Init()

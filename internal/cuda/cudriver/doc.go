@@ -1,11 +1,12 @@
-// Package cudriver is the part of CUDA's driver interface that Shoal needs, as one Go interface: a
-// method for each call, with its arguments in C's order, results in the place of pointers to them,
-// and CUDA's own names for errors.
+// Package cudriver defines the part of the CUDA driver API that Shoal needs as a Go interface,
+// [Driver]. Each method corresponds to one function. It has the arguments in C's order, returns
+// results instead of storing them through pointers, and returns errors with CUDA's names.
 //
-// [Load] binds NVIDIA's libcuda; package sim has a driver that enforces the same rules on memory of
-// the host, which [Open] returns in a program that imports it. A test compiles a stand-in for the
-// library, in C, and calls every binding through it.
+// [Load] binds NVIDIA's libcuda. Package sim implements a driver that enforces the same rules on
+// host memory; [Open] returns it in programs that import package sim. A test compiles a replacement
+// of the library in C and calls each binding through it.
 //
-// The trap: most calls need a context that is current on the calling thread, and a goroutine has no
-// thread of its own. Package cuda locks it for each call.
+// Most calls need a context that is current on the calling OS thread, but goroutines move between
+// threads. The caller must lock the goroutine to its thread with [runtime.LockOSThread] and set the
+// context, as package cuda does.
 package cudriver

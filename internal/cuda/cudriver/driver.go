@@ -1,7 +1,8 @@
 package cudriver
 
-// A Driver is what CUDA's driver does. Every error is an *Error. Methods with a Stream only queue
-// the work; what they are given must stay as it is until that is done.
+// A Driver is the CUDA driver. Every error is an *[Error]. Methods with a [Stream] parameter only
+// queue work: the caller must keep their memory arguments valid and unmodified until the work is
+// done.
 type Driver interface {
 	Init() error
 	DriverVersion() (int, error) // 1000 × major + 10 × minor
@@ -15,7 +16,7 @@ type Driver interface {
 
 	PrimaryCtxRetain(d Device) (Context, error)
 	PrimaryCtxRelease(d Device) error
-	CtxSetCurrent(c Context) error // of this thread
+	CtxSetCurrent(c Context) error // for this OS thread
 	CtxGetCurrent() (Context, error)
 	CtxSynchronize() error
 
@@ -28,7 +29,7 @@ type Driver interface {
 	MemHostGetDevicePointer(host []byte) (Ptr, error)
 	MemcpyHtoDAsync(dst Ptr, src []byte, s Stream) error
 	MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error
-	MemcpyAsync(dst, src Ptr, n uint64, s Stream) error // of a device, or of pages of the host that are registered
+	MemcpyAsync(dst, src Ptr, n uint64, s Stream) error // device memory, or registered host memory
 	MemcpyPeerAsync(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, n uint64, s Stream) error
 	MemsetD8Async(dst Ptr, v uint8, n uint64, s Stream) error
 	MemsetD16Async(dst Ptr, v uint16, n uint64, s Stream) error
@@ -37,22 +38,23 @@ type Driver interface {
 	StreamCreate(f StreamFlags) (Stream, error)
 	StreamDestroy(s Stream) error
 	StreamSynchronize(s Stream) error
-	StreamQuery(s Stream) error // ErrorNotReady while there is work
+	StreamQuery(s Stream) error // ErrorNotReady while work is pending
 	StreamWaitEvent(s Stream, e Event) error
-	StreamWriteValue32(s Stream, p Ptr, v uint32) error // behind all that was queued before
-	StreamWaitValue32(s Stream, p Ptr, v uint32) error  // until int32(what is there - v) >= 0
+	StreamWriteValue32(s Stream, p Ptr, v uint32) error // after all work queued before
+	StreamWaitValue32(s Stream, p Ptr, v uint32) error  // until int32(value at p - v) >= 0
 	EventCreate(f EventFlags) (Event, error)
 	EventDestroy(e Event) error
 	EventRecord(e Event, s Stream) error
 	EventSynchronize(e Event) error
-	EventQuery(e Event) error // ErrorNotReady while what was recorded is not done
+	EventQuery(e Event) error // ErrorNotReady while the recorded work is pending
 	EventElapsedTime(start, end Event) (ms float32, err error)
 
 	MemGetAllocationGranularity(p AllocationProp, g Granularity) (uint64, error)
 	MemCreate(n uint64, p AllocationProp) (MemHandle, error)
 	MemRelease(h MemHandle) error
 	MemExport(h MemHandle) (fd int, err error) // cuMemExportToShareableHandle
-	MemImport(fd int) (MemHandle, error)       // cuMemImportFromShareableHandle; fd stays the caller's
+	// cuMemImportFromShareableHandle; the caller must close fd
+	MemImport(fd int) (MemHandle, error)
 	MemAddressReserve(n, align uint64) (Ptr, error)
 	MemAddressFree(p Ptr, n uint64) error
 	MemMap(p Ptr, n uint64, h MemHandle) error
@@ -65,7 +67,8 @@ type Driver interface {
 	IPCGetEventHandle(e Event) (IPCHandle, error)
 	IPCOpenEventHandle(h IPCHandle) (Event, error)
 
-	ModuleLoadData(image []byte) (Module, error) // cuModuleLoadDataEx; text ends with a zero byte
+	// cuModuleLoadDataEx; text must end with a zero byte
+	ModuleLoadData(image []byte) (Module, error)
 	ModuleUnload(m Module) error
 	ModuleGetFunction(m Module, name string) (Function, error)
 	LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error

@@ -1,6 +1,6 @@
 package cudriver
 
-// An entry is a function of the library.
+// An entry identifies a function of the library.
 type entry int
 
 const (
@@ -67,10 +67,10 @@ const (
 	entries = iota
 )
 
-// symbols are the names of the entries. Where a function has a symbol with _v2, C's header means
-// that one by the name without. The symbol without is an older interface, in most cases that of
-// 2008, with addresses of 32 bits. The older cuDeviceGetUuid returns the same for all parts of a
-// device.
+// symbols maps entries to symbols. If a function has a symbol with the suffix _v2, cuda.h defines
+// the plain name as a macro for it. The symbol without the suffix is an older version, in most
+// cases the one of 2008 with 32-bit addresses. The older cuDeviceGetUuid returns the same UUID for
+// all MIG instances of a device.
 var symbols = [entries]string{
 	cuInit:                        "cuInit",
 	cuDriverGetVersion:            "cuDriverGetVersion",

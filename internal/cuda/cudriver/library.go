@@ -8,12 +8,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// library is a Driver by the functions of a shared library.
+// library implements [Driver] with the functions of a shared library.
 type library struct{ entries [entries]uintptr }
 
-// Load binds the first of the libraries that can be loaded; if none is named, libcuda.so.1, also
-// where WSL keeps it. A function that an old library lacks is ErrorNotSupported when it is called.
-// The error wraps dl.ErrNotLoaded where there is no driver.
+// Load binds the first of the named libraries that can be loaded. By default it tries libcuda.so.1,
+// including its path on WSL. If an old library lacks a function, a call of that function returns
+// [ErrorNotSupported]. The error of Load wraps [dl.ErrNotLoaded] if no library can be loaded.
 func Load(names ...string) (Driver, error) {
 	if len(names) == 0 {
 		names = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
@@ -24,16 +24,16 @@ func Load(names ...string) (Driver, error) {
 	}
 	d := new(library)
 	for i, name := range symbols {
-		d.entries[i], _ = lib.Symbol(name) // 0 if it is not there
+		d.entries[i], _ = lib.Symbol(name) // 0 if the symbol is missing
 	}
-	if d.entries[cuDeviceGetUUID] == 0 { // a driver before CUDA 11.4, which parts no device
+	if d.entries[cuDeviceGetUUID] == 0 { // older than CUDA 11.4, without MIG instances
 		d.entries[cuDeviceGetUUID], _ = lib.Symbol("cuDeviceGetUuid")
 	}
 	return d, nil
 }
 
-// call calls an entry point. Arguments may be narrower than a word: the callee looks at no more of
-// the register.
+// call calls a function. An argument may be narrower than a word, because the callee ignores the
+// upper bits of the register.
 //
 //go:uintptrescapes
 func (l *library) call(e entry, args ...uintptr) error {
@@ -43,8 +43,9 @@ func (l *library) call(e entry, args ...uintptr) error {
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
-// get calls an entry point whose first argument is where it puts its result. The rest are numbers,
-// at most four: more registers than a function has arguments do it no harm.
+// get calls a function that stores its result through its first parameter. args are the other
+// arguments, at most four integers. Passing more registers than the function has parameters is
+// harmless.
 func get[T any](l *library, e entry, args ...uintptr) (T, error) {
 	v, a := new(T), [4]uintptr{}
 	copy(a[:], args)
@@ -54,7 +55,8 @@ func get[T any](l *library, e entry, args ...uintptr) (T, error) {
 
 func start[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// Init runs the library's own initialisation, which may take signals.
+// Init initialises the driver. The library's initialisation may install signal handlers; [dl.Guard]
+// protects the Go runtime's handlers.
 func (l *library) Init() error {
 	return dl.Guard(func() error { return l.call(cuInit, 0) })
 }
@@ -161,11 +163,12 @@ func (l *library) EventElapsedTime(start, end Event) (float32, error) {
 	return get[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
 }
 
-// ModuleLoadData asks for what the driver's translator has to say where it refuses a text.
+// ModuleLoadData also collects the error log of the driver's PTX compiler, and stores it in the
+// error.
 func (l *library) ModuleLoadData(image []byte) (Module, error) {
 	m, log := new(Module), make([]byte, 4096)
 	options := [...]int32{jitErrorLog, jitErrorLogSize}
-	values := &struct { // an array of pointers to C, whose second is a number
+	values := &struct { // C's void *[2]: a pointer and an integer
 		log  unsafe.Pointer
 		size uintptr
 	}{start(log), uintptr(len(log))}
@@ -186,17 +189,18 @@ func (l *library) ModuleGetFunction(m Module, name string) (Function, error) {
 	return *f, err
 }
 
-// launchArgs is the array of tags and values by which cuLaunchKernel takes all arguments of a
-// kernel as one buffer.
+// launchArgs is the extra parameter of cuLaunchKernel: tagged values that pass all kernel arguments
+// in one buffer.
 type launchArgs struct {
-	buffer uintptr // 1
+	buffer uintptr // CU_LAUNCH_PARAM_BUFFER_POINTER = 1
 	args   unsafe.Pointer
-	length uintptr // 2
+	length uintptr // CU_LAUNCH_PARAM_BUFFER_SIZE = 2
 	size   *uint64
-	end    uintptr // 0
+	end    uintptr // CU_LAUNCH_PARAM_END = 0
 }
 
-// LaunchKernel gives the arguments as one buffer, laid out as C lays out a struct of them.
+// LaunchKernel passes the arguments as one buffer. args must have the layout of a C struct of the
+// kernel's parameters.
 func (l *library) LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error {
 	size := uint64(len(args))
 	extra := &launchArgs{buffer: 1, args: start(args), length: 2, size: &size}

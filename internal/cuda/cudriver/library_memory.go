@@ -80,7 +80,7 @@ func (l *library) MemExport(h MemHandle) (fd int, err error) {
 	return int(v), err
 }
 
-// MemImport gives the descriptor itself where the type of the argument is a pointer.
+// MemImport passes the descriptor itself in the parameter of type void *, as CUDA requires.
 func (l *library) MemImport(fd int) (MemHandle, error) {
 	return get[MemHandle](l, cuMemImport, uintptr(fd), handlePosixFile)
 }

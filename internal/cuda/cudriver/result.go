@@ -2,10 +2,10 @@ package cudriver
 
 import "fmt"
 
-// A Result is a CUresult. As an error it has CUDA's name.
+// A Result is a CUresult. It implements error with CUDA's name for the result.
 type Result int32
 
-// The results that code decides by; names has more.
+// The results that code of this module tests for. The map names has more.
 const (
 	Success                          Result = 0
 	ErrorInvalidValue                Result = 1
@@ -80,11 +80,11 @@ func (r Result) Error() string {
 	return fmt.Sprintf("CUDA error %d", int32(r))
 }
 
-// An Error is a call of the driver that failed. It wraps a Result.
+// An Error is the error of a failed driver call. It wraps a [Result].
 type Error struct {
-	Call string // as CUDA names it, such as cuMemCreate
+	Call string // the function's name in CUDA, such as cuMemCreate
 	Result
-	Log string // what the translator of kernels says, if it is one that failed
+	Log string // the PTX compiler's messages, if it failed
 }
 
 func (e *Error) Error() string {
@@ -97,7 +97,7 @@ func (e *Error) Error() string {
 // Unwrap returns the Result.
 func (e *Error) Unwrap() error { return e.Result }
 
-// Check makes an error of a result.
+// Check returns nil if r is [Success], and otherwise an *[Error].
 func Check(call string, r Result) error {
 	if r == Success {
 		return nil

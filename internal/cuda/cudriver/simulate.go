@@ -6,30 +6,33 @@ import (
 	"strings"
 )
 
-// SimulateKey is the environment variable that names simulated devices, by the paths of their files
-// with commas between. Children inherit it.
+// SimulateKey is the environment variable that selects simulated devices: a comma-separated list of
+// paths of device files. Child processes inherit it.
 const SimulateKey = "SHOAL_CUDA_SIMULATE"
 
-// ErrNoSimulator is wrapped where simulated devices are named and the program has no simulator.
+// ErrNoSimulator is wrapped by errors if the environment selects simulated devices but the program
+// does not contain the simulator.
 var ErrNoSimulator = errors.New(SimulateKey + " names simulated devices, and this program has no simulator:" +
 	" unset it, or build the program with -tags cudasim")
 
-// simulator returns a driver over simulated devices; nil where nothing has registered one.
+// simulator opens a driver for simulated devices. It is nil if no simulator is registered.
 var simulator func(paths []string) Driver
 
-// RegisterSimulator says how drivers over simulated devices are made. Package sim calls it when it
-// is initialized: a program that imports it can simulate, and no other one carries an interpreter.
+// RegisterSimulator sets the function that opens a driver for simulated devices. Package sim calls
+// it during initialization, so only programs that import package sim contain the simulator and its
+// interpreter.
 func RegisterSimulator(open func(paths []string) Driver) { simulator = open }
 
-// Simulated returns the files of the simulated devices that the environment names, and whether it
-// names some.
+// Simulated returns the paths of the simulated devices that the environment selects. ok is false if
+// it selects none.
 func Simulated() (paths []string, ok bool) {
 	text := os.Getenv(SimulateKey)
 	return strings.Split(text, ","), text != ""
 }
 
-// Open returns the driver of the simulated devices that the environment names, or else of this
-// machine, as Load does. The error wraps ErrNoSimulator.
+// Open returns a driver for the simulated devices that the environment selects, or otherwise the
+// machine's driver, as [Load] does. The error wraps [ErrNoSimulator] if the program does not
+// contain the simulator.
 func Open() (Driver, error) {
 	paths, ok := Simulated()
 	switch {

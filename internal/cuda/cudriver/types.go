@@ -1,6 +1,7 @@
 package cudriver
 
-// What the driver hands out. None of it means anything in another process but IPCHandle.
+// These are the driver's handles and addresses. They are valid in this process only, except for
+// IPCHandle.
 type (
 	Device    int32
 	Context   uintptr
@@ -8,15 +9,15 @@ type (
 	Event     uintptr
 	Module    uintptr
 	Function  uintptr
-	Ptr       uint64 // an address on a device
-	MemHandle uint64 // memory without an address
+	Ptr       uint64 // a device address
+	MemHandle uint64 // physical memory, not mapped to an address
 	IPCHandle [64]byte
 )
 
 // An Attribute is a CUdevice_attribute.
 type Attribute int32
 
-// The attributes that Shoal asks for.
+// The attributes that Shoal queries.
 const (
 	AttributeComputeMode          Attribute = 20
 	AttributeUnifiedAddressing    Attribute = 41
@@ -27,25 +28,26 @@ const (
 	AttributeIPCEvents            Attribute = 125
 )
 
-// StreamFlags are of CUstream_flags.
+// StreamFlags is a CUstream_flags.
 type StreamFlags uint32
 
-// StreamNonBlocking makes a stream that does not wait for the one without a number.
+// StreamNonBlocking creates a stream that does not synchronize with the legacy default stream.
 const StreamNonBlocking StreamFlags = 1
 
-// EventFlags are of CUevent_flags.
+// EventFlags is a CUevent_flags.
 type EventFlags uint32
 
-// An event that other processes open has no times.
+// An event with EventInterprocess must also have EventDisableTiming.
 const (
 	EventDisableTiming EventFlags = 2
 	EventInterprocess  EventFlags = 4
 )
 
-// HostFlags are of CU_MEMHOSTREGISTER.
+// HostFlags is a set of CU_MEMHOSTREGISTER flags.
 type HostFlags uint32
 
-// Memory of the host that all contexts may use, and that has an address on the device.
+// HostPortable registers host memory for all contexts, and HostDeviceMap maps it to a device
+// address.
 const (
 	HostPortable  HostFlags = 1
 	HostDeviceMap HostFlags = 2
@@ -54,14 +56,15 @@ const (
 // A Granularity is a CUmemAllocationGranularity_flags.
 type Granularity int32
 
-// GranularityMinimum is the unit of the sizes that are permitted, and GranularityRecommended of
-// those that are quick.
+// GranularityMinimum selects the smallest permitted unit of sizes, and GranularityRecommended the
+// unit with the best performance.
 const (
 	GranularityMinimum     Granularity = 0
 	GranularityRecommended Granularity = 1
 )
 
-// Of CUmemAllocationType, CUmemAllocationHandleType, CUmemLocationType and CUmemAccess_flags.
+// Values of CUmemAllocationType, CUmemAllocationHandleType, CUmemLocationType, CUmemAccess_flags
+// and CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
 const (
 	allocationPinned  = 1
 	handlePosixFile   = 1
@@ -71,7 +74,7 @@ const (
 	ipcLazyPeerAccess = 1
 )
 
-// Of CUjit_option: a buffer for errors, and its size.
+// Values of CUjit_option: the error log buffer, and its size.
 const (
 	jitErrorLog     = 5
 	jitErrorLogSize = 6
@@ -98,8 +101,8 @@ type AccessDesc struct {
 	Flags    int32
 }
 
-// Pinned returns the properties of memory of a device, which may be exported as a file descriptor
-// or not.
+// Pinned returns the properties of device memory. If shareable is set, the memory can be exported
+// as a file descriptor.
 func Pinned(d Device, shareable bool) AllocationProp {
 	p := AllocationProp{kind: allocationPinned, Location: Location{locationDevice, d}}
 	if shareable {
@@ -108,16 +111,17 @@ func Pinned(d Device, shareable bool) AllocationProp {
 	return p
 }
 
-// Shareable reports whether the memory can be exported.
+// Shareable reports whether memory with these properties can be exported.
 func (p AllocationProp) Shareable() bool { return p.handles == handlePosixFile }
 
-// Valid reports whether Pinned made p.
+// Valid reports whether p could be a result of [Pinned].
 func (p AllocationProp) Valid() bool {
 	return p.kind == allocationPinned && p.Location.kind == locationDevice &&
 		p.handles|handlePosixFile == handlePosixFile
 }
 
-// Access returns what a device may do with memory, by the flags.
+// Access returns a descriptor that grants a device access to memory. flags should be AccessRead or
+// AccessReadWrite.
 func Access(d Device, flags int32) AccessDesc {
 	return AccessDesc{Location{locationDevice, d}, flags}
 }

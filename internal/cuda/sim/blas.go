@@ -10,31 +10,31 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/sim/vm"
 )
 
-// BLAS is cuBLAS on the devices of a driver. It refuses what cuBLAS refuses.
+// BLAS simulates cuBLAS on the devices of a [Driver]. It returns an error wherever cuBLAS does.
 type BLAS struct{ driver *Driver }
 
 var _ cublas.BLAS = (*BLAS)(nil)
 
-// products is what a handle has.
+// products is the state of a cuBLAS handle.
 type products struct {
 	stream cudriver.Stream
-	seen   map[shape]bool // whose code is loaded
+	seen   map[shape]bool // shapes with loaded code
 }
 
-// A shape is what cuBLAS chooses its code by.
+// A shape holds the properties of a product that cuBLAS selects a kernel by.
 type shape struct {
 	of      cublas.Type
 	a, b    bool
 	m, n, k int
 }
 
-// BLAS returns cuBLAS on the driver's devices.
+// BLAS returns a simulated cuBLAS for the driver's devices.
 func (d *Driver) BLAS() cublas.BLAS { return &BLAS{d} }
 
-// Name is no library's.
+// Name returns a name that no real library has.
 func (b *BLAS) Name() string { return "simulated cuBLAS" }
 
-// Create makes a handle, and takes memory to work in.
+// Create creates a handle and allocates its workspace.
 func (b *BLAS) Create() (h cublas.Handle, err error) {
 	err = b.driver.doSettled("cublasCreate", inContext, func(c *context) cudriver.Result {
 		time.Sleep(b.driver.times.Load)
@@ -48,7 +48,7 @@ func (b *BLAS) Create() (h cublas.Handle, err error) {
 	return h, err
 }
 
-// Destroy ends a handle.
+// Destroy destroys a handle.
 func (b *BLAS) Destroy(h cublas.Handle) error {
 	return b.driver.doSettled("cublasDestroy", inContext, func(*context) cudriver.Result {
 		if b.driver.products[h] == nil {
@@ -59,7 +59,7 @@ func (b *BLAS) Destroy(h cublas.Handle) error {
 	})
 }
 
-// SetStream says where products are queued.
+// SetStream sets the stream that products are queued on.
 func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 	b.driver.mu.Lock()
 	defer b.driver.mu.Unlock()
@@ -71,11 +71,12 @@ func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 	return nil
 }
 
-// gemmEntries is how many of a queue's entries a product takes: cuBLAS clears memory, multiplies in
-// parts and adds them up.
+// gemmEntries is the number of queue entries that a product takes: cuBLAS clears memory, multiplies
+// in parts, and adds them up.
 const gemmEntries = 4
 
-// GemmStridedBatched queues products. The first of a shape loads code, so it waits as that does.
+// GemmStridedBatched queues a product. The first product of a shape loads code, so it blocks as
+// loading a module does.
 func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 	const call = "cublasGemmStridedBatched"
 	rows := func(m cublas.Matrix, rows, columns int) int {
@@ -109,14 +110,14 @@ func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 	return err
 }
 
-// A matrix is the memory of one, and where its elements are.
+// A matrix is a cublas.Matrix with its bytes.
 type matrix struct {
 	cublas.Matrix
 	bytes []byte
 	size  int
 }
 
-// sizes of elements, in bytes.
+// sizes maps types to the size of an element in bytes.
 var sizes = map[cublas.Type]int{cublas.Float32: 4, cublas.Float64: 8, cublas.Float16: 2, cublas.BFloat16: 2}
 
 func (m matrix) at(i, j int) []byte {
@@ -126,8 +127,8 @@ func (m matrix) at(i, j int) []byte {
 	return m.bytes[m.size*(j*m.Leading+i):][:m.size]
 }
 
-// see returns the matrix of a batch, of so many rows and columns; no bytes where the context may
-// not.
+// see returns one matrix of a batch. Its bytes are nil if the context must not access them with the
+// given flags.
 func (d *Driver) see(c *context, m cublas.Matrix, size, batch, rows, columns int, flags int32) matrix {
 	if m.Turned {
 		rows, columns = columns, rows
@@ -136,7 +137,7 @@ func (d *Driver) see(c *context, m cublas.Matrix, size, batch, rows, columns int
 	return matrix{m, d.reach(c, m.Ptr+cudriver.Ptr(size*batch*m.Stride), uint64(n), flags), size}
 }
 
-// gemm multiplies element by element.
+// gemm computes a product element by element.
 func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
 	size := sizes[g.Type]
 	if min(g.M, g.N) == 0 {
@@ -197,7 +198,7 @@ func encode(t cublas.Type, b []byte, v float64) {
 		binary.NativeEndian.PutUint64(b, math.Float64bits(v))
 	case cublas.Float16:
 		binary.NativeEndian.PutUint16(b, uint16(vm.WriteFloat16(float64(float32(v)))))
-	case cublas.BFloat16: // rounded to even, and NaN stays NaN
+	case cublas.BFloat16: // round to nearest even, and keep NaN
 		if v == v {
 			single += 0x7fff + single>>16&1
 		}

@@ -15,15 +15,17 @@ const (
 	granularity = 2 << 20
 	page        = 4 << 10
 	eventSize   = 64
-	eventArea   = 64 << 10 // behind the memory
-	ownArea     = 1 << 40  // behind the end of the file, of locks alone: what the driver takes for itself
+	eventArea   = 64 << 10 // area for interprocess events, after the memory
+	// range for locks only, after the end of the file: the driver's own allocations
+	ownArea = 1 << 40
 )
 
-// Devices are the files of the devices, in the process that made them.
+// Devices holds the files of the simulated devices that this process has created.
 type Devices struct{ files []*os.File }
 
-// Create makes n devices of size bytes each, which is a multiple of 2 MiB. They are there until
-// Close, or the end of this process, and as long as another process uses them.
+// Create creates n devices with size bytes of memory each. size must be a multiple of 2 MiB. The
+// devices exist until [Devices.Close] or the end of this process, and as long as another process
+// uses them. The caller must close them.
 func Create(n int, size int64) (*Devices, error) {
 	d := new(Devices)
 	for i := range n {
@@ -39,7 +41,7 @@ func Create(n int, size int64) (*Devices, error) {
 	return d, nil
 }
 
-// Close lets go of the files.
+// Close closes the files.
 func (d *Devices) Close() (err error) {
 	for _, f := range d.files {
 		err = errors.Join(err, f.Close())
@@ -47,7 +49,8 @@ func (d *Devices) Close() (err error) {
 	return err
 }
 
-// Paths returns where other processes, and this one, find the devices.
+// Paths returns paths that this process and others can open the devices with, while this process
+// holds them open.
 func (d *Devices) Paths() (paths []string) {
 	for _, f := range d.files {
 		fd := ^uintptr(0)
@@ -59,8 +62,8 @@ func (d *Devices) Paths() (paths []string) {
 	return paths
 }
 
-// Used returns the bytes of a device that programs have, in any process, without what the driver
-// takes for itself.
+// Used returns the number of bytes of device i that programs have allocated, in all processes. It
+// does not count the driver's own allocations.
 func (d *Devices) Used(i int) (int64, error) {
 	info, err := d.files[i].Stat()
 	if err != nil {
@@ -69,13 +72,13 @@ func (d *Devices) Used(i int) (int64, error) {
 	return used(d.files[i], 0, info.Size()-eventArea)
 }
 
-// A device is seen from one process.
+// A device is one process's view of a device.
 type device struct {
 	id   cudriver.Device
 	path string
-	file *os.File // holds no locks
-	size int64    // of the memory
-	ctx  *context // the primary one, while somebody retains it
+	file *os.File // must not hold locks
+	size int64    // of the memory, without the other areas
+	ctx  *context // the primary context, or nil if it is not retained
 	refs int
 }
 
@@ -93,7 +96,7 @@ func openDevice(id int, path string) (*device, error) {
 
 type span struct{ off, n int64 }
 
-// locked returns the ranges that somebody has among the n bytes at off, in order.
+// locked returns the locked ranges within the n bytes at off, sorted by offset.
 func locked(f *os.File, off, n int64) (all []span, err error) {
 	for left := []span{{off, n}}; len(left) > 0; {
 		s := left[len(left)-1]
@@ -122,8 +125,9 @@ func used(f *os.File, off, n int64) (sum int64, err error) {
 	return sum, err
 }
 
-// take makes an open file description that has the lock of n free bytes among the size bytes at
-// from, with its position at the first of them; nil if there are none.
+// take finds n free bytes within the size bytes at from. It returns a new open file description
+// that holds a lock on them and is positioned at the first one, and their offset. The file is nil
+// if there is no free range.
 func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {
@@ -145,7 +149,7 @@ func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 		if err != nil {
 			return nil, 0, errors.Join(err, f.Close())
 		}
-		if !ok { // another process was quicker
+		if !ok { // another process has locked it first
 			continue
 		}
 		if _, err := f.Seek(at, 0); err != nil {
@@ -155,19 +159,20 @@ func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 	}
 }
 
-// holds reports whether somebody has exactly this range.
+// holds reports whether a process holds a lock on exactly this range.
 func (d *device) holds(s span) bool {
 	start, n, err := sys.LockedRange(d.file, s.off, s.n)
 	return err == nil && start == s.off && n == s.n
 }
 
-// also maps memory that another process has, and holds it from then on as that one does.
+// also maps memory of another process, and shares its lock, so that either process keeps the
+// memory.
 func (d *device) also(s span) ([]byte, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping keeps it
+	defer f.Close() // the mapping keeps the description open
 	if ok, err := sys.ShareRange(f, s.off, s.n); err != nil || !ok {
 		return nil, errors.Join(errors.New("it belongs to one process alone"), err)
 	}

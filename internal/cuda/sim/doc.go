@@ -1,5 +1,5 @@
-// Package sim is a driver for machines without a GPU: it keeps CUDA's rules, with CUDA's errors, on
-// memory of the host that several processes really share.
+// Package sim implements a CUDA driver for machines without a GPU. It enforces CUDA's rules, with
+// CUDA's errors, on host memory that processes share.
 //
 //	devices, err := sim.Create(2, 256<<20) // in the first process
 //	if err != nil {
@@ -8,28 +8,28 @@
 //	defer devices.Close()
 //	driver := sim.New(devices.Paths()) // in every process
 //
-// A program that imports this package has cudriver.Open return such a driver where the environment
-// names the files of devices.
+// In a program that imports this package, [cudriver.Open] returns such a driver if the environment
+// names device files.
 //
-// What it refuses: any call before Init or without a context current on the calling thread;
-// pointers and handles that mean nothing, or nothing any more; sizes that are no multiple of the
-// granularity; access that was not set; exports that were not asked for; legacy handles in the
-// process that made them. An access to what is not mapped, also by work that was queued before, is
-// ErrorIllegalAddress, and the context is lost.
+// The simulator rejects: calls before Init or without a context that is current on the calling
+// thread; invalid and stale pointers and handles; sizes that are not a multiple of the granularity;
+// access that was not granted; exports of memory that is not shareable; and legacy handles in the
+// process that created them. An access to unmapped memory, including one by work queued earlier, is
+// ErrorIllegalAddress and invalidates the context.
 //
-// What it has of a device, so that a program which is wrong there is wrong here: a few queues for
-// all streams, each of which takes so many launches; calls that wait for the device; fresh memory
-// full of garbage; memory that the driver takes for itself, and a figure of what is free that is
-// not exact; memory that another context does not reach; a cuBLAS; and time for what takes long, if
-// [TimesKey] says so. Legacy memory stays as long as a process has it open, and what its owner
-// frees is garbage.
+// It simulates the following properties of a GPU, so that programs which mishandle them fail here
+// too: a few hardware queues for all streams, each with a limited depth; calls that wait for the
+// device; uninitialised memory filled with garbage; the driver's own memory use, and an inexact
+// amount of free memory; memory that other contexts cannot access; a cuBLAS; and delays for slow
+// operations, if [TimesKey] is set. Legacy memory exists as long as a process has it open, and
+// contains garbage after its owner has freed it.
 //
-// The trap: rules were read, not tried. Where a GPU answers otherwise the simulator is wrong and
-// has to be changed.
+// The rules come from CUDA's documentation, not from experiments. If a GPU behaves differently, the
+// simulator is wrong and must be changed.
 //
 // Note [Memory that the kernel counts]: a device is a file. An allocation is an open file
-// description of it, which holds the lock of the allocation's range. Handles, exported descriptors
-// and mappings are references of that description. So the range is free when the last of them is
-// gone, in whatever process and by whatever death, as NVIDIA's driver has it. A process that may be
-// killed has nothing to count.
+// description of that file, which holds a lock on the allocation's range. Handles, exported
+// descriptors and mappings are references to that description. The kernel drops the lock, and so
+// frees the range, when the last reference is gone, in any process and after any kind of death, as
+// NVIDIA's driver does. A process that may be killed keeps no counts.
 package sim

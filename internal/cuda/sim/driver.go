@@ -11,16 +11,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Driver is a cudriver.Driver over simulated devices.
+// A Driver implements [cudriver.Driver] on simulated devices.
 type Driver struct {
 	paths []string
 	times Times
 
 	mu        sync.Mutex
-	pid       int // of the process that called Init
+	pid       int // of the process that called Init; the driver must not be used after a fork
 	devices   []*device
 	contexts  map[cudriver.Context]*context
-	current   map[int]cudriver.Context // by thread
+	current   map[int]cudriver.Context // by thread ID
 	handles   map[cudriver.MemHandle]*physical
 	reserved  map[cudriver.Ptr]uint64
 	mappings  []*mapping
@@ -29,7 +29,7 @@ type Driver struct {
 	modules   map[cudriver.Module]*vm.Module
 	functions map[cudriver.Function]*vm.Entry
 	products  map[cublas.Handle]*products
-	last      uintptr // number given out
+	last      uintptr // last handle number assigned
 	address   cudriver.Ptr
 	faults    map[string]*fault
 	held      bool
@@ -42,7 +42,8 @@ var _ cudriver.Driver = (*Driver)(nil)
 
 func init() { cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return New(paths) }) }
 
-// New returns a driver over the devices at the paths. The environment says how long it takes.
+// New returns a driver for the devices with the given paths. The environment variable [TimesKey]
+// sets its delays.
 func New(paths []string) *Driver {
 	return &Driver{
 		paths: paths, times: timesOf(os.Getenv(TimesKey)),
@@ -59,16 +60,16 @@ func New(paths []string) *Driver {
 type context struct {
 	id     cudriver.Context
 	dev    *device
-	lost   cudriver.Result // what every call returns from then on
+	lost   cudriver.Result // the error that all calls return, if not Success
 	opened map[cudriver.IPCHandle]*mapping
 	queues []hardwareQueue
-	given  int        // streams that were made
-	waits  int        // that are queued
-	loaded int        // modules
-	takes  []*os.File // of the device's memory, for itself
+	given  int        // number of streams created
+	waits  int        // number of queued waits
+	loaded int        // number of modules loaded
+	takes  []*os.File // locks for the driver's own device memory
 }
 
-// What a call needs before it.
+// A need is a precondition of a call.
 type need int
 
 const (
@@ -82,36 +83,37 @@ type fault struct {
 	result cudriver.Result
 }
 
-// Fail makes the n-th call of a function from now on return r; the first is 1.
+// Fail makes the n-th call of a function from now on, counted from 1, return r.
 func (d *Driver) Fail(call string, n int, r cudriver.Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults[call] = &fault{n, r}
 }
 
-// Hold lets no stream do anything until it is told otherwise: so what needs a wait and has none is
-// found at every run.
+// Hold stops all streams until it is called with false. Tests should use it to find missing
+// synchronization deterministically.
 func (d *Driver) Hold(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held = on
 }
 
-// Loosen lets no two threads of a kernel go in step that is launched from now on: so what relies on
-// the order of threads within a warp is wrong.
+// Loosen makes kernels launched from now on run without any two threads in lockstep. Code that
+// relies on the order of threads within a warp then fails.
 func (d *Driver) Loosen(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.loose = on
 }
 
-// Open is what was not given back in this process. What is left of a context that has ended counts
-// as well: a program that relies on that end leaks as long as another library keeps the context.
+// Open counts the resources that this process has not released. It includes the remains of
+// destroyed contexts, because a program that relies on the context's end leaks them if another
+// library keeps the context.
 type Open struct {
 	Contexts, Handles, Reservations, Mappings, Streams, Events, Modules, BLAS int
 }
 
-// Open counts.
+// Open returns the current counts.
 func (d *Driver) Open() Open {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +121,7 @@ func (d *Driver) Open() Open {
 		len(d.modules), len(d.products)}
 }
 
-// Idle reports whether all streams have done all their work.
+// Idle reports whether all streams have finished their work.
 func (d *Driver) Idle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +133,8 @@ func (d *Driver) Idle() bool {
 	return true
 }
 
-// do runs the body of a call, alone, if what it needs is there.
+// do runs f with the driver locked, if the call's precondition holds. It returns f's result as an
+// error.
 func (d *Driver) do(call string, n need, f func(c *context) cudriver.Result) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +145,7 @@ func (d *Driver) do(call string, n need, f func(c *context) cudriver.Result) err
 	return cudriver.Check(call, r)
 }
 
-// doSettled is do for calls that may wait for all that is queued.
+// doSettled is like [Driver.do] for calls that may wait for all queued work.
 func (d *Driver) doSettled(call string, n need, f func(c *context) cudriver.Result) error {
 	d.settle(call)
 	return d.do(call, n, f)
@@ -195,12 +198,13 @@ func (d *Driver) Init() error {
 			return cudriver.ErrorNoDevice
 		}
 		d.pid = os.Getpid()
-		d.address = 1<<52 + cudriver.Ptr(d.pid&0xffff)<<36 // no address of the host, and another one in each process
+		// not a host address, and different in each process
+		d.address = 1<<52 + cudriver.Ptr(d.pid&0xffff)<<36
 		return cudriver.Success
 	})
 }
 
-// device runs f with a device.
+// device runs f for a device. It returns ErrorInvalidDevice if there is none with this number.
 func (d *Driver) device(call string, id cudriver.Device, f func(dev *device) cudriver.Result) error {
 	return d.do(call, initialised, func(*context) cudriver.Result {
 		if id < 0 || int(id) >= len(d.devices) {

@@ -10,30 +10,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An event counts how often it was recorded and how often that came to pass. One for several
-// processes has its counts behind the memory of the device, where its maker holds the lock of
-// its place.
+// An event counts how often it was recorded, and how many of these recordings are completed. The
+// counts of an interprocess event are in an area of the device file after the memory, where its
+// creator holds a lock on them.
 type event struct {
 	ctx      *context
 	flags    cudriver.EventFlags
 	counts   *counts
 	at       span
-	area     []byte // mapped; nil for an event of this process alone
+	area     []byte // mapped event area; nil for an event of this process only
 	imported bool
 	when     time.Time
-	waits    int  // that are queued: they outlive the event
-	over     bool // destroyed, so that the last wait ends the mapping
+	waits    int  // queued waits, which may outlive the event
+	over     bool // destroyed; the last wait must unmap area
 }
 
 type counts struct {
 	recorded, completed, serial atomic.Uint64
 }
 
-// gone reports whether the process that made the event has destroyed it, or died. What is waited
-// for then does not come: nobody writes it any more.
+// gone reports whether the process that created an imported event has destroyed it or died. Pending
+// waits then never end, because the counts are no longer written.
 func (e *event) gone() bool { return e.imported && !e.ctx.dev.holds(e.at) }
 
-// EventCreate makes an event.
+// EventCreate creates an event. Interprocess events must also have EventDisableTiming.
 func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err error) {
 	err = d.do("cuEventCreate", inContext, func(c *context) cudriver.Result {
 		e := &event{ctx: c, flags: f, counts: new(counts)}
@@ -48,7 +48,7 @@ func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err erro
 			case file == nil:
 				return cudriver.ErrorOutOfMemory
 			}
-			defer file.Close() // the mapping keeps it
+			defer file.Close() // the mapping keeps the description open
 			if e.at = (span{off, eventSize}); !e.look(file) {
 				return cudriver.ErrorOperatingSystem
 			}
@@ -63,7 +63,7 @@ func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err erro
 	return id, err
 }
 
-// look maps the counts.
+// look maps the event's counts. It reports whether it has succeeded.
 func (e *event) look(f *os.File) bool {
 	area, err := sys.MapRange(f, e.ctx.dev.size, eventArea)
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *event) look(f *os.File) bool {
 	return true
 }
 
-// event runs f with an event.
+// event runs f for an event. It returns ErrorInvalidHandle if there is none.
 func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
 	return d.do(call, inContext, func(c *context) cudriver.Result {
 		e := d.events[id]
@@ -85,7 +85,7 @@ func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *eve
 	})
 }
 
-// EventDestroy ends an event; processes that have opened it cannot use it any more.
+// EventDestroy destroys an event. Processes that have imported it cannot use it any more.
 func (d *Driver) EventDestroy(id cudriver.Event) error {
 	return d.do("cuEventDestroy", inContext, func(*context) cudriver.Result {
 		e := d.events[id]
@@ -94,14 +94,14 @@ func (d *Driver) EventDestroy(id cudriver.Event) error {
 		}
 		delete(d.events, id)
 		if e.over = e.imported && e.waits > 0; e.area != nil && !e.over {
-			e.counts = new(counts) // for work that is queued
+			e.counts = new(counts) // for queued work
 			sys.Unmap(e.area)
 		}
 		return cudriver.Success
 	})
 }
 
-// EventRecord lets the event come to pass when the stream has done what it has now.
+// EventRecord makes the event complete when the stream has finished the work queued so far.
 func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
 	var e *event
 	var turn uint64
@@ -124,7 +124,7 @@ func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
 	})
 }
 
-// StreamWaitEvent lets the stream wait for what was recorded last.
+// StreamWaitEvent makes the stream wait for the event's last recording.
 func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	var e *event
 	var turn uint64
@@ -147,7 +147,7 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	})
 }
 
-// EventQuery returns ErrorNotReady until it has come to pass.
+// EventQuery returns ErrorNotReady until the event completes.
 func (d *Driver) EventQuery(id cudriver.Event) error { return d.passed("cuEventQuery", id) }
 
 func (d *Driver) passed(call string, id cudriver.Event) error {
@@ -159,12 +159,13 @@ func (d *Driver) passed(call string, id cudriver.Event) error {
 	})
 }
 
-// EventSynchronize waits until it has.
+// EventSynchronize waits until the event completes.
 func (d *Driver) EventSynchronize(id cudriver.Event) error {
 	return patiently(func() error { return d.passed("cuEventSynchronize", id) })
 }
 
-// EventElapsedTime returns the milliseconds between two events that have times.
+// EventElapsedTime returns the milliseconds between two events, which must be recorded and have
+// timing enabled.
 func (d *Driver) EventElapsedTime(start, end cudriver.Event) (ms float32, err error) {
 	err = d.event("cuEventElapsedTime", start, func(_ *context, a *event) cudriver.Result {
 		b := d.events[end]

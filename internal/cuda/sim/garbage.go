@@ -5,14 +5,16 @@ import (
 	"os"
 )
 
-// What fresh memory holds: no number that a program would take for one of its own.
+// garbage is the byte that fills uninitialised memory. Programs are unlikely to write this value
+// themselves.
 const garbage = 0xdb
 
-// Fresh memory is garbage to this size, and behind it a page of every granule is: so much of a
-// large segment as no test would overlook, without the host's memory for all of it.
+// littered is the size of the part of new memory that is filled with garbage completely. Of the
+// rest, only one page of each granule is filled: enough for tests to notice, without backing all of
+// a large segment with host memory.
 const littered = 4 << 20
 
-// scatter fills n fresh bytes of a device with garbage.
+// scatter fills n bytes of new device memory with garbage.
 func scatter(f *os.File, off, n int64) error {
 	b := bytes.Repeat([]byte{garbage}, int(min(n, littered)))
 	if _, err := f.WriteAt(b, off); err != nil {
@@ -26,7 +28,7 @@ func scatter(f *os.File, off, n int64) error {
 	return nil
 }
 
-// litter fills memory that is given back.
+// litter fills freed memory with garbage.
 func litter(b []byte) {
 	for i := range b {
 		b[i] = garbage

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A handle for another process: what it is of, whose, which device, and where.
+// The kinds of IPC handles. A handle contains its kind, the creator's process ID, the device, the
+// range and a serial number.
 const (
 	handleOfMemory = 0x6d656d // "mem"
 	handleOfEvent  = 0x657674 // "evt"
@@ -21,7 +22,7 @@ func makeHandle(kind uint64, dev *device, at span, serial uint64) (h cudriver.IP
 	return h
 }
 
-// readHandle returns nil for the device where the handle is none of this kind.
+// readHandle decodes a handle. dev is nil if the handle is not valid or not of this kind.
 func (d *Driver) readHandle(h cudriver.IPCHandle, kind uint64) (dev *device, at span, pid int, serial uint64) {
 	var v [6]uint64
 	for i := range v {
@@ -37,7 +38,7 @@ func (d *Driver) readHandle(h cudriver.IPCHandle, kind uint64) (dev *device, at 
 	return dev, span{int64(v[3]), int64(v[4])}, int(v[1]), v[5]
 }
 
-// IPCGetEventHandle names an event for another process.
+// IPCGetEventHandle returns a handle that lets other processes open an event.
 func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err error) {
 	err = d.event("cuIpcGetEventHandle", id, func(c *context, e *event) cudriver.Result {
 		if e.area == nil || e.imported {
@@ -49,7 +50,7 @@ func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err
 	return h, err
 }
 
-// IPCOpenEventHandle opens an event of another process, as long as that has it.
+// IPCOpenEventHandle opens an event of another process. That process must not have destroyed it.
 func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, err error) {
 	err = d.do("cuIpcOpenEventHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, serial := d.readHandle(h, handleOfEvent)
@@ -74,7 +75,8 @@ func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, er
 	return id, err
 }
 
-// IPCGetMemHandle names legacy memory, by any address in it, for other processes.
+// IPCGetMemHandle returns a handle that lets other processes open legacy memory. p may be any
+// address in the memory.
 func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err error) {
 	err = d.do("cuIpcGetMemHandle", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
@@ -88,9 +90,9 @@ func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err erro
 	return h, err
 }
 
-// IPCOpenMemHandle opens legacy memory of another process. The memory lives by it, as long as that
-// process does not free it: the open part of NVIDIA's kernel driver duplicates the object. A
-// context of another device has it where that device reaches the memory.
+// IPCOpenMemHandle opens legacy memory of another process. It keeps the memory alive unless that
+// process frees it, because the open-source part of NVIDIA's kernel driver duplicates the object. A
+// context of another device can open the memory if that device has peer access.
 func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err error) {
 	err = d.do("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, _ := d.readHandle(h, handleOfMemory)
@@ -121,7 +123,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 	return p, err
 }
 
-// IPCCloseMemHandle ends one open.
+// IPCCloseMemHandle undoes one [Driver.IPCOpenMemHandle].
 func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
 	return d.doSettled("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
 		m := d.mappingAt(p, opened)

@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/sim/vm"
 )
 
-// ModuleLoadData takes PTX that ends with a zero byte.
+// ModuleLoadData loads PTX text, which must end with a zero byte.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	var refused error
 	err = d.doSettled("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
@@ -37,7 +37,7 @@ func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	return m, err
 }
 
-// ModuleUnload ends a module. Its functions are none any more.
+// ModuleUnload unloads a module. Its functions become invalid.
 func (d *Driver) ModuleUnload(m cudriver.Module) error {
 	return d.doSettled("cuModuleUnload", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
@@ -54,7 +54,7 @@ func (d *Driver) ModuleUnload(m cudriver.Module) error {
 	})
 }
 
-// ModuleGetFunction finds an entry.
+// ModuleGetFunction returns an entry point of a module.
 func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
 	err = d.doSettled("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
@@ -71,8 +71,8 @@ func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.F
 	return f, err
 }
 
-// LaunchKernel queues a kernel. Memory that is shared when it is launched is not simulated: only
-// what the text declares.
+// LaunchKernel queues a kernel. Dynamic shared memory is not supported, so shared must be 0; shared
+// memory declared in the PTX text is.
 func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream,
 	args []byte) error {
 	const call = "cuLaunchKernel"
@@ -99,7 +99,7 @@ func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared
 	})
 }
 
-// regions returns what kernels of a context may use.
+// regions returns the memory that kernels in a context may access.
 func (d *Driver) regions(c *context) (all []vm.Region) {
 	for _, m := range d.mappings {
 		switch b := d.reach(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// How memory came to have an address.
+// An origin is the way memory was mapped.
 type origin int
 
 const (
@@ -19,16 +19,16 @@ const (
 	host                    // cuMemHostRegister
 )
 
-// A mapping is memory at an address of the device.
+// A mapping is memory at a device address.
 type mapping struct {
 	origin origin
 	base   cudriver.Ptr
 	mem    []byte
-	dev    *device  // nil of the host's memory
-	at     span     // in the device
-	of     *context // that has it, unless cuMemMap made it: others need access of their own
+	dev    *device  // nil for host memory
+	at     span     // range in the device
+	of     *context // the owning context; nil for cuMemMap, which uses access instead
 	access map[cudriver.Device]int32
-	count  int // of opens
+	count  int // number of opens
 }
 
 func (m *mapping) end() {
@@ -37,7 +37,7 @@ func (m *mapping) end() {
 	}
 }
 
-// addresses gives out n bytes of address space, with a gap behind them.
+// addresses assigns n bytes of address space, followed by an unmapped gap.
 func (d *Driver) addresses(n uint64) cudriver.Ptr {
 	p := d.address
 	d.address += cudriver.Ptr((n + 2*granularity - 1) / granularity * granularity)
@@ -58,7 +58,8 @@ func (d *Driver) forget(m *mapping) {
 	m.end()
 }
 
-// reach returns n bytes at p as c's device sees them; nil where it may not.
+// reach returns the n bytes at p. It returns nil if they are not within one mapping, or if c's
+// device must not access them with the given flags.
 func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
 	for _, m := range d.mappings {
 		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
@@ -74,8 +75,8 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 	return nil
 }
 
-// MemGetInfo counts what any process has, and what the driver has taken for itself, but not to the
-// byte.
+// MemGetInfo returns the device's free and total memory. It counts allocations of all processes and
+// the driver's own. The free amount is inexact.
 func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
 		n, err := c.dev.sayFree()
@@ -88,7 +89,7 @@ func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	return free, total, err
 }
 
-// MemAlloc takes whole pages.
+// MemAlloc allocates legacy memory, rounded up to whole pages.
 func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 	err = d.doSettled("cuMemAlloc", inContext, func(c *context) cudriver.Result {
 		if n == 0 {
@@ -99,12 +100,12 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 		if r != cudriver.Success {
 			return r
 		}
-		defer ph.file.Close() // the mapping keeps it
+		defer ph.file.Close() // the mapping keeps the description open
 		mem, err := sys.MapRange(ph.file, ph.at.off, int(size))
 		if err != nil {
 			return cudriver.ErrorOutOfMemory
 		}
-		// others that open it hold it as well; see Note [Memory that the kernel counts]
+		// processes that open the memory share its lock; see Note [Memory that the kernel counts]
 		if ok, err := sys.ShareRange(ph.file, ph.at.off, size); err != nil || !ok {
 			sys.Unmap(mem)
 			return cudriver.ErrorOperatingSystem
@@ -116,8 +117,8 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 	return p, err
 }
 
-// MemFree takes the address that MemAlloc returned. What other processes that have the memory open
-// find there is anything.
+// MemFree frees memory. p must be a result of [Driver.MemAlloc]. Processes that have the memory
+// open read garbage from then on.
 func (d *Driver) MemFree(p cudriver.Ptr) error {
 	return d.doSettled("cuMemFree", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, allocated)
@@ -130,7 +131,7 @@ func (d *Driver) MemFree(p cudriver.Ptr) error {
 	})
 }
 
-// MemGetAddressRange returns the allocation that p is in.
+// MemGetAddressRange returns the allocation that contains p.
 func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uint64, err error) {
 	err = d.do("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
@@ -144,7 +145,7 @@ func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uin
 	return base, size, err
 }
 
-// MemHostRegister gives memory of the host an address on the device: that of the host, as with
+// MemHostRegister maps host memory on the devices. Its device address is the host address, as with
 // unified addressing.
 func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	return d.doSettled("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
@@ -160,7 +161,7 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	})
 }
 
-// overlapped reports whether a page of b is registered.
+// overlapped reports whether any page of b is registered.
 func (d *Driver) overlapped(b []byte) bool {
 	begin, end := pagesOf(b)
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
@@ -174,7 +175,7 @@ func pagesOf(b []byte) (begin, end uintptr) {
 	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
 }
 
-// locked reports whether b is within pages that are registered.
+// locked reports whether b is within registered memory.
 func (d *Driver) locked(b []byte) bool {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
@@ -192,7 +193,7 @@ func (d *Driver) registered(b []byte) *mapping {
 	return nil
 }
 
-// MemHostUnregister ends it.
+// MemHostUnregister unregisters host memory. b must begin where the registered memory begins.
 func (d *Driver) MemHostUnregister(b []byte) error {
 	return d.doSettled("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
 		m := d.registered(b)
@@ -204,7 +205,7 @@ func (d *Driver) MemHostUnregister(b []byte) error {
 	})
 }
 
-// MemHostGetDevicePointer returns that address.
+// MemHostGetDevicePointer returns the device address of registered host memory.
 func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
 	err = d.do("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
 		m := d.registered(b)
@@ -217,30 +218,30 @@ func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
 	return p, err
 }
 
-// MemcpyHtoDAsync queues a copy.
+// MemcpyHtoDAsync queues a copy to the device. It waits for the copy unless src is registered.
 func (d *Driver) MemcpyHtoDAsync(dst cudriver.Ptr, src []byte, s cudriver.Stream) error {
 	return d.copyHost("cuMemcpyHtoDAsync", s, src, func(c *context) cudriver.Result {
 		return put(d.reach(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
 	})
 }
 
-// MemcpyDtoHAsync queues a copy.
+// MemcpyDtoHAsync queues a copy from the device. It waits for the copy unless dst is registered.
 func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream) error {
 	return d.copyHost("cuMemcpyDtoHAsync", s, dst, func(c *context) cudriver.Result {
 		return put(dst, d.reach(c, src, uint64(len(dst)), cudriver.AccessRead))
 	})
 }
 
-// MemcpyAsync queues a copy between any of the memory that has an address on the device.
+// MemcpyAsync queues a copy between two device addresses, including registered host memory.
 func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
 	return d.queue("cuMemcpyAsync", s, func(c *context) cudriver.Result {
 		return put(d.reach(c, dst, n, cudriver.AccessReadWrite), d.reach(c, src, n, cudriver.AccessRead))
 	})
 }
 
-// MemcpyPeerAsync queues a copy between contexts, of memory of devices: CUDA does not say that it
-// copies the host's. The context that is copied to needs access to what cuMemMap has mapped for the
-// other one; the rest the driver itself passes on.
+// MemcpyPeerAsync queues a copy of device memory between contexts. It rejects host memory, because
+// CUDA does not document such copies. The destination context must have access to memory that
+// cuMemMap mapped for the source; the driver handles other memory itself.
 func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr,
 	srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
 	const call = "cuMemcpyPeerAsync"
@@ -260,7 +261,7 @@ func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src 
 	})
 }
 
-// originOf returns how the memory at an address came to have it; -1 where there is none.
+// originOf returns the origin of the mapping that contains p, or -1 if there is none.
 func (d *Driver) originOf(p cudriver.Ptr) origin {
 	for _, m := range d.mappings {
 		if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
@@ -284,17 +285,17 @@ func put(dst, src []byte) cudriver.Result {
 	return cudriver.Success
 }
 
-// MemsetD8Async queues a fill.
+// MemsetD8Async queues a fill with 1-byte values.
 func (d *Driver) MemsetD8Async(dst cudriver.Ptr, v uint8, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD8Async", dst, []byte{v}, n, s)
 }
 
-// MemsetD16Async queues a fill.
+// MemsetD16Async queues a fill with 2-byte values. dst must be aligned.
 func (d *Driver) MemsetD16Async(dst cudriver.Ptr, v uint16, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD16Async", dst, binary.NativeEndian.AppendUint16(nil, v), n, s)
 }
 
-// MemsetD32Async queues a fill.
+// MemsetD32Async queues a fill with 4-byte values. dst must be aligned.
 func (d *Driver) MemsetD32Async(dst cudriver.Ptr, v uint32, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD32Async", dst, binary.NativeEndian.AppendUint32(nil, v), n, s)
 }

@@ -6,26 +6,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// Note [What the driver takes] On a GPU a context, the code of kernels and cuBLAS take some of the
-// memory, and nobody can tell exactly how much. Here they take it out of what is free, as locks of
-// ranges behind the end of its file: so a death gives them back as well, and a test finds its own
-// memory where no driver's is. What the driver says is free is each time a little less than that,
-// so that no program can take the figure for exact.
+// Note [What the driver takes] On a GPU, contexts, kernel code and cuBLAS use some device memory,
+// and the exact amount is not documented. The simulator subtracts it from the free memory and
+// represents it as locks on ranges after the end of the file. So a process's death frees it too,
+// and it does not shift the addresses of a test's own memory. The reported free memory is reduced
+// by a random amount, so that programs cannot rely on an exact figure.
 const (
 	contextTakes = 2 << 20
-	codeTakes    = 1 << 20 // the modules of a piece have it together
+	codeTakes    = 1 << 20 // shared by codePiece modules
 	codePiece    = 32
 	blasTakes    = 1 << 20
-	mostUnsaid   = 256 << 10 // of what is free
+	mostUnsaid   = 256 << 10 // maximum reduction of the reported free memory
 )
 
-// sayFree returns what the driver says is free.
+// sayFree returns the free memory that the driver reports.
 func (d *device) sayFree() (int64, error) {
 	n, err := d.free()
 	return max(n-rand.Int64N(mostUnsaid), 0), err
 }
 
-// free returns how much of the device nobody has.
+// free returns the actual amount of free memory.
 func (d *device) free() (int64, error) {
 	n, err := used(d.file, 0, d.size)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *device) free() (int64, error) {
 	return max(d.size-n-own, 0), err
 }
 
-// takeOwn takes memory for the context itself.
+// takeOwn allocates n bytes for the context itself.
 func (c *context) takeOwn(n int64) cudriver.Result {
 	free, err := c.dev.free()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *context) takeOwn(n int64) cudriver.Result {
 	return cudriver.Success
 }
 
-// giveOwn gives it back, at the end of the context.
+// giveOwn frees the context's own memory. It is called when the context ends.
 func (c *context) giveOwn() {
 	for _, f := range c.takes {
 		f.Close()

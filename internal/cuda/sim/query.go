@@ -7,10 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// DriverVersion is CUDA 12.8's.
+// DriverVersion returns the version of CUDA 12.8.
 func (d *Driver) DriverVersion() (int, error) { return 12080, nil }
 
-// DeviceCount returns how many there are.
+// DeviceCount returns the number of devices.
 func (d *Driver) DeviceCount() (n int, err error) {
 	err = d.do("cuDeviceGetCount", initialised, func(*context) cudriver.Result {
 		n = len(d.devices)
@@ -19,7 +19,7 @@ func (d *Driver) DeviceCount() (n int, err error) {
 	return n, err
 }
 
-// DeviceGet returns a device by its place.
+// DeviceGet returns a device by its index.
 func (d *Driver) DeviceGet(ordinal int) (id cudriver.Device, err error) {
 	err = d.device("cuDeviceGet", cudriver.Device(ordinal), func(dev *device) cudriver.Result {
 		id = dev.id
@@ -28,13 +28,13 @@ func (d *Driver) DeviceGet(ordinal int) (id cudriver.Device, err error) {
 	return id, err
 }
 
-// DeviceName says that it is none.
+// DeviceName returns a name that marks the device as simulated.
 func (d *Driver) DeviceName(id cudriver.Device) (string, error) {
 	return "Simulated device", d.device("cuDeviceGetName", id,
 		func(*device) cudriver.Result { return cudriver.Success })
 }
 
-// DeviceUUID follows from the file.
+// DeviceUUID returns a UUID derived from the device file's identity.
 func (d *Driver) DeviceUUID(id cudriver.Device) (u [16]byte, err error) {
 	err = d.device("cuDeviceGetUuid_v2", id, func(dev *device) cudriver.Result {
 		file, _, err := sys.Identify(dev.file)
@@ -49,7 +49,7 @@ func (d *Driver) DeviceUUID(id cudriver.Device) (u [16]byte, err error) {
 	return u, err
 }
 
-// DeviceTotalMem returns the size of the memory.
+// DeviceTotalMem returns the size of the device's memory in bytes.
 func (d *Driver) DeviceTotalMem(id cudriver.Device) (n uint64, err error) {
 	err = d.device("cuDeviceTotalMem", id, func(dev *device) cudriver.Result {
 		n = uint64(dev.size)
@@ -58,7 +58,7 @@ func (d *Driver) DeviceTotalMem(id cudriver.Device) (n uint64, err error) {
 	return n, err
 }
 
-// DeviceAttribute answers for a device that can do all that Shoal asks for.
+// DeviceAttribute returns an attribute of a device that supports everything that Shoal needs.
 func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v int, err error) {
 	err = d.device("cuDeviceGetAttribute", id, func(*device) cudriver.Result {
 		switch a {
@@ -80,14 +80,15 @@ func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v in
 	return v, err
 }
 
-// Part puts the devices where none reaches another's memory, or together again.
+// Part enables or disables a configuration without peer access between devices.
 func (d *Driver) Part(apart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.apart = apart
 }
 
-// DeviceCanAccessPeer is true for every other device, unless they are apart.
+// DeviceCanAccessPeer returns true for all other devices, unless [Driver.Part] has disabled peer
+// access.
 func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err error) {
 	err = d.device("cuDeviceCanAccessPeer", id, func(*device) cudriver.Result {
 		if peer < 0 || int(peer) >= len(d.devices) {
@@ -99,7 +100,8 @@ func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err er
 	return can, err
 }
 
-// PrimaryCtxRetain makes the context when it is retained first, and does not make it current.
+// PrimaryCtxRetain retains the device's primary context, and creates it if necessary. It does not
+// make the context current.
 func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err error) {
 	err = d.device("cuDevicePrimaryCtxRetain", id, func(dev *device) cudriver.Result {
 		if dev.ctx == nil && d.taken {
@@ -122,14 +124,16 @@ func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err e
 	return c, err
 }
 
-// Take lets another process have all devices for itself, as their compute mode then is.
+// Take simulates another process that uses all devices exclusively, and their exclusive compute
+// mode.
 func (d *Driver) Take(taken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.taken = taken
 }
 
-// PrimaryCtxRelease destroys the context when nobody retains it, and then waits for it before.
+// PrimaryCtxRelease releases the primary context. The last release destroys the context, and first
+// waits for the pending waits of its streams.
 func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
 	const call = "cuDevicePrimaryCtxRelease"
 	d.mu.Lock()
@@ -153,7 +157,7 @@ func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
 	})
 }
 
-// CtxSetCurrent is for this thread alone.
+// CtxSetCurrent sets the current context of this OS thread.
 func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
 	return d.do("cuCtxSetCurrent", initialised, func(*context) cudriver.Result {
 		if id != 0 && d.contexts[id] == nil {
@@ -164,7 +168,7 @@ func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
 	})
 }
 
-// CtxGetCurrent returns this thread's, or 0.
+// CtxGetCurrent returns the current context of this OS thread, or 0.
 func (d *Driver) CtxGetCurrent() (id cudriver.Context, err error) {
 	err = d.do("cuCtxGetCurrent", initialised, func(*context) cudriver.Result {
 		id = d.current[sys.ThreadID()]

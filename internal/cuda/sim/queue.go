@@ -6,31 +6,29 @@ import (
 	"time"
 )
 
-// Note [Hardware queues] A device has a few queues for all streams of a context: eight, or as many
-// as CUDA_DEVICE_MAX_CONNECTIONS says, up to 32. A queue does what it was given in order, whichever
-// streams it is of: behind a stream that waits for a number stands all that other streams of the
-// same queue were given later. CUDA calls that a false dependency. What is to end a wait must not
-// stand in a queue.
+// Note [Hardware queues] A device has a few queues for all streams of a context: eight, or the
+// number in CUDA_DEVICE_MAX_CONNECTIONS, up to 32. A queue runs its entries in order, even if they
+// belong to different streams: if a stream waits for a number, later entries of other streams in
+// the same queue wait too. CUDA calls that a false dependency. Work that should end a wait must not
+// be in such a queue.
 
-// connections is how many queues there are where the environment does not say, and most is how
-// many there can be.
+// connections is the default number of queues, and mostConnections the maximum.
 const (
 	connections     = 8
 	mostConnections = 32
 	connectionsKey  = "CUDA_DEVICE_MAX_CONNECTIONS"
 )
 
-// depth is how many entries a queue takes before a call that gives it more has to wait: a launch is
-// one.
+// depth is the number of entries, such as launches, that a queue holds before further calls block.
 const depth = 1024
 
-// A hardwareQueue is one of those of a context.
+// A hardwareQueue is one of a context's queues.
 type hardwareQueue struct {
 	tasks chan task
-	over  chan struct{} // closed at the end of the context
+	over  chan struct{} // closed when the context ends
 }
 
-// openQueues starts the queues of a context.
+// openQueues starts a context's queues.
 func (d *Driver) openQueues(c *context) {
 	n, err := strconv.Atoi(os.Getenv(connectionsKey))
 	if err != nil || n < 1 {
@@ -44,14 +42,14 @@ func (d *Driver) openQueues(c *context) {
 	}
 }
 
-// nextQueue returns the queue of the next stream: they take turns.
+// nextQueue returns the queue for the next stream, round-robin.
 func (c *context) nextQueue() hardwareQueue {
 	l := c.queues[c.given%len(c.queues)]
 	c.given++
 	return l
 }
 
-// closeQueues ends the queues, and what they have not done.
+// closeQueues stops the queues and discards unfinished work.
 func (c *context) closeQueues() { close(c.queues[0].over) }
 
 func (d *Driver) run(c *context, l hardwareQueue) {
@@ -71,7 +69,7 @@ func (d *Driver) run(c *context, l hardwareQueue) {
 	}
 }
 
-// take queues a task, and waits where there is no room.
+// take appends a task to the queue, and blocks while the queue is full.
 func (l hardwareQueue) take(t task) {
 	give := func(t task) {
 		select {

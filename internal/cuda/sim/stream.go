@@ -8,30 +8,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// tick is how often waiting looks again: here nothing rings.
+// tick is the polling interval of waits.
 const tick = 50 * time.Microsecond
 
-// work is a piece of what a stream does. It is done alone; it is asked again, later, while it
-// returns ErrorNotReady.
+// A work is one operation of a stream. It runs with the driver locked. If it returns ErrorNotReady,
+// it is called again later.
 type work func(c *context) cudriver.Result
 
-// A task is work that is queued: of a wait what it waits for may never come.
+// A task is queued work. waits is set if it waits for a condition that may never hold.
 type task struct {
 	work
 	of      *stream
 	waits   bool
-	entries int // of the queue that it takes; 1 unless it says so
+	entries int // number of queue entries that it takes, if more than 1
 }
 
-// A stream is work that is done in order, in a queue that it may have together with others.
+// A stream is a sequence of work that runs in order. It may share its queue with other streams.
 type stream struct {
 	ctx    *context
 	queue  hardwareQueue
-	queued uint64 // under the driver's lock, as done is
+	queued uint64 // queued and done are guarded by the driver's lock
 	done   uint64
 }
 
-// StreamCreate makes a stream.
+// StreamCreate creates a stream. It ignores the flags.
 func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
 	err = d.do("cuStreamCreate", inContext, func(c *context) cudriver.Result {
 		id = cudriver.Stream(d.number())
@@ -65,19 +65,20 @@ func (d *Driver) try(c *context, t task) bool {
 	return true
 }
 
-// queue gives a stream work.
+// queue appends work to a stream.
 func (d *Driver) queue(call string, id cudriver.Stream, w work) error {
 	_, _, err := d.give(call, id, task{work: w})
 	return err
 }
 
-// queueWait gives a stream work that waits.
+// queueWait appends work that waits to a stream.
 func (d *Driver) queueWait(call string, id cudriver.Stream, w work) error {
 	_, _, err := d.give(call, id, task{work: w, waits: true})
 	return err
 }
 
-// give gives a stream a task, and returns how many it has been given.
+// give appends a task to a stream. It returns the stream and the number of tasks queued on it so
+// far.
 func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uint64, err error) {
 	err = d.do(call, inContext, func(c *context) cudriver.Result {
 		if s = d.streams[id]; s == nil || s.ctx != c {
@@ -96,8 +97,9 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 	return s, n, err
 }
 
-// copyHost queues a copy to or from memory of the host. It returns when that is done, unless the
-// pages are registered: so CUDA copies to other ones, and may copy from them.
+// copyHost queues a copy to or from host memory. It waits for the copy unless the memory is
+// registered, because CUDA synchronizes copies to pageable memory and may synchronize copies from
+// it.
 func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) error {
 	s, n, err := d.give(call, id, task{work: w})
 	if err != nil {
@@ -113,9 +115,9 @@ func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) 
 	})
 }
 
-// settle keeps a call waiting as long as a stream of the current context does. CUDA says of what
-// loads code, allocates or unmaps that it may wait for all that is queued: so it hangs where a
-// stream waits for what does not come.
+// settle blocks a call while any stream of the current context waits. CUDA documents that calls
+// which load code, allocate or unmap may wait for all queued work; they hang if a stream waits
+// forever.
 func (d *Driver) settle(call string) {
 	d.mu.Lock()
 	c := d.contexts[d.current[sys.ThreadID()]]
@@ -137,7 +139,7 @@ func (d *Driver) settleIn(call string, c *context) {
 	})
 }
 
-// StreamDestroy lets the stream finish what it has.
+// StreamDestroy destroys a stream. Its queued work still runs.
 func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 	return d.do("cuStreamDestroy", inContext, func(*context) cudriver.Result {
 		if d.streams[id] == nil {
@@ -148,7 +150,7 @@ func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 	})
 }
 
-// StreamQuery returns ErrorNotReady while there is work.
+// StreamQuery returns ErrorNotReady while work is pending.
 func (d *Driver) StreamQuery(id cudriver.Stream) error { return d.ask("cuStreamQuery", id) }
 
 func (d *Driver) ask(call string, id cudriver.Stream) error {
@@ -164,19 +166,19 @@ func (d *Driver) ask(call string, id cudriver.Stream) error {
 	})
 }
 
-// StreamSynchronize waits until the stream has done all its work.
+// StreamSynchronize waits until the stream has finished all its work.
 func (d *Driver) StreamSynchronize(id cudriver.Stream) error {
 	return patiently(func() error { return d.ask("cuStreamSynchronize", id) })
 }
 
-// patiently asks until the answer is another one than ErrorNotReady.
+// patiently calls ask until it returns something other than ErrorNotReady.
 func patiently(ask func() error) error {
 	for turn := 0; ; turn++ {
 		err := ask()
 		if e, ok := err.(*cudriver.Error); !ok || e.Result != cudriver.ErrorNotReady {
 			return err
 		}
-		if turn < 100 { // what there is to do is mostly little
+		if turn < 100 { // most waits are short
 			runtime.Gosched()
 		} else {
 			time.Sleep(tick)
@@ -184,7 +186,7 @@ func patiently(ask func() error) error {
 	}
 }
 
-// CtxSynchronize waits for all streams of the context.
+// CtxSynchronize waits until all streams of the context have finished their work.
 func (d *Driver) CtxSynchronize() error {
 	return patiently(func() error {
 		return d.do("cuCtxSynchronize", inContext, func(c *context) cudriver.Result {

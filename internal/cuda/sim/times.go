@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// TimesKey is the environment variable of a simulated driver's Times, by which children have those
-// of the process that made the devices.
+// TimesKey is the environment variable that sets a simulated driver's [Times]. Child processes
+// inherit it.
 const TimesKey = "SHOAL_CUDA_SIMULATE_TIMES"
 
-// Times are how long a driver takes for what takes long on a GPU. Nothing takes long unless
-// TimesKey says so.
+// Times holds the delays of operations that are slow on a GPU. They are 0 unless [TimesKey] is set.
 type Times struct {
 	Init    time.Duration // cuInit
-	Context time.Duration // a context that is made
-	Load    time.Duration // a kernel that is translated
+	Context time.Duration // creation of a context
+	Load    time.Duration // compilation of a kernel
 }
 
-// String returns what TimesKey is set to.
+// String returns the corresponding value of [TimesKey].
 func (t Times) String() string { return fmt.Sprint(int64(t.Init), int64(t.Context), int64(t.Load)) }
 
 func timesOf(text string) (t Times) {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// StreamWriteValue32 queues a number that other processes may wait for as well.
+// StreamWriteValue32 queues a write of v to p, which must be 4-byte aligned. Other processes may
+// wait for the value.
 func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
 	return d.value("cuStreamWriteValue32", s, p, d.queue, func(word *atomic.Uint32) cudriver.Result {
 		word.Store(v)
@@ -15,7 +16,8 @@ func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32)
 	})
 }
 
-// StreamWaitValue32 lets the stream wait until the number is v or has gone past it.
+// StreamWaitValue32 makes the stream wait until int32(value at p - v) >= 0. p must be 4-byte
+// aligned.
 func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
 	return d.value("cuStreamWaitValue32", s, p, d.queueWait, func(word *atomic.Uint32) cudriver.Result {
 		if int32(word.Load()-v) < 0 {

@@ -16,7 +16,7 @@ type physical struct {
 	shareable bool
 }
 
-// create takes memory of the device, which holds anything.
+// create allocates n bytes of the device's memory. The memory contains garbage.
 func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	if n > d.size {
 		return nil, cudriver.ErrorOutOfMemory
@@ -38,7 +38,7 @@ func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	return &physical{dev: d, file: f, at: span{off, n}}, cudriver.Success
 }
 
-// MemGetAllocationGranularity is that of data centre parts.
+// MemGetAllocationGranularity returns the granularity of data centre GPUs.
 func (d *Driver) MemGetAllocationGranularity(p cudriver.AllocationProp, _ cudriver.Granularity) (uint64, error) {
 	return granularity, d.do("cuMemGetAllocationGranularity", initialised, func(*context) cudriver.Result {
 		_, r := d.owner(p)
@@ -56,7 +56,7 @@ func (d *Driver) owner(p cudriver.AllocationProp) (*device, cudriver.Result) {
 	return d.devices[p.Location.ID], cudriver.Success
 }
 
-// MemCreate takes memory.
+// MemCreate allocates memory without an address. n must be a multiple of the granularity.
 func (d *Driver) MemCreate(n uint64, p cudriver.AllocationProp) (h cudriver.MemHandle, err error) {
 	err = d.do("cuMemCreate", inContext, func(*context) cudriver.Result {
 		dev, r := d.owner(p)
@@ -82,7 +82,7 @@ func (d *Driver) enter(ph *physical) cudriver.MemHandle {
 	return h
 }
 
-// MemRelease ends a handle; mappings keep the memory.
+// MemRelease releases a handle. Mappings keep the memory alive.
 func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	return d.do("cuMemRelease", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -97,9 +97,9 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	})
 }
 
-// MemExport returns a descriptor, which is a reference of the memory. CUDA does not say whether it
-// is close-on-exec, so this one is not: a process that forgets to see to it lets programs that it
-// starts keep the memory.
+// MemExport returns a new descriptor that references the memory. CUDA does not document whether the
+// descriptor is close-on-exec, so this one is not: if the caller does not set the flag, child
+// programs keep the memory alive.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	err = d.do("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -115,7 +115,7 @@ func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	return fd, err
 }
 
-// MemImport takes another reference.
+// MemImport returns a handle with a reference of its own to the memory. The caller still owns fd.
 func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 	err = d.do("cuMemImportFromShareableHandle", inContext, func(*context) cudriver.Result {
 		f, err := sys.DuplicateNumber(fd)
@@ -133,8 +133,8 @@ func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 	return h, err
 }
 
-// identify finds out which memory a description is: its position is the first byte, and its lock
-// says how many there are.
+// identify returns the memory that a file description stands for, or nil. The description's
+// position is the memory's offset, and the lock at that offset has its size.
 func (d *Driver) identify(f *os.File) *physical {
 	id, _, err := sys.Identify(f)
 	if err != nil {
@@ -149,13 +149,14 @@ func (d *Driver) identify(f *os.File) *physical {
 			return nil
 		}
 		if start, n, err := sys.LockedRange(dev.file, off, 1); err == nil && n > 0 && start == off {
-			return &physical{dev, f, span{off, n}, false} // what was imported is not exported
+			// imported memory must not be exported again
+			return &physical{dev, f, span{off, n}, false}
 		}
 	}
 	return nil
 }
 
-// MemAddressReserve reserves addresses.
+// MemAddressReserve reserves an address range. n must be a multiple of the granularity.
 func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) {
 	err = d.do("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
 		if n == 0 || n%granularity != 0 || align > granularity {
@@ -168,7 +169,7 @@ func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) 
 	return p, err
 }
 
-// MemAddressFree takes what MemAddressReserve returned, with nothing mapped there.
+// MemAddressFree frees an address range. p and n must describe a whole reservation without mappings.
 func (d *Driver) MemAddressFree(p cudriver.Ptr, n uint64) error {
 	return d.do("cuMemAddressFree", inContext, func(*context) cudriver.Result {
 		if d.reserved[p] != n || n == 0 || d.overlaps(p, n) {
@@ -188,7 +189,8 @@ func (d *Driver) overlaps(p cudriver.Ptr, n uint64) bool {
 	return false
 }
 
-// MemMap maps a whole handle within a reservation. Nobody has access yet.
+// MemMap maps all of a handle's memory within a reservation. No device can access it before
+// [Driver.MemSetAccess].
 func (d *Driver) MemMap(p cudriver.Ptr, n uint64, h cudriver.MemHandle) error {
 	return d.do("cuMemMap", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -217,8 +219,8 @@ func (d *Driver) isReserved(p cudriver.Ptr, n uint64) bool {
 	return false
 }
 
-// MemUnmap takes a whole mapping. It waits where a stream waits, and does not wait for other work,
-// which then is lost: CUDA says neither.
+// MemUnmap removes a mapping; p and n must be as passed to [Driver.MemMap]. It blocks while a stream
+// waits. It does not wait for other queued work, which then fails; CUDA documents neither.
 func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 	return d.doSettled("cuMemUnmap", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
@@ -230,7 +232,7 @@ func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 	})
 }
 
-// MemSetAccess says which devices may do what with a mapping.
+// MemSetAccess sets the access of devices to a mapping. p and n must be as passed to [Driver.MemMap].
 func (d *Driver) MemSetAccess(p cudriver.Ptr, n uint64, access []cudriver.AccessDesc) error {
 	return d.doSettled("cuMemSetAccess", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
