@@ -18,46 +18,52 @@ import (
 )
 
 const (
-	// mostInline is the size beyond which a value is in chunks.
+	// mostInline is the largest payload, in bytes, that is stored in a single message. A larger
+	// value is split into chunks.
 	mostInline = 4 << 20
-	// mostChunk is the size of a chunk, where the broker's messages may be so large.
+	// mostChunk is the size of a chunk, in bytes, if the broker's max_payload allows it.
 	mostChunk = 1 << 20
-	// idPrefix is the time at the beginning of an id, in seconds, as so many digits.
+	// idPrefix is the length of the timestamp at the start of a chunk id: Unix seconds as
+	// hexadecimal digits.
 	idPrefix = 8
 )
 
-// abandoned is how old chunks are that no message names, before they are removed: a producer may
-// have been killed in the middle of a value. It is a variable for tests.
+// abandoned is the age after which unreferenced chunks are deleted. Such chunks remain if a
+// producer is killed before it stores the message that references them. It is a variable only so
+// that tests can shorten it.
 var abandoned = time.Hour
 
-// Note [Abandoned] The age of chunks is that of their id, by the clock of the producer, and is
-// looked at by the clock of another host. Clocks differ and jump, and a producer may wait for hours
-// while a queue is full. So chunks that seem abandoned may be of a value that is being put. Nothing
-// is lost by it. A process that removes chunks marks them first, in their stream, and then looks
-// whether a message names them; what was there until the mark goes. A producer stores its message
-// first, and then looks whether its chunks are there and not marked. One of the two sees what the
-// other has done, in whatever order they come: the producer writes the chunks again, behind the
-// mark.
+// Note [Abandoned] The age of chunks is computed from the timestamp in their id, which the
+// producer's clock made, and the clock of the host that sweeps. Clocks differ and jump, and a
+// producer may block for hours while a queue is full. So chunks that seem abandoned may belong to a
+// value that is still being put, and the sweep must not lose that value. The protocol: a process
+// that deletes chunks first stores a mark in their stream, then checks whether a message references
+// them, and deletes only messages up to the mark. A producer first stores its message and then
+// checks that its chunks are present and unmarked. In every interleaving at least one of the two
+// sees the other's write. A producer that sees a mark or a missing chunk writes the chunks again,
+// after the mark.
 
-// chunks are a stream of pieces of values that are too large for a message. A piece has the subject
-// PREFIX.ID.NUMBER.
+// chunks is a stream that stores the pieces of values too large for one message. The subject of a
+// piece is PREFIX.ID.NUMBER.
 type chunks struct {
 	c      *Conn
 	stream string
 	config jetstream.StreamConfig
 }
 
-// chunkID makes an id of a value in chunks.
+// chunkID returns a chunk id: the current time followed by unique.
 func chunkID(unique string) string { return fmt.Sprintf("%08x%s", time.Now().Unix(), unique) }
 
 func (c *Conn) mostInline() int { return int(min(c.nc.MaxPayload()-headroom, mostInline)) }
 func (c *Conn) chunkSize() int  { return int(min(c.nc.MaxPayload(), mostChunk)) }
 
-// markToken is in the place of a piece's number where somebody is about to remove pieces.
+// markToken takes the place of the piece number in the subject of a mark. A mark announces that a
+// process is about to delete the pieces. See Note [Abandoned].
 const markToken = "mark"
 
-// keep sees to it that a value which a message names by now has its pieces, unless a receiver has
-// acknowledged it and they are gone for that reason. See Note [Abandoned].
+// keep ensures that the pieces of a value exist after the message that references them was stored.
+// It writes them again if pieces are missing or marked, unless the message is gone too, because a
+// receiver acknowledged it. See Note [Abandoned].
 func (k chunks) keep(ctx context.Context, prefix string, l large, o *outgoing, full func(error) error,
 	used func(prefix, id string) (bool, error)) error {
 	there, err := k.c.subjects(ctx, k.stream, prefix+"."+l.id+".*")
@@ -80,8 +86,8 @@ func (k chunks) keep(ctx context.Context, prefix string, l large, o *outgoing, f
 	return nil
 }
 
-// put writes the pieces of a value and waits until they are stored. full is called while the stream
-// has no room.
+// put writes the pieces of a value and waits until they are stored. While the stream is full it
+// calls full, which must return nil to retry or an error to give up.
 func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large, error) {
 	l := large{id, uint64(k.c.chunkSize()), uint64(len(o.head))}
 	all := o.pieces(int(l.size))
@@ -106,7 +112,8 @@ func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full fu
 	return l, end(0)
 }
 
-// write ends the write of one piece. That it may come twice does no harm: the stream keeps one.
+// write completes the write of one piece. A duplicate write is harmless, because the stream keeps
+// one message per subject.
 func (k chunks) write(ctx context.Context, w *write, full func(error) error) error {
 	for {
 		_, err := k.c.finish(ctx, w, k.ensure)
@@ -119,16 +126,18 @@ func (k chunks) write(ctx context.Context, w *write, full func(error) error) err
 	}
 }
 
-// ensure makes the stream.
+// ensure creates the chunk stream if it does not exist.
 func (k chunks) ensure(ctx context.Context) error { return k.c.make(ctx, k.config) }
 
-// drop removes the pieces of a value. If it fails, sweep does it later.
+// drop deletes the pieces of a value. It ignores errors, because [chunks.sweep] deletes leftover
+// pieces later.
 func (k chunks) drop(ctx context.Context, prefix, id string) {
 	k.c.purge(ctx, k.stream, jetstream.WithPurgeSubject(prefix+"."+id+".*"))
 }
 
-// sweep removes the pieces of values that no message names, and that are old. used reports whether
-// a message names an id; prefix is that of the id, with other tokens than those of its own.
+// sweep deletes old pieces that no message references. It examines the ids with a first piece
+// that matches filter+".0". used must report whether a message references an id; prefix is
+// the subject of the pieces before the id.
 func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id string) (bool, error)) error {
 	there, err := k.c.subjects(ctx, k.stream, filter+".0")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -155,14 +164,14 @@ func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id s
 	return nil
 }
 
-// sweepOne removes the pieces of a value that no message names.
+// sweepOne deletes the pieces of one value unless a message references it. See Note [Abandoned].
 func (k chunks) sweepOne(ctx context.Context, prefix, id string, used func(prefix, id string) (bool, error)) error {
 	if named, err := used(prefix, id); named || err != nil {
 		return err
 	}
 	marked := prefix + "." + id + "." + markToken
 	mark, err := k.c.finish(ctx, newWrite(marked, "", nil), k.ensure)
-	if isFull(err) { // of what is to be removed, most likely; then it goes without a mark
+	if isFull(err) { // the pieces to delete probably fill the stream, so delete them without a mark
 		k.drop(ctx, prefix, id)
 		return nil
 	}
@@ -182,9 +191,10 @@ func (k chunks) sweepOne(ctx context.Context, prefix, id string, used func(prefi
 	return nil
 }
 
-// read reads the pieces from number first on into places, in any order in which they come, and
-// returns where the stream goes on. A broker's replica may be behind, so what is missing is asked
-// for again, for a while.
+// read fills places with the pieces that start at number first, in any order of arrival. It starts
+// at stream sequence from and returns the sequence at which the next read should start. A replica
+// may lag behind the leader, so missing pieces are requested again until none arrives for the
+// connection's timeout; then read returns [errMissing].
 func (k chunks) read(ctx context.Context, prefix, id string, first int, from uint64, places [][]byte) (uint64, error) {
 	left, have := len(places), make([]bool, len(places))
 	for begun, pause := time.Now(), leastPause; left > 0; pause = min(2*pause, mostPause) {
@@ -223,10 +233,10 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 	return from, nil
 }
 
-// errMissing is why a value in chunks cannot be read.
+// errMissing is returned if chunks of a value are missing.
 var errMissing = errors.New("nats: a value is not complete")
 
-// decodeLarge reads a value in chunks.
+// decodeLarge reads and decodes a value that is stored in chunks.
 func decodeLarge[T any](ctx context.Context, plan *wire.Plan[T], k chunks, prefix string, l large) (v T, err error) {
 	head := make([]byte, l.head)
 	places := pieces(head, int(l.size))
@@ -250,14 +260,14 @@ func decodeLarge[T any](ctx context.Context, plan *wire.Plan[T], k chunks, prefi
 	return crossing.Decode(plan, m)
 }
 
-// A scanning says which messages of a stream are wanted: those of a subject, from a number or a
-// time on.
+// A scanning selects messages of a stream: a subject filter and a start, either a sequence number
+// or a time.
 type scanning struct {
 	filter string
 	from   uint64
 	since  time.Time
-	upTo   uint64 // the last number that is known to be there, or 0
-	batch  int    // how many are wanted, if not all
+	upTo   uint64 // last sequence number known to exist, or 0
+	batch  int    // number of messages wanted; 0 for all
 }
 
 const (
@@ -265,8 +275,8 @@ const (
 	scanBytes = 16 << 20
 )
 
-// scan reads messages of a stream where they lie, the oldest first, without taking them. Their
-// subject and number are in their headers.
+// scan iterates over messages of a stream with the direct get API, oldest first, without consuming
+// them. Their headers contain the subject and the sequence number.
 func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*client.Msg, error] {
 	return func(yield func(*client.Msg, error) bool) {
 		got := make(chan *client.Msg, 2*scanBatch)
@@ -292,7 +302,7 @@ func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*c
 			m, err := c.scanned(ctx, got)
 			for ; err == nil && m.Header.Get("Status") == ""; m, err = c.scanned(ctx, got) {
 				n, _ := strconv.ParseUint(m.Header.Get(client.JSSequence), 10, 64)
-				if n < s.from { // of a request that was given up
+				if n < s.from { // response to a request that was abandoned
 					continue
 				}
 				s.from, s.since = n+1, time.Time{}
@@ -316,7 +326,7 @@ func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*c
 	}
 }
 
-// request is the question for the next messages.
+// request returns the JSON body of a batched direct get request.
 func (s scanning) request() []byte {
 	r := struct {
 		Seq   uint64     `json:"seq,omitempty"`
@@ -335,7 +345,7 @@ func (s scanning) request() []byte {
 	return b
 }
 
-// more reports whether what ended a batch says that there are more messages.
+// more reports whether more messages follow, given the status message that ended a batch.
 func (s scanning) more(m *client.Msg) (bool, error) {
 	switch status := m.Header.Get("Status"); status {
 	case "204":
@@ -350,7 +360,7 @@ func (s scanning) more(m *client.Msg) (bool, error) {
 	}
 }
 
-// errSilent says that a broker has not gone on with a batch.
+// errSilent is returned if the broker stops in the middle of a batch.
 var errSilent = errors.New("nats: the broker is silent")
 
 func (c *Conn) scanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg, error) {

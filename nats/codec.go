@@ -10,35 +10,37 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// Note [Payload] A value in a message is
+// Note [Payload] The payload of a value in one message is
 //
 //	length of the head, 4 bytes | head | bytes of the blocks
 //
-// with the head of package crossing. A value that is too large for a message is in chunks, and the
-// message says which:
+// with the head as defined by package crossing. A value that is too large for one message is stored
+// in chunks, and its message references them:
 //
 //	largeMark, 4 bytes | length of a chunk, 8 bytes | length of the head, 8 bytes | id
 //
-// Its chunks are the head, and then the bytes of each block. No chunk has bytes of two of these, so
-// each is written from where it lies, and copied to where it belongs.
+// The chunks contain the head and then each block in turn. A chunk never spans the head and a
+// block, or two blocks, so each chunk is sent from its source and received into its destination
+// without an intermediate copy.
 const (
 	lengthSize = 4
 	largeMark  = 1 << 31
 	largeSize  = lengthSize + 8 + 8
 )
 
-// An outgoing is a value as bytes. The value is held until done.
+// An outgoing is an encoded value. The value must stay alive until [outgoing.done].
 type outgoing struct {
 	enc  wire.Encoder
 	head []byte
 	load [][]byte
 	size int
-	body []byte // memory for the next value
+	body []byte // buffer reused for the next value
 }
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
-// encode writes a value. The caller calls done in any case.
+// encode encodes v. The caller must call [outgoing.done], even if encode returns an error. It
+// returns [ErrShared] if v cannot be copied.
 func encode[T any](plan *wire.Plan[T], v T) (*outgoing, error) {
 	o := outgoings.Get().(*outgoing)
 	o.enc.ByValue = true
@@ -66,20 +68,22 @@ func encode[T any](plan *wire.Plan[T], v T) (*outgoing, error) {
 	return o, err
 }
 
-// done says what became of the value. Nobody may use o any more.
+// done releases the encoded value; sent reports whether it was stored. The caller must not use o
+// afterwards.
 func (o *outgoing) done(sent bool) {
 	o.enc.Done(sent)
 	o.head, o.load = nil, nil
 	outgoings.Put(o)
 }
 
-// mostKept is the most memory that is kept for the next value.
+// mostKept is the largest buffer, in bytes, that is kept for reuse.
 const mostKept = 1 << 20
 
-// payloads are memory for messages. A large one is cleared by the runtime when it is new.
+// payloads pools message buffers, because the runtime must zero each newly allocated large buffer.
 var payloads sync.Pool
 
-// payload returns a value that fits into a message, in memory that release takes back.
+// payload returns the encoded value in a pooled buffer. The value must fit into one message. The
+// caller must return the buffer with [write.release].
 func (o *outgoing) payload() []byte {
 	if b, ok := payloads.Get().(*[]byte); ok && cap(*b) >= o.size {
 		return o.append((*b)[:0])
@@ -87,14 +91,15 @@ func (o *outgoing) payload() []byte {
 	return o.append(make([]byte, 0, o.size))
 }
 
-// release takes back what payload returned, once the message is stored.
+// release returns the message's buffer to the pool. It must not be called before the message is
+// stored.
 func (w *write) release() {
 	b := w.m.Data
 	w.m.Data = nil
 	payloads.Put(&b)
 }
 
-// append writes a value that fits into a message.
+// append appends the payload of a value that fits into one message. See Note [Payload].
 func (o *outgoing) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(o.head)))
 	b = append(b, o.head...)
@@ -104,11 +109,11 @@ func (o *outgoing) append(b []byte) []byte {
 	return b
 }
 
-// A large is what a message says of a value in chunks.
+// A large is the message payload that references a value in chunks.
 type large struct {
 	id   string
-	size uint64 // of a chunk
-	head uint64 // length of the head
+	size uint64 // length of a chunk, in bytes
+	head uint64 // length of the head, in bytes
 }
 
 func (l large) append(b []byte) []byte {
@@ -118,7 +123,8 @@ func (l large) append(b []byte) []byte {
 	return append(b, l.id...)
 }
 
-// largeOf reads what a message says of a value in chunks; ok is false for another one.
+// largeOf parses a payload that references chunks. ok is false if the payload contains the value
+// itself. It returns an error that wraps [wire.ErrFormat] for a malformed payload.
 func largeOf(b []byte) (l large, ok bool, err error) {
 	if len(b) < lengthSize {
 		return l, false, fmt.Errorf("%w: a message of %d bytes", wire.ErrFormat, len(b))
@@ -137,7 +143,7 @@ func largeOf(b []byte) (l large, ok bool, err error) {
 	return l, true, nil
 }
 
-// pieces are the parts of some bytes, of a chunk each.
+// pieces splits b into slices of at most size bytes.
 func pieces(b []byte, size int) (all [][]byte) {
 	for len(b) > size {
 		all, b = append(all, b[:size]), b[size:]
@@ -148,7 +154,7 @@ func pieces(b []byte, size int) (all [][]byte) {
 	return all
 }
 
-// pieces are the chunks of a value.
+// pieces returns the chunks of the value, of at most size bytes each.
 func (o *outgoing) pieces(size int) [][]byte {
 	all := pieces(o.head, size)
 	for _, part := range o.load {
@@ -157,7 +163,8 @@ func (o *outgoing) pieces(size int) [][]byte {
 	return all
 }
 
-// decode reads a value that is a message.
+// decode decodes the payload of a value in one message. b must have passed [largeOf], which checks
+// its minimum length.
 func decode[T any](plan *wire.Plan[T], b []byte) (v T, err error) {
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-lengthSize) {
@@ -182,10 +189,11 @@ func decode[T any](plan *wire.Plan[T], b []byte) (v T, err error) {
 	return crossing.Decode(plan, m)
 }
 
-// keep has a value live until here.
+// keep keeps v reachable until the call.
 func keep[T any](v T) { runtime.KeepAlive(v) }
 
-// plain reports whether a name can be a part of a subject.
+// plain reports whether a name consists of letters, digits, - and _, so that it can be used as a
+// token of a subject.
 func plain(name string) bool {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {

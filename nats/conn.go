@@ -17,16 +17,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Options say how to reach a broker. Of the credentials give at most one sort; a URL may have a
-// user and a password as well.
+// Options configure a connection to a broker. At most one kind of credentials should be set; the
+// URL may contain a user and a password as well.
 type Options struct {
 	User, Password string
 	Token          string
-	NKeyFile       string      // the seed of an NKey
-	CredsFile      string      // a JWT and its NKey, as nsc writes them
-	TLS            *tls.Config // the authorities, and a certificate if the broker asks for one
-	Name           string      // what the broker shows of this process; default is the program's name and number
-	// Timeout is how long one broker has to answer; default 5 s.
+	NKeyFile       string      // file with the seed of an NKey
+	CredsFile      string      // file with a JWT and its NKey, in the format of nsc
+	TLS            *tls.Config // root CAs, and a client certificate if required
+	Name           string      // client name; default: program name and process id
+	// Timeout is the time to wait for an answer of one broker; default 5 s.
 	Timeout time.Duration
 }
 
@@ -34,38 +34,38 @@ const (
 	defaultTimeout = 5 * time.Second
 	leastVersion   = "2.11"
 	leastPayload   = 64 << 10
-	// headroom is what the headers of a message have of its largest size.
+	// headroom is the part of max_payload that is reserved for headers.
 	headroom = 1 << 10
 )
 
-// A Conn is a connection with a broker, for any number of queues and stores. When it is cut, it is
-// made again, with another broker of the cluster if need be, and what waits goes on. Its methods
-// may be called by several goroutines.
+// A Conn is a connection to a broker. Any number of queues and stores may share it. If the
+// connection breaks, it is made again, to another node of the cluster if necessary, and blocked
+// operations continue. Its methods may be called from several goroutines.
 type Conn struct {
 	nc      *client.Conn
 	js      jetstream.JetStream
 	timeout time.Duration
-	inbox   string // of the answers to requests
+	inbox   string // subject prefix of responses to requests
 
 	closed atomic.Bool
 	mu     sync.Mutex
 	up     chan struct{}      // closed while connected
-	asked  map[uint64]*answer // requests without an answer
+	asked  map[uint64]*answer // requests without a response, by number
 	last   uint64             // number of the last request
-	cut    chan struct{}      // closed when the connection is cut
-	left   <-chan struct{}    // the last one that this process has cut itself
-	node   string             // which node it has left by that
-	others int                // of the addresses of other nodes, which may all be that node's
-	quiet  atomic.Int64       // since when the broker answers nothing, by sinceStart; 0 if it does
+	cut    chan struct{}      // closed when the connection breaks
+	left   <-chan struct{}    // last session that this process disconnected itself
+	node   string             // id of the node from which leave disconnected
+	others int                // addresses left to try; several may belong to one node
+	quiet  atomic.Int64       // time since start at which the broker became silent; 0 if it answers
 }
 
-// errCut is why a request has no answer.
+// errCut is the error of a request that got no response because the connection broke.
 var errCut = errors.New("nats: the connection was cut")
 
-// Connect connects to a broker, or to the first of several URLs, separated by commas, that answers,
-// and checks that it can keep queues. It waits up to 4 Options.Timeout while a cluster has no
-// leader. The caller closes the connection. The errors are *HostError, and wrap ErrUnreachable,
-// ErrCredentials or ErrBroker.
+// Connect connects to a broker and checks that it supports queues. url may be a list of URLs,
+// separated by commas; Connect uses the first that answers. It waits up to 4 times Options.Timeout
+// while a cluster has no leader. The caller must close the connection with [Conn.Close]. Errors are
+// [*HostError] and wrap [ErrUnreachable], [ErrCredentials] or [ErrBroker].
 func Connect(ctx context.Context, url string, opts Options) (*Conn, error) {
 	c := &Conn{timeout: opts.Timeout, up: make(chan struct{}), cut: make(chan struct{}),
 		asked: make(map[uint64]*answer)}
@@ -87,7 +87,7 @@ func Connect(ctx context.Context, url string, opts Options) (*Conn, error) {
 	return c, nil
 }
 
-// hosts returns the hosts of URLs, without the passwords.
+// hosts returns the hosts of a comma-separated list of URLs, without user names and passwords.
 func hosts(urls string) string {
 	var names []string
 	for u := range strings.SplitSeq(urls, ",") {
@@ -100,7 +100,8 @@ func hosts(urls string) string {
 	return strings.Join(names, ", ")
 }
 
-// connect is Connect of the client library, which knows no context.
+// connect connects with the client library. The library takes no context, so connect runs it on
+// another goroutine and closes a connection that arrives after ctx ended.
 func connect(ctx context.Context, opts client.Options) (*client.Conn, error) {
 	type result struct {
 		nc  *client.Conn
@@ -172,7 +173,7 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 	return o, nil
 }
 
-// begin checks what the broker can, and listens for answers.
+// begin checks the version and the limits of the broker, and subscribes to responses.
 func (c *Conn) begin(ctx context.Context) (err error) {
 	if v := c.nc.ConnectedServerVersion(); older(v, leastVersion) {
 		return &HostError{"connect", c.Host(), fmt.Errorf("%w: it is version %s", ErrBroker, v),
@@ -186,7 +187,7 @@ func (c *Conn) begin(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err := ask(ctx, c, c.js.AccountInfo); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // a cluster without it is silent
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // no JetStream: no answer
 			err = both(jetstream.ErrJetStreamNotEnabled, err)
 		}
 		return err
@@ -196,7 +197,7 @@ func (c *Conn) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// older reports whether version v comes before least.
+// older reports whether version v precedes least.
 func older(v, least string) bool {
 	a, b := strings.Split(v, "."), strings.Split(least, ".")
 	for i := range b {
@@ -212,7 +213,8 @@ func older(v, least string) bool {
 	return false
 }
 
-// Host returns the host and the port of the broker that it is connected to.
+// Host returns the host and port of the connected broker, or the configured ones if there is no
+// connection.
 func (c *Conn) Host() string {
 	if c.nc == nil {
 		return ""
@@ -223,9 +225,9 @@ func (c *Conn) Host() string {
 	return hosts(strings.Join(c.nc.Servers(), ","))
 }
 
-// Close closes the connection. What its queues have taken and not acknowledged goes to other
-// consumers after the time of QueueOptions.AckWait, or at once if they were closed before. Close is
-// idempotent.
+// Close closes the connection. Values that its queues have received but not acknowledged are
+// delivered to other consumers after QueueOptions.AckWait; to return them at once, the caller
+// should close the queues first. Close is idempotent and always returns nil.
 func (c *Conn) Close() error {
 	if !c.closed.Swap(true) && c.nc != nil {
 		c.nc.Close()
@@ -233,7 +235,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// down says that requests without an answer will get none.
+// down fails the requests in flight with [errCut] and marks the connection as broken.
 func (c *Conn) down() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,8 +254,9 @@ func (c *Conn) down() {
 	}
 }
 
-// again says that there is a connection. A node has several addresses where others of its cluster
-// call it by another one than the user does: then it may be the node that was left.
+// again marks the connection as restored. Inside a cluster, a node may be known by another address
+// than the one the user configured, so the new connection may lead back to the node that
+// [Conn.leave] left. In that case again reconnects to the next address.
 func (c *Conn) again() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,16 +273,16 @@ func (c *Conn) again() {
 	}
 }
 
-// heard says that the broker has answered.
+// heard records that the broker answered.
 func (c *Conn) heard() {
 	if c.quiet.Load() != 0 {
 		c.quiet.Store(0)
 	}
 }
 
-// unheard says that nobody has answered, though there is a connection. A node that is cut off from
-// the others of its cluster takes what is sent, and knows nobody who answers. After a while another
-// node is asked.
+// unheard records that the broker did not answer although the connection is up. A node that is
+// partitioned from its cluster accepts messages, but reaches no leader. If the silence lasts longer
+// than [silent], unheard connects to another node.
 func (c *Conn) unheard() {
 	now := sinceStart()
 	if c.quiet.CompareAndSwap(0, now) {
@@ -292,7 +295,7 @@ func (c *Conn) unheard() {
 	c.leave()
 }
 
-// leave has the connection made again with another node.
+// leave disconnects from the current node and connects to another one.
 func (c *Conn) leave() {
 	c.mu.Lock()
 	c.left, c.node, c.others = c.cut, c.nc.ConnectedServerId(), len(c.nc.Servers())-1
@@ -300,21 +303,21 @@ func (c *Conn) leave() {
 	c.nc.ForceReconnect()
 }
 
-// hasLeft reports whether it was this process that has cut a connection.
+// hasLeft reports whether this process ended a session itself, with [Conn.leave].
 func (c *Conn) hasLeft(session <-chan struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left == session
 }
 
-// session returns a channel that is closed when the connection that there is now is cut.
+// session returns a channel that is closed when the current connection breaks.
 func (c *Conn) session() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cut
 }
 
-// connected waits for a connection.
+// connected waits until the connection is up. It returns [ErrClosed] if the connection is closed.
 func (c *Conn) connected(ctx context.Context) error {
 	for {
 		if c.closed.Load() || c.nc.IsClosed() {
@@ -336,23 +339,24 @@ func (c *Conn) connected(ctx context.Context) error {
 			return nil
 		case <-ctx.Done():
 			return both(errCut, context.Cause(ctx))
-		case <-time.After(time.Second): // it may have been closed for good
+		case <-time.After(time.Second): // poll: it may have been closed for good
 		}
 	}
 }
 
-// An answer is what a request waits for.
+// An answer is a pending response. done is closed when msg or err is set.
 type answer struct {
 	n    uint64
 	done chan struct{}
 	msg  *client.Msg
 	err  error
 
-	at int64 // when a sign of life was sent
-	of *held // that it is for; nil for another request
+	at int64 // time since start at which the heartbeat was sent
+	of *held // message that the heartbeat extends; nil for other requests
 }
 
-// request sends a message, of which the caller waits for the answer.
+// request publishes a message and returns its pending response. The caller must pass it to
+// [Conn.wait] or [Conn.forget].
 func (c *Conn) request(m *client.Msg) (*answer, error) {
 	a := new(answer)
 	if err := c.send(m, a); err != nil {
@@ -361,7 +365,7 @@ func (c *Conn) request(m *client.Msg) (*answer, error) {
 	return a, nil
 }
 
-// send sends a message, of which something waits for the answer.
+// send publishes a message and registers a as its pending response.
 func (c *Conn) send(m *client.Msg, a *answer) error {
 	a.done = make(chan struct{})
 	c.mu.Lock()
@@ -377,7 +381,7 @@ func (c *Conn) send(m *client.Msg, a *answer) error {
 	return nil
 }
 
-// answered takes the answer to a request.
+// answered handles a response.
 func (c *Conn) answered(m *client.Msg) {
 	n, err := strconv.ParseUint(m.Subject[len(c.inbox):], 36, 64)
 	if err != nil {
@@ -388,7 +392,7 @@ func (c *Conn) answered(m *client.Msg) {
 	delete(c.asked, n)
 	c.mu.Unlock()
 	if a == nil {
-		return // it was given up
+		return // the request was abandoned
 	}
 	a.msg = m
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
@@ -400,15 +404,15 @@ func (c *Conn) answered(m *client.Msg) {
 	close(a.done)
 }
 
-// forget gives up a request.
+// forget abandons a request.
 func (c *Conn) forget(a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, a.n)
 }
 
-// wait waits for the answer to a request, and gives it up when ctx ends or the broker is silent for
-// too long.
+// wait waits for the response to a request. It abandons the request if ctx ends or the timeout
+// expires.
 func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
 	if isClosed(a.done) {
 		return a.msg, a.err
@@ -427,13 +431,14 @@ func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
 	}
 }
 
-// ask has f ask the broker, and again where the connection was cut meanwhile or a cluster had no
-// leader. What it asks for may be done twice.
+// ask calls f until the broker answers. It retries if the connection broke during the call or the
+// cluster has no leader, so f may run more than once and must be idempotent. It returns
+// [ErrUnreachable] after 4 timeouts without an answer.
 func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
-	var quiet time.Time // since when nobody has answered, though there is a connection
+	var quiet time.Time // start of the silence while connected
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		var none R
-		session := c.session() // before it is known to be up: what cuts it from here on is noticed
+		session := c.session() // must precede connected, so that a later break is noticed
 		if err := c.connected(ctx); err != nil {
 			return none, err
 		}
@@ -467,15 +472,17 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 	}
 }
 
-// isSilence reports whether nobody has answered, as while a cluster has no leader. Or nobody was
-// asked: the client library knows at times that the connection is cut, and has not said so.
+// isSilence reports whether err means that the broker did not answer, for example while a cluster
+// has no leader. It includes errors of a request that was never sent, because the client library
+// may refuse to send on a broken connection before it calls DisconnectedErrCB.
 func isSilence(err error) bool {
 	return isAny(errCut, client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
 		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse, errLeaderless)(err) || has(codeUnavailable)(err)
 }
 
-// askOnce has f ask the broker, until the connection is cut.
+// askOnce calls f with a context that ends with the session or after the timeout. cut reports
+// whether the connection broke.
 func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	f func(ctx context.Context) (R, error)) (r R, cut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -495,7 +502,7 @@ func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	return r, isClosed(session), err
 }
 
-// stream returns a stream, and how it is now.
+// stream returns a stream with its current state. It retries while the stream has no leader.
 func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	return ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := c.js.Stream(ctx, name)
@@ -509,17 +516,17 @@ func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error
 	})
 }
 
-// errLeaderless: a node tells of a stream that has no leader as far as it knows. One that is cut
-// off from the others of its cluster knows no better, and they may have one.
+// errLeaderless is returned if the node that answers knows no leader of the stream. The node may be
+// partitioned from the cluster, and the other nodes may have a leader.
 var errLeaderless = errors.New("nats: the stream has no leader")
 
-// make makes a stream, if there is none.
+// make creates a stream. It is a no-op if the stream exists with the same configuration.
 func (c *Conn) make(ctx context.Context, config jetstream.StreamConfig) error {
 	_, err := ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateStream(ctx, config) })
 	return err
 }
 
-// delete removes streams, if they are there.
+// delete deletes streams. It ignores streams that do not exist.
 func (c *Conn) delete(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		_, err := ask(ctx, c, func(ctx context.Context) (any, error) { return nil, c.js.DeleteStream(ctx, name) })
@@ -530,8 +537,8 @@ func (c *Conn) delete(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// subjects returns the subjects that a stream has now, of those that a filter names. The leader
-// says so: a replica may be behind.
+// subjects returns the subjects of a stream that match a filter, with their number of messages. It
+// asks the leader, because replicas may lag.
 func (c *Conn) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	info, err := ask(ctx, c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		s, err := c.js.Stream(ctx, stream)
@@ -546,7 +553,7 @@ func (c *Conn) subjects(ctx context.Context, stream, filter string) (map[string]
 	return info.State.Subjects, nil
 }
 
-// purge removes messages of a stream.
+// purge deletes the messages of a stream that the options select.
 func (c *Conn) purge(ctx context.Context, stream string, which ...jetstream.StreamPurgeOpt) error {
 	_, err := ask(ctx, c, func(ctx context.Context) (any, error) {
 		s, err := c.js.Stream(ctx, stream)

@@ -16,64 +16,67 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Delivery is a value that this process has taken and has to acknowledge. Until then the broker
-// keeps the value. It gives the value to another receiver when this process dies, or is silent for
-// QueueOptions.AckWait; as long as the process lives, it says so by itself.
+// A Delivery is a value that this process has received and must acknowledge, with [Delivery.Ack],
+// [Delivery.Nak] or [Delivery.Reject]. The broker keeps the value until then. It redelivers the
+// value to another receiver if this process dies or sends no heartbeat for QueueOptions.AckWait.
+// Heartbeats are sent in the background while the process lives.
 //
-// A Delivery that is forgotten goes back when the garbage collector finds it.
+// A Delivery that becomes unreachable is returned to the queue when the garbage collector finds it.
 type Delivery[T any] struct {
-	Value   T         // the caller closes what it holds of shared memory
-	Attempt int       // how often the value was given out, this time included
-	Time    time.Time // when it was put, by the broker's clock
+	Value   T         // the caller must close the shared memory it holds
+	Attempt int       // number of deliveries of the value, including this one
+	Time    time.Time // time of the put, by the broker's clock
 
 	w *work
 	h *held
 }
 
-// Note [Who acknowledges] The broker answers each acknowledgement alike, also one of a message that
-// it has given to another receiver meanwhile. So this process has to know that it has not. A first
-// receiver knows for QueueOptions.AckWait: the nodes of a cluster have agreed on when the message
-// was given out. After that signs of life have to keep the message, and they do not suffice. A node
-// that is cut off from the others of its cluster answers them for up to 20 seconds, when the others
-// have chosen another leader, which gives the message to another receiver. And a node that is
-// killed may have forgotten them when it is started again.
+// Note [Who acknowledges] The broker answers every acknowledgement alike, even for a message that
+// it has already redelivered to another receiver. So the process itself must establish that it is
+// the only one. A first receiver can rely on QueueOptions.AckWait, because the nodes of a cluster
+// agree on the time of the delivery. After that period heartbeats must extend the delivery, and
+// they are not sufficient: a node that is partitioned from its cluster answers heartbeats for up to
+// 20 seconds, while the others may have elected another leader that redelivers the message; and a
+// node that is killed may have lost them when it restarts.
 //
-// So a receiver that is late, or not the first, has the stream delete the message. All nodes agree
-// on a deletion, and of several only one succeeds: that receiver has acknowledged the message. A
-// queue with a history keeps its messages, and has the signs of life alone.
+// So a receiver that is late, or not the first, asks the stream to delete the message. Deletions
+// are agreed on by all nodes, and only one of several deletions of a message succeeds: that
+// receiver has acknowledged it. A queue with a history must keep its messages, so it relies on
+// heartbeats alone.
 
-// held is a message that this process has taken.
+// held is a message that this process has received and not yet acknowledged.
 type held struct {
 	m       *client.Msg
-	seq     uint64 // in the stream
+	seq     uint64 // sequence number in the stream
 	attempt int
-	again   bool // another receiver may have had it before
+	again   bool // may have been delivered to another receiver before
 	stored  time.Time
-	large   string // the id of its chunks
+	large   string // id of its chunks, or empty
 
-	born    int64        // when the broker gave it out, or before, in nanoseconds since start
-	at      atomic.Int64 // when the broker knew for sure that we live, likewise
+	born    int64        // lower bound of the delivery time, in nanoseconds since start
+	at      atomic.Int64 // send time of the last confirmed heartbeat, likewise
 	limit   time.Duration
-	claimed atomic.Bool // by a caller
+	claimed atomic.Bool // whether a caller has received it
 	settled atomic.Bool
-	sent    atomic.Bool // an acknowledgement, which the broker may have handled
-	deleted bool        // by an acknowledgement that was contested
+	sent    atomic.Bool // whether an acknowledgement was sent that the broker may have processed
+	deleted bool        // whether it was acknowledged by a deletion
 }
 
-// start is what times are measured from, by the monotonic clock.
+// start is the origin of monotonic times.
 var start = time.Now()
 
 func sinceStart() int64 { return int64(time.Since(start)) }
 
-// Messages to the broker about one that was taken.
+// Acknowledgement messages of the JetStream protocol.
 var (
 	ackDone = []byte("+ACK")
 	ackLive = []byte("+WPI")
 )
 
-// hold keeps a message that has arrived, of a question that was asked at a time. The broker's clock
-// began when it sent the message, which may be long ago if the way was cut: not before it was
-// asked, and not before what else it has said.
+// hold registers a message that arrived in response to a pull request, which was sent at the time
+// asked. The broker's AckWait timer started when it sent the message, which may be long ago if the
+// network was interrupted. The delivery time is at least asked, and at least the time of the last
+// confirmed flush (see [work.listen]).
 func (w *work) hold(m *client.Msg, asked int64) *held {
 	h := &held{m: m, limit: w.ackWait * 9 / 10, born: max(asked, w.heardFrom.Load())}
 	h.at.Store(h.born)
@@ -90,21 +93,23 @@ func (w *work) hold(m *client.Msg, asked int64) *held {
 	return h
 }
 
-// expired reports whether the broker may have given the message to another receiver. It says so a
-// little early: the broker's clock began before ours.
+// expired reports whether the broker may have redelivered the message. It allows a margin of a
+// tenth of AckWait, because the broker's timer started before ours.
 func (h *held) expired() bool {
 	return time.Since(start)-time.Duration(h.at.Load()) > h.limit
 }
 
-// lives says that the broker has answered a sign of life that was sent at a time. An answer that
-// comes late says nothing: the sign may have been late.
+// lives records that the broker confirmed a heartbeat sent at the given time. A confirmation that
+// arrives after the message expired is ignored, because the broker may have redelivered the message
+// before the heartbeat.
 func (h *held) lives(sent int64) {
 	if !h.expired() {
 		h.at.Store(sent)
 	}
 }
 
-// settle says that a message is no longer ours to extend, and reports whether it was.
+// settle removes h from the messages that are extended. It reports whether h had not been settled
+// before.
 func (w *work) settle(h *held) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,9 +117,10 @@ func (w *work) settle(h *held) bool {
 	return !h.settled.Swap(true)
 }
 
-// extend tells the broker again and again that this process lives, for each message that it has. A
-// process that is stopped says nothing, and one that is cut off gets no answer. What was asked for
-// ahead goes to other processes if this one has not got anything for a while.
+// extend sends heartbeats for the messages this process holds until the queue is closed. A stopped
+// process sends none, and a partitioned one gets no confirmation, so in both cases the messages
+// expire. Prefetched messages are returned to the queue if the process has not called a get for
+// AckWait.
 func (w *work) extend() {
 	defer w.resting.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,7 +128,7 @@ func (w *work) extend() {
 	tick := max(w.ackWait/8, leastAckWait/8)
 	t := time.NewTicker(tick)
 	defer t.Stop()
-	var signs []*answer // that have no answer yet
+	var signs []*answer // unconfirmed heartbeats
 	for {
 		select {
 		case <-w.closing:
@@ -170,9 +176,9 @@ func (w *work) extend() {
 	}
 }
 
-// listen asks for a sign of life of the broker, by which it is known of what arrives after that how
-// old it is at most. The one before the last counts: a message that came with the last one may
-// still be on its way through this process.
+// listen flushes the connection, which gives a lower bound for the delivery time of later messages:
+// the time at which the flush before the last one was sent. The last one must not be used, because
+// a message that arrived with it may still be queued inside this process.
 func (w *work) listen(ctx context.Context) {
 	if w.listening.Swap(true) {
 		return
@@ -189,7 +195,7 @@ func (w *work) listen(ctx context.Context) {
 	})
 }
 
-// giveBack gives a message to other receivers, after a while.
+// giveBack returns a message to the queue, for redelivery after a delay.
 func (w *work) giveBack(h *held, after time.Duration) error {
 	if !w.settle(h) || h.expired() {
 		return nil
@@ -197,9 +203,9 @@ func (w *work) giveBack(h *held, after time.Duration) error {
 	return w.c.nc.Publish(h.m.Reply, fmt.Appendf(nil, `-NAK {"delay":%d}`, after))
 }
 
-// contested reports whether another receiver may acknowledge the message as well. A first receiver
-// has half of its time for the answer to an acknowledgement, and the answer to another attempt may
-// take what is left of the whole.
+// contested reports whether another receiver might acknowledge the message too. A first receiver
+// may send a plain acknowledgement within the first half of its limit, and a retry of it until the
+// limit. See Note [Who acknowledges].
 func (w *work) contested(h *held) bool {
 	age, sure := time.Duration(sinceStart()-h.born), h.limit/2
 	if h.sent.Load() {
@@ -208,8 +214,9 @@ func (w *work) contested(h *held) bool {
 	return w.history == 0 && (h.again || age > sure)
 }
 
-// acknowledge has the broker remove a message, and waits until it says so. The error is ErrExpired
-// if another receiver may have the message.
+// acknowledge acknowledges a message and waits for the broker's response. It returns [ErrExpired]
+// if another receiver may have the message, and wraps [ErrUncertain] if the broker may have
+// processed an acknowledgement despite the error.
 func (w *work) acknowledge(ctx context.Context, h *held) error {
 	fail := func(err error) error {
 		if h.sent.Load() {
@@ -252,7 +259,7 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 				return w.answered(h)
 			}
 			h.deleted = true
-			w.c.nc.Publish(h.m.Reply, ackDone) // the consumer forgets it at once
+			w.c.nc.Publish(h.m.Reply, ackDone) // so that the consumer drops it at once
 			return nil
 		case has(codeNoMessage, codeNotDeleted)(err):
 			w.settle(h)
@@ -271,13 +278,13 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 	}
 }
 
-// deletion asks the stream to delete a message.
+// deletion returns a request that deletes h's message from the stream.
 func (w *work) deletion(h *held) *client.Msg {
 	return &client.Msg{Subject: "$JS.API.STREAM.MSG.DELETE." + w.config.Name,
 		Data: fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, h.seq)}
 }
 
-// deleted is the error in an answer to a deletion.
+// deleted returns the error in the response to a deletion.
 func deleted(m *client.Msg) error {
 	var answer struct {
 		Success bool                `json:"success"`
@@ -294,14 +301,14 @@ func deleted(m *client.Msg) error {
 	return nil
 }
 
-// late is why a message cannot be acknowledged.
+// late returns the [ErrExpired] error of a message without a heartbeat.
 func (h *held) late(wait time.Duration) error {
 	return fmt.Errorf("%w: no sign of life for %v of %v", ErrExpired,
 		time.Duration(sinceStart()-h.at.Load()).Round(time.Millisecond), wait)
 }
 
-// answered is the error of an acknowledgement that the broker has answered. It answers late ones as
-// well, of messages that others have got meanwhile.
+// answered returns an error if the acknowledgement was confirmed too late. The broker confirms late
+// acknowledgements too, even of messages that it has redelivered.
 func (w *work) answered(h *held) error {
 	since := h.at.Load()
 	if w.history == 0 {
@@ -313,9 +320,9 @@ func (w *work) answered(h *held) error {
 	return nil
 }
 
-// acknowledged acknowledges messages, and what is left of large ones goes as well. The broker
-// handles the acknowledgements of a connection in their order, so the answer to the last one is one
-// to all but the contested ones, which come first, each by itself.
+// acknowledged acknowledges messages and deletes their chunks. The broker processes the
+// acknowledgements of a connection in order, so a confirmation of the last one confirms all of
+// them. Contested messages are acknowledged first, one at a time.
 func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 	cut := w.c.session()
 	var quick []*held
@@ -341,7 +348,7 @@ func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 			return err
 		}
 	}
-	if last > 0 && (isClosed(cut) || quick[last].deleted) { // some may have been lost
+	if last > 0 && (isClosed(cut) || quick[last].deleted) { // some may be lost
 		for _, h := range quick[:last] {
 			if err := w.acknowledge(ctx, h); err != nil {
 				return err
@@ -370,7 +377,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// newDelivery returns a message as a Delivery, which goes back if it is forgotten.
+// newDelivery returns h as a Delivery. A cleanup returns the message to the queue if the Delivery
+// becomes unreachable.
 func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 	d := &Delivery[T]{Value: v, Attempt: h.attempt, Time: h.stored, w: w, h: h}
 	runtime.AddCleanup(d, func(h *held) {
@@ -381,11 +389,12 @@ func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 	return d
 }
 
-// Ack says that the value is done with, and waits until the broker has removed it: after nil no
-// receiver gets it again, and no other has acknowledged it. The error is ErrExpired if this process
-// was silent for too long: another receiver has the value, or gets it, and what was done for it is
-// done twice. It wraps ErrUncertain if the broker did not answer, or if its answer says nothing
-// because it came too late.
+// Ack acknowledges the value and waits until the broker has removed it. If Ack returns nil, the
+// value is never delivered again, and no other receiver has acknowledged it.
+//
+// It returns [ErrExpired] if this process sent no heartbeat for too long: the value is delivered to
+// another receiver, so it is processed twice. The error wraps [ErrUncertain] if the broker did not
+// respond, or responded too late for the response to be conclusive.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	if d.h.settled.Load() {
 		return d.over("acknowledge")
@@ -404,8 +413,9 @@ func (d *Delivery[T]) over(op string) error {
 	return fmt.Errorf("nats: %s: %w: it is acknowledged or given back", op, ErrClosed)
 }
 
-// Nak gives the value back, for any receiver to take after a while, or at once. The caller still
-// closes it.
+// Nak returns the value to the queue, for any receiver, after the given delay. The caller must
+// still close the value. It returns [ErrClosed] if the delivery is settled and [ErrExpired] if it
+// has expired.
 func (d *Delivery[T]) Nak(after time.Duration) error {
 	if d.h.settled.Load() || d.h.expired() {
 		d.w.settle(d.h)
@@ -414,7 +424,8 @@ func (d *Delivery[T]) Nak(after time.Duration) error {
 	return d.w.failed("give back", d.w.giveBack(d.h, after))
 }
 
-// Reject makes the value a dead letter with a reason, without trying any receiver again.
+// Reject moves the value to the dead letters with a reason, without further attempts. It returns
+// [ErrClosed] if the delivery is settled and [ErrExpired] if it has expired.
 func (d *Delivery[T]) Reject(ctx context.Context, reason string) error {
 	if d.h.settled.Load() || d.h.expired() {
 		d.w.settle(d.h)
@@ -423,7 +434,7 @@ func (d *Delivery[T]) Reject(ctx context.Context, reason string) error {
 	return d.w.failed("reject", d.w.deadLetter(ctx, d.h, reason))
 }
 
-// Headers of dead letters.
+// Headers of dead letters, and the maximum length of a reason in bytes.
 const (
 	reasonHeader  = "Shoal-Reason"
 	attemptHeader = "Shoal-Attempts"
@@ -431,8 +442,9 @@ const (
 	mostReason    = 300
 )
 
-// deadLetter moves a message to the dead letters. If the process dies in between, another receiver
-// does it again, in the place of this one.
+// deadLetter copies a message to the dead letter stream and then acknowledges it. If the process
+// dies in between, another receiver repeats this and overwrites the dead letter, which has the same
+// subject.
 func (w *work) deadLetter(ctx context.Context, h *held, reason string) error {
 	id := h.large
 	if id == "" {

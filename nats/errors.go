@@ -17,46 +17,45 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// Sentinels of this package. The errors that it returns wrap them, or those of package ipc under
-// the same name.
+// Sentinel errors. Returned errors wrap these, or the errors of package ipc with the same names.
 var (
-	// ErrClosed is returned by a queue or a connection that this process has closed, by puts after
-	// Finish, and by gets once a finished queue is empty.
+	// ErrClosed is returned if this process closed the queue or the connection, by puts after
+	// [Queue.Finish], and by gets once a finished queue is empty.
 	ErrClosed = ipc.ErrClosed
-	// ErrFull is returned by a put for which the queue has no room, at once or until its deadline.
+	// ErrFull is returned by a put if the queue has no room, immediately or until the deadline.
 	ErrFull = ipc.ErrFull
-	// ErrEmpty is returned by a get for which there is no value, at once or until its deadline.
+	// ErrEmpty is returned by a get if the queue has no value, immediately or until the deadline.
 	ErrEmpty = ipc.ErrEmpty
-	// ErrType is returned where a queue or a store keeps values of another type.
+	// ErrType is returned if a queue or a store exists with another element type.
 	ErrType = ipc.ErrType
 	// ErrShared is returned for a value that cannot be copied: a queue, a lock or a file.
 	ErrShared = ipc.ErrShared
 
-	// ErrUnreachable is returned where no broker answers.
+	// ErrUnreachable is returned if no broker answers.
 	ErrUnreachable = errors.New("nats: no broker answers")
-	// ErrCredentials is returned where the broker refuses the credentials, or this program the
-	// broker's certificate.
+	// ErrCredentials is returned if the broker rejects the credentials, or if this process rejects
+	// the broker's certificate.
 	ErrCredentials = errors.New("nats: credentials are refused")
-	// ErrBroker is returned where a server cannot keep queues: it has no JetStream, or is too old,
-	// or its messages are too small.
+	// ErrBroker is returned if the server does not support queues: it lacks JetStream, is too old,
+	// or its max_payload is too small.
 	ErrBroker = errors.New("nats: this server cannot keep queues")
-	// ErrStorage is returned where the broker has no room on its disk, or for this account.
+	// ErrStorage is returned if the broker's disk or the account's quota is full.
 	ErrStorage = errors.New("nats: the broker has no room")
-	// ErrTooLarge is returned for a value for which a queue never has room.
+	// ErrTooLarge is returned for a value that exceeds the size limit of the queue.
 	ErrTooLarge = errors.New("nats: larger than the queue")
-	// ErrOptions is returned for options that there cannot be, and for those of a queue or a store
-	// that exists with others.
+	// ErrOptions is returned for invalid options, and for options that conflict with an existing
+	// queue or store.
 	ErrOptions = errors.New("nats: options do not fit")
-	// ErrUncertain is wrapped where a write got no answer in time: it may have been done.
+	// ErrUncertain is wrapped if a write got no answer in time, so it may have taken effect.
 	ErrUncertain = errors.New("nats: not known whether it was stored")
-	// ErrExpired is returned by the Ack of a Delivery that was held for too long without a sign of
-	// life: the broker may have given the value to another consumer.
+	// ErrExpired is returned by [Delivery.Ack] if no heartbeat reached the broker for too long, so
+	// it may have redelivered the value to another consumer.
 	ErrExpired = errors.New("nats: the delivery has expired")
-	// ErrVersion is returned by a CompareAndSwap of a key that has another version.
+	// ErrVersion is returned by [Store.CompareAndSwap] if the key has another version.
 	ErrVersion = errors.New("nats: another version")
-	// ErrExist is returned by a Create of a key that exists. It wraps fs.ErrExist.
+	// ErrExist is returned by [Store.Create] if the key exists. It wraps [fs.ErrExist].
 	ErrExist = fmt.Errorf("nats: the key exists%.0w", fs.ErrExist)
-	// ErrNotExist is returned for a key that does not exist. It wraps fs.ErrNotExist.
+	// ErrNotExist is returned if the key does not exist. It wraps [fs.ErrNotExist].
 	ErrNotExist = fmt.Errorf("nats: no such key%.0w", fs.ErrNotExist)
 )
 
@@ -69,15 +68,16 @@ func init() {
 	}
 }
 
-// A HostError is an error of a broker, with what to do about it. Err wraps one of the sentinels.
+// A HostError is an error of a broker with a suggested remedy. Err usually wraps one of the
+// sentinel errors.
 type HostError struct {
-	Op     string // such as connect
-	Host   string // of the broker, with its port
+	Op     string // operation, such as connect
+	Host   string // the broker's host and port
 	Err    error
-	Advice string // what to do
+	Advice string // remedy, or empty
 }
 
-// Error returns one line.
+// Error returns the operation, the host, the cause and the advice in one line.
 func (e *HostError) Error() string {
 	s := fmt.Sprintf("nats: %s: %s: %s", e.Op, e.Host, strings.TrimPrefix(e.Err.Error(), "nats: "))
 	if e.Advice != "" {
@@ -89,12 +89,12 @@ func (e *HostError) Error() string {
 // Unwrap returns Err.
 func (e *HostError) Unwrap() error { return e.Err }
 
-// both is an error that is a sentinel and has a cause, whose text it shows.
+// both returns an error that wraps sentinel and cause, and shows the text of both.
 func both(sentinel, cause error) error {
 	return fmt.Errorf("%w: %s%.0w", sentinel, strings.TrimPrefix(cause.Error(), "nats: "), cause)
 }
 
-// A fault is what a kind of error means and what to do about it.
+// A fault maps a class of errors to a sentinel and a remedy.
 type fault struct {
 	is     func(error) bool
 	means  error
@@ -112,7 +112,7 @@ func isAny(targets ...error) func(error) bool {
 	}
 }
 
-// has reports whether an error is one of the server's with one of these numbers.
+// has returns a predicate for API errors of the server with one of the given codes.
 func has(codes ...jetstream.ErrorCode) func(error) bool {
 	return func(err error) bool {
 		api, ok := errors.AsType[*jetstream.APIError](err)
@@ -128,7 +128,7 @@ func has(codes ...jetstream.ErrorCode) func(error) bool {
 	}
 }
 
-// Numbers of the server's errors, of which the client library has no names.
+// Error codes of the server. The client library has no names for most of them.
 const (
 	codeAccountResources = 10002
 	codeNoPeers          = 10005
@@ -139,8 +139,8 @@ const (
 	codeOtherVersion     = jetstream.JSErrCodeStreamWrongLastSequence
 	codeReplicas         = 10074
 	codeTooLarge         = 10054
-	codeNoMessage        = 10043 // there is none of that number
-	codeNotDeleted       = 10057 // a message, which was there or not
+	codeNoMessage        = 10043 // no message with that sequence number
+	codeNotDeleted       = 10057 // message not deleted, whether it exists or not
 )
 
 const unreachableAdvice = "see that the broker runs there and that the port is open"
@@ -167,8 +167,9 @@ var faults = []fault{
 	{func(err error) bool { _, ok := errors.AsType[*net.OpError](err); return ok }, ErrUnreachable, unreachableAdvice},
 }
 
-// isRefused reports whether the broker refuses the credentials, or what they may do. When it
-// refuses them as a client connects again, the client library has the text of that alone.
+// isRefused reports whether the broker rejected the credentials or denied a permission. It compares
+// texts too, because the client library keeps only the text of an error that occurs while it
+// reconnects.
 func isRefused(err error) bool {
 	text := strings.ToLower(err.Error())
 	for _, e := range []error{client.ErrAuthorization, client.ErrAuthExpired, client.ErrAuthRevoked,
@@ -189,7 +190,8 @@ func isCertificate(err error) bool {
 	return alert || strings.Contains(text, "tls: ") || strings.Contains(text, "tls error") || strings.Contains(text, "x509: ")
 }
 
-// hostError returns err as a HostError, unless it is one already.
+// hostError returns err as a [*HostError] with the remedy of the first matching fault. It returns
+// err unchanged if it already is a HostError.
 func hostError(op, host string, err error) error {
 	if err == nil {
 		return nil

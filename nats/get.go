@@ -10,12 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Next takes the oldest value and waits while the queue is empty. The value comes back unless the
-// Delivery is acknowledged.
+// Next receives the oldest value and waits while the queue is empty. The caller must settle the
+// [Delivery], with [Delivery.Ack] for example; otherwise the value is redelivered.
 //
-// The error is ErrClosed once a finished queue is empty; ErrEmpty and context.DeadlineExceeded if
-// ctx had a deadline. A value that cannot be read becomes a dead letter; the error says why, and
-// the next Next goes on.
+// It returns [ErrClosed] once a finished queue is empty. If ctx has a deadline that passes, the
+// error wraps [ErrEmpty] and [context.DeadlineExceeded]. A value that cannot be decoded becomes a
+// dead letter and Next returns the cause; the caller may call Next again to receive the following
+// value.
 func (q *Queue[T]) Next(ctx context.Context) (*Delivery[T], error) {
 	h, v, err := q.next(ctx, true)
 	if err != nil {
@@ -24,7 +25,7 @@ func (q *Queue[T]) Next(ctx context.Context) (*Delivery[T], error) {
 	return newDelivery(q.work, h, v), nil
 }
 
-// next takes a value.
+// next receives and decodes a value. If wait is false, it returns [ErrEmpty] instead of waiting.
 func (q *Queue[T]) next(ctx context.Context, wait bool) (h *held, v T, err error) {
 	if err := q.enter("get"); err != nil {
 		return nil, v, err
@@ -44,7 +45,7 @@ func (q *Queue[T]) next(ctx context.Context, wait bool) (h *held, v T, err error
 	}
 }
 
-// noValue is why a get has no value.
+// noValue converts the error of a get without a value.
 func (w *work) noValue(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrEmpty), errors.Is(err, ErrClosed):
@@ -55,8 +56,9 @@ func (w *work) noValue(ctx context.Context, err error) error {
 	return w.failed("get", err)
 }
 
-// accept reads a value that was taken; again says to take another one. A value that was given out
-// too often becomes a dead letter, and so does one that cannot be read.
+// accept decodes a received message. A message that exceeded the delivery limit becomes a dead
+// letter, and accept returns again = true: the caller must receive another one. A value that cannot
+// be decoded becomes a dead letter as well, and accept returns the cause.
 func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err error) {
 	h.claimed.Store(true)
 	if h.attempt > q.most {
@@ -72,7 +74,7 @@ func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err er
 	switch {
 	case err == nil:
 		return v, false, nil
-	case ctx.Err() != nil, errors.Is(err, shm.ErrNoSpace): // it is not the value's fault
+	case ctx.Err() != nil, errors.Is(err, shm.ErrNoSpace): // not the value's fault
 		q.giveBack(h, 0)
 		return v, false, q.failed("get", err)
 	case errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLong), errors.Is(err, wire.ErrUnknownType),
@@ -86,7 +88,7 @@ func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err er
 	return v, false, q.failed("get", err)
 }
 
-// read reads a value from a message and its chunks.
+// read decodes a value from a message and its chunks.
 func (q *Queue[T]) read(ctx context.Context, data []byte) (v T, err error) {
 	l, inChunks, err := largeOf(data)
 	switch {
@@ -98,12 +100,13 @@ func (q *Queue[T]) read(ctx context.Context, data []byte) (v T, err error) {
 	return decode(q.plan, data)
 }
 
-// Get takes the oldest value, waits while the queue is empty, and acknowledges the value: it is the
-// caller's then, and lost if this process dies. The errors are those of Next. An error that wraps
-// ErrUncertain comes with the value, which may come again.
+// Get receives the oldest value, waits while the queue is empty, and acknowledges the value before
+// it returns. The value is lost if this process dies afterwards. The caller must close the shared
+// memory that the value holds. Errors are as for [Queue.Next]. If the error wraps [ErrUncertain],
+// the value is returned as well and may be delivered again.
 func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.get(ctx, true) }
 
-// TryGet takes the oldest value as Get does, or returns ErrEmpty where Get would wait.
+// TryGet receives the oldest value as [Queue.Get] does, but returns [ErrEmpty] instead of waiting.
 func (q *Queue[T]) TryGet(ctx context.Context) (T, error) { return q.get(ctx, false) }
 
 func (q *Queue[T]) get(ctx context.Context, wait bool) (T, error) {
@@ -114,7 +117,8 @@ func (q *Queue[T]) get(ctx context.Context, wait bool) (T, error) {
 	return v, q.own("get", q.acknowledged(ctx, []*held{h}))
 }
 
-// own is the error of values that were acknowledged.
+// own converts the error of an acknowledgement by a get. The caller has the value in any case, so
+// the error always wraps [ErrUncertain].
 func (w *work) own(op string, err error) error {
 	if err != nil && !errors.Is(err, ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -122,14 +126,15 @@ func (w *work) own(op string, err error) error {
 	return w.failed(op, err)
 }
 
-// GetN waits for a value and takes as many as there are, up to len(vs), into vs, as Get does. It
-// returns how many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
+// GetN waits for a value and then receives as many as are available, up to len(vs), into vs. It
+// acknowledges them as [Queue.Get] does. It returns the number of values received, at least 1 if
+// err is nil. If vs is empty, it returns 0 immediately.
 func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	if err := q.enter("get"); err != nil || len(vs) == 0 {
 		return 0, err
 	}
 	var taken []*held
-	var bad error // of a value; those before it are good
+	var bad error // error of a value; the values before it are good
 	use := func(h *held) bool {
 		v, again, err := q.accept(ctx, h)
 		switch {
@@ -165,8 +170,8 @@ func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return n, q.own("get", q.acknowledged(ctx, taken))
 }
 
-// Deliveries yields one Delivery after the other, until a finished queue is empty. An error is
-// yielded once and ends the loop.
+// Deliveries returns an iterator that calls [Queue.Next] until a finished queue is empty. Each
+// Delivery must be settled by the caller. An error is yielded once and ends the loop.
 func (q *Queue[T]) Deliveries(ctx context.Context) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {
 		for {
@@ -178,10 +183,10 @@ func (q *Queue[T]) Deliveries(ctx context.Context) iter.Seq2[*Delivery[T], error
 	}
 }
 
-// All yields the values one after the other, until a finished queue is empty, and acknowledges each
-// when the loop goes on to the next one. A value whose body leaves the loop, by break, return or a
-// panic, comes back, and so does one whose process dies. An error is yielded once and ends the
-// loop. Another loop may continue where one broke off.
+// All returns an iterator over the values, until a finished queue is empty. It acknowledges each
+// value when the loop continues with the next one. If the body leaves the loop by break, return or
+// a panic, or if the process dies, the current value is redelivered. An error is yielded once and
+// ends the loop. Another loop may then continue with the remaining values.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for d, err := range q.Deliveries(ctx) {
@@ -199,7 +204,8 @@ func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// use has the body of a loop use the value, and acknowledges it if the loop goes on.
+// use runs the loop body with the value. It acknowledges the value if the loop continues, and
+// returns it to the queue otherwise.
 func (d *Delivery[T]) use(ctx context.Context, yield func(T, error) bool) (more bool, err error) {
 	defer func() {
 		if !more {

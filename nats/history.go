@@ -12,10 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Replay yields what the broker keeps of the values that were put from a time on, the oldest first,
-// and ends with the last one of when it began. The zero time is the beginning. It takes nothing:
-// receivers get what they would have got. Acknowledged values are among them as long as
-// QueueOptions.History says. An error is yielded once and ends the loop.
+// Replay returns an iterator over the stored values that were put since the given time, oldest
+// first. It ends with the last value that was stored when it began. The zero time selects all
+// values. Replay consumes nothing, so it does not affect receivers. It includes acknowledged values
+// within QueueOptions.History. An error is yielded once and ends the loop.
 func (q *Queue[T]) Replay(ctx context.Context, since time.Time) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := q.enter("replay"); err != nil {
@@ -34,7 +34,7 @@ func (q *Queue[T]) Replay(ctx context.Context, since time.Time) iter.Seq2[T, err
 	}
 }
 
-// all yields the messages that a stream has now.
+// all iterates over the messages that a stream contains at the time of the call.
 func (c *Conn) all(ctx context.Context, stream, filter string, since time.Time) iter.Seq2[*client.Msg, error] {
 	return func(yield func(*client.Msg, error) bool) {
 		s, err := c.stream(ctx, stream)
@@ -59,13 +59,14 @@ func (c *Conn) all(ctx context.Context, stream, filter string, since time.Time) 
 	}
 }
 
-// sequence is the number of a message that was read where it lies.
+// sequence returns the sequence number of a message that was read with [Conn.scan].
 func sequence(m *client.Msg) uint64 {
 	n, _ := strconv.ParseUint(m.Header.Get(client.JSSequence), 10, 64)
 	return n
 }
 
-// trimSometimes removes what is acknowledged and older than the history, every second or so.
+// trimSometimes deletes acknowledged values older than the history, at most about once a second. It
+// is a no-op for a queue without a history.
 func (w *work) trimSometimes(ctx context.Context) {
 	if w.history == 0 {
 		return
@@ -81,9 +82,9 @@ func (w *work) trimSometimes(ctx context.Context) {
 	}
 }
 
-// trim removes the values that are acknowledged and were put before a time, and reports whether
-// there were any. It removes no value behind one that is not acknowledged. If it fails, another
-// process does it later.
+// trim deletes acknowledged values that were put before the given time, and reports whether it
+// deleted any. It stops at the first value that is not acknowledged. Failures are ignored, because
+// any process may trim later.
 func (w *work) trim(ctx context.Context, before time.Time) bool {
 	info, err := w.info(ctx)
 	if err != nil {
@@ -95,7 +96,7 @@ func (w *work) trim(ctx context.Context, before time.Time) bool {
 	}
 	state := s.CachedInfo().State
 	keep := info.AckFloor.Stream + 1
-	if info.NumAckPending == 0 { // all that was delivered is acknowledged
+	if info.NumAckPending == 0 { // every delivered message is acknowledged
 		keep = min(info.Delivered.Stream, state.LastSeq) + 1
 	}
 	for m, err := range w.c.scan(ctx, w.config.Name, scanning{filter: "shoal.q." + w.name + ".>", from: 1,
@@ -119,22 +120,23 @@ func (w *work) trim(ctx context.Context, before time.Time) bool {
 	return w.c.purge(ctx, w.config.Name, jetstream.WithPurgeSequence(keep)) == nil
 }
 
-// A DeadLetter is a value that was given out too often without being acknowledged, or could not be
-// read, or was rejected. The broker keeps it until Requeue or Delete.
+// A DeadLetter is a value that reached the delivery limit without being acknowledged, could not be
+// decoded, or was rejected. The broker keeps it until [DeadLetter.Requeue] or [DeadLetter.Delete].
 type DeadLetter[T any] struct {
-	Value    T         // the zero value if it cannot be read
-	Err      error     // why it cannot be read
-	Reason   string    // why it is dead
-	Attempts int       // how often it was given out
-	Time     time.Time // when it was put
+	Value    T         // the zero value if decoding failed
+	Err      error     // decoding error, or nil
+	Reason   string    // why it became a dead letter
+	Attempts int       // number of deliveries
+	Time     time.Time // time of the put
 
 	w   *work
 	seq uint64
 	m   *client.Msg
 }
 
-// DeadLetters yields the dead letters that the queue has now, the oldest first. An error is yielded
-// once and ends the loop.
+// DeadLetters returns an iterator over the current dead letters of the queue, oldest first. The
+// caller must close the shared memory that their values hold. An error is yielded once and ends the
+// loop.
 func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[*DeadLetter[T], error] {
 	return func(yield func(*DeadLetter[T], error) bool) {
 		if err := q.enter("dead letters"); err != nil {
@@ -142,7 +144,7 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[*DeadLetter[T], er
 			return
 		}
 		for m, err := range q.c.all(ctx, q.dead.Name, "shoal.d."+q.name+".>", time.Time{}) {
-			if isAny(jetstream.ErrStreamNotFound)(err) { // nothing has died
+			if isAny(jetstream.ErrStreamNotFound)(err) { // no dead letter was ever stored
 				return
 			}
 			if err != nil {
@@ -163,7 +165,8 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[*DeadLetter[T], er
 	}
 }
 
-// Requeue puts the value into the queue again, once, as a value that was never given out.
+// Requeue moves the value back to the queue, with a delivery count of zero. It stores the value
+// once, even if several processes call it.
 func (d *DeadLetter[T]) Requeue(ctx context.Context) error {
 	subject := d.w.small()
 	l, inChunks, err := largeOf(d.m.Data)
@@ -180,7 +183,7 @@ func (d *DeadLetter[T]) Requeue(ctx context.Context) error {
 	return d.w.failed("requeue", err)
 }
 
-// Delete removes the dead letter for good.
+// Delete deletes the dead letter permanently. It returns nil if another process has deleted it.
 func (d *DeadLetter[T]) Delete(ctx context.Context) error {
 	err := d.remove(ctx)
 	if l, inChunks, bad := largeOf(d.m.Data); err == nil && bad == nil && inChunks {
@@ -197,7 +200,7 @@ func (d *DeadLetter[T]) remove(ctx context.Context) error {
 		}
 		return nil, err
 	})
-	if err != nil && strings.Contains(err.Error(), "no message found") { // another process has done it
+	if err != nil && strings.Contains(err.Error(), "no message found") { // already deleted
 		return nil
 	}
 	return err

@@ -13,35 +13,37 @@ import (
 )
 
 const (
-	// pullMost is how many values are asked for at a time, and pullBytes how many bytes of them.
+	// pullMost is the maximum number of values in one pull request, and pullBytes the maximum total
+	// of their bytes.
 	pullMost  = 512
 	pullBytes = 64 << 20
-	// A question is asked again after mostWait; meanwhile the broker says every beat that it has
-	// not forgotten it.
+	// mostWait is the time after which a pull request expires and is sent again. While it is
+	// pending, the broker sends a heartbeat every beat.
 	mostWait = 20 * time.Second
 	beat     = 2 * time.Second
 )
 
-// A pull asks for messages, one question at a time. A question that is given up may still bring
-// some. These go back to the queue.
+// A pull sends pull requests, one at a time, and receives the messages. An abandoned request may
+// still deliver messages; they are returned to the queue.
 type pull struct {
 	w     *work
 	sub   *client.Subscription
 	inbox string
-	asked atomic.Uint64 // number of the last question
-	since atomic.Int64  // when the oldest question was asked that may bring something, since start
+	asked atomic.Uint64 // number of the last request
+	since atomic.Int64  // send time, since start, of the oldest request that may still deliver
 	got   chan arrival
-	// wanted says that somebody receives. What arrives otherwise goes back: this process would say
-	// for ever that it lives, of a value that nobody gets.
+	// wanted reports whether a receiver uses the pull. Messages that arrive while it is false must
+	// be returned to the queue; otherwise this process would extend them forever without a
+	// receiver.
 	wanted atomic.Bool
 }
 
-// An arrival is a message, or what ends a question.
+// An arrival is a message, or a status that ends a request.
 type arrival struct {
-	h      *held // nil for what ends it
+	h      *held // nil for a status
 	status string
-	of     uint64 // the question that it ends
-	left   int    // values that the question did not bring
+	of     uint64 // number of the request that the status ends
+	left   int    // number of values that the request did not deliver
 }
 
 func (w *work) newPull() (*pull, error) {
@@ -63,7 +65,7 @@ func (w *work) newPull() (*pull, error) {
 	return p, p.sub.SetPendingLimits(-1, -1)
 }
 
-// rest keeps a pull whose question has ended for the next one.
+// rest keeps a pull without a pending request for reuse by [work.newPull].
 func (w *work) rest(p *pull) {
 	p.unwanted()
 	w.mu.Lock()
@@ -75,7 +77,8 @@ func (w *work) rest(p *pull) {
 	w.idle = append(w.idle, p)
 }
 
-// arrived takes a message as soon as it comes: from then on this process has to say that it lives.
+// arrived handles a message as soon as it arrives, because from then on this process must send
+// heartbeats for it.
 func (p *pull) arrived(m *client.Msg) {
 	status := ""
 	if len(m.Data) == 0 && m.Header != nil {
@@ -90,13 +93,13 @@ func (p *pull) arrived(m *client.Msg) {
 	}
 	left, _ := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
 	of, _ := strconv.ParseUint(strings.TrimPrefix(m.Subject, p.inbox), 36, 64)
-	if m.Header.Get("Description") != "Batch Completed" { // it has brought all
+	if m.Header.Get("Description") != "Batch Completed" { // a complete batch needs no status
 		p.got <- arrival{status: status, of: of, left: left}
 	}
 }
 
-// ask asks for up to n messages. With a wait of 0 the broker says at once how many there are. alone
-// says that no question before this one may still bring any.
+// ask sends a pull request for up to n messages. If wait is 0, the broker answers immediately with
+// the available ones. alone must be true only if no earlier request can still deliver messages.
 func (p *pull) ask(n int, wait time.Duration, alone bool) error {
 	var q []byte
 	switch {
@@ -114,17 +117,18 @@ func (p *pull) ask(n int, wait time.Duration, alone bool) error {
 	return p.w.c.nc.PublishRequest(next, p.inbox+strconv.FormatUint(p.asked.Add(1), 36), q)
 }
 
-// Statuses that end a question, or do not.
+// Status codes of a pull request; a beat does not end it.
 const (
 	statusBeat    = "100"
 	statusNone    = "404"
 	statusTimeout = "408"
-	statusChanged = "409" // the leader, or what was asked for is over
+	statusChanged = "409" // the leader changed, or the request was cancelled
 	statusNobody  = "503"
 )
 
-// unwanted gives back what has arrived and what still arrives, until the pull is used again. An
-// arrival is in the channel before it is looked whether it is wanted, so one of the two sees it.
+// unwanted returns messages that have arrived, and those that still arrive, to the queue until the
+// pull is used again. [pull.arrived] sends an arrival to the channel before it loads wanted, so one
+// of the two functions handles it.
 func (p *pull) unwanted() {
 	p.wanted.Store(false)
 	for {
@@ -139,26 +143,27 @@ func (p *pull) unwanted() {
 	}
 }
 
-// drain gives a question up, and back what it still brings.
+// drain abandons the request and returns messages that it still delivers to the queue. The pull
+// must not be used afterwards.
 func (p *pull) drain() {
 	p.unwanted()
-	if p.sub.Drain() != nil { // there is no connection
+	if p.sub.Drain() != nil { // not connected
 		p.sub.Unsubscribe()
 	}
 }
 
-// errNone is why a question has brought nothing.
+// errNone is returned if a request ended without a message.
 var errNone = errors.New("nats: nothing")
 
-// receive returns the next message of a question, or why there is none: errNone at its end, errCut
-// where it has to be asked again.
+// receive returns the next message of the current request. It returns [errNone] if the request
+// ended without one, and [errCut] if the caller must send the request again.
 func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	for {
 		a, err := p.next(ctx, cut, silence)
 		if err != nil || a.h != nil {
 			return a.h, err
 		}
-		if a.of != p.asked.Load() { // of one before, which had brought all
+		if a.of != p.asked.Load() { // status of an earlier, complete request
 			continue
 		}
 		switch a.status {
@@ -171,9 +176,9 @@ func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Du
 	}
 }
 
-// next returns what arrives next.
+// next returns the next arrival.
 func (p *pull) next(ctx context.Context, cut <-chan struct{}, silence time.Duration) (a arrival, err error) {
-	select { // most often it is there
+	select { // fast path: it is buffered
 	case a = <-p.got:
 		return a, nil
 	default:
@@ -190,13 +195,14 @@ func (p *pull) next(ctx context.Context, cut <-chan struct{}, silence time.Durat
 	case <-cut:
 		return a, errCut
 	case <-p.w.finishing():
-		return a, errCut // it asks for as long as a finished queue may have something
+		return a, errCut // retry with the short expiry of a finished queue
 	case <-t.C:
 		return a, errCut
 	}
 }
 
-// finishing returns a channel that is closed when the queue is finished, nil if it is already.
+// finishing returns a channel that is closed when the queue is finished, or nil if it is finished
+// already.
 func (w *work) finishing() <-chan struct{} {
 	if isClosed(w.finished) {
 		return nil
@@ -204,8 +210,8 @@ func (w *work) finishing() <-chan struct{} {
 	return w.finished
 }
 
-// take takes one message, and waits for it unless wait is false. The error is ErrEmpty, ErrClosed,
-// or why ctx ended.
+// take receives one message, and waits for it if wait is true. It returns [ErrEmpty], [ErrClosed]
+// or the cause of ctx.
 func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.lastGet = time.Now()
@@ -223,7 +229,7 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 		h, err := w.takeOne(ctx, wait)
 		switch {
 		case err == nil && h.expired():
-			w.settle(h) // it was long on its way, and another has it by now
+			w.settle(h) // delayed in transit, and redelivered meanwhile
 			continue
 		case err == nil:
 			return h, nil
@@ -245,7 +251,7 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 	}
 }
 
-// takeOne asks one question.
+// takeOne sends one pull request for one message and waits for the result.
 func (w *work) takeOne(ctx context.Context, wait bool) (*held, error) {
 	if err := w.c.connected(ctx); err != nil {
 		return nil, err
@@ -270,7 +276,7 @@ func (w *work) takeOne(ctx context.Context, wait bool) (*held, error) {
 	return h, err
 }
 
-// tell says whether the broker has answered a question.
+// tell records whether the broker answered a pull request.
 func (w *work) tell(err error, cut <-chan struct{}) {
 	switch {
 	case err == nil || errors.Is(err, errNone):
@@ -280,7 +286,8 @@ func (w *work) tell(err error, cut <-chan struct{}) {
 	}
 }
 
-// patience is how long a question waits at the broker, and after which silence it is asked again.
+// patience returns the expiry of a pull request, and the silence after which the caller should send
+// it again.
 func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.Duration) {
 	if !wait {
 		return 0, w.c.timeout
@@ -295,9 +302,10 @@ func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.D
 	return expires, expires + w.c.timeout
 }
 
-// longest is how long a question may wait at the broker. Of a finished queue it is to be seen soon
-// that all is acknowledged. While the connection was cut, the news may have gone by that the queue
-// is finished, which nobody repeats: then the question ends soon, and over is asked.
+// longest returns the maximum expiry of a pull request. It is short for a finished queue, so that
+// receivers soon notice that all values are acknowledged. It is also short if the announcement of
+// Finish may have been missed during a disconnection: the announcement is not repeated, so
+// [work.over] must poll for it.
 func (w *work) longest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,20 +315,20 @@ func (w *work) longest() time.Duration {
 	return mostWait
 }
 
-// hears says that news of this session are heard.
+// hears records that announcements of Finish are received in this session.
 func (w *work) hears(session <-chan struct{}) {
 	w.mu.Lock()
 	w.heard = session
 	w.mu.Unlock()
 }
 
-// over returns ErrClosed if the queue is finished and all is acknowledged.
+// over returns [ErrClosed] if the queue is finished and all values are acknowledged.
 func (w *work) over(ctx context.Context) error {
 	if !isClosed(w.finished) {
 		session := w.c.session()
 		s, err := w.c.stream(ctx, w.config.Name)
 		if err != nil {
-			return nil // it will be asked again
+			return nil // the caller retries
 		}
 		if !isFinished(s.CachedInfo().Config) {
 			w.hears(session)
@@ -335,8 +343,8 @@ func (w *work) over(ctx context.Context) error {
 	return nil
 }
 
-// takeSome takes as many messages as there are, up to n, without waiting, and has each used as soon
-// as it comes. use returns false to have no more; those that are under way go back.
+// takeSome receives available messages, up to n, without waiting, and calls use with each as it
+// arrives. If use returns false, takeSome returns the remaining messages to the queue.
 func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error {
 	if err := w.c.connected(ctx); err != nil {
 		return err
@@ -377,7 +385,7 @@ func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error 
 	return nil
 }
 
-// takeAhead is take of a process that asks for more than it gets.
+// takeAhead is [work.take] for a queue with Prefetch. It requests more messages than it returns.
 func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.getters++
@@ -397,7 +405,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p == nil { // there is no connection
+		if p == nil { // not connected
 			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
@@ -411,7 +419,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 		w.tell(err, cut)
 		switch {
 		case err == nil && h.expired():
-			w.settle(h) // another has it by now
+			w.settle(h) // redelivered to another receiver meanwhile
 		case err == nil:
 			return h, nil
 		case errors.Is(err, errNone):
@@ -429,7 +437,7 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 	}
 }
 
-// takeNow is takeAhead that does not wait and finds nothing here.
+// takeNow is used by takeAhead if it must not wait and no message is buffered.
 func (w *work) takeNow(ctx context.Context) (*held, error) {
 	var found *held
 	err := w.takeSome(ctx, 1, func(h *held) bool { found = h; return true })
@@ -441,7 +449,8 @@ func (w *work) takeNow(ctx context.Context) (*held, error) {
 	return found, err
 }
 
-// askAhead has more values brought, if few are on the way, and returns the pull that brings them.
+// askAhead tops up the prefetch window with another request if it is more than half empty. It
+// returns the shared pull, or nil if there is no connection.
 func (w *work) askAhead() (*pull, error) {
 	w.mu.Lock()
 	p, more := w.ahead, w.prefetch+1-w.asked
@@ -486,8 +495,9 @@ func (w *work) askAhead() (*pull, error) {
 	return p, nil
 }
 
-// receiveAhead is receive of the pull that all share. Where it is unknown what is still to come,
-// another pull asks for it, and late values of this one go back.
+// receiveAhead receives from the shared pull. If the number of outstanding messages becomes
+// unknown, it detaches the pull: the next caller makes a new one, and late messages of the old one
+// are returned to the queue.
 func (p *pull) receiveAhead(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	w := p.w
 	for {

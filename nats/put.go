@@ -9,13 +9,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Put puts v and waits until the broker has stored it, and before that while the queue is full. v
-// is copied, and the caller still closes it.
+// Put stores v in the queue and waits for the broker's confirmation. It waits while the queue is
+// full. v is copied; the caller must still close it.
 //
-// The error is ErrClosed for a finished queue; ErrFull and context.DeadlineExceeded if ctx had a
-// deadline; ErrTooLarge if the queue never has room for v, ErrStorage if the broker has none,
-// ErrUnreachable if the connection stays cut. A Put that returns an error has put nothing, unless
-// the error wraps ErrUncertain.
+// It returns [ErrClosed] for a finished queue, [ErrTooLarge] if v exceeds the queue's MaxBytes,
+// [ErrStorage] if the broker is full, and [ErrUnreachable] if the connection stays broken. If ctx
+// has a deadline that passes while the queue is full, the error wraps [ErrFull] and
+// [context.DeadlineExceeded]. If Put returns an error, v is not stored, unless the error wraps
+// [ErrUncertain].
 func (q *Queue[T]) Put(ctx context.Context, v T) error {
 	if err := q.enter("put"); err != nil {
 		return err
@@ -24,7 +25,7 @@ func (q *Queue[T]) Put(ctx context.Context, v T) error {
 	return q.failed("put", err)
 }
 
-// TryPut puts v as Put does, or returns ErrFull where Put would wait for room.
+// TryPut stores v as [Queue.Put] does, but returns [ErrFull] instead of waiting for room.
 func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
 	if err := q.enter("put"); err != nil {
 		return err
@@ -33,8 +34,8 @@ func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
 	return q.failed("put", err)
 }
 
-// PutOnce puts v as Put does, unless a value was put with that id within the last two minutes. It
-// reports whether this call has put v.
+// PutOnce stores v as [Queue.Put] does, unless a value was put with the same id within the last two
+// minutes. The id must not be empty. fresh reports whether this call stored v.
 func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err error) {
 	if err := q.enter("put"); err != nil {
 		return false, err
@@ -46,7 +47,7 @@ func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err
 	return err == nil && !s.Duplicate, q.failed("put", err)
 }
 
-// failed is the error of an operation of the queue.
+// failed wraps the error of an operation of the queue.
 func (w *work) failed(op string, err error) error {
 	switch {
 	case err == nil:
@@ -70,7 +71,7 @@ func (q *Queue[T]) put(ctx context.Context, id string, v T, wait bool) (s stored
 	return s, err
 }
 
-// store stores a value.
+// store stores an encoded value, in one message or in chunks.
 func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (stored, error) {
 	if w.config.MaxBytes > 0 && int64(o.size) > w.config.MaxBytes {
 		return stored{}, fmt.Errorf("%w: %d bytes, of %d", ErrTooLarge, o.size, w.config.MaxBytes)
@@ -104,13 +105,14 @@ func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (st
 	return s, err
 }
 
-// has reports whether the queue has a message of a value in chunks, or may have it.
+// has reports whether the queue has, or may have, a message that references the chunks.
 func (w *work) has(ctx context.Context, id string) bool {
 	named, err := w.named(ctx)("", id)
 	return named || err != nil
 }
 
-// finish waits until a value is stored, and while the queue is full.
+// finish waits until a value is stored. If the queue is full, it waits for room, or returns
+// [ErrFull] if wait is false.
 func (w *work) finish(ctx context.Context, wr *write, wait bool) (stored, error) {
 	for pause := leastPause; ; {
 		s, err := w.c.finish(ctx, wr, w.gone)
@@ -127,7 +129,7 @@ func (w *work) finish(ctx context.Context, wr *write, wait bool) (stored, error)
 	}
 }
 
-// apiError is what the broker's refusal to store means.
+// apiError maps an API error of a store operation to [ErrStorage] if the broker is full.
 func apiError(err error) error {
 	if has(codeStoreFailed)(err) {
 		return both(ErrStorage, err)
@@ -135,7 +137,8 @@ func apiError(err error) error {
 	return err
 }
 
-// full waits for room: an error ends the put.
+// full makes room by trimming the history, or waits for room. It returns nil if the caller should
+// retry the put.
 func (w *work) full(ctx context.Context, pause *time.Duration, wait bool) error {
 	if w.history > 0 && w.trim(ctx, time.Now()) {
 		return nil
@@ -150,7 +153,7 @@ func (w *work) full(ctx context.Context, pause *time.Duration, wait bool) error 
 	return w.enter("put")
 }
 
-// gone is why no stream takes a value; nil if it will.
+// gone returns the reason why no stream accepts the value, or nil if one may later.
 func (w *work) gone(ctx context.Context) error {
 	s, err := w.c.stream(ctx, w.config.Name)
 	switch {
@@ -163,8 +166,9 @@ func (w *work) gone(ctx context.Context) error {
 	return nil
 }
 
-// PutN puts the values as Put does, without waiting for each one alone, and returns how many it has
-// put: all of them if err is nil. With an error, some of those after these may be put as well.
+// PutN stores values as [Queue.Put] does, but pipelines the writes. It returns the number of values
+// stored: len(vs) if err is nil. If err is not nil, some of the values after vs[:n] may be stored
+// too.
 func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	if err := q.enter("put"); err != nil {
 		return 0, err
@@ -184,7 +188,7 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	}
 	for _, v := range vs {
 		w, err := q.begin(v)
-		if err == nil && w == nil { // a large value is put alone
+		if err == nil && w == nil { // large values are not pipelined
 			if err = end(0, 0); err == nil {
 				_, err = q.put(ctx, q.id(), v, true)
 			}
@@ -206,7 +210,7 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return n, q.failed("put", end(0, 0))
 }
 
-// begin makes the first attempt to store a value that is not large.
+// begin sends the first attempt to store v. It returns nil if v needs chunks.
 func (q *Queue[T]) begin(v T) (*write, error) {
 	o, err := encode(q.plan, v)
 	defer func() { o.done(err == nil) }()

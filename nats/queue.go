@@ -17,44 +17,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Queue is a first-in-first-out queue of values of type T that a broker keeps, for any number of
-// senders and receivers on any machines. Each value is taken by one receiver at a time, and leaves
-// the queue when it is acknowledged. A value that comes back, because its receiver died, comes
-// before or after others.
+// A Queue is a persistent FIFO queue of values of type T, stored by a broker, for any number of
+// senders and receivers on any machines. One receiver at a time holds a value, and the value leaves
+// the queue when it is acknowledged. A redelivered value may arrive out of order.
 //
-// A queue stays when all processes have closed it, with what is in it, until Conn.DeleteQueue. Its
-// methods may be called by several goroutines. The zero Queue is closed.
+// A queue and its values persist until [Conn.DeleteQueue], even after all processes have closed it.
+// Its methods may be called from several goroutines. The zero Queue is closed.
 type Queue[T any] struct {
 	*work
 	plan *wire.Plan[T]
 }
 
-// QueueOptions describe a queue. The first that opens a queue makes it, with the defaults where an
-// option is zero. Others may leave any option zero, and have to agree where it is not.
+// QueueOptions configure a queue. The first process that opens a queue creates it; a zero option
+// then means the default. Processes that open an existing queue may leave options zero; other
+// values must match the queue, or [OpenQueue] returns [ErrOptions].
 type QueueOptions struct {
-	// Capacity is the number of values that the broker keeps, taken ones that are not acknowledged
-	// among them; default without limit.
+	// Capacity is the maximum number of stored values, including those delivered but not
+	// acknowledged; default unlimited.
 	Capacity int
-	// MaxBytes limits the bytes of values that the broker keeps, once for values within its
-	// messages, and once for larger ones; default without limit.
+	// MaxBytes limits the stored bytes of the values. It applies separately to values in single
+	// messages and to values in chunks; default unlimited.
 	MaxBytes int64
-	// MaxDeliveries is how often a value is given out before it becomes a dead letter; default 5.
+	// MaxDeliveries is the number of deliveries after which a value becomes a dead letter; default
+	// 5.
 	MaxDeliveries int
-	// AckWait is how long a receiver may be silent before what it has taken goes to another one;
-	// default 30 s. A receiver that lives says so by itself, however long it works on a value.
+	// AckWait is the time without a heartbeat after which the values of a receiver are redelivered;
+	// default 30 s, minimum 100 ms. Heartbeats are sent in the background, so AckWait does not
+	// limit the time to process a value.
 	AckWait time.Duration
-	// History is how long values can be replayed after they were acknowledged; default not at all.
-	// Where the queue has no room for new values, those go sooner. Values that are not acknowledged
-	// stay.
+	// History is the time for which acknowledged values can be replayed; default none. If the queue
+	// is full, acknowledged values are deleted sooner. Values that are not acknowledged are always
+	// kept.
 	History time.Duration
-	// Replicas is on how many brokers of a cluster a value is stored before its Put returns: 1, 3
-	// or 5; default 3 in a cluster.
+	// Replicas is the number of brokers in a cluster that store each value: 1, 3 or 5; default 3 in
+	// a cluster. A Put returns when a majority has stored it.
 	Replicas int
-	// InMemory has the brokers keep the values in memory, not on their disks.
+	// InMemory makes the brokers store the values in memory instead of on disk.
 	InMemory bool
-	// Prefetch is how many values this process asks for ahead of its gets. They wait here, and not
-	// for other receivers. If the process is killed, they count as given out. It is not an option
-	// of the queue, but of this process.
+	// Prefetch is the number of values that this process requests in advance. They are not
+	// available to other receivers meanwhile, and each counts as a delivery if the process is
+	// killed. Prefetch applies to this process only, so it may differ between processes.
 	Prefetch int
 }
 
@@ -62,7 +64,7 @@ const (
 	defaultDeliveries = 5
 	defaultAckWait    = 30 * time.Second
 	leastAckWait      = 100 * time.Millisecond
-	mostTaken         = 1 << 16 // values that are taken at a time, by all
+	mostTaken         = 1 << 16 // maximum number of unacknowledged deliveries
 	consumerName      = "consumers"
 	mostName          = 64
 
@@ -71,7 +73,7 @@ const (
 	historyKey    = "shoal.history"
 )
 
-// work is what a queue does with bytes.
+// work is the part of a queue that does not depend on the element type.
 type work struct {
 	c        *Conn
 	name     string
@@ -79,30 +81,30 @@ type work struct {
 	consumer jetstream.Consumer
 	large    chunks
 	dead     jetstream.StreamConfig
-	most     int // deliveries
+	most     int // maximum number of deliveries
 	ackWait  time.Duration
 	history  time.Duration
 	prefetch int
-	unique   string // the beginning of ids
+	unique   string // prefix of ids
 	ids      atomic.Uint64
 
 	notes    *client.Subscription
 	closing  chan struct{} // closed by Close
-	finished chan struct{} // closed by Finish, of any process
+	finished chan struct{} // closed when any process calls Finish
 	resting  sync.WaitGroup
 
 	listening atomic.Bool
-	heardFrom atomic.Int64 // when the sign of life before the last was asked for that the broker has given
-	heardLast int64        // when the last one was; listen's
+	heardFrom atomic.Int64 // send time of the confirmed flush before the last; see listen
+	heardLast int64        // send time of the last confirmed flush; used by listen only
 
 	mu       sync.Mutex
-	heard    <-chan struct{} // session in which the news of Finish cannot have gone by
+	heard    <-chan struct{} // session in which no announcement of Finish can have been missed
 	held     map[*held]struct{}
 	idle     []*pull
-	ahead    *pull // of Prefetch
-	asked    int   // values that it may still bring
-	getters  int   // that wait for them
-	waiting  int   // gets, all
+	ahead    *pull // shared pull of Prefetch
+	asked    int   // values that ahead may still deliver
+	getters  int   // number of calls waiting in takeAhead
+	waiting  int   // number of calls waiting in take
 	lastGet  time.Time
 	lastTrim time.Time
 	closed   bool
@@ -112,7 +114,7 @@ func queueStream(name string) string { return "SHOAL_Q_" + name }
 func chunkStream(name string) string { return "SHOAL_C_" + name }
 func deadStream(name string) string  { return "SHOAL_D_" + name }
 
-// Subjects of a queue.
+// Subjects of a queue's messages.
 func (w *work) small() string             { return "shoal.q." + w.name + ".value" }
 func (w *work) largeOne(id string) string { return "shoal.q." + w.name + ".large." + id }
 func (w *work) chunkPrefix() string       { return "shoal.c." + w.name }
@@ -121,7 +123,8 @@ func (w *work) deadOne(seq uint64, id string) string {
 }
 func (w *work) note() string { return "shoal.note." + w.name }
 
-// isFinished reports whether a stream is of a finished queue, which takes no values.
+// isFinished reports whether a stream belongs to a finished queue. A finished queue has one
+// subject, which no sender uses.
 func isFinished(c jetstream.StreamConfig) bool {
 	return len(c.Subjects) == 1
 }
@@ -132,9 +135,11 @@ func liveSubjects(name string) []string {
 
 func finishedSubjects(name string) []string { return []string{"shoal.finished." + name} }
 
-// OpenQueue opens the queue of a name, and makes it if there is none. The name has letters, digits,
-// "-" and "_". The caller closes it. The errors are *HostError, and wrap ErrOptions, ErrType,
-// ErrStorage or wire.ErrType where that is why.
+// OpenQueue opens the named queue and creates it if it does not exist. The name must have 1 to 64
+// letters, digits, "-" and "_". The caller must close the queue with [Queue.Close].
+//
+// If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
+// wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
 func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
 	plan, err := wire.PlanOf[T]()
 	if err == nil && (!plain(name) || len(name) > mostName) {
@@ -151,7 +156,7 @@ func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptio
 	return &Queue[T]{w, plan}, nil
 }
 
-// check returns an error for options that there cannot be.
+// check returns [ErrOptions] if an option is out of range.
 func (o QueueOptions) check() error {
 	switch {
 	case o.Capacity < 0, o.MaxBytes < 0, o.MaxDeliveries < 0, o.History < 0, o.Replicas < 0, o.Prefetch < 0:
@@ -166,7 +171,7 @@ func (o QueueOptions) check() error {
 	return nil
 }
 
-// stream returns the stream of a new queue.
+// stream returns the stream configuration of a new queue.
 func (o QueueOptions) stream(c *Conn, name, elem string) jetstream.StreamConfig {
 	s := jetstream.StreamConfig{
 		Name: queueStream(name), Subjects: liveSubjects(name), Description: "queue " + name + " of " + elem,
@@ -192,7 +197,7 @@ func (o QueueOptions) stream(c *Conn, name, elem string) jetstream.StreamConfig 
 	return s
 }
 
-// replicas is on how many brokers a stream is, if n are asked for.
+// replicas returns the replica count for a requested count n, or the default if n is 0.
 func (c *Conn) replicas(n int) int {
 	switch {
 	case n > 0:
@@ -203,7 +208,8 @@ func (c *Conn) replicas(n int) int {
 	return 1
 }
 
-// agree returns an error if a queue has other options than o, where these are not zero.
+// agree returns [ErrOptions] if a nonzero option differs from an existing queue, and [ErrType] if
+// the element type differs.
 func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
 	had, ours := s.Metadata[typeKey]
 	if !ours {
@@ -231,14 +237,14 @@ func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
 	return nil
 }
 
-// openStream makes a stream, or returns that which there is.
+// openStream returns the stream of that name and creates it if it does not exist.
 func (c *Conn) openStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := c.js.Stream(ctx, config.Name)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return s, err
 	}
 	s, err = c.js.CreateStream(ctx, config)
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // by another process, with other options
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created meanwhile
 		return c.js.Stream(ctx, config.Name)
 	}
 	return s, err
@@ -322,23 +328,24 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 	return nil
 }
 
-// named returns what reports whether a value in chunks is still in the queue or a dead letter.
+// named returns a function that reports whether the queue or its dead letters reference the chunks
+// of an id.
 func (w *work) named(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(_, id string) (bool, error) {
 		if there, err := w.c.subjects(ctx, w.config.Name, w.largeOne(id)); len(there) > 0 || err != nil {
 			return true, err
 		}
 		for _, err := range w.c.scan(ctx, w.dead.Name, scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {
-			return !errors.Is(err, client.ErrNoResponders), nil // without a dead letter there is no stream
+			return !errors.Is(err, client.ErrNoResponders), nil // no stream: no dead letter
 		}
 		return false, nil
 	}
 }
 
-// id returns an id that no other has.
+// id returns a unique id.
 func (w *work) id() string { return w.unique + strconv.FormatUint(w.ids.Add(1), 36) }
 
-// end says that the queue is finished.
+// end marks the queue as finished in this process.
 func (w *work) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -347,11 +354,11 @@ func (w *work) end() {
 	}
 }
 
-// Finish ends the queue for every sender on every machine: puts return ErrClosed, and so do gets
-// once all values are acknowledged. A queue stays finished until it is deleted.
+// Finish ends the queue for the senders of all machines: puts return [ErrClosed], and gets return
+// it once all values are acknowledged. A queue stays finished until it is deleted.
 func (q *Queue[T]) Finish(ctx context.Context) error { return q.finishAll(ctx) }
 
-// finishAll takes the queue's subjects away, and tells the other processes.
+// finishAll removes the subjects of puts from the stream, and announces it to the other processes.
 func (w *work) finishAll(ctx context.Context) error {
 	if err := w.enter("finish"); err != nil {
 		return err
@@ -365,13 +372,13 @@ func (w *work) finishAll(ctx context.Context) error {
 		return hostError("finish queue "+w.name, w.c.Host(), err)
 	}
 	w.end()
-	_, err = ask(ctx, w.c, func(ctx context.Context) (struct{}, error) { // until the broker has it
+	_, err = ask(ctx, w.c, func(ctx context.Context) (struct{}, error) { // flush
 		return struct{}{}, errors.Join(w.c.nc.Publish(w.note(), nil), w.c.nc.FlushWithContext(ctx))
 	})
 	return hostError("finish queue "+w.name, w.c.Host(), err)
 }
 
-// enter returns an error if the queue is closed here.
+// enter returns [ErrClosed] if the queue or its connection is closed in this process.
 func (w *work) enter(op string) error {
 	if w == nil || isClosed(w.closing) || w.c.closed.Load() {
 		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
@@ -379,15 +386,15 @@ func (w *work) enter(op string) error {
 	return nil
 }
 
-// QueueStats say what a broker keeps of a queue.
+// QueueStats are the counts of a queue at the broker.
 type QueueStats struct {
-	Waiting int   // values that no receiver has
-	Taken   int   // values that receivers have and have not acknowledged
+	Waiting int   // values not delivered to any receiver
+	Taken   int   // values delivered but not acknowledged
 	Dead    int   // dead letters
-	Bytes   int64 // of all, dead letters and acknowledged ones that can be replayed among them
+	Bytes   int64 // total bytes, including dead letters and acknowledged values of the history
 }
 
-// Stats asks the broker for the queue's counts.
+// Stats returns the current counts of the queue. It asks the broker.
 func (q *Queue[T]) Stats(ctx context.Context) (QueueStats, error) { return q.stats(ctx) }
 
 func (w *work) stats(ctx context.Context) (s QueueStats, err error) {
@@ -414,13 +421,14 @@ func (w *work) stats(ctx context.Context) (s QueueStats, err error) {
 	return s, nil
 }
 
-// info asks the broker what receivers have.
+// info returns the state of the consumer.
 func (w *work) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	return ask(ctx, w.c, w.consumer.Info)
 }
 
-// counts asks the broker how many values wait, and how many receivers have. What a consumer says of
-// waiting ones is late: the stream's last number and that of the consumer's last one are exact.
+// counts returns the number of values not yet delivered and the number not yet acknowledged. The
+// consumer's own pending count lags, so counts subtracts its last delivered sequence number from
+// the last one of the stream.
 func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
 	s, err := w.c.stream(ctx, w.config.Name)
 	if err != nil {
@@ -434,7 +442,7 @@ func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
 	return int(max(last, info.Delivered.Stream) - info.Delivered.Stream), info.NumAckPending, nil
 }
 
-// Len returns the number of values that wait for a receiver.
+// Len returns the number of values not delivered to any receiver. It asks the broker.
 func (q *Queue[T]) Len(ctx context.Context) (int, error) { return q.length(ctx) }
 
 func (w *work) length(ctx context.Context) (int, error) {
@@ -445,8 +453,9 @@ func (w *work) length(ctx context.Context) (int, error) {
 	return n, hostError("length of queue "+w.name, w.c.Host(), err)
 }
 
-// Close closes the queue in this process. What the process has taken and not acknowledged goes to
-// others at once; operations that wait return ErrClosed. Close is idempotent.
+// Close closes the queue in this process. Values that the process received but did not acknowledge
+// are redelivered immediately. Blocked operations return [ErrClosed]. Close is idempotent and
+// always returns nil.
 func (q *Queue[T]) Close() error { return q.shut() }
 
 func (w *work) shut() error {
@@ -481,8 +490,8 @@ func (w *work) shut() error {
 	return nil
 }
 
-// DeleteQueue removes a queue and all that is in it, for all processes. It is no error if there is
-// none.
+// DeleteQueue deletes a queue with all its values, for all processes. It returns nil if the queue
+// does not exist.
 func (c *Conn) DeleteQueue(ctx context.Context, name string) error {
 	return hostError("delete queue "+name, c.Host(), c.delete(ctx, queueStream(name), chunkStream(name), deadStream(name)))
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// silent is how long a broker may be silent before its host counts as cut off: without an answer to
-// a ping, or without taking a byte of what is sent. It is about what the nodes of shoal-broker give
+// silent is the time after which a host that does not respond is considered partitioned: it did not
+// answer a ping, or accepted no data. The nodes of shoal-broker use about the same time between
 // each other.
 const silent = 10 * time.Second
 
-// A socket is the connection with a broker, which ends where nothing that is sent arrives. The
-// client library writes under a lock, for a minute if need be, and looks under the same lock
-// whether pings were answered.
+// A socket is a connection to a broker that fails if no data is accepted for [silent]. The deadline
+// is needed because the client library writes under a lock, for up to a minute, and must take the
+// same lock to check for missing pings.
 type socket struct{ net.Conn }
 
-// mostWrite is what has to arrive within silent.
+// mostWrite is the number of bytes that must be accepted within silent.
 const mostWrite = 64 << 10
 
 func (s socket) Write(b []byte) (n int, err error) {
@@ -28,16 +28,16 @@ func (s socket) Write(b []byte) (n int, err error) {
 		n += m
 	}
 	if err != nil {
-		s.Close() // and so the library connects again
+		s.Close() // makes the library reconnect
 		return n, fmt.Errorf("%w: %w", errCut, err)
 	}
 	return n, nil
 }
 
-// A dialer makes sockets.
+// A dialer creates sockets.
 type dialer net.Dialer
 
-// Dial is what the client library calls.
+// Dial implements [client.CustomDialer].
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := (*net.Dialer)(d).Dial(network, address)
 	if err != nil {

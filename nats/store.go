@@ -20,14 +20,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Store keeps values of type T by key at a broker, for any number of processes on any machines:
-// the parameters of a model, or the values of a manager, with no server process that could die.
-// Each value has a version, which is greater than those before it. A CompareAndSwap by version is
-// how several processes change one value without losing a change.
+// A Store is a persistent key-value store at a broker, for any number of processes on any machines.
+// Use it for the parameters of a model, or for the values of a manager without a server process
+// that could fail. Each value has a version, and versions increase. [Store.CompareAndSwap] and
+// [Store.Update] let several processes change one value without lost updates.
 //
-// Keys have letters, digits and "-", "_", "/", "=", ".". A store stays until Conn.DeleteStore,
-// whatever becomes of the processes. Its methods may be called by several goroutines. The zero
-// Store is closed.
+// Keys must consist of letters, digits and "-", "_", "/", "=", ".". A store persists until
+// [Conn.DeleteStore]. Its methods may be called from several goroutines. The zero Store is closed.
 type Store[T any] struct {
 	c      *Conn
 	name   string
@@ -36,34 +35,38 @@ type Store[T any] struct {
 	ids    atomic.Uint64
 
 	kv       jetstream.KeyValue
-	messages jetstream.Stream // of kv
+	messages jetstream.Stream // stream of kv
 	large    chunks
 }
 
-// StoreOptions describe a store. The first that opens a store makes it, with the defaults where an
-// option is zero. Others may leave any option zero, and have to agree where it is not.
+// StoreOptions configure a store. The first process that opens a store creates it; a zero option
+// then means the default. Processes that open an existing store may leave options zero; other
+// values must match the store, or [OpenStore] returns [ErrOptions].
 type StoreOptions struct {
-	// MaxBytes limits the bytes that the broker keeps; default without limit.
+	// MaxBytes limits the stored bytes. It applies separately to values in single messages and to
+	// values in chunks; default unlimited.
 	MaxBytes int64
-	// Replicas is on how many brokers of a cluster a value is stored before a Set returns: 1, 3 or
-	// 5; default 3 in a cluster.
+	// Replicas is the number of brokers in a cluster that store each value: 1, 3 or 5; default 3 in
+	// a cluster. A Set returns when a majority has stored it.
 	Replicas int
-	// InMemory has the brokers keep the values in memory, not on their disks.
+	// InMemory makes the brokers store the values in memory instead of on disk.
 	InMemory bool
 }
 
-// An Entry is a value of a Store with its key.
+// An Entry is a value of a [Store] with its key.
 type Entry[T any] struct {
 	Key     string
 	Value   T         // the zero value if the key was deleted
-	Version uint64    // greater than those before it, of any key of the store
-	Time    time.Time // when it was set, by the broker's clock
+	Version uint64    // greater than the version of every earlier change in the store
+	Time    time.Time // time of the change, by the broker's clock
 	Deleted bool
 }
 
-// OpenStore opens the store of a name, and makes it if there is none. The name has letters, digits,
-// "-" and "_". A store has nothing to close. The errors are *HostError, and wrap ErrOptions,
-// ErrType, ErrStorage or wire.ErrType where that is why.
+// OpenStore opens the named store and creates it if it does not exist. The name must have 1 to 64
+// letters, digits, "-" and "_". A store needs no Close.
+//
+// If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
+// wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
 func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptions) (*Store[T], error) {
 	plan, err := wire.PlanOf[T]()
 	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
@@ -116,7 +119,7 @@ func (s *Store[T]) open(ctx context.Context, elem string, opts StoreOptions) (er
 	if err := opts.agree(has, elem); err != nil {
 		return err
 	}
-	if has.AllowDirect && has.Replicas > 1 { // a replica may be behind: a Get after a Set has to see it
+	if has.AllowDirect && has.Replicas > 1 { // a replica may lag, but a Get must see an earlier Set
 		has.AllowDirect = false
 		s.messages, err = ask(ctx, s.c, func(ctx context.Context) (jetstream.Stream, error) {
 			return s.c.js.UpdateStream(ctx, has)
@@ -138,12 +141,13 @@ func (o StoreOptions) agree(has jetstream.StreamConfig, elem string) error {
 
 func (s *Store[T]) stream() string { return "KV_" + s.name }
 
-// prefix is that of the chunks of a key's values.
+// prefix returns the subject prefix of the chunks of a key's values.
 func (s *Store[T]) prefix(key string) string {
 	return "shoal.s." + s.name + "." + base64.RawURLEncoding.EncodeToString([]byte(key))
 }
 
-// named returns what reports whether the value of a key is in the chunks of an id.
+// named returns a function that reports whether the current value of a key references the chunks of
+// an id.
 func (s *Store[T]) named(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(prefix, id string) (bool, error) {
 		key, err := base64.RawURLEncoding.DecodeString(prefix[strings.LastIndexByte(prefix, '.')+1:])
@@ -162,7 +166,7 @@ func (s *Store[T]) enter(op string) error {
 	return nil
 }
 
-// failed is the error of an operation with a key.
+// failed wraps the error of an operation on a key.
 func (s *Store[T]) failed(op, key string, err error) error {
 	switch {
 	case err == nil:
@@ -175,14 +179,15 @@ func (s *Store[T]) failed(op, key string, err error) error {
 	return hostError(fmt.Sprintf("%s %q in store %s", op, key, s.name), s.c.Host(), err)
 }
 
-// A currentValue is what a key has now.
+// A currentValue is the latest message of a key.
 type currentValue struct {
-	version uint64 // of a deleted key as well; 0 if there was never a value
-	data    []byte // nil if there is none
-	chunks  string // the id of its chunks, or none
+	version uint64 // version, also of a deleted key; 0 if the key never had a value
+	data    []byte // payload, or nil if there is no value
+	chunks  string // id of its chunks, or empty
 }
 
-// current asks the broker once for what a key has; it is no error if it has nothing.
+// current returns the latest message of a key from the stream's leader. It returns no error if the
+// key has no value.
 func (s *Store[T]) current(ctx context.Context, key string) (now currentValue, err error) {
 	if !validKey(key) {
 		return now, jetstream.ErrInvalidKey
@@ -208,8 +213,8 @@ func (s *Store[T]) current(ctx context.Context, key string) (now currentValue, e
 
 func (s *Store[T]) subject(key string) string { return "$KV." + s.name + "." + key }
 
-// Get returns the value of a key and its version. The caller closes what the value holds of shared
-// memory. The error is ErrNotExist if the key has none.
+// Get returns the value of a key and its version. The caller must close the shared memory that the
+// value holds. It returns [ErrNotExist] if the key has no value.
 func (s *Store[T]) Get(ctx context.Context, key string) (v T, version uint64, err error) {
 	if err := s.enter("get"); err != nil {
 		return v, 0, err
@@ -224,13 +229,13 @@ func (s *Store[T]) Get(ctx context.Context, key string) (v T, version uint64, er
 		}
 		v, err = s.read(ctx, key, now.version, now.data)
 		if errors.Is(err, errMissing) && time.Since(begun) < s.c.timeout*4 {
-			continue // it was replaced meanwhile
+			continue // the value was replaced during the read
 		}
 		return v, now.version, s.failed("get", key, s.ended(ctx, err))
 	}
 }
 
-// ended is the error of a request that ctx may have ended.
+// ended converts the error of an operation if ctx ended.
 func (s *Store[T]) ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx, "store "+s.name, nil)
@@ -238,7 +243,8 @@ func (s *Store[T]) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// read reads a value. Chunks that are gone were replaced, which a look at the key shows.
+// read decodes a value. It returns [errMissing] if the chunks were deleted because the value was
+// replaced; the caller should look up the key again.
 func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []byte) (v T, err error) {
 	l, inChunks, err := largeOf(data)
 	switch {
@@ -257,8 +263,8 @@ func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []
 	return decode(s.plan, data)
 }
 
-// watchReplaced ends the reading of chunks that takes longer than usual, if the key has another
-// value by now.
+// watchReplaced cancels a read of chunks with [errMissing] once the key has another version.
+// Otherwise the read would wait for the deleted chunks until its timeout.
 func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64, cancel context.CancelCauseFunc) {
 	for pause := 50 * time.Millisecond; sleep(ctx, pause) == nil; pause = min(2*pause, time.Second) {
 		if now, err := s.current(ctx, key); err == nil && now.version != version {
@@ -268,13 +274,14 @@ func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64
 	}
 }
 
-// Set sets the value of a key and returns its version. v is copied, and the caller still closes it.
-// The errors are ErrStorage where the store or the broker has no room, and those of Queue.Put.
+// Set sets the value of a key and returns its version. v is copied; the caller must still close it.
+// It returns [ErrStorage] if the store or the broker is full; other errors are those of
+// [Queue.Put].
 func (s *Store[T]) Set(ctx context.Context, key string, v T) (version uint64, err error) {
 	return s.write(ctx, "set", key, v, nil)
 }
 
-// Create sets the value of a key that has none. The error is ErrExist if it has one.
+// Create sets the value of a key that has none. It returns [ErrExist] if the key has a value.
 func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64, err error) {
 	version, err = s.write(ctx, "create", key, v, func(now currentValue) error {
 		if now.data != nil {
@@ -288,8 +295,9 @@ func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64,
 	return version, err
 }
 
-// CompareAndSwap sets the value of a key if its version is still the given one, 0 for a key without
-// a value. The error is ErrVersion if it is another one.
+// CompareAndSwap sets the value of a key if its current version equals version, and returns the new
+// version. Version 0 means that the key must have no value. It returns [ErrVersion] if the version
+// differs.
 func (s *Store[T]) CompareAndSwap(ctx context.Context, key string, version uint64, v T) (uint64, error) {
 	return s.write(ctx, "compare and swap", key, v, func(now currentValue) error {
 		if now.version != version && !(version == 0 && now.data == nil) {
@@ -299,9 +307,10 @@ func (s *Store[T]) CompareAndSwap(ctx context.Context, key string, version uint6
 	})
 }
 
-// Update sets the value of a key to what change makes of it, and does so again if another process
-// was quicker. Of a key without a value it gets the zero value and version 0. An error of change is
-// returned. Update closes nothing: change closes what it makes in vain, at its next call.
+// Update sets the value of a key to the result of change, and calls change again if another process
+// changed the key meanwhile. change receives the current value, or the zero value and version 0 if
+// there is none. Update returns an error of change, wrapped. Update closes neither the argument nor
+// the result of change: change must close the values of a failed attempt when it is called again.
 func (s *Store[T]) Update(ctx context.Context, key string,
 	change func(v T, version uint64) (T, error)) (version uint64, err error) {
 	for {
@@ -319,8 +328,8 @@ func (s *Store[T]) Update(ctx context.Context, key string,
 	}
 }
 
-// write sets a value, if may says so of what there is; without may always. A value in chunks needs
-// to know what it replaces, so that its chunks go.
+// write sets a value. may, if not nil, is called with the current value and may veto the write with
+// an error.
 func (s *Store[T]) write(ctx context.Context, op, key string, v T, may func(currentValue) error) (uint64, error) {
 	if err := s.enter(op); err != nil {
 		return 0, err
@@ -394,14 +403,15 @@ func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
 
 func noRoom(err error) error { return both(ErrStorage, err) }
 
-// dropLater removes the chunks of a value that was not stored, though ctx may have ended.
+// dropLater deletes the chunks of a value that was not stored, even if ctx has ended.
 func (s *Store[T]) dropLater(ctx context.Context, key, id string) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.timeout)
 	defer cancel()
 	s.large.drop(after, s.prefix(key), id)
 }
 
-// putMessage stores the message of a key, once, if the key has the expected version.
+// putMessage stores the message of a key. It returns [ErrVersion] if expected is not nil and the
+// key has another version. The message id makes retries idempotent.
 func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, expected *uint64) (uint64, error) {
 	w := newWrite(s.subject(key), id, data)
 	if expected != nil {
@@ -418,7 +428,7 @@ func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, 
 	return stored.Sequence, apiError(err)
 }
 
-// gone is why no stream takes a value; nil if it will.
+// gone returns [ErrClosed] if the store was deleted, and nil otherwise.
 func (s *Store[T]) gone(ctx context.Context) error {
 	if _, err := s.c.stream(ctx, s.stream()); errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: the store was deleted", ErrClosed)
@@ -435,7 +445,7 @@ func validKey(key string) bool {
 	return key != "" && !strings.Contains(key, "..")
 }
 
-// Delete removes the value of a key. It is no error if there is none.
+// Delete deletes the value of a key. It returns nil if the key has none.
 func (s *Store[T]) Delete(ctx context.Context, key string) error {
 	if err := s.enter("delete"); err != nil {
 		return err
@@ -453,7 +463,7 @@ func (s *Store[T]) Delete(ctx context.Context, key string) error {
 	return s.failed("delete", key, s.ended(ctx, err))
 }
 
-// Keys returns the keys that have values, in order.
+// Keys returns the keys that have values, sorted.
 func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
 	if err := s.enter("keys"); err != nil {
 		return nil, err
@@ -466,10 +476,10 @@ func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
 	return keys, s.failed("keys", "*", s.ended(ctx, err))
 }
 
-// Watch yields what the keys have now, and then each change, in the order of the versions. The keys
-// may have patterns of NATS, such as "layer.*" and "model.>"; without any it is all keys. Of
-// changes that follow one another faster than the loop it may yield the last one only, if the
-// values are large. An error is yielded once and ends the loop, and so does the end of ctx.
+// Watch returns an iterator over the current values of the keys and then over each change, in order
+// of version. keys may contain NATS wildcards, such as "layer.*" and "model.>"; without keys, Watch
+// selects all. If large values change faster than the loop runs, intermediate values may be
+// skipped. An error, including the end of ctx, is yielded once and ends the loop.
 func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		fail := func(err error) { yield(Entry[T]{}, s.failed("watch", strings.Join(keys, ", "), s.ended(ctx, err))) }
@@ -493,12 +503,12 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 					fail(ErrClosed)
 					return
 				}
-				if e == nil { // the end of what there was
+				if e == nil { // marks the end of the initial values
 					continue
 				}
 				entry, err := s.entry(ctx, e)
 				if errors.Is(err, errMissing) {
-					continue // there is a newer one, which comes
+					continue // replaced; the update with the newer value follows
 				}
 				if err != nil {
 					fail(err)
@@ -515,7 +525,7 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 	}
 }
 
-// entry reads a change.
+// entry decodes a change.
 func (s *Store[T]) entry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
 	entry := Entry[T]{Key: e.Key(), Version: e.Revision(), Time: e.Created()}
 	if e.Operation() != jetstream.KeyValuePut {
@@ -527,8 +537,8 @@ func (s *Store[T]) entry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[
 	return entry, err
 }
 
-// DeleteStore removes a store and all that is in it, for all processes. It is no error if there is
-// none.
+// DeleteStore deletes a store with all its values, for all processes. It returns nil if the store
+// does not exist.
 func (c *Conn) DeleteStore(ctx context.Context, name string) error {
 	return hostError("delete store "+name, c.Host(), c.delete(ctx, "KV_"+name, storeChunks(name)))
 }

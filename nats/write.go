@@ -15,30 +15,31 @@ import (
 )
 
 const (
-	// remembered is how long the broker knows the ids of what it has stored. An attempt that comes
-	// later might store a value twice, so a write gives up before.
+	// remembered is the period for which the broker deduplicates message ids. A later retry could
+	// store a value twice, so a write must give up before it ends, after patience.
 	remembered = 2 * time.Minute
 	patience   = remembered * 3 / 4
 
 	leastPause = 5 * time.Millisecond
 	mostPause  = 250 * time.Millisecond
 
-	// What is written at a time without waiting for the answers.
+	// Limits of pipelined writes: messages and bytes without a response.
 	pipelined      = 256
 	pipelinedBytes = 8 << 20
 
-	codeUnavailable = 10008 // a cluster that is choosing a leader
-	codeInProcess   = 10158 // an attempt before this one is not stored yet, and will be or not
+	codeUnavailable = 10008 // the cluster is electing a leader
+	codeInProcess   = 10158 // an earlier attempt with the same id is still being processed
 )
 
-// A stored says where a stream has a message.
+// A stored is the response of a stream to a publish.
 type stored struct {
 	Sequence  uint64              `json:"seq"`
 	Duplicate bool                `json:"duplicate"`
 	Error     *jetstream.APIError `json:"error"`
 }
 
-// read reads the answer of a stream. Nearly all have a number and nothing else.
+// read parses the response. The fast path handles the common response, which contains only a stream
+// name and a sequence number.
 func (s *stored) read(b []byte) error {
 	_, after, ok := bytes.Cut(b, []byte(`"seq":`))
 	if end := bytes.IndexAny(after, ",}"); ok && end > 0 && !bytes.Contains(b, []byte(`"error"`)) &&
@@ -52,11 +53,11 @@ func (s *stored) read(b []byte) error {
 	return json.Unmarshal(b, s)
 }
 
-// A write is a message on its way to a stream. It has an id, so that it is stored once.
+// A write is a message that is being published to a stream. Its id makes retries idempotent.
 type write struct {
 	m     *client.Msg
-	sent  *answer   // of the attempt that is under way
-	since time.Time // of the first attempt that may have been done without an answer
+	sent  *answer   // response of the current attempt
+	since time.Time // time of the first attempt without a response that may have succeeded
 }
 
 func newWrite(subject, id string, data []byte) *write {
@@ -67,16 +68,16 @@ func newWrite(subject, id string, data []byte) *write {
 	return &write{m: m}
 }
 
-// begin makes the first attempt, if there is a connection.
+// beginWrite sends the first attempt if there is a connection.
 func (c *Conn) beginWrite(w *write) { w.sent, _ = c.request(w.m) }
 
-// finish waits until the message is stored, and tries again as often as the connection is cut. The
-// error is an *APIError if the broker refuses it, and wraps ErrUncertain if it may be stored. Where
-// no stream takes it, because there is none or it has no leader now, gone says what that means; nil
-// is to wait for a leader.
+// finish waits until the message is stored and retries after disconnections. It returns a
+// [*jetstream.APIError] if the broker rejects the message, and an error that wraps [ErrUncertain]
+// if the message may be stored. If no stream accepts the message, finish calls gone, which must
+// return the reason, or nil to wait for a leader.
 func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
 	attempt := time.Now()
-	var alone time.Time // since when no stream takes it
+	var alone time.Time // when streams stopped accepting it
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		session := c.session()
 		if w.sent == nil {
@@ -109,7 +110,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		case err == nil && code != codeUnavailable && code != codeInProcess:
 			return s, s.Error
 		case code == codeUnavailable, isAny(client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting)(err):
-			s = stored{} // it was not stored
+			s = stored{} // definitely not stored
 		case errors.Is(err, client.ErrNoResponders):
 			if e := gone(ctx); e != nil {
 				return s, w.uncertain(e)
@@ -141,12 +142,12 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			return s, w.uncertain(err)
 		}
 		if !c.hasLeft(session) {
-			alone = time.Time{} // there is a stream, or it is not known
+			alone = time.Time{} // a stream exists, or this is unknown
 		}
 	}
 }
 
-// uncertain is an error of a write that may have been done.
+// uncertain wraps err with [ErrUncertain] if the write may have succeeded.
 func (w *write) uncertain(err error) error {
 	if w.since.IsZero() {
 		return err
@@ -154,13 +155,13 @@ func (w *write) uncertain(err error) error {
 	return fmt.Errorf("%w: %w", ErrUncertain, err)
 }
 
-// isFull reports whether a stream has no room for now.
+// isFull reports whether a stream reached its limit of messages or bytes.
 func isFull(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == codeStoreFailed && strings.HasPrefix(api.Description, "maximum ")
 }
 
-// sleep waits, or returns why ctx ended.
+// sleep waits for d, or returns the cause of ctx if it ends earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -172,7 +173,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ended returns why ctx ended, and if it was its deadline, the state that outlasted it.
+// ended returns the error of an operation that ctx ended. If its deadline passed, the error wraps
+// state too, unless that is nil.
 func ended(ctx context.Context, op string, state error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
