@@ -9,21 +9,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/figures"
 )
 
-// A Collector collects the metrics of the domain of this process, at each scrape. It is safe for
+// A Collector collects the metrics of this process's domain at each scrape. It may be used from
 // several goroutines.
 type Collector struct{}
 
-// NewCollector returns a Collector, for a prometheus.Registerer. A registry takes one.
+// NewCollector returns a Collector for a [prometheus.Registerer]. A registry must not contain more
+// than one.
 func NewCollector() *Collector { return &Collector{} }
 
-// Handler returns a handler that answers a scrape with the metrics of this package alone.
+// Handler returns a handler that serves only the metrics of this package.
 func Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewCollector())
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// descriptions are those of all figures.
+// descriptions maps each figure to its Prometheus description.
 var descriptions = describe()
 
 func describe() map[*figures.Figure]*prometheus.Desc {
@@ -34,14 +35,14 @@ func describe() map[*figures.Figure]*prometheus.Desc {
 	return all
 }
 
-// Describe sends the descriptions of all metrics.
+// Describe implements [prometheus.Collector].
 func (*Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
 		out <- d
 	}
 }
 
-// Collect sends what the shared memory says now.
+// Collect implements [prometheus.Collector]. It reads the current state of the shared memory.
 func (*Collector) Collect(out chan<- prometheus.Metric) {
 	figures.Read(func(f *figures.Figure, v int64, labels ...string) {
 		kind := prometheus.GaugeValue

@@ -136,8 +136,8 @@ func (k chunks) drop(ctx context.Context, prefix, id string) {
 }
 
 // sweep deletes old pieces that no message references. It examines the ids with a first piece
-// that matches filter+".0". used must report whether a message references an id; its prefix argument is
-// the subject before the id.
+// that matches filter+".0". used must report whether a message references an id; prefix is
+// the subject of the pieces before the id.
 func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id string) (bool, error)) error {
 	there, err := k.c.subjects(ctx, k.stream, filter+".0")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -1,14 +1,13 @@
-// Package shoallog adds to each record of log/slog which process logged it: its function, its rank
-// and its number.
+// Package shoallog adds the origin to each record of log/slog: the function, rank and PID of the
+// process.
 //
 //	func main() {
 //		slog.SetDefault(slog.New(shoallog.NewHandler(slog.NewJSONHandler(os.Stderr, nil))))
 //		shoal.Main(run)
 //	}
 //
-// What stands before shoal.Main runs in every worker as well, so one statement serves all
-// processes.
+// Code before shoal.Main runs in every worker too, so one statement configures all processes.
 //
-// The trap: a goroutine that stands for a process (shoal.GoroutineStart) has the function and the
-// rank of its process.
+// The trap: a goroutine that replaces a process (shoal.GoroutineStart) logs the function and rank
+// of the process it runs in.
 package shoallog

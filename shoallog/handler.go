@@ -8,19 +8,19 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// NewHandler returns a Handler that hands records to h with the attributes function, rank and pid,
-// which stand outside of all groups. They are those of [shoal.Current] when a record is logged: a
-// worker that was started before its job is known has another function and rank before.
+// NewHandler returns a Handler that passes records to h with the attributes function, rank and pid,
+// outside of any group. The values are those [shoal.Current] returns when a record is logged. A
+// worker that starts before its job is known therefore logs another function and rank until then.
 func NewHandler(h slog.Handler) slog.Handler { return &handler{base: h} }
 
-// A handler derives another one from base, once it knows the process.
+// A handler creates the handler for the current process from base when a record is logged.
 type handler struct {
 	base  slog.Handler
-	steps []func(slog.Handler) slog.Handler // from base with the process to this one
+	steps []func(slog.Handler) slog.Handler // WithAttrs and WithGroup calls to repeat on base
 	last  atomic.Pointer[derived]
 }
 
-// A derived is the handler of a process.
+// A derived is the handler for one process identity.
 type derived struct {
 	slog.Handler
 	name      string
@@ -53,7 +53,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
-	if name == "" { // as package slog has it
+	if name == "" { // as the contract of slog.Handler requires
 		return h
 	}
 	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })

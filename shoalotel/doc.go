@@ -1,5 +1,5 @@
-// Package shoalotel hands what a program does with shared memory to OpenTelemetry: the way of each
-// value from process to process as spans, and the figures of the domain as metrics.
+// Package shoalotel exports a program's use of shared memory to OpenTelemetry: spans for the path
+// of each value between processes, and metrics of the domain.
 //
 //	q, err := ipc.NewQueue[shoalotel.Traced[*tensor.Tensor]](8)
 //
@@ -12,25 +12,25 @@
 //	defer shoalotel.Close(ctx, x)          // span "release", a child of "get"
 //	ctx, span := tracer.Start(ctx, "step") // and so are the program's own spans
 //
-// The trace context travels in the message, beside the value. So the spans of all processes are one
-// trace, whoever ran them. What a message carries never makes its value unreadable: a receiver that
-// cannot read a trace context begins a trace of its own.
+// The message carries the trace context beside the value, so the spans of all processes form one
+// trace. An invalid trace context does not make the value unreadable: the receiver starts a new
+// trace.
 //
-// The package uses the providers and the propagator that the program has given to package otel. If
-// the program has set no propagator, the message carries W3C's trace context. Each process needs a
-// provider of its own, as each has its own memory:
+// The package uses the global providers and propagator of package otel. If the program has set no
+// propagator, messages carry the W3C trace context. Each process must set its own provider, because
+// processes do not share Go memory:
 //
 //	func main() {
 //		otel.SetTracerProvider(provider()) // runs in every worker as well
 //		shoal.Main(run)
 //	}
 //
-// A worker ends as soon as its function returns. So the function calls Shutdown of the provider
-// before, or the provider has a syncer, which exports each span as it ends.
+// A worker exits when its function returns. The function must call the provider's Shutdown before,
+// unless the provider has a syncer, which exports each span when it ends.
 //
-// [Observe] registers the figures of package metrics, with the names that an exporter for
-// Prometheus translates to those of package metrics.
+// [Observe] registers the figures of package metrics. A Prometheus exporter translates their names
+// to the names in package metrics.
 //
-// The trap: a process that is killed takes the spans along that it has not ended and exported. The
-// spans of other processes then name a parent that nobody exported.
+// The trap: a killed process loses its unexported spans. The spans of other processes may then
+// refer to a missing parent.
 package shoalotel

@@ -12,13 +12,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/figures"
 )
 
-// Observe registers the figures of the domain of this process with a provider, or with the one that
-// package otel has if the provider is nil. They are those of package metrics, with dots in their
-// names: shoal.memory.used is there shoal_memory_used_bytes. All processes of a program share one
-// domain, so one of them is enough: the root, as a rule.
+// Observe registers the figures of this process's domain with a provider, or with the global
+// provider of package otel if provider is nil. The names are as in package metrics, but with dots:
+// shoal.memory.used corresponds to shoal_memory_used_bytes. All processes of a program share one
+// domain, so only one should call Observe, usually the root.
 //
-// The provider's reader decides when the shared memory is read. A reading costs about 5 ms with
-// 100,000 blocks. Unregister of the Registration ends it.
+// The provider's reader determines when the shared memory is read. A reading takes about 5 ms with
+// 100,000 blocks. The caller may end it with Unregister of the [metric.Registration].
 func Observe(provider metric.MeterProvider) (metric.Registration, error) {
 	if provider == nil {
 		provider = otel.GetMeterProvider()

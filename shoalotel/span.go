@@ -19,15 +19,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// scope names this package to OpenTelemetry.
+// scope is the instrumentation scope.
 const scope = "github.com/shoal-mp/shoal/shoalotel"
 
-// tracer asks the provider each time, since a program may set one after this package has begun.
+// tracer looks up the provider on each call, because a program may set it after this package was
+// initialized.
 func tracer() trace.Tracer {
 	return otel.GetTracerProvider().Tracer(scope, schema)
 }
 
-// What spans begin with is made once, since a queue may have a million messages a second.
+// Options of spans, allocated once because a queue may transfer a million messages per second.
 var (
 	schema  = trace.WithSchemaURL(semconv.SchemaURL)
 	sending = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
@@ -38,20 +39,19 @@ var (
 		semconv.MessagingOperationTypeReceive)}
 )
 
-// Attributes returns what tells this process from the others of the program: the function, the
-// rank and the number that package shoallog adds to records. They are for the resource of the
-// process's provider.
+// Attributes returns the function, rank and PID of this process, as package shoallog adds them to
+// records. They should be part of the resource of the process's provider:
 //
 //	resource.NewWithAttributes("", append(shoalotel.Attributes(), semconv.ServiceName("train"))...)
 //
-// A warm worker has another function and rank before its job is known.
+// A worker that starts before its job is known has another function and rank until then.
 func Attributes() []attribute.KeyValue {
 	i := shoal.Current()
 	return []attribute.KeyValue{attribute.String("shoal.function", i.Name), attribute.Int("shoal.rank", i.Rank),
 		semconv.ProcessPID(i.PID)}
 }
 
-// NewShared is [tensor.NewShared] within a span "allocate".
+// NewShared calls [tensor.NewShared] within a span "allocate". The caller must close the tensor.
 func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	_, span := tracer().Start(ctx, "allocate")
 	defer span.End()
@@ -63,9 +63,9 @@ func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tens
 	return t, err
 }
 
-// Put puts v into q within a span "put" of the kind producer. The message carries the context of
-// that span. q is an [ipc.Queue], an [ipc.Sender] or anything else with such a method Put. The
-// error is that of q.
+// Put puts v into q within a producer span "put". The message carries the context of that span. q
+// may be an [ipc.Queue], an [ipc.Sender] or anything else with this Put method. It returns the
+// error of q.
 func Put[T any](ctx context.Context, q interface {
 	Put(context.Context, Traced[T]) error
 }, v T) error {
@@ -77,15 +77,15 @@ func Put[T any](ctx context.Context, q interface {
 	return err
 }
 
-// Get takes a value from q. q is an [ipc.Queue], an [ipc.Receiver] or anything else with such a
-// method Get. The error is that of q.
+// Get takes a value from q. q may be an [ipc.Queue], an [ipc.Receiver] or anything else with this
+// Get method. It returns the error of q.
 //
-// The span "get" is of the kind consumer, and lasts as long as Get. It is a child of the sender's
-// span, and has a link to the span of ctx. Where the message has no trace context, it is a child of
-// the span of ctx. The context that Get returns is ctx with the span "get": what is done with the
-// value is done with this context. After an error it is ctx.
+// The consumer span "get" covers the call. It is a child of the sender's span with a link to the
+// span of ctx; if the message has no trace context, it is a child of the span of ctx. Get returns
+// ctx with the span "get", which should be used for work on the value. If err is not nil, it
+// returns ctx unchanged.
 //
-// A Get that took nothing has no span, because nothing was on its way.
+// A Get that took no message records no span.
 func Get[T any](ctx context.Context, q interface {
 	Get(context.Context) (Traced[T], error)
 }) (context.Context, T, error) {
@@ -110,7 +110,7 @@ func Get[T any](ctx context.Context, q interface {
 	return sent, t.Value, nil
 }
 
-// tookNothing says whether a Get with this error has left all messages where they were.
+// tookNothing reports whether a Get with this error left all messages in the queue.
 func tookNothing(err error) bool {
 	return errors.Is(err, ipc.ErrClosed) || errors.Is(err, ipc.ErrEmpty) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -125,14 +125,14 @@ func Close(ctx context.Context, c io.Closer) error {
 	return err
 }
 
-// typed notes the type of a message's value.
+// typed records the type of a message's value.
 func typed[T any](span trace.Span) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("shoal.type", reflect.TypeFor[T]().String()))
 	}
 }
 
-// failed notes an error, if it is one.
+// failed records err in the span if it is not nil.
 func failed(span trace.Span, err error) {
 	if err != nil {
 		span.SetAttributes(semconv.ErrorType(err))

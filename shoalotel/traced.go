@@ -7,17 +7,17 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// A Traced is a value with the trace context of the process that sends it. It travels wherever the
-// value could: through queues and pipes, as the argument of a worker, under a name.
+// A Traced is a value with the trace context of its sender. It can be sent wherever the value can:
+// through queues and pipes, as the argument of a worker, under a name.
 type Traced[T any] struct {
-	// Carrier has what the propagator has written, such as "traceparent". It is nil where there is
-	// no trace.
+	// Carrier contains the fields written by the propagator, such as "traceparent". It is nil
+	// without a trace.
 	Carrier map[string]string
 	Value   T
 }
 
-// NewTraced returns v with the trace context of ctx. It is for what [Put] does not cover, such as
-// the argument of a worker:
+// NewTraced returns v with the trace context of ctx. Use it where [Put] does not apply, for example
+// for the argument of a worker:
 //
 //	work.Go(g, shoalotel.NewTraced(ctx, job))
 func NewTraced[T any](ctx context.Context, v T) Traced[T] {
@@ -29,8 +29,8 @@ func NewTraced[T any](ctx context.Context, v T) Traced[T] {
 	return t
 }
 
-// Context returns ctx with the trace context that came with the value: spans that begin with it are
-// children of the sender's. Where none came, or none that can be read, it returns ctx.
+// Context returns ctx with the trace context of the message, so that spans started with it are
+// children of the sender's span. It returns ctx if the message has no valid trace context.
 func (t Traced[T]) Context(ctx context.Context) context.Context {
 	if len(t.Carrier) == 0 {
 		return ctx
@@ -38,8 +38,8 @@ func (t Traced[T]) Context(ctx context.Context) context.Context {
 	return propagator().Extract(ctx, propagation.MapCarrier(t.Carrier))
 }
 
-// propagator is the program's, or W3C's trace context if the program has set none: without one each
-// process would have a trace of its own.
+// propagator returns the program's propagator, or the W3C trace context if none is set, because
+// otherwise each process would have its own trace.
 func propagator() propagation.TextMapPropagator {
 	if p := otel.GetTextMapPropagator(); len(p.Fields()) > 0 {
 		return p

@@ -1,6 +1,6 @@
-// Package trace writes what the processes of a program do, and when, to one file that Perfetto
-// (https://ui.perfetto.dev) and chrome://tracing show: a track for each goroutine of interest, and
-// on it a span for each thing that was done.
+// Package trace records the activities of a program's processes in one file for Perfetto
+// (https://ui.perfetto.dev) and chrome://tracing. Each goroutine of interest has a track, and each
+// activity on it is a span.
 //
 //	t, err := trace.Create("run.json") // in the program's first process
 //	work.Go(g, job{Trace: t})          // a worker has the same *Trace
@@ -10,10 +10,9 @@
 //	loss := forward(batch)
 //	track.Span("forward", begin, track.Now())
 //
-// The file is valid JSON at any moment, also if any of the processes is killed. All spans are on
-// one clock. A nil *Trace and a nil *Track do nothing, so a program without a trace pays for a
-// comparison.
+// The file is valid JSON at any moment, even if a process is killed. All spans use one clock. The
+// methods of a nil *Trace and a nil *Track are no-ops, so a disabled trace costs one comparison.
 //
-// The trap: a worker that is killed takes the spans of its last tenth of a second along. One that
-// ends calls Flush or Close before.
+// The trap: a killed worker loses its spans of the last tenth of a second. A worker that exits
+// should call [Trace.Flush] or [Trace.Close] first.
 package trace

@@ -11,15 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// Note [Valid at any moment]: the file is an array with blanks at its end: "[", events, blanks,
-// "]". A write takes the place of blanks, and never crosses a page, so the kernel does all of it or
-// nothing, also for a process that is being killed. Where a page has no room for another event, its
-// blanks stay. A file without blanks is replaced by one of twice the size, and at the end by one
-// without blanks.
+// Note [Valid at any moment]: the file is an array padded with blanks: "[", events, blanks, "]". A
+// write overwrites blanks and must not cross a page boundary, so the kernel performs it completely
+// or not at all, even if the process is killed. If an event does not fit into the rest of a page,
+// the blanks there remain. When the blanks are used up, the file is replaced by one of twice the
+// size. Close replaces it by one without trailing blanks.
 
 const (
 	page  = 4096
-	first = 64 << 10 // bytes of a new file
+	first = 64 << 10 // size of a new file, in bytes
 )
 
 const (
@@ -27,15 +27,15 @@ const (
 	closing = "\n]\n"
 )
 
-// A file is a file of events.
+// A file is a trace file in Chrome's JSON format.
 type file struct {
 	path   string
 	f      *os.File
-	at     int64  // where the next write goes
-	size   int64  // with the end
-	page   []byte // events that are to be written at once
+	at     int64  // offset of the next write
+	size   int64  // size of the file, including the closing bracket
+	page   []byte // events to be written at once
 	events int
-	zero   int64 // the time that is 0 in the file
+	zero   int64 // origin of the time stamps in the file
 	named  map[int]string
 }
 
@@ -44,14 +44,14 @@ func createFile(path string, zero int64) (*file, error) {
 	return f, f.renew(first, true)
 }
 
-// renew replaces the file by one with the events so far, with blanks up to a size if there are to
-// be some.
+// renew replaces the file by a copy with all events. If blanks is true, the copy is padded to size
+// bytes.
 func (f *file) renew(size int64, blanks bool) error {
 	w, err := safefile.NewReplacement(f.path)
 	if err != nil {
 		return err
 	}
-	defer w.Discard() // unless it has taken its place
+	defer w.Discard() // no-op after Commit
 	if f.f == nil {
 		f.at = int64(len(opening))
 		_, err = io.WriteString(w, opening)
@@ -85,12 +85,12 @@ func (f *file) close() error {
 	return f.f.Close()
 }
 
-// finish leaves a file without blanks at its end.
+// finish replaces the file by one without trailing blanks and closes it.
 func (f *file) finish() error {
 	return errors.Join(f.renew(0, false), f.close())
 }
 
-// An event is what Chrome's trace viewer calls one.
+// An event is an event of Chrome's trace format.
 type event struct {
 	Name     string         `json:"name"`
 	Phase    string         `json:"ph"`
@@ -101,7 +101,7 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// write writes what a process has told.
+// write writes the events of a letter.
 func (f *file) write(l letter) error {
 	var all []event
 	if f.named[l.PID] != l.Process {
@@ -131,7 +131,7 @@ func (f *file) write(l letter) error {
 	return f.put()
 }
 
-// micro writes nanoseconds as microseconds.
+// micro formats nanoseconds as decimal microseconds.
 func micro(ns int64) json.Number {
 	sign := ""
 	if ns < 0 {
@@ -140,7 +140,8 @@ func micro(ns int64) json.Number {
 	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
 }
 
-// add appends an event, and writes those before it if their page has no room for it.
+// add buffers an event. If the event does not fit into the current page, add first writes the
+// buffered events, and enlarges the file if necessary.
 func (f *file) add(e event) error {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -166,7 +167,7 @@ func (f *file) add(e event) error {
 	return nil
 }
 
-// put writes the events that wait.
+// put writes the buffered events.
 func (f *file) put() error {
 	if len(f.page) == 0 {
 		return nil

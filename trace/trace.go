@@ -15,46 +15,46 @@ import (
 )
 
 const (
-	often   = 100 * time.Millisecond // from a span to its way to the file
-	letters = 256                    // that may be under way
-	most    = 1 << 16                // spans of a process that wait for their way
-	each    = 1 << 10                // spans of a letter
+	often   = 100 * time.Millisecond // maximum delay before a span is sent
+	letters = 256                    // capacity of the queue of letters
+	most    = 1 << 16                // maximum number of unsent spans in a process
+	each    = 1 << 10                // maximum number of spans in a letter
 )
 
-// A Trace is a file of spans, as one process sees it. It travels to other processes. Its methods
-// may be called by several goroutines, and for nil.
+// A Trace is a process's handle to a trace file. It can be sent to other processes. Its methods may
+// be called from several goroutines, and on nil.
 type Trace struct {
 	sender *ipc.Sender[letter]
-	root   *root // of the process that has made it
+	root   *root // only in the process that called Create
 
 	mu     sync.Mutex
-	fresh  []trackName // that no letter has had
-	spans  []span      // that no letter has had
+	fresh  []trackName // tracks not yet sent
+	spans  []span      // spans not yet sent
 	lost   int
 	timer  *time.Timer
 	closed bool
 
-	sending sync.Mutex // one letter after the other
-	zero    time.Time  // of this process
-	at      int64      // zero on the clock of the machine, in nanoseconds
+	sending sync.Mutex // serializes letters, so that they keep their order
+	zero    time.Time  // reference time in this process
+	at      int64      // zero on the machine's monotonic clock, in nanoseconds
 }
 
-// A root is what the process has that writes the file.
+// A root is the state of the process that writes the file.
 type root struct {
 	queue  *ipc.Queue[letter]
 	file   *file
 	stop   context.CancelFunc
 	served chan struct{}
-	err    error // of the file
+	err    error // first error of the file
 }
 
-// A letter is what a process tells of itself at once.
+// A letter is a message from a process to the one that writes the file.
 type letter struct {
 	PID     int
-	Process string // its name
+	Process string // process name
 	Tracks  []trackName
 	Spans   []span
-	Lost    int // spans for which there was no room
+	Lost    int // number of dropped spans
 }
 
 type trackName struct {
@@ -65,10 +65,11 @@ type trackName struct {
 type span struct {
 	Track      int32
 	Name       string
-	Begin, End int64 // nanoseconds, on the clock of the machine
+	Begin, End int64 // nanoseconds on the machine's monotonic clock
 }
 
-// Create makes the file, in the place of one that is there, and writes to it until Close.
+// Create creates the file at path, replacing an existing one, and records spans in it. The caller
+// must close the Trace.
 func Create(path string) (*Trace, error) {
 	t := newTrace()
 	f, err := createFile(path, t.at)
@@ -90,7 +91,7 @@ func newTrace() *Trace {
 	return &Trace{zero: time.Now(), at: int64(sys.Monotonic())}
 }
 
-// serve writes what comes, and at the end what has come.
+// serve writes the letters from the queue to the file until ctx ends and the queue is empty.
 func (r *root) serve(ctx context.Context) {
 	defer close(r.served)
 	for {
@@ -106,11 +107,11 @@ func (r *root) serve(ctx context.Context) {
 	}
 }
 
-// tracks numbers those of this process.
+// tracks is the number of tracks that this process has created.
 var tracks atomic.Int32
 
-// Track makes a track of this process. The spans of one track follow each other or lie in each
-// other, as those of one goroutine do.
+// Track creates a track of this process. The spans of a track must follow each other or nest, as
+// the activities of one goroutine do.
 func (t *Trace) Track(name string) *Track {
 	if t == nil {
 		return nil
@@ -119,11 +120,11 @@ func (t *Trace) Track(name string) *Track {
 	t.mu.Lock()
 	t.fresh = append(t.fresh, trackName{k.id, short(name)})
 	t.mu.Unlock()
-	t.Flush() // so that a worker is there, however soon it is killed
+	t.Flush() // so that the file shows the worker even if it is killed soon
 	return k
 }
 
-// add notes a span that is over.
+// add records a finished span. It drops the span if too many are unsent.
 func (t *Trace) add(s span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,15 +139,15 @@ func (t *Trace) add(s span) {
 	t.soon()
 }
 
-// soon sees to it that letters go. mu is held.
+// soon schedules a Flush. The caller must hold t.mu.
 func (t *Trace) soon() {
 	if t.timer == nil && !t.closed {
 		t.timer = time.AfterFunc(often, t.Flush)
 	}
 }
 
-// Flush sends what this process has noted on its way to the file. It waits for nothing: for what
-// there is no room, it is sent later.
+// Flush sends the recorded spans to the process that writes the file. It does not block: if the
+// queue is full, the remaining spans are sent later.
 func (t *Trace) Flush() {
 	if t == nil {
 		return
@@ -161,7 +162,7 @@ func (t *Trace) Flush() {
 	fresh, spans, lost := t.fresh, t.spans, t.lost
 	t.fresh, t.spans, t.lost = nil, nil, 0
 	t.mu.Unlock()
-	name, _ := sys.ProcessName(os.Getpid()) // where the system does not say, the number has to do
+	name, _ := sys.ProcessName(os.Getpid()) // without a name, the PID is shown
 	for len(fresh)+len(spans)+lost > 0 {
 		n := min(each, len(spans))
 		err := t.sender.TryPut(letter{os.Getpid(), name, fresh, spans[:n], lost})
@@ -173,7 +174,7 @@ func (t *Trace) Flush() {
 	}
 }
 
-// keep takes back what could not be sent, if it can be later.
+// keep puts unsent data back if it can be sent later, and discards it otherwise.
 func (t *Trace) keep(fresh []trackName, spans []span, lost int, later bool) {
 	if !later {
 		return
@@ -184,9 +185,9 @@ func (t *Trace) keep(fresh []trackName, spans []span, lost int, later bool) {
 	t.soon()
 }
 
-// Close ends what this process has of the trace. The process that has made it writes the file's
-// end, after the others have closed theirs: what comes later is not in the file. The error is that
-// of the file. Close is idempotent.
+// Close flushes the spans of this process and stops recording. In the process that called [Create],
+// Close also completes the file and returns its errors; other processes should be closed before,
+// because spans that arrive later are lost. Close is idempotent.
 func (t *Trace) Close() error {
 	if t == nil {
 		return nil
@@ -208,7 +209,7 @@ func (t *Trace) Close() error {
 	r := t.root
 	r.stop()
 	<-r.served
-	t.Flush() // for which there was no room
+	t.Flush() // spans that the full queue rejected
 	for r.err == nil {
 		l, err := r.queue.TryGet()
 		if err != nil {
@@ -224,10 +225,10 @@ func (t *Trace) Close() error {
 
 func init() { wire.Custom((*Trace).marshal, (*Trace).unmarshal) }
 
-// marshal writes a Trace as its sending end, so that it can be part of a value that is sent.
+// marshal encodes the sending end of the queue, so that a Trace may be part of a message.
 func (t *Trace) marshal(e *wire.Encoder) error { return wire.Encode(e, *t.sender) }
 
-// unmarshal reads what marshal wrote.
+// unmarshal decodes a Trace.
 func (t *Trace) unmarshal(d *wire.Decoder) error {
 	sender, err := wire.Decode[ipc.Sender[letter]](d)
 	*t = Trace{zero: time.Now(), at: int64(sys.Monotonic()), sender: &sender}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Track is a line of the picture: what one goroutine does. Track makes it. Its methods may be
-// called by several goroutines, and for nil.
+// A Track is a timeline in the viewer, for the activities of one goroutine. Use [Trace.Track] to
+// create one. Its methods may be called from several goroutines, and on nil.
 type Track struct {
 	t  *Trace
 	id int32
 }
 
-// Now returns the time, or no time where there is no trace.
+// Now returns the current time, or the zero time if k is nil.
 func (k *Track) Now() time.Time {
 	if k == nil {
 		return time.Time{}
@@ -20,7 +20,7 @@ func (k *Track) Now() time.Time {
 	return time.Now()
 }
 
-// Span adds what was done from begin to end. It does nothing where one of them is no time.
+// Span records an activity that lasted from begin to end. It is a no-op if either is the zero time.
 func (k *Track) Span(name string, begin, end time.Time) {
 	if k == nil || begin.IsZero() || end.IsZero() {
 		return
@@ -28,10 +28,10 @@ func (k *Track) Span(name string, begin, end time.Time) {
 	k.t.add(span{k.id, short(name), k.t.clock(begin), k.t.clock(end)})
 }
 
-// clock returns a time of this process on the clock of the machine.
+// clock converts a time of this process to the machine's monotonic clock.
 func (t *Trace) clock(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
 
-// longest is how many bytes of a name are kept.
+// longest is the maximum length of a name in bytes; longer names are truncated.
 const longest = 200
 
 func short(name string) string {

@@ -9,15 +9,17 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// Buckets returns a data.BatchSampler of batches of similar lengths. lengths[i] is that of sample
-// i, such as its tokens. bounds divide the lengths into buckets: {64, 256} makes three, up to 64,
-// up to 256, and longer. Each size samples of a bucket are a batch. Each world batches of one
-// bucket follow one another, for trainers that are Coordinated: in each step their batches are of
-// one bucket, and none waits for another one's long samples.
+// Buckets returns a [data.BatchSampler] that makes batches of samples with similar lengths.
+// lengths[i] is the length of sample i, for example its number of tokens. bounds divide the lengths
+// into buckets: {64, 256} makes three, for lengths up to 64, up to 256, and longer. A batch
+// consists of size samples of one bucket. Batches come in groups of world from one bucket, so that
+// with Options.Coordinated the batches of all trainers in a step have similar lengths and no
+// trainer waits for another one's long samples.
 //
-// Both orders, in the buckets and of the groups of batches, are new in each epoch, by the seed
-// alone. A bucket's samples that are fewer than size·world are left out of the epoch, other ones in
-// each. Buckets panics if size or world is not positive, or if bounds are not ascending.
+// The samples of each bucket and the groups are shuffled in each epoch; the order depends only on
+// seed and the epoch. If the number of samples in a bucket is not a multiple of size·world, the
+// remainder is left out of the epoch; each epoch leaves out others. Buckets panics if size or world
+// is not positive, or if bounds is not sorted.
 func Buckets(lengths, bounds []int, size, world int, seed uint64) data.BatchSampler {
 	if size < 1 || world < 1 || !slices.IsSorted(bounds) {
 		panic(fmt.Sprintf("service: Buckets: bounds %v, batches of %d, world %d", bounds, size, world))
@@ -33,10 +35,10 @@ func Buckets(lengths, bounds []int, size, world int, seed uint64) data.BatchSamp
 type buckets struct {
 	size, world int
 	seed        uint64
-	of          [][]int // samples of each bucket
+	of          [][]int // samples by bucket
 }
 
-// Len returns the number of batches.
+// Len returns the number of batches in an epoch.
 func (b *buckets) Len() (n int) {
 	for _, samples := range b.of {
 		n += len(samples) / (b.size * b.world) * b.world
@@ -44,7 +46,7 @@ func (b *buckets) Len() (n int) {
 	return n
 }
 
-// Batches returns the samples of each batch.
+// Batches returns the samples of each batch of an epoch.
 func (b *buckets) Batches(epoch int) [][]int {
 	rng := rand.New(rand.NewPCG(b.seed, uint64(epoch)))
 	var groups [][][]int

@@ -8,35 +8,37 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-// A cache keeps batches in shared memory for trainers that ask for the same ones: the ones used
-// last, up to a number of bytes. Several that ask for one batch at the same time have it made once.
+// A cache is an LRU cache of batches in shared memory, limited in bytes, for trainers that request
+// the same batches. Concurrent requests for a batch make it once.
 type cache struct {
 	most int
 
 	mu      sync.Mutex
 	bytes   int
 	entries map[batchKey]*entry
-	used    *list.List // of *entry, the one used last in front
+	used    *list.List // of *entry, most recently used first
 }
 
 type batchKey struct{ epoch, number int }
 
-// An entry is a batch that was made, or is being made.
+// An entry is a batch in the cache, or one that is being made.
 type entry struct {
 	key   batchKey
-	ready chan struct{} // closed when batch and err are there
+	ready chan struct{} // closed when batch and err are set
 	batch maker.Batch
 	err   error
 	bytes int
 	users int
-	at    *list.Element // nil if it is no longer in the cache
+	at    *list.Element // nil after removal from the cache
 }
 
 func newCache(most int) *cache {
 	return &cache{most: most, entries: make(map[batchKey]*entry), used: list.New()}
 }
 
-// get returns a batch, which fill has made if there is none. The caller releases it.
+// get returns the entry for key. If there is none, it calls fill to make the batch. hit reports
+// whether the entry existed. If err is nil, the caller must call [cache.release] when it no longer
+// uses the entry.
 func (c *cache) get(ctx context.Context, key batchKey,
 	fill func() (maker.Batch, error)) (e *entry, hit bool, err error) {
 	c.mu.Lock()
@@ -77,7 +79,8 @@ func (c *cache) get(ctx context.Context, key batchKey,
 	return e, hit, nil
 }
 
-// release is the end of one use.
+// release drops one reference of an entry, and closes the batch if it was the last one and the
+// entry was removed.
 func (c *cache) release(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +90,8 @@ func (c *cache) release(e *entry) {
 	c.trim()
 }
 
-// trim gives up what was used longest ago, until the others fit. mu is held.
+// trim evicts least recently used entries without users until the cache is within its limit. The
+// caller must hold c.mu.
 func (c *cache) trim() {
 	for at := c.used.Back(); at != nil && c.bytes > c.most; {
 		e := at.Value.(*entry)
@@ -98,7 +102,8 @@ func (c *cache) trim() {
 	}
 }
 
-// remove takes an entry out of the cache; its last user closes it. mu is held.
+// remove removes an entry from the cache. The batch is closed when its last user releases it. The
+// caller must hold c.mu.
 func (c *cache) remove(e *entry) {
 	c.used.Remove(e.at)
 	e.at = nil
@@ -109,7 +114,7 @@ func (c *cache) remove(e *entry) {
 	}
 }
 
-// clear gives up all that nobody uses.
+// clear evicts all entries without users.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +127,7 @@ func (c *cache) clear() {
 	}
 }
 
-// empty reports whether it keeps nothing.
+// empty reports whether the cache holds no bytes.
 func (c *cache) empty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

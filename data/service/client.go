@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A client has the connections of a trainer to its data hosts. What a host does not answer, it asks
-// of another one.
+// A client manages the connections of a trainer to its data hosts. If a host fails, the client
+// sends its pending requests to the other hosts.
 type client struct {
 	opts  Options
 	peers []*peer
@@ -27,34 +27,35 @@ type client struct {
 	done  sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{}     // closed when a host comes, goes, or has answered
-	served  *hello            // by the hosts
-	by      string            // by the first of them that was reached
-	ledger  string            // of the dealer
-	name    string            // of this trainer, for the dealer
-	working map[batchKey]bool // batches that were dealt to this trainer, and are not acknowledged
-	open    map[part]*peer    // where the parts of a Stream are read
+	changed chan struct{}     // closed when a host connects, disconnects or answers
+	served  *hello            // identity that all hosts must serve
+	by      string            // address of the first host that was reached
+	ledger  string            // id of the dealer's ledger
+	name    string            // random name of this trainer, for the dealer
+	working map[batchKey]bool // batches dealt to this trainer and not acknowledged
+	open    map[part]*peer    // host that reads each part of a Stream
 	id      uint64
 }
 
-// A peer is a data host. Its fields are guarded by the client's mu.
+// A peer is a data host. Its fields other than addr are guarded by the client's mu.
 type peer struct {
 	addr    string
-	conn    *ipc.Conn[frame] // nil if it is not connected
+	conn    *ipc.Conn[frame] // nil if not connected
 	pending map[uint64]chan answer
-	err     error // why it is not connected
-	tried   bool  // to connect
-	open    int   // parts of a Stream that are read there
+	err     error // reason why it is not connected
+	tried   bool  // whether a connection was attempted
+	open    int   // number of parts of a Stream that it reads
 	status  HostStatus
 }
 
-// An answer is what came of a request.
+// An answer is the result of a request.
 type answer struct {
 	frame
-	err error // the connection was lost
+	err error // set if the connection was lost
 }
 
-// dial connects to the hosts.
+// dial starts to connect to the hosts and waits until each was tried. The caller must close the
+// client.
 func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 	opts, err := opts.complete(len(addrs))
 	if err != nil {
@@ -76,8 +77,8 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 
 var errNotYet = errors.New("not connected yet")
 
-// begun waits until each host was tried. One is enough to begin, but a host that is wrong is an
-// error.
+// begun waits until a connection to each host was attempted. It returns nil if at least one host is
+// connected and none failed with a [fatal] error.
 func (c *client) begun(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -110,7 +111,7 @@ func (c *client) begun(ctx context.Context) error {
 	}
 }
 
-// noHost is the error of having no host, with what became of each.
+// noHost returns an [ErrNoHost] error with the cause of each host.
 func (c *client) noHost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,19 +125,19 @@ func (c *client) noHost() error {
 		Advice: "start one of them again, or check the addresses and the firewall"}
 }
 
-// change tells all that wait for hosts. mu is held.
+// change wakes the goroutines that wait for a host. The caller must hold c.mu.
 func (c *client) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// How long to wait before another try to connect.
+// Limits of the exponential backoff between connection attempts.
 const (
 	firstWait = 50 * time.Millisecond
 	mostWait  = 2 * time.Second
 )
 
-// keep connects to a host, again whenever the connection is lost, until the client ends.
+// keep connects to a host and reconnects with exponential backoff until the client is closed.
 func (c *client) keep(p *peer) {
 	wait := firstWait
 	for c.ctx.Err() == nil {
@@ -154,7 +155,8 @@ func (c *client) keep(p *peer) {
 	}
 }
 
-// attend takes what a host sends until it is lost.
+// attend receives frames from a host until the connection is lost. If the host is the dealer, it
+// also reclaims dealt batches and sends heartbeats.
 func (c *client) attend(p *peer, conn *ipc.Conn[frame]) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -167,7 +169,7 @@ func (c *client) attend(p *peer, conn *ipc.Conn[frame]) error {
 	return c.receive(p, conn)
 }
 
-// meet connects to a host, and compares what it serves.
+// meet connects to a host and verifies its hello frame.
 func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
@@ -197,7 +199,8 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	return conn, nil
 }
 
-// agree compares what a host serves with the others, and enters its connection.
+// agree verifies that a host serves the same data as the others, and registers its connection. It
+// returns [ErrMismatch] or [ErrLedger] otherwise.
 func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +224,8 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 	return nil
 }
 
-// receive gives what a host sends to those that wait for it.
+// receive dispatches the frames of a host to pending requests. It returns the error that ended the
+// connection.
 func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 	for {
 		f, err := c.next(conn)
@@ -241,7 +245,7 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 			}
 		}
 		c.mu.Unlock()
-		if ch == nil { // nobody waits any more
+		if ch == nil { // the request was cancelled
 			c.refuse(conn, f)
 			continue
 		}
@@ -249,7 +253,8 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 	}
 }
 
-// next receives a frame, which has to begin and to end within the time of Patience.
+// next receives a frame. It returns [ErrSilent] if the frame does not start within Patience, or
+// does not arrive completely within Patience of its start.
 func (c *client) next(conn *ipc.Conn[frame]) (f frame, err error) {
 	for _, step := range []func(ctx context.Context) error{
 		conn.Poll,
@@ -269,8 +274,8 @@ func (c *client) next(conn *ipc.Conn[frame]) (f frame, err error) {
 	return f, nil
 }
 
-// lose is the end of a connection, or of a try to make one. What was asked of the host is asked of
-// others.
+// lose handles a lost connection or a failed attempt to connect. It fails the pending requests of
+// the host, so that [client.fetch] sends them to other hosts.
 func (c *client) lose(p *peer, conn *ipc.Conn[frame], err error) {
 	if conn != nil {
 		conn.Close()
@@ -293,7 +298,7 @@ func (c *client) lose(p *peer, conn *ipc.Conn[frame], err error) {
 	}
 }
 
-// close ends all connections.
+// close closes all connections and waits for the client's goroutines.
 func (c *client) close() error {
 	c.end(data.ErrClosed)
 	c.mu.Lock()
@@ -307,13 +312,13 @@ func (c *client) close() error {
 	return nil
 }
 
-// fetch asks for a batch, of one host after the other until one has sent it. If a host cannot make
-// it, such as for a file that it has not, the others are asked as well. The error is then that of
-// the first.
+// fetch requests a batch. It tries another host if the connection is lost, or if a host fails to
+// make the batch, for example because a file is missing there. If all hosts fail, it returns the
+// error of the first one.
 func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 	failed := make(map[*peer]error)
 	var first error
-	var full time.Time // since when shared memory has no room
+	var full time.Time // since when shared memory is full
 	for {
 		p, ch, id, err := c.ask(ctx, q, failed)
 		if err != nil && first != nil && !errors.Is(err, context.Cause(ctx)) {
@@ -326,7 +331,7 @@ func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 		switch {
 		case err != nil:
 			return frame{}, err
-		case errors.Is(a.err, shm.ErrNoSpace): // here
+		case errors.Is(a.err, shm.ErrNoSpace): // on this machine
 			if full.IsZero() {
 				full = time.Now()
 			}
@@ -336,7 +341,7 @@ func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 			if err := pause(ctx, firstWait); err != nil {
 				return frame{}, err
 			}
-		case a.err != nil: // the host is lost
+		case a.err != nil: // connection lost; try another host
 		case a.Kind == frameFailed:
 			failed[p] = a.Err
 			if first == nil {
@@ -357,8 +362,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask sends a request to a host, but to none of those that have failed at it. It waits for a host
-// if there is none.
+// ask sends a request to the best host that is not in failed (see [client.host]). It waits up to
+// Patience for a host to connect.
 func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*peer, chan answer, uint64, error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
@@ -375,7 +380,7 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 			best.pending[q.ID] = ch
 			c.mu.Unlock()
 			if c.send(conn, q) != nil {
-				conn.Close() // the receiver finds out, and tells all that wait
+				conn.Close() // receive then fails and calls lose
 			}
 			return best, ch, q.ID, nil
 		}
@@ -393,14 +398,14 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 	}
 }
 
-// send sends a request. It is small, so only a host that is stopped makes it wait.
+// send sends a request. Requests are small, so this blocks only if the host is stopped.
 func (c *client) send(conn *ipc.Conn[frame], q frame) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
 	return conn.Send(ctx, q)
 }
 
-// await waits for an answer. If ctx ends before, the host is told.
+// await waits for the answer to a request. If ctx ends first, it cancels the request at the host.
 func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) (answer, error) {
 	select {
 	case a := <-ch:
@@ -412,7 +417,7 @@ func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) 
 	delete(p.pending, id)
 	conn := p.conn
 	c.mu.Unlock()
-	if !waits { // the answer is there, or is being written
+	if !waits { // answered, or about to be
 		if a := <-ch; a.err == nil && conn != nil {
 			c.refuse(conn, a.frame)
 		}
@@ -422,7 +427,7 @@ func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) 
 	return answer{}, context.Cause(ctx)
 }
 
-// refuse is the end of an answer that nobody wants.
+// refuse discards an answer without a receiver, and returns a dealt batch to the dealer.
 func (c *client) refuse(conn *ipc.Conn[frame], f frame) {
 	f.batch().Close()
 	if f.Kind == frameDealt && f.Number >= 0 {
@@ -430,7 +435,7 @@ func (c *client) refuse(conn *ipc.Conn[frame], f frame) {
 	}
 }
 
-// status returns what became of each host.
+// status returns the status of each host.
 func (c *client) status() []HostStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()

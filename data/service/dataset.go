@@ -11,16 +11,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// A Dataset has the samples of data hosts by number, for a loader that has an order of its own,
-// such as a DataLoader of PyTorch. The data hosts apply their Loader's Transform. They ignore its
-// order. What is random in a sample follows from the seed of the data hosts, the seed and the epoch
-// of the loader here, and the number. Several goroutines may use it. The caller closes it.
+// A Dataset provides random access to the samples of data hosts, for a loader with its own order,
+// such as a DataLoader of PyTorch. The data hosts apply the Transform of their Loader and ignore
+// its order. Random transforms depend on the seed of the data hosts, the seed and epoch of the
+// local loader, and the sample number. Its methods may be called from several goroutines. The
+// caller must close the Dataset.
 type Dataset struct {
 	client  *client
 	samples int
 }
 
-// OpenDataset connects to data hosts, as [Dial] does, for their samples.
+// OpenDataset connects to data hosts, as [Dial] does. It returns [ErrOptions] if opts contains
+// World, Coordinated or Dynamic, or if the data hosts serve a Stream.
 func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, error) {
 	if opts.World > 1 || opts.Coordinated || opts.Dynamic {
 		return nil, fmt.Errorf("%w: World, Coordinated and Dynamic are for Dial: here the loader has the order", ErrOptions)
@@ -39,7 +41,7 @@ func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, 
 // Len returns the number of samples.
 func (d *Dataset) Len() int { return d.samples }
 
-// Get returns one sample.
+// Get returns sample i. The caller must close its tensors.
 func (d *Dataset) Get(ctx context.Context, i int) (data.Sample, error) {
 	b, err := d.fetch(ctx, []int{i})
 	if err != nil {
@@ -55,7 +57,8 @@ func (d *Dataset) Get(ctx context.Context, i int) (data.Sample, error) {
 	return sample, nil
 }
 
-// Gather writes samples into the rows of a batch. All come in one message.
+// Gather copies samples into the rows of a batch, with one request. It returns [data.ErrShape] if
+// the fields of into do not match the samples.
 func (d *Dataset) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	b, err := d.fetch(ctx, indices)
 	if err != nil {
@@ -78,7 +81,7 @@ func (d *Dataset) Gather(ctx context.Context, indices []int, into data.Batch) er
 func (d *Dataset) fetch(ctx context.Context, indices []int) (b maker.Batch, err error) {
 	q := frame{Kind: frameGather, Indices: indices}
 	if info, ok := data.WorkerInfo(ctx); ok {
-		// a DataLoader of PyTorch has another seed in each epoch, and the same epoch
+		// In a DataLoader of PyTorch the seed changes with each epoch, and the epoch does not.
 		q.Epoch = int((info.Seed*0x9e3779b97f4a7c15 + uint64(info.Epoch)) >> 1)
 	}
 	f, err := d.client.fetch(ctx, q)
@@ -92,5 +95,5 @@ func (d *Dataset) fetch(ctx context.Context, indices []int) (b maker.Batch, err 
 	return b, nil
 }
 
-// Close ends the connections. It is idempotent.
+// Close closes the connections. It is idempotent.
 func (d *Dataset) Close() error { return d.client.close() }

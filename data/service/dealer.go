@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// A dealer gives each batch of an epoch to one trainer, which acknowledges it. What a trainer has
-// not acknowledged when it is gone goes to another one. It is the part of a data host that Dynamic
-// trainers have in common: the first of their addresses.
+// A dealer assigns each batch of an epoch to one trainer, which must acknowledge it. When a trainer
+// disconnects, its unacknowledged batches are assigned to others. The dealer runs in the data host
+// at the first address of the Dynamic trainers.
 type dealer struct {
-	total  int // batches of an epoch
+	total  int // batches per epoch
 	ledger *ledger
 
 	mu     sync.Mutex
-	grace  *time.Timer // until the dealer begins; nil after that
+	grace  *time.Timer // running until the grace period ends; nil afterwards
 	epochs map[int]*deal
-	ended  map[int]bool // epochs of which all is acknowledged, and no more is known
+	ended  map[int]bool // finished epochs: every batch was acknowledged
 }
 
-// A deal is what became of the batches of an epoch.
+// A deal is the state of the batches of one epoch.
 type deal struct {
-	free    []int          // the last is dealt next
-	held    map[int]*guest // by number: whose it is
-	acked   map[int]string // by number: the trainer that has acknowledged it
-	waiting []request      // for a batch to be free, or for the end
+	free    []int          // stack of unassigned batches
+	held    map[int]*guest // batch number to the trainer that holds it
+	acked   map[int]string // batch number to the name of the trainer that acknowledged it
+	waiting []request      // requests waiting for a free batch, or for the end of the epoch
 }
 
 type request struct {
@@ -34,17 +34,18 @@ type request struct {
 	id uint64
 }
 
-// openEpochs is how many epochs may be open at a time: trainers are in one or two.
+// openEpochs is the maximum number of unfinished epochs. Trainers normally read one or two.
 const openEpochs = 16
 
-// ackedEpochs is of how many epochs that are over the dealer knows who has acknowledged what, for
-// trainers that ask again.
+// ackedEpochs is the number of finished epochs for which the dealer keeps the acknowledgements, so
+// that a trainer may repeat one.
 const ackedEpochs = 4
 
 var errEpochs = errors.New("too many epochs at the same time: all trainers of a dealer read one, or the next")
 
-// graceTime is how long a dealer that was started again deals nothing, so that trainers can say
-// what they are working on. They try to connect more often than that.
+// graceTime is the period after a restart while the dealer assigns no batches, so that trainers
+// can reconnect and reclaim the batches they work on. It must exceed their longest pause between
+// connection attempts.
 const graceTime = mostWait + 3*time.Second
 
 func newDealer(total int, l *ledger, patience time.Duration) *dealer {
@@ -62,7 +63,7 @@ func newDealer(total int, l *ledger, patience time.Duration) *dealer {
 	return d
 }
 
-// begin ends the grace time.
+// begin ends the grace period.
 func (d *dealer) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +82,7 @@ func (d *dealer) close() error {
 	return d.ledger.close()
 }
 
-// deal returns an epoch. mu is held.
+// deal returns the state of an epoch and creates it if necessary. The caller must hold d.mu.
 func (d *dealer) deal(epoch int) *deal {
 	e := d.epochs[epoch]
 	if e == nil {
@@ -94,20 +95,21 @@ func (d *dealer) deal(epoch int) *deal {
 	return e
 }
 
-// take takes a batch out of those that are free. mu is held.
+// take removes a batch from the free ones. The caller must hold the dealer's mu.
 func (e *deal) take(number int) {
 	if i := slices.Index(e.free, number); i >= 0 {
 		e.free = slices.Delete(e.free, i, i+1)
 	}
 }
 
-// over reports whether all of an epoch is acknowledged. mu is held.
+// over reports whether all batches of an epoch are acknowledged. The caller must hold d.mu.
 func (d *dealer) over(epoch int) bool {
 	e := d.epochs[epoch]
 	return d.ended[epoch] || e != nil && len(e.acked) == d.total
 }
 
-// forget gives up what is known of the oldest epochs that are over. mu is held.
+// forget marks the epoch as finished if it is, and deletes the state of the oldest finished epochs.
+// The caller must hold d.mu.
 func (d *dealer) forget(epoch int) {
 	if !d.over(epoch) {
 		return
@@ -125,8 +127,9 @@ func (d *dealer) forget(epoch int) {
 	}
 }
 
-// next answers a trainer with a batch that nobody else has, at once or when there is one, or with
-// the end of the epoch.
+// next answers a request for a batch. It replies with a free batch, now or as soon as there is one,
+// or with number -1 if the epoch is finished. An error means that the trainer violated the
+// protocol.
 func (d *dealer) next(g *guest, f frame) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +156,7 @@ func (d *dealer) next(g *guest, f frame) error {
 	return nil
 }
 
-// serve gives what there is to those that wait. mu is held.
+// serve assigns free batches to waiting requests. The caller must hold d.mu.
 func (d *dealer) serve(epoch int, e *deal) {
 	for len(e.waiting) > 0 && d.grace == nil {
 		n := -1
@@ -173,8 +176,9 @@ func (d *dealer) serve(epoch int, e *deal) {
 	}
 }
 
-// acknowledge enters that a trainer has used a batch. It may do so again. It may not if the batch
-// was given to another one meanwhile. The ledger knows before the trainer does.
+// acknowledge records that a trainer has used a batch, and replies whether that is valid. It is
+// idempotent. It is invalid if the batch was assigned to another trainer meanwhile. The ledger is
+// written before the reply is sent.
 func (d *dealer) acknowledge(g *guest, f frame) {
 	answer := frame{Kind: frameAcked, ID: f.ID, Samples: 1}
 	d.mu.Lock()
@@ -205,8 +209,8 @@ func (d *dealer) acknowledge(g *guest, f frame) {
 	g.reply(answer)
 }
 
-// hold enters that a trainer works on a batch that a dealer before this one has given to it, unless
-// somebody else has it.
+// hold records, during the grace period, that a trainer works on a batch that it got before the
+// dealer restarted. It is a no-op if the batch is acknowledged or assigned already.
 func (d *dealer) hold(g *guest, f frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,7 +224,7 @@ func (d *dealer) hold(g *guest, f frame) {
 	}
 }
 
-// giveBack gives a batch that a trainer does not want to others.
+// giveBack returns a batch that a trainer does not use, so that others get it.
 func (d *dealer) giveBack(g *guest, f frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +237,7 @@ func (d *dealer) giveBack(g *guest, f frame) {
 	d.serve(f.Epoch, e)
 }
 
-// cancel forgets that a trainer waits.
+// cancel removes a waiting request of a trainer.
 func (d *dealer) cancel(g *guest, id uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,7 +246,7 @@ func (d *dealer) cancel(g *guest, id uint64) {
 	}
 }
 
-// leave gives to others what a trainer had.
+// leave handles the disconnection of a trainer. Its batches become free again.
 func (d *dealer) leave(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,8 +266,8 @@ func (d *dealer) leave(g *guest) {
 	}
 }
 
-// counts returns how many batches are with trainers, and how many were acknowledged in the epochs
-// that it knows.
+// counts returns the number of assigned batches, and the number of acknowledged batches in the
+// epochs that the dealer keeps.
 func (d *dealer) counts() (held, acked int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -274,5 +278,5 @@ func (d *dealer) counts() (held, acked int) {
 	return held, acked
 }
 
-// errLedger is what a trainer hears if the dealer cannot write.
+// errLedger wraps an error of the ledger with [ErrLedger].
 func errLedger(err error) error { return fmt.Errorf("%w: %w", ErrLedger, err) }

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// askDealer asks the dealer, and waits for its answer, over another connection if one is lost. It
-// returns the connection by which the answer came.
+// askDealer sends a request to the dealer and waits for the answer. It repeats the request after
+// reconnecting if the connection is lost. It returns the connection that delivered the answer.
 func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame], error) {
 	p := c.peers[0]
 	for {
@@ -32,13 +32,13 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 		p.pending[q.ID] = ch
 		c.mu.Unlock()
 		if c.send(conn, q) != nil {
-			conn.Close() // the receiver finds out, and tells all that wait
+			conn.Close() // receive then fails and calls lose
 		}
 		a, err := c.await(ctx, p, ch, q.ID)
 		switch {
 		case err != nil:
 			return frame{}, nil, err
-		case a.err != nil: // the connection is lost
+		case a.err != nil: // connection lost; repeat
 		case a.Kind == frameFailed:
 			return frame{}, nil, hostError(p.addr, a.Err)
 		default:
@@ -47,7 +47,7 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 	}
 }
 
-// dealer waits for a connection with the dealer.
+// dealer waits up to Patience for a connection to the dealer.
 func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
@@ -73,20 +73,21 @@ func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	}
 }
 
-// holds reports whether what was dealt over a connection is still this trainer's: the dealer has
-// given it to others when it has lost the connection.
+// holds reports whether batches dealt over conn still belong to this trainer. The dealer reassigns
+// them when the connection is lost.
 func (c *client) holds(conn *ipc.Conn[frame]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peers[0].conn == conn
 }
 
-// giveBack gives a batch to others.
+// giveBack returns a batch to the dealer. It ignores errors of the connection, because the dealer
+// takes the batch back when the connection ends.
 func (c *client) giveBack(conn *ipc.Conn[frame], epoch, number int) {
-	c.send(conn, frame{Kind: frameGive, Epoch: epoch, Number: number}) // the end of the connection does so as well
+	c.send(conn, frame{Kind: frameGive, Epoch: epoch, Number: number})
 }
 
-// claim tells a dealer that may have been started again what this trainer is working on.
+// claim reclaims the batches this trainer works on, from a dealer that may have been restarted.
 func (c *client) claim(conn *ipc.Conn[frame]) {
 	c.mu.Lock()
 	working := slices.Collect(maps.Keys(c.working))
@@ -96,7 +97,7 @@ func (c *client) claim(conn *ipc.Conn[frame]) {
 	}
 }
 
-// work enters a batch that a loop gets, or its end.
+// work records whether this trainer works on a batch.
 func (c *client) work(epoch, number int, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +106,7 @@ func (c *client) work(epoch, number int, on bool) {
 	}
 }
 
-// beat tells the dealer that this trainer lives, however long it works on a batch, until the
-// connection ends.
+// beat sends heartbeats to the dealer until ctx ends, so that processing a batch may take any time.
 func (c *client) beat(ctx context.Context, conn *ipc.Conn[frame]) {
 	tick := time.NewTicker(beatTime)
 	defer tick.Stop()
@@ -122,16 +122,16 @@ func (c *client) beat(ctx context.Context, conn *ipc.Conn[frame]) {
 	}
 }
 
-// A dealt is a batch that the dealer has given to this trainer.
+// A dealt is a batch that the dealer assigned to this trainer, or the reason why there is none.
 type dealt struct {
 	maker.Batch
 	number int
 	conn   *ipc.Conn[frame]
-	over   bool // there is none, because all of the epoch is acknowledged
+	over   bool // no batch, because the epoch is finished
 	err    error
 }
 
-// obtain gets a batch of an epoch, of the data host that has the fewest to make.
+// obtain requests a batch number from the dealer and fetches the batch from a data host.
 func (c *client) obtain(ctx context.Context, epoch int) dealt {
 	for {
 		f, conn, err := c.askDealer(ctx, frame{Kind: frameNext, Epoch: epoch})
@@ -150,7 +150,8 @@ func (c *client) obtain(ctx context.Context, epoch int) dealt {
 	}
 }
 
-// acknowledge tells the dealer that a batch was used. It returns nil when the ledger has it.
+// acknowledge tells the dealer that a batch was used. It returns nil once the ledger contains it,
+// and [ErrExpired] if the batch was assigned to another trainer.
 func (c *client) acknowledge(ctx context.Context, epoch, number int) error {
 	f, _, err := c.askDealer(ctx, frame{Kind: frameAck, Epoch: epoch, Number: number, Trainer: c.name})
 	if err == nil && f.Samples == 0 {
@@ -159,16 +160,16 @@ func (c *client) acknowledge(ctx context.Context, epoch, number int) error {
 	return err
 }
 
-// eachDealt yields what the dealer gives to this trainer of an epoch, until all trainers together
-// have acknowledged all of it.
+// eachDealt yields the batches of an epoch that are assigned to this trainer, until every batch is
+// acknowledged by some trainer.
 func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()
 	defer l.meter.loop()()
-	// What comes first is yielded first. A loop that waited for a certain one, while others are
-	// here, would wait for trainers that wait for these.
+	// Batches are yielded in order of arrival. If loops waited for particular batches, trainers
+	// could deadlock, each holding the batch that another waits for.
 	asked, got := 0, make(chan dealt, l.opts.Prefetch)
-	used := dealt{over: true} // the batch that was yielded last, until it is acknowledged
+	used := dealt{over: true} // batch that was yielded last, until it is acknowledged
 	defer func() {
 		cancel(nil)
 		for range asked {
@@ -213,7 +214,7 @@ func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Ba
 		l.note(data.State{Seed: l.seed, Epoch: epoch})
 		used = d
 		l.client.work(epoch, d.number, true)
-		if d.Samples == 0 { // the hosts have skipped them all
+		if d.Samples == 0 { // all its samples were skipped
 			continue
 		}
 		l.meter.delivered(d.Batch)

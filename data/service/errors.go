@@ -9,30 +9,31 @@ import (
 	"github.com/shoal-mp/shoal/ipc/tcp"
 )
 
-// Errors of data hosts. Test for them with errors.Is; a *HostError has the address.
+// Errors of data hosts. Callers should test for them with [errors.Is]. A [*HostError] contains the
+// address of the host.
 var (
-	// ErrMismatch is wrapped where a data host serves something else than the others: another data
-	// set, seed, batch size or order.
+	// ErrMismatch is wrapped if a data host serves another data set, seed, batch size or order than
+	// the others.
 	ErrMismatch = errors.New("service: this data host serves something else than the others")
-	// ErrNoHost is wrapped where no data host could be reached within Options.Patience.
+	// ErrNoHost is wrapped if no data host could be reached within Options.Patience.
 	ErrNoHost = errors.New("service: no data host is left")
-	// ErrSilent is wrapped where a data host that is connected said nothing within
-	// Options.Patience.
+	// ErrSilent is wrapped if a connected data host sent nothing within Options.Patience.
 	ErrSilent = errors.New("service: the data host is silent")
-	// ErrExpired is wrapped where a Dynamic trainer acknowledges a batch that was given to another
-	// one, because this one was silent or cut off meanwhile.
+	// ErrExpired is wrapped if a Dynamic trainer acknowledges a batch that was assigned to another
+	// one, because this one was silent or partitioned.
 	ErrExpired = errors.New("service: the batch was given to another trainer meanwhile")
-	// ErrLedger is wrapped where the ledger of a data host cannot be read or written, or the first
-	// data host of Dynamic trainers has come back without it.
+	// ErrLedger is wrapped if the ledger of a data host cannot be read or written, or if the first
+	// data host of Dynamic trainers restarted without it.
 	ErrLedger = errors.New("service: the ledger of acknowledged batches is lost")
-	// ErrCertificate is wrapped where a trainer refuses the certificate of a data host by
-	// Options.TLS or Options.Fingerprint, or a data host that of a trainer.
+	// ErrCertificate is wrapped if a trainer rejects the certificate of a data host, because of
+	// Options.TLS or Options.Fingerprint, or if a data host rejects the certificate of a trainer.
 	ErrCertificate = tcp.ErrCertificate
-	// ErrOptions is wrapped where options contradict each other or what is served.
+	// ErrOptions is wrapped if options contradict each other or the served data.
 	ErrOptions = errors.New("service: options do not fit")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// Registered errors keep their identity for [errors.Is] when a worker returns them to its parent
+// process.
 func init() {
 	wire.RegisterError("service.ErrLedger", ErrLedger)
 	wire.RegisterError("service.ErrCertificate", ErrCertificate)
@@ -43,14 +44,14 @@ func init() {
 	wire.RegisterError("service.ErrExpired", ErrExpired)
 }
 
-// A HostError says which data host failed, and what to do.
+// A HostError is an error of a data host.
 type HostError struct {
-	Host   string // its address
-	Advice string // what to do; may be empty
+	Host   string // address
+	Advice string // remedy; may be empty
 	Err    error
 }
 
-// Error returns one line.
+// Error returns the host, the cause and the advice in one line.
 func (e *HostError) Error() string {
 	s := fmt.Sprintf("data host %s: %v", e.Host, e.Err)
 	if e.Advice != "" {
@@ -62,7 +63,8 @@ func (e *HostError) Error() string {
 // Unwrap returns Err.
 func (e *HostError) Unwrap() error { return e.Err }
 
-// hostError adds the address to an error, and what to do.
+// hostError returns err as a [*HostError] with a suitable remedy. It returns an existing HostError
+// in the chain of err unchanged.
 func hostError(host string, err error) *HostError {
 	if e := new(HostError); errors.As(err, &e) {
 		return e
@@ -90,7 +92,7 @@ func hostError(host string, err error) *HostError {
 	return e
 }
 
-// fatal reports whether it makes no sense to try again.
+// fatal reports whether another connection attempt would be futile.
 func fatal(err error) bool {
 	return errors.Is(err, ipc.ErrKey) || errors.Is(err, ipc.ErrPeer) || errors.Is(err, ipc.ErrType) ||
 		errors.Is(err, ErrMismatch) || errors.Is(err, ErrCertificate) || errors.Is(err, ErrLedger)

@@ -11,62 +11,63 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// version is of the frames below. A host and a trainer have the same.
+// version is the protocol version. Both sides must have the same.
 const version = 3
 
-// A frame is what goes over a connection, both ways.
+// A frame is a message of the protocol, in either direction. Kind determines which fields are set.
 type frame struct {
 	Kind uint8
-	ID   uint64 // of the request
+	ID   uint64 // request id
 
-	Epoch, Number int    // of the batch that is asked for, or is dealt: -1 if the epoch is over
-	Indices       []int  // of the samples that are asked for
-	Trainer       string // that acknowledges a batch
+	Epoch, Number int    // requested or dealt batch; Number is -1 if the epoch is finished
+	Indices       []int  // requested samples
+	Trainer       string // name of the trainer that acknowledges a batch
 
-	Loop    uint64        // of the trainer, that reads a Stream
-	Portion maker.Portion // that is asked for
-	Read    int           // of it
-	End     bool          // of its part
+	Loop    uint64        // id of the trainer's loop over a Stream
+	Portion maker.Portion // requested portion of a part
+	Read    int           // samples read from the part
+	End     bool          // whether the part ended
 
-	Body    []byte // of a hello
-	Samples int    // of a batch; of an answer to an acknowledgement 1, or 0 if it came too late
+	Body    []byte // JSON of a hello
+	Samples int    // samples in a batch; in a frameAcked, 1 if valid and 0 if too late
 	Spec    string
 	Tensors []*tensor.Tensor
 	Err     error
 }
 
-// The kinds of frames.
+// Kinds of frames.
 const (
-	frameHello  = iota + 1 // from the host, first: a hello as JSON
-	frameBeat              // from the host, and to the dealer, again and again: it is alive
-	frameBatch             // from the host
-	frameFailed            // from the host: it could not make a batch
-	frameAsk               // from the trainer: for the batch of a number
-	frameGather            // from the trainer: for a batch of samples
-	frameCancel            // from the trainer: what it has asked for is not wanted any more
-	frameNext              // from the trainer: for the number of a batch that nobody else has
-	frameDealt             // from the dealer: the number
-	frameAck               // from the trainer: it has used a batch
-	frameAcked             // from the dealer
-	frameHold              // from the trainer: it works on a batch of the dealer before this one
-	frameGive              // from the trainer: it does not want a batch that it was dealt
-	frameRead              // from the trainer: for a portion of a Stream
-	frameLeave             // from the trainer: a loop that reads a Stream has ended
+	frameHello  = iota + 1 // host: first frame, with a hello as JSON
+	frameBeat              // host, or trainer to the dealer: periodic heartbeat
+	frameBatch             // host: a batch
+	frameFailed            // host: a batch could not be made
+	frameAsk               // trainer: requests a batch by number
+	frameGather            // trainer: requests a batch of given samples
+	frameCancel            // trainer: cancels a request
+	frameNext              // trainer: requests an unassigned batch number from the dealer
+	frameDealt             // dealer: answer to frameNext
+	frameAck               // trainer: acknowledges a batch
+	frameAcked             // dealer: answer to frameAck
+	frameHold              // trainer: reclaims a batch after a restart of the dealer
+	frameGive              // trainer: returns an assigned batch
+	frameRead              // trainer: requests a portion of a Stream
+	frameLeave             // trainer: ends a loop over a Stream
 )
 
-// mostAsked is how many batches a trainer may ask of one host before it has had one.
+// mostAsked is the maximum number of pending requests of a trainer at one host.
 const mostAsked = 1024
 
-// mostGathered is how many samples a trainer may ask for at once.
+// mostGathered is the maximum number of samples in one request.
 const mostGathered = 1 << 16
 
-// A hello is what a host serves. It is JSON, so that other versions can read the version.
+// A hello describes the data that a host serves. It is encoded as JSON, so that other versions of
+// the protocol can read the version.
 type hello struct {
 	Version int `json:"version"`
 	maker.Identity
-	Name   string `json:"name"` // what the hosts call the data set, or a hash of its first sample
+	Name   string `json:"name"` // HostOptions.Name, or a hash of the first sample
 	BeatMS int    `json:"beat_ms"`
-	Ledger string `json:"ledger"` // of the batches that trainers have acknowledged there
+	Ledger string `json:"ledger"` // id of the ledger
 }
 
 func (h hello) encode() ([]byte, error) { return json.Marshal(h) }
@@ -81,7 +82,7 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// differs says in what a host differs from another; empty if in nothing.
+// differs describes the first difference between two hosts, or returns "".
 func (h hello) differs(o hello) string {
 	for _, f := range []struct {
 		what      string
@@ -103,10 +104,10 @@ func (h hello) differs(o hello) string {
 	return ""
 }
 
-// some reports whether a frame brings a batch, and not only the end of a part of a Stream.
+// some reports whether a frame contains a batch, and not only the end of a part of a Stream.
 func (f frame) some() bool { return f.Read > 0 || !f.End }
 
-// batch is what a frame has brought.
+// batch returns the batch in a frame.
 func (f frame) batch() maker.Batch {
 	v := tree.Value{Spec: f.Spec, Tensors: f.Tensors}
 	return maker.Batch{Value: v, Samples: f.Samples, Read: f.Read, End: f.End}

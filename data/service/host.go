@@ -18,11 +18,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// beatTime is how often a host says that it is alive.
+// beatTime is the interval between heartbeats.
 const beatTime = 250 * time.Millisecond
 
-// A Host makes batches for trainers. It remembers nothing of what they had. Its methods may be
-// called by several goroutines.
+// A Host makes batches for trainers. Apart from the dealer for Dynamic trainers it is stateless.
+// Its methods may be called from several goroutines.
 type Host struct {
 	listener *ipc.Listener[frame]
 	maker    maker.Maker
@@ -38,9 +38,10 @@ type Host struct {
 }
 
 // Listen serves the batches of a Loader at a TCP address such as ":7070", or ":0" for a free port.
-// It uses the Loader's data set and options, with workers of its own; for a Stream each loop of a
-// trainer has such workers. The Loader stays the caller's. The caller closes the Host. The error
-// wraps ErrOptions if the Loader is a part of a World, or opts do not fit a Stream.
+// It uses the Loader's data set and options, but starts its own workers; for a Stream it starts
+// workers for each loop of a trainer. The caller keeps the ownership of l, and must close the Host.
+// It returns [ErrOptions] if the Loader has a World larger than 1, or if opts do not apply to a
+// Stream.
 func Listen(l *data.Loader, addr string, opts HostOptions) (*Host, error) {
 	m, err := maker.Open(l)
 	if err != nil {
@@ -95,7 +96,7 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	return h, nil
 }
 
-// print returns a hash of the first sample, or of the first one of the first of the parts.
+// print returns a hash of the first sample, or for a Stream the first sample of the first part.
 func (h *Host) print(parts int) (string, error) {
 	first := frame{Kind: frameGather, Indices: []int{0}}
 	if parts > 0 {
@@ -117,14 +118,14 @@ func (h *Host) print(parts int) (string, error) {
 	return fmt.Sprintf("%016x", sum.Sum64()), nil
 }
 
-// Addr returns the address of the host, with the port that ":0" found.
+// Addr returns the address of the host, with the actual port if the port was 0.
 func (h *Host) Addr() string { return h.listener.Addr()[len("tcp://"):] }
 
-// Fingerprint returns the SHA-256 of the certificate of the host, for Options.Fingerprint. It is
-// zero if HostOptions.TLS chooses among several certificates, and with Unencrypted.
+// Fingerprint returns the SHA-256 hash of the host's certificate, for Options.Fingerprint. It is
+// zero if HostOptions.TLS selects among several certificates, or with Unencrypted.
 func (h *Host) Fingerprint() [sha256.Size]byte { return secure.FingerprintOf(h.opts.TLS) }
 
-// Close ends all connections and the workers. It is idempotent.
+// Close closes all connections and stops the workers. It is idempotent.
 func (h *Host) Close() error {
 	h.end()
 	err := h.listener.Close()
@@ -147,22 +148,22 @@ func (h *Host) accept() {
 	}
 }
 
-// A guest is a trainer that is connected.
+// A guest is the server side of a connection to a trainer.
 type guest struct {
 	host    *Host
 	conn    *ipc.Conn[frame]
 	asked   chan frame
-	replies chan frame // of the dealer
+	replies chan frame // frames from the dealer
 	leaving sync.WaitGroup
 
 	mu      sync.Mutex
-	loops   map[uint64]maker.Reader // that read a Stream, by their numbers
-	dropped map[uint64]bool         // by ID: was asked for, true if it is not wanted any more
-	dynamic bool                    // it asks the dealer, so it says that it is alive
-	heard   time.Time               // when it has said something
+	loops   map[uint64]maker.Reader // readers of a Stream, by loop id
+	dropped map[uint64]bool         // pending requests by id; true if cancelled
+	dynamic bool                    // uses the dealer, so it must send heartbeats
+	heard   time.Time               // time of its last frame
 }
 
-// serve answers until the trainer or the host ends.
+// serve handles the connection until the trainer disconnects or the host is closed.
 func (g *guest) serve() {
 	h := g.host
 	ctx, end := context.WithCancel(h.ctx)
@@ -218,13 +219,13 @@ func (g *guest) serve() {
 
 var errTooMany = errors.New("too many requests")
 
-// receive takes one frame of the trainer.
+// receive handles one frame of the trainer. An error ends the connection.
 func (g *guest) receive(ctx context.Context) error {
 	f, err := g.conn.Recv(ctx)
 	if err != nil {
 		return err
 	}
-	f.batch().Close() // a trainer has none to send
+	f.batch().Close() // trainers must not send tensors
 	g.mu.Lock()
 	g.heard = time.Now()
 	g.dynamic = g.dynamic || f.Kind == frameNext
@@ -263,7 +264,7 @@ func (g *guest) receive(ctx context.Context) error {
 		if _, ok := g.dropped[f.ID]; ok {
 			g.dropped[f.ID] = true
 		}
-	case frameLeave: // what it has asked for and does not have, it has cancelled before
+	case frameLeave: // the trainer has cancelled the loop's pending requests before
 		if r := g.loops[f.Loop]; r != nil {
 			delete(g.loops, f.Loop)
 			g.leaving.Go(func() { r.Close() })
@@ -289,23 +290,24 @@ func (g *guest) beat(ctx context.Context) {
 	}
 }
 
-// silent reports whether a trainer that should say that it is alive has not.
+// silent reports whether a trainer failed to send its heartbeats for Patience.
 func (g *guest) silent() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.dynamic && time.Since(g.heard) > g.host.opts.Patience
 }
 
-// reply sends an answer of the dealer, which does not wait for it.
+// reply queues a frame from the dealer. It must not block, because the dealer calls it with its
+// lock held.
 func (g *guest) reply(f frame) {
 	select {
 	case g.replies <- f:
-	default: // it asks, and does not read
+	default: // the trainer sends requests but does not read answers
 		g.conn.Close()
 	}
 }
 
-// send sends a frame, and gives up a trainer that does not take it.
+// send sends a frame. It returns an error if the trainer does not receive it within Patience.
 func (g *guest) send(f frame) error {
 	ctx, cancel := context.WithTimeout(g.host.ctx, g.host.opts.Patience)
 	defer cancel()
@@ -332,7 +334,7 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		if !g.wants(f) { // its loop has ended meanwhile
+		if !g.wants(f) { // the loop ended meanwhile
 			return nil
 		}
 		g.host.meter.failed()
@@ -355,8 +357,8 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 
 var errLoops = errors.New("too many loops of one trainer read a Stream at the same time")
 
-// reader returns what reads for the loop of a request, which it begins if it is the first one, and
-// whether the request is still wanted.
+// reader returns the reader for a request's loop, and creates it for the first request. wanted
+// reports whether the request has not been cancelled.
 func (g *guest) reader(f frame) (r maker.Reader, wanted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -373,15 +375,15 @@ func (g *guest) reader(f frame) (r maker.Reader, wanted bool, err error) {
 	return r, true, nil
 }
 
-// wants reports whether a request is still wanted.
+// wants reports whether a request has not been cancelled.
 func (g *guest) wants(f frame) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.dropped[f.ID]
 }
 
-// batch makes what a frame asks for, or takes it from the cache. r reads for a frameRead. The
-// caller calls release when it has sent it.
+// batch returns the requested batch, from the cache if possible. r is the reader for a frameRead.
+// If err is nil, the caller must call release after it has sent the batch.
 func (h *Host) batch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, release func(), err error) {
 	if f.Kind != frameAsk || h.opts.Cache == 0 {
 		b, err = h.make(ctx, f, r)
@@ -398,8 +400,8 @@ func (h *Host) batch(ctx context.Context, f frame, r maker.Reader) (b maker.Batc
 	return e.batch, func() { h.cache.release(e) }, nil
 }
 
-// make makes a batch. If shared memory is full, it empties the cache, and waits for batches that
-// are being sent.
+// make makes a batch. If shared memory is full, it clears the cache and retries until Patience
+// expires, because batches that are being sent free memory.
 func (h *Host) make(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, err error) {
 	for end := time.Now().Add(h.opts.Patience); ; {
 		switch f.Kind {
@@ -414,7 +416,7 @@ func (h *Host) make(ctx context.Context, f frame, r maker.Reader) (b maker.Batch
 			return b, err
 		}
 		if h.cache.clear(); h.meter.held() == 0 && h.cache.empty() {
-			return b, err // it will not be better
+			return b, err // there is nothing to wait for
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):

@@ -15,24 +15,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A ledger has the batches that trainers have acknowledged. In a file it outlives the data host:
-// the first line is its head as JSON, and each other one an acknowledgement.
+// A ledger is the persistent log of acknowledged batches. The first line of its file is a
+// [ledgerHead] as JSON; each other line is an acknowledgement. Without a file it records nothing.
 type ledger struct {
-	id    string // trainers compare it: another ledger knows nothing of what they did
+	id    string // random id; a trainer that finds another one must start the epoch again
 	file  *os.File
-	again bool // it was there before
+	again bool // whether the file existed before
 	size  int64
 	read  []ack
-	err   error // why nobody knows any more what the file has
+	err   error // set if the contents of the file are unknown
 }
 
-// An ack is that a trainer has used a batch.
+// An ack records that a trainer has used a batch.
 type ack struct {
 	epoch, number int
 	trainer       string
 }
 
-// A ledgerHead says of what it is.
+// A ledgerHead identifies the data that a ledger applies to.
 type ledgerHead struct {
 	Format int    `json:"shoal_ledger"`
 	ID     string `json:"id"`
@@ -40,10 +40,11 @@ type ledgerHead struct {
 	Name string `json:"name"`
 }
 
-// lockedByte is behind all that a ledger may have.
+// lockedByte is the offset of the file lock, beyond any data.
 const lockedByte = 1 << 60
 
-// openLedger opens a ledger of what is served, or makes one. Without a path it is in memory.
+// openLedger opens or creates the ledger at path, and locks it. If path is empty, the ledger has no
+// file. It returns [ErrLedger] if the file is locked, damaged, or belongs to other data.
 func openLedger(path string, served hello) (_ *ledger, err error) {
 	l := &ledger{id: rand.Text()}
 	if path == "" {
@@ -58,7 +59,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 		}
 	}()
 	switch ok, err := sys.LockByte(l.file, lockedByte); {
-	case errors.Is(err, errors.ErrUnsupported): // two dealers with one ledger are the user's matter there
+	case errors.Is(err, errors.ErrUnsupported): // without locks, users must not share a ledger
 	case err != nil:
 		return nil, err
 	case !ok:
@@ -69,7 +70,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 		return nil, err
 	}
 	want := ledgerHead{1, l.id, served.Identity, served.Name}
-	whole := bytes.LastIndexByte(text, '\n') + 1 // half a line was not acknowledged
+	whole := bytes.LastIndexByte(text, '\n') + 1 // an incomplete last line was never confirmed
 	if whole == 0 {
 		if len(text) > 0 && text[0] != '{' {
 			return nil, fmt.Errorf("%s is no ledger: give a new file", path)
@@ -108,14 +109,15 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	return l, nil
 }
 
-// acks returns what was in the file when it was opened, once.
+// acks returns the acknowledgements read from the file. Later calls return nil.
 func (l *ledger) acks() []ack {
 	all := l.read
 	l.read = nil
 	return all
 }
 
-// add enters an acknowledgement. After an error it is not there.
+// add appends an acknowledgement and syncs the file. If it returns an error, the acknowledgement
+// must not be confirmed.
 func (l *ledger) add(a ack) error {
 	if l.file == nil {
 		return nil
@@ -130,7 +132,7 @@ func (l *ledger) add(a ack) error {
 	return nil
 }
 
-// write writes behind what is whole, to the disk.
+// write appends a line at the end of the valid data and syncs the file.
 func (l *ledger) write(line []byte) error {
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {
@@ -140,11 +142,11 @@ func (l *ledger) write(line []byte) error {
 		return err
 	}
 	l.size += int64(n)
-	l.err = l.file.Sync() // after an error nobody knows what is on the disk
+	l.err = l.file.Sync() // after a failed fsync the contents on disk are unknown
 	return l.err
 }
 
-// close closes the file.
+// close closes the file, which releases its lock.
 func (l *ledger) close() error {
 	if l.file == nil {
 		return nil

@@ -13,26 +13,27 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-// A Loader has the batches of data hosts. It is used as a data.Loader is. Several goroutines may
-// use it, each with its own loop over Batches. The caller closes it.
+// A Loader yields the batches of data hosts and is used like a [data.Loader]. Several goroutines
+// may use it, each with its own loop over [Loader.Batches]. The caller must close it.
 type Loader struct {
 	client *client
-	stream *data.Loader // nil unless the data hosts serve a Stream, whose batches it plans
+	stream *data.Loader // plans the batches of a Stream; nil for numbered batches
 	opts   Options
-	total  int // batches of an epoch
+	total  int // batches per epoch
 	seed   uint64
-	epochs atomic.Int64 // that Batches has begun
-	usual  atomic.Int64 // bytes of the last batch, of any loop; 0 before the first
+	epochs atomic.Int64 // number of epochs that Batches has started
+	usual  atomic.Int64 // bytes of the last batch of any loop; 0 before the first
 	meter  meter
 
 	mu     sync.Mutex
-	state  *data.State // of the loop that was last given a batch
-	resume *data.State // where the next loop begins
+	state  *data.State // state after the last yielded batch
+	resume *data.State // start of the next loop, set by Resume
 }
 
-// Dial connects to data hosts at TCP addresses such as "host:7070". One that can be reached is
-// enough; the Loader goes on trying the others. The error is a *HostError, and wraps ipc.ErrKey,
-// ipc.ErrPeer, ErrMismatch or ErrNoHost; it wraps ErrOptions if opts are wrong.
+// Dial connects to data hosts at TCP addresses such as "host:7070". One reachable host is
+// sufficient; the Loader keeps trying the others. The caller must close the Loader. It returns
+// [ErrOptions] for invalid options. Other errors are [*HostError] and wrap [ipc.ErrKey],
+// [ipc.ErrPeer], [ErrMismatch] or [ErrNoHost].
 func Dial(ctx context.Context, opts Options, addrs ...string) (*Loader, error) {
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {
@@ -47,8 +48,8 @@ func Dial(ctx context.Context, opts Options, addrs ...string) (*Loader, error) {
 	return l, nil
 }
 
-// Len returns how many batches of an epoch this trainer gets, or all Dynamic trainers together. It
-// is -1 if the data hosts serve a Stream.
+// Len returns the number of batches per epoch for this trainer, or for all Dynamic trainers
+// together. It returns -1 if the data hosts serve a Stream.
 func (l *Loader) Len() int {
 	if l.stream != nil {
 		return -1
@@ -56,7 +57,7 @@ func (l *Loader) Len() int {
 	return l.steps(0)
 }
 
-// steps returns how many of the batches from one on this trainer gets.
+// steps returns this trainer's share of the batches that start at from.
 func (l *Loader) steps(from int) int {
 	left := l.total - from
 	if l.opts.Coordinated {
@@ -65,25 +66,28 @@ func (l *Loader) steps(from int) int {
 	return max(0, (left-l.opts.Rank+l.opts.World-1)/l.opts.World)
 }
 
-// Batches yields the batches of the next epoch, as [Loader.Epoch] does. The first call loads epoch
-// 0, or the epoch of Resume.
+// Batches returns an iterator over the batches of the next epoch, as [Loader.Epoch] does. The first
+// call starts with epoch 0, or with the epoch of [Loader.Resume].
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[data.Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch yields the batches of an epoch, in the order of their numbers. They are those of a
-// data.Loader with the options of the data hosts. The consumer closes each batch by Batch.Close.
+// Epoch returns an iterator over the batches of an epoch, in order of their numbers, or in order of
+// arrival with Options.Dynamic. They equal the batches of a [data.Loader] with the options of the
+// data hosts. The consumer must close each batch with [data.Batch.Close].
 //
-// The first error ends the sequence, and comes without a batch: the error of ctx, data.ErrClosed,
-// or a *HostError. It wraps a *data.SampleError if no data host could load a sample, ErrNoHost, or
-// shm.ErrNoSpace if batches that are not closed fill the trainer's shared memory.
+// An error ends the sequence and is yielded without a batch. It is the cause of ctx,
+// [data.ErrClosed], or a [*HostError]. It wraps a [*data.SampleError] if no data host could load a
+// sample, [ErrNoHost] if none is reachable, or [shm.ErrNoSpace] if unclosed batches fill the
+// trainer's shared memory.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[data.Batch, error] {
 	return func(yield func(data.Batch, error) bool) {
 		l.each(ctx, epoch, func(b maker.Batch, err error) bool { return yield(data.Batch(b.Tensors), err) })
 	}
 }
 
-// BatchesOf yields the batches of the next epoch of l, each as a B, as data.BatchesOf does.
+// BatchesOf returns an iterator over the batches of the next epoch of l, converted to B as
+// [data.BatchesOf] does. The consumer must close each batch.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {
@@ -102,14 +106,14 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	}
 }
 
-// A window is the batches that are asked for and not yielded, in their order. It is the ledger: a
-// number leaves it once, with its batch.
+// A window holds the requested batches that have not been yielded, in order. It ensures that each
+// batch is yielded once.
 type window struct {
 	l     *Loader
 	ctx   context.Context
 	epoch int
-	start int // of the epoch's batches that all trainers had before
-	steps int // of this trainer, from there on
+	start int // number of the epoch's first batch to yield, for all trainers
+	steps int // number of this trainer's batches from start on
 	begun int
 	asked []chan fetched
 }
@@ -119,7 +123,7 @@ type fetched struct {
 	err error
 }
 
-// each yields what there is of an epoch.
+// each yields the batches of an epoch.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	if l.stream != nil {
 		l.eachRead(ctx, epoch, yield)
@@ -150,7 +154,7 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, 
 			return
 		}
 		l.note(data.State{Seed: l.seed, Epoch: epoch, Batches: min(start+(step+1)*l.opts.World, l.total)})
-		if b.Samples == 0 { // the hosts have skipped them all
+		if b.Samples == 0 { // all its samples were skipped
 			continue
 		}
 		l.meter.delivered(b)
@@ -160,7 +164,8 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, 
 	}
 }
 
-// next asks for what there is room for, and waits for the next batch.
+// next fills the window with requests and waits for the next batch. ok is false at the end of the
+// epoch.
 func (w *window) next() (b maker.Batch, ok bool, err error) {
 	if w.l.client.ctx.Err() != nil {
 		return b, false, data.ErrClosed
@@ -193,7 +198,7 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	}
 }
 
-// room is how many batches of the usual number of bytes may be asked for.
+// room returns the maximum number of pending batches, given the size of the last batch.
 func (l *Loader) room() int {
 	usual := int(l.usual.Load())
 	if usual == 0 {
@@ -202,7 +207,7 @@ func (l *Loader) room() int {
 	return max(1, min(l.opts.Prefetch, l.opts.PrefetchBytes/usual))
 }
 
-// drain closes what nobody gets.
+// drain waits for the pending requests and closes their batches.
 func (w *window) drain() {
 	for _, ch := range w.asked {
 		f := <-ch
@@ -217,7 +222,7 @@ func nbytes(b maker.Batch) (n int) {
 	return n
 }
 
-// start returns where an epoch begins.
+// start returns the number of the first batch of an epoch, and clears the state set by Resume.
 func (l *Loader) start(epoch int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,11 +240,11 @@ func (l *Loader) note(s data.State) {
 	l.state = &s
 }
 
-// State returns the position of l, after the last batch that a loop has got. Its Batches are those
-// that all trainers together have had once each of them is as far as this one; of a Dynamic
-// trainer the ledger of the first data host has them, and Batches is 0. Take the State after
-// the step that used the batch, so that the State and the model agree. For a Stream it is that of a
-// data.Loader with the same options.
+// State returns the position after the last yielded batch. Its Batches is the number of batches
+// consumed by all trainers together once each has reached this step. For a Dynamic trainer it is 0,
+// because the ledger of the first data host records the consumed batches. The caller should take
+// the State after the training step that used the batch, so that it agrees with the model. For a
+// Stream the State equals the one of a [data.Loader] with the same options.
 func (l *Loader) State() data.State {
 	if l.stream != nil {
 		return l.stream.State()
@@ -255,9 +260,10 @@ func (l *Loader) State() data.State {
 	return data.State{Seed: l.seed, Epoch: int(l.epochs.Load())}
 }
 
-// Resume makes the next call of Batches go on where a Loader was when it returned a State. If all
-// trainers resume from equal States, World may be another one. For a Stream it may be if each gets
-// the States of all. The error wraps data.ErrState, and then l is unchanged.
+// Resume makes the next call of [Loader.Batches] continue at a State. If all trainers resume from
+// equal States, World may differ from the earlier run. For a Stream, World may differ if each
+// trainer gets the States of all. If Resume returns an error, which wraps [data.ErrState], l is
+// unchanged.
 func (l *Loader) Resume(states ...data.State) error {
 	if l.stream != nil {
 		err := l.stream.Resume(states...)
@@ -294,8 +300,8 @@ func (l *Loader) Resume(states ...data.State) error {
 	return nil
 }
 
-// Close ends all loops over l with data.ErrClosed, and the connections. Any goroutine may call it.
-// It is idempotent.
+// Close ends all loops with [data.ErrClosed] and closes the connections. It may be called from any
+// goroutine and is idempotent.
 func (l *Loader) Close() error {
 	if l.stream != nil {
 		l.stream.Close()
@@ -303,7 +309,7 @@ func (l *Loader) Close() error {
 	return l.client.close()
 }
 
-// Stats returns counts and times so far.
+// Stats returns the counts and times since [Dial].
 func (l *Loader) Stats() Stats {
 	s := l.meter.read()
 	s.Hosts = l.client.status()

@@ -8,81 +8,83 @@ import (
 	"time"
 )
 
-// HostOptions configure Listen.
+// HostOptions configure [Listen].
 type HostOptions struct {
-	// Key is the secret that data hosts and trainers know: 16 random bytes or more.
+	// Key is the secret shared by data hosts and trainers. It should be at least 16 random bytes.
 	Key []byte
-	// TLS configures the connections: Listen has the Certificates in it, and asks trainers for one
-	// by ClientAuth. Without any, and if TLS is nil, Listen makes a new self-signed certificate. A
-	// MinVersion below TLS 1.3 is raised to TLS 1.3.
+	// TLS configures the connections: Listen presents its Certificates, and requests client
+	// certificates according to ClientAuth. If TLS is nil or has no certificate, Listen creates a
+	// self-signed one. A MinVersion below TLS 1.3 is raised to TLS 1.3.
 	TLS *tls.Config
-	// Unencrypted leaves TLS out, here and at the trainers. Both sides still prove the key. But a
-	// machine between them can read and change the batches, so it is for networks that only trusted
-	// machines are on. It is an error together with TLS.
+	// Unencrypted disables TLS, here and at the trainers, which must set it as well. Both sides
+	// still prove that they know the key. But an intermediate machine can read and modify the
+	// batches, so it should be used only in trusted networks. It must not be combined with TLS.
 	Unencrypted bool
-	// Name is what all data hosts call the data set, such as "imagenet-2012, 224 pixels". Dial
-	// compares the names. Without a Name, Listen loads the first sample, or that of the first part
-	// of a Stream, and Dial compares its hash, which may differ between processors of different
-	// kinds.
+	// Name identifies the data set, for example "imagenet-2012, 224 pixels". It must be the same on
+	// all data hosts; [Dial] compares it. If Name is empty, Listen loads the first sample, or for a
+	// Stream the first sample of the first part, and Dial compares its hash, which may differ
+	// between kinds of processors.
 	Name string
-	// Cache is how many bytes of shared memory keep batches that were made, for other trainers that
-	// ask for the same ones. 0 keeps none: with one trainer, or a World that divides the batches,
-	// each is asked for once. A Stream has none.
+	// Cache is the number of bytes of shared memory used to cache batches for other trainers; 0
+	// disables the cache. It is useless if each batch is requested once: with one trainer, or if
+	// World divides the batches. It must be 0 for a Stream.
 	Cache int
-	// Ahead is how many batches of one trainer are made or sent at the same time. 0 means as many
-	// as there are workers, and at least two. It bounds what a slow trainer costs.
+	// Ahead is the maximum number of batches per trainer that are made or sent concurrently. 0
+	// means the number of workers, but at least 2. It limits the memory that a slow trainer
+	// occupies.
 	Ahead int
-	// Ledger is a file that keeps what Dynamic trainers have acknowledged, if they name this host
-	// first. A host that is started again with it goes on there. Without one a host that ends has
-	// forgotten, and its trainers end with ErrLedger. It is of one data set, seed and batch size. A
-	// Stream has none.
+	// Ledger is the path of a file that records the acknowledgements of Dynamic trainers for which
+	// this is the first host. A host that restarts with its ledger continues where it stopped.
+	// Without a ledger, the trainers of a restarted host fail with [ErrLedger]. A ledger belongs to
+	// one data set, seed and batch size. It must be empty for a Stream.
 	Ledger string
-	// Patience is how long a trainer may take to receive one batch that it has asked for, or a
-	// Dynamic trainer may say nothing, before it counts as dead. 0 means 30 s.
+	// Patience is the time after which a trainer is considered dead: it has not received a
+	// requested batch, or a Dynamic trainer has sent nothing. 0 means 30 s.
 	Patience time.Duration
 }
 
-// Options configure Dial.
+// Options configure [Dial].
 type Options struct {
-	// Key is the secret that data hosts and trainers know.
+	// Key is the secret shared by data hosts and trainers.
 	Key []byte
-	// TLS configures the connections. If it is nil, the certificates of data hosts are checked by
-	// Fingerprint and Key alone. Otherwise Dial checks them by RootCAs and ServerName, or else by
-	// the host in each address, and shows Certificates to data hosts that ask for one.
+	// TLS configures the connections. If it is nil, the certificates of data hosts are verified
+	// only by Fingerprint and Key. Otherwise Dial verifies them with RootCAs and ServerName, by
+	// default the host of each address, and presents Certificates if a data host requests one.
 	TLS *tls.Config
-	// Fingerprint is the SHA-256 of the certificate of the data hosts, see [Host.Fingerprint]. It
-	// is checked if it is not zero, so all data hosts have one certificate then.
+	// Fingerprint is the SHA-256 hash of the data hosts' certificate, see [Host.Fingerprint]. If it
+	// is not zero, all data hosts must have that certificate.
 	Fingerprint [sha256.Size]byte
-	// Unencrypted leaves TLS out, as HostOptions.Unencrypted of the data hosts. It is an error
-	// together with TLS or Fingerprint.
+	// Unencrypted disables TLS. It must equal HostOptions.Unencrypted of the data hosts, and must
+	// not be combined with TLS or Fingerprint.
 	Unencrypted bool
-	// World is the number of trainers that share each epoch, and Rank the number of this one. With
-	// World 0 or 1 the trainer gets all batches of each epoch, whatever other trainers there are.
-	// Of a Stream it gets its parts, as by data.Options.
+	// World is the number of trainers that share each epoch, and Rank the number of this one, from
+	// 0. With World 0 or 1 the trainer gets all batches of each epoch, independently of other
+	// trainers. For a Stream, World and Rank divide the parts as data.Options does.
 	Rank, World int
-	// Coordinated makes all trainers have the same number of steps: batches at the end of an epoch
-	// that are fewer than World are left out. Step s of all trainers together is the batches from
-	// s·World on. [Buckets] makes these be of similar lengths. It is not for a Stream.
+	// Coordinated gives all trainers the same number of steps: if the number of batches is not a
+	// multiple of World, the remainder is left out. In step s the trainers together get World
+	// consecutive batches, starting at s·World. [Buckets] makes these have similar lengths.
+	// Coordinated must not be set for a Stream.
 	Coordinated bool
-	// Dynamic has the first data host deal the batches of each epoch: each goes to one of the
-	// Dynamic trainers that are there, however many, as fast as each takes them. A batch is
-	// acknowledged when the loop goes on to the next one. What a trainer has not acknowledged when
-	// it dies, is cut off or leaves its loop goes to another. All trainers name the same data host
-	// first. World and Coordinated are not for it, and it is not for a Stream.
+	// Dynamic makes the first data host assign the batches of each epoch to the connected Dynamic
+	// trainers, to each as fast as it consumes them. A batch is acknowledged when the loop
+	// continues with the next one. Unacknowledged batches are assigned to other trainers when a
+	// trainer dies, is partitioned or leaves its loop. All trainers must name the same data host
+	// first. Dynamic must not be combined with World, Coordinated or a Stream.
 	Dynamic bool
-	// Prefetch is how many batches are asked for ahead of the consumer; 0 means 4 for each data
-	// host. PrefetchBytes limits their bytes, as far as the last batch tells; 0 means 256 MiB.
+	// Prefetch is the number of batches requested ahead of the consumer; 0 means 4 for each data
+	// host. PrefetchBytes limits their total size, estimated from the last batch; 0 means 256 MiB.
 	Prefetch      int
 	PrefetchBytes int
-	// Patience is how long a data host may say nothing before its batches are asked of others, and
-	// how long to wait for a data host when there is none. One batch has to arrive within this
-	// time. 0 means 30 s.
+	// Patience is the time without any data after which the batches of a data host are requested
+	// from others, the time to wait for a data host if none is connected, and the time within which
+	// one batch must arrive. 0 means 30 s.
 	Patience time.Duration
 }
 
 var errUnencrypted = fmt.Errorf("%w: Unencrypted leaves out the TLS whose options are given", ErrOptions)
 
-// defaultPatience is long enough for a busy machine, and for 100 MB by 30 Mbit/s.
+// defaultPatience suffices for a busy machine, and for 100 MB at 30 Mbit/s.
 const defaultPatience = 30 * time.Second
 
 const defaultPrefetchBytes = 256 << 20

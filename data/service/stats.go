@@ -9,27 +9,27 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-// Stats are counts and times of a Loader since Dial.
+// Stats are the counts and times of a [Loader] since [Dial].
 type Stats struct {
-	Samples, Batches int           // delivered
-	Bytes            int           // of their tensors
-	Elapsed          time.Duration // time of all loops over batches
-	Stall            time.Duration // part of Elapsed in which the consumer waited for a batch
-	Hosts            []HostStatus  // in the order of the addresses
+	Samples, Batches int           // delivered to the consumer
+	Bytes            int           // total size of their tensors
+	Elapsed          time.Duration // total time with a running loop
+	Stall            time.Duration // part of Elapsed that the consumer waited for a batch
+	Hosts            []HostStatus  // in order of the addresses
 }
 
-// A HostStatus is what became of a data host.
+// A HostStatus is the state of a data host, as the trainer sees it.
 type HostStatus struct {
 	Addr      string
 	Connected bool
-	Asked     int   // batches that it was asked for and has not sent
-	Batches   int   // that it has sent
-	Bytes     int   // of their tensors
-	Losses    int   // how often the connection was lost
-	Err       error // why it is not connected
+	Asked     int   // requests without an answer
+	Batches   int   // batches received from it
+	Bytes     int   // total size of their tensors
+	Losses    int   // number of lost connections
+	Err       error // reason why it is not connected
 }
 
-// SamplesPerSecond returns how many samples the consumer got a second.
+// SamplesPerSecond returns the number of samples delivered per second of Elapsed.
 func (s Stats) SamplesPerSecond() float64 { return perSecond(s.Samples, s.Elapsed) }
 
 func perSecond(n int, d time.Duration) float64 {
@@ -39,7 +39,7 @@ func perSecond(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// String returns one line.
+// String returns the Stats in one line.
 func (s Stats) String() string {
 	up := 0
 	var lost []string
@@ -59,7 +59,7 @@ func (s Stats) String() string {
 	return line
 }
 
-// A meter counts for Stats.
+// A meter accumulates [Stats].
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
@@ -67,7 +67,7 @@ type meter struct {
 	since time.Time
 }
 
-// loop begins a loop and returns its end.
+// loop records the start of a loop. The caller must call the returned function at its end.
 func (m *meter) loop() func() {
 	m.add(1)
 	return func() { m.add(-1) }
@@ -80,7 +80,7 @@ func (m *meter) add(loops int) {
 	m.loops += loops
 }
 
-// pass adds the time since it was last called. mu is held.
+// pass adds the time since the last call if a loop was running. The caller must hold m.mu.
 func (m *meter) pass() {
 	now := time.Now()
 	if m.loops > 0 {
@@ -110,30 +110,30 @@ func (m *meter) read() Stats {
 	return m.stats
 }
 
-// HostStats are counts of a Host since Listen.
+// HostStats are the counts of a [Host] since [Listen].
 type HostStats struct {
-	Trainers         int // connected now
+	Trainers         int // currently connected
 	Samples, Batches int // sent
 	Bytes            int // sent
-	Hits             int // batches that were in the cache
+	Hits             int // batches found in the cache
 	Failed           int // batches that could not be made
-	Held             int // bytes of batches that are being sent now
-	MostHeld         int // the largest Held
+	Held             int // bytes of batches being sent now
+	MostHeld         int // maximum of Held
 	Cached           int // bytes in the cache
-	Dealt            int // batches that Dynamic trainers have and have not acknowledged
-	Acknowledged     int // batches of the latest epochs that Dynamic trainers have acknowledged
+	Dealt            int // batches assigned to Dynamic trainers and not acknowledged
+	Acknowledged     int // batches of recent epochs acknowledged by Dynamic trainers
 	Elapsed          time.Duration
 }
 
-// String returns one line.
+// String returns the HostStats in one line.
 func (s HostStats) String() string {
 	return fmt.Sprintf("%d trainers, %d samples in %d batches, %.0f samples/s, %.1f MB/s, %d from the cache of %.0f MB, %d failed",
 		s.Trainers, s.Samples, s.Batches, perSecond(s.Samples, s.Elapsed), perSecond(s.Bytes, s.Elapsed)/1e6, s.Hits,
 		float64(s.Cached)/1e6, s.Failed)
 }
 
-// Since returns what has happened since earlier Stats of the same Host: its String has the rates of
-// that time.
+// Since returns the difference to earlier HostStats of the same Host, so that its String shows the
+// rates of the period between them. Gauges such as Trainers keep their current value.
 func (s HostStats) Since(earlier HostStats) HostStats {
 	s.Samples -= earlier.Samples
 	s.Batches -= earlier.Batches
@@ -144,7 +144,7 @@ func (s HostStats) Since(earlier HostStats) HostStats {
 	return s
 }
 
-// A hostMeter counts for HostStats.
+// A hostMeter accumulates [HostStats].
 type hostMeter struct {
 	mu    sync.Mutex
 	stats HostStats
@@ -173,7 +173,7 @@ func (m *hostMeter) held() (n int) {
 	return n
 }
 
-// Stats returns counts so far.
+// Stats returns the counts since [Listen].
 func (h *Host) Stats() (s HostStats) {
 	h.meter.count(func(all *HostStats) { s = *all })
 	s.Elapsed = time.Since(h.begin)

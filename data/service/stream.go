@@ -10,14 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A stream is the Stream of data hosts. The data.Loader of a trainer plans its batches, as if it
-// read the Stream itself, and has the data hosts make them.
+// A stream represents the Stream of the data hosts. The trainer's data.Loader plans the batches as
+// if it read the Stream itself, and the data hosts make them.
 type stream struct{ client *client }
 
-// mostParts is how many parts a Stream may have, and so how many trainers may share them.
+// mostParts is the maximum number of parts of a Stream, and thereby of trainers that share them.
 const mostParts = 1 << 18
 
-// streamLoader returns what plans the batches of data hosts that serve a Stream.
+// streamLoader returns a loader that plans the batches of a Stream. It returns [ErrOptions] for
+// options that need numbered batches.
 func (c *client) streamLoader() (*data.Loader, error) {
 	switch o := c.opts; {
 	case o.Dynamic:
@@ -34,7 +35,7 @@ func (c *client) streamLoader() (*data.Loader, error) {
 		Workers: len(c.peers), Prefetch: c.opts.Prefetch, PrefetchBytes: c.opts.PrefetchBytes}).(*data.Loader), nil
 }
 
-// Reader begins a loop.
+// Reader starts a loop.
 func (s stream) Reader() maker.Reader {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
@@ -42,13 +43,13 @@ func (s stream) Reader() maker.Reader {
 	return &loop{s.client, s.client.id}
 }
 
-// A loop is one over an epoch, with its number at the data hosts.
+// A loop is one iteration over an epoch, identified by number at the data hosts.
 type loop struct {
 	client *client
 	number uint64
 }
 
-// Read has a data host make a batch.
+// Read requests a batch from a data host.
 func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
 	f, err := l.client.fetch(ctx, frame{Kind: frameRead, Loop: l.number, Portion: p})
 	if err != nil {
@@ -70,15 +71,15 @@ func (l *loop) Close() error {
 	return nil
 }
 
-// A part is one of a Stream, that a loop reads.
+// A part identifies a part of a Stream within a loop.
 type part struct {
 	loop  uint64
 	index int
 }
 
-// host returns the connected host for a request, but none of those that have failed at it: that
-// which has the fewest. A part of a Stream stays with the host that has it open, and else goes to
-// the one that has the fewest parts. mu is held.
+// host selects a connected host for a request, except those in failed. A part of a Stream stays at
+// the host that has it open. Otherwise the host with the fewest open parts is selected, and among
+// equal ones the host with the fewest pending requests. The caller must hold c.mu.
 func (c *client) host(q frame, failed map[*peer]error) (best *peer) {
 	able := func(p *peer) bool { return p.conn != nil && failed[p] == nil }
 	of := part{q.Loop, q.Portion.Part}
@@ -101,7 +102,7 @@ func (c *client) host(q frame, failed map[*peer]error) (best *peer) {
 	return best
 }
 
-// leave forgets where a loop has its parts, and returns the connections of the hosts.
+// leave forgets the parts of a loop, and returns the connections of all hosts.
 func (c *client) leave(loop uint64) (all []*ipc.Conn[frame]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +120,7 @@ func (c *client) leave(loop uint64) (all []*ipc.Conn[frame]) {
 	return all
 }
 
-// eachRead yields what there is of an epoch of a Stream.
+// eachRead yields the batches of an epoch of a Stream.
 func (l *Loader) eachRead(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	defer l.meter.loop()()
 	begin := time.Now()

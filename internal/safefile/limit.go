@@ -1,16 +1,18 @@
 package safefile
 
-// A Limit bounds the sum of the memory that one file requests in several pieces.
+// A Limit bounds the total memory that one file requests in several pieces. It must not be used
+// concurrently.
 type Limit struct {
-	Most   int64  // limit in bytes; 0 for the limits that CheckSize applies by default
+	Most   int64  // limit in bytes; 0 for the default limits of CheckSize
 	Fills  int64  // number of bytes that the file can fill, or UnknownSize
 	Remedy string // tells the user how to raise the limit
 
 	total int64
-	seen  int64 // of the total, when it was last compared with what this process may take: that much is taken by now
+	seen  int64 // total at the last comparison with the memory limit; allocated by now
 }
 
-// Add returns an error that wraps ErrLimit where n bytes more are too many.
+// Add adds n bytes to the total. It returns an error that wraps [ErrLimit] if the total is too
+// large.
 func (t *Limit) Add(n int64) error {
 	if err := t.Map(n); err != nil {
 		return err
@@ -23,7 +25,8 @@ func (t *Limit) Add(n int64) error {
 	return CheckSize(more, UnknownSize, t.Most, t.Remedy)
 }
 
-// Map is Add for what does not go into memory.
+// Map adds n bytes that are not allocated, such as mapped bytes. It returns an error that wraps
+// [ErrLimit] if the total is too large for the file.
 func (t *Limit) Map(n int64) error {
 	if t.total += n; t.total < 0 {
 		return refuse(n, t.Remedy, "it has asked for as much before")

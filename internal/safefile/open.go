@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// ErrNotRegular is wrapped where a path names something else: a folder, a pipe, a device.
+// ErrNotRegular is wrapped if a path names a directory, a pipe or a device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens
-// only when one comes. The error is a *fs.PathError, and may wrap ErrNotRegular or ErrPointer.
+// Open opens a regular file for reading. It calls stat first, because opening a pipe blocks until
+// there is a writer. Errors are [*fs.PathError] and may wrap [ErrNotRegular] or [ErrPointer].
 func Open(path string) (*os.File, error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -28,7 +28,7 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// OpenFile is Open with the flags of os.OpenFile, which creates nothing.
+// OpenFile is like [Open] with the flags of [os.OpenFile]. It does not create files.
 func OpenFile(path string, flag int) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {

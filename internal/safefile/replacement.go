@@ -11,25 +11,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A File is a file that is being written beside the one whose place it will take.
+// A Replacement is a new file that takes the place of another one when it is committed. The caller
+// must call [Replacement.Commit] or [Replacement.Discard].
 type Replacement struct {
 	*os.File
 	path    string
-	unnamed bool // it gets its name when it is whole
+	unnamed bool // has no name until Commit (see sys.OpenUnnamed)
 }
 
-// unfinished are the files that have not taken their places.
+// unfinished contains the replacements that are neither committed nor discarded.
 var unfinished = struct {
 	sync.Mutex
 	files map[*Replacement]bool
 }{files: map[*Replacement]bool{}}
 
-// openUnnamed is sys.OpenUnnamed, but for tests of file systems that have no files without names.
+// openUnnamed is a variable so that tests can simulate file systems without unnamed files.
 var openUnnamed = sys.OpenUnnamed
 
 var errDiscarded = errors.New("it was discarded")
 
-// DiscardReplacements removes what is being written, for a program that ends in the midst of it.
+// DiscardReplacements removes all unfinished replacements. A program that exits early should call
+// it. Their later Commit returns an error.
 func DiscardReplacements() {
 	unfinished.Lock()
 	defer unfinished.Unlock()
@@ -39,7 +41,8 @@ func DiscardReplacements() {
 	clear(unfinished.files)
 }
 
-// finish gives the file its place, or removes it, unless that is done.
+// finish calls do, which must move or remove the file. If do succeeds, f is no longer unfinished.
+// It returns errDiscarded if f was finished before.
 func (f *Replacement) finish(do func() error) error {
 	unfinished.Lock()
 	defer unfinished.Unlock()
@@ -53,14 +56,14 @@ func (f *Replacement) finish(do func() error) error {
 	return err
 }
 
-// Create makes a file in the directory of path, without a name where the file system has such
-// files, so that a program that is killed leaves nothing, and otherwise of a hidden one. What
-// killed programs have left of those is removed by the next that writes to that directory. The file
-// takes path's place by Commit, and is removed by Discard. Its permissions are as if it were
-// written in its place: what the file that is there allows, or else what the umask leaves.
+// NewReplacement creates a file in the directory of path. The file has no name if the file system
+// supports that, so a killed program leaves nothing behind. Otherwise it has a hidden name, and the
+// next NewReplacement in the directory by another process removes it if its writer was killed.
+// [Replacement.Commit] moves the file to path and [Replacement.Discard] removes it. Its permissions
+// are copied from an existing file at path, or follow the umask.
 //
-// Where path is a symbolic link, what it points to is replaced, and the link stays. A path of
-// something else than a file, a FIFO say, is an error, as is a link that leads nowhere.
+// If path is a symbolic link, its target is replaced. NewReplacement returns an error if path is a
+// dangling link, or names something other than a regular file, such as a FIFO.
 func NewReplacement(path string) (*Replacement, error) {
 	place, old, err := placeOf(path)
 	if err != nil {
@@ -77,7 +80,7 @@ func NewReplacement(path string) (*Replacement, error) {
 		return nil, fmt.Errorf("save %s: %w", path, err)
 	}
 	if old != nil {
-		file.Chmod(old.Mode().Perm()) // where a file system has no modes there is nothing to keep
+		file.Chmod(old.Mode().Perm()) // a file system without modes has nothing to preserve
 	}
 	unfinished.Lock()
 	defer unfinished.Unlock()
@@ -87,8 +90,8 @@ func NewReplacement(path string) (*Replacement, error) {
 
 var errNoFile = errors.New("what is there is not a regular file; remove it, or choose another path")
 
-// placeOf returns the path of the file that is to be replaced, which is at the end of symbolic
-// links, and what is there, nil for nothing.
+// placeOf resolves symbolic links. It returns the path of the file to replace, and its info, or nil
+// if it does not exist.
 func placeOf(path string) (string, os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -108,8 +111,8 @@ func placeOf(path string) (string, os.FileInfo, error) {
 	return path, info, nil
 }
 
-// Commit sees to it that the file and its name are on disk, and gives it its place. On an error it
-// is removed.
+// Commit syncs the file, moves it to its path and syncs the directory. If syncing or moving fails,
+// the file is discarded.
 func (f *Replacement) Commit() error {
 	err := f.Sync()
 	if err == nil {
@@ -127,7 +130,7 @@ func (f *Replacement) Commit() error {
 	return nil
 }
 
-// moveIntoPlace gives the file its name, if it has none yet, and its place.
+// moveIntoPlace links an unnamed file and renames it to its path.
 func (f *Replacement) moveIntoPlace() error {
 	if f.unnamed {
 		if err := sys.LinkUnnamed(f.File); err != nil {
@@ -138,11 +141,11 @@ func (f *Replacement) moveIntoPlace() error {
 	return os.Rename(f.Name(), f.path)
 }
 
-// SyncDir writes a directory to disk, where its file system can do that.
+// SyncDir syncs a directory. It ignores file systems that do not support this.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil // a directory that may be written to and not read
+		return nil // the directory may be writable but not readable
 	}
 	defer d.Close()
 	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
@@ -151,7 +154,7 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Discard removes the file, unless it was committed.
+// Discard closes and removes the file. It is a no-op after a successful Commit.
 func (f *Replacement) Discard() error {
 	f.Close()
 	if err := f.finish(f.remove); err != errDiscarded {
@@ -167,8 +170,8 @@ func (f *Replacement) remove() error {
 	return os.Remove(f.Name())
 }
 
-// Write calls write with a new file, which then takes the place of the one at path. On an error
-// there is nothing new at all.
+// Replace calls write with a new file and then commits it at path, see [NewReplacement]. If it
+// returns an error of write, the file at path is unchanged. write must not close the file.
 func Replace(path string, write func(f *os.File) error) error {
 	f, err := NewReplacement(path)
 	if err != nil {
@@ -176,7 +179,7 @@ func Replace(path string, write func(f *os.File) error) error {
 	}
 	whole := false
 	defer func() {
-		if !whole { // write has panicked
+		if !whole { // write panicked
 			f.Discard()
 		}
 	}()

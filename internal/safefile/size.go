@@ -45,7 +45,7 @@ func CheckSize(bytes, fills, most int64, remedy string) error {
 		return err
 	}
 	m, err := sys.MemoryLimit()
-	if free := m.Headroom(); err == nil && bytes > free { // where the system does not say, there is no limit
+	if free := m.Headroom(); err == nil && bytes > free { // no limit if the system reports none
 		return refuse(bytes, remedy, "this process may take %d", free)
 	}
 	return nil

@@ -11,17 +11,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// unfinishedSuffix ends the names of files that have not taken their places.
+// unfinishedSuffix is the suffix of the hidden names of unfinished replacements.
 const unfinishedSuffix = ".shoal-part"
 
-// hidden is a new name beside that of a file.
+// hidden returns a new hidden name derived from base.
 func hidden(base string) string {
-	const most = 200 // bytes, of 255 that a name may have
+	const most = 200 // bytes; a name may have 255
 	return "." + base[:min(len(base), most)] + "." + strconv.FormatUint(rand.Uint64(), 36) + unfinishedSuffix
 }
 
-// wasHidden reports whether a name is of hidden, or of what was hidden before, which had no suffix:
-// of that only the one that stands for base, with as many digits as random numbers have.
+// wasHidden reports whether name was made by hidden. It also recognizes names for base without the
+// suffix, which earlier versions used: base and 11 to 13 digits of a random number.
 func wasHidden(name, base string) bool {
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, unfinishedSuffix) {
 		return true
@@ -30,10 +30,11 @@ func wasHidden(name, base string) bool {
 	return ok && len(digits) >= 11 && len(digits) <= 13 && strings.Trim(digits, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// swept are the folders where this program has looked for what killed ones have left.
+// swept contains the directories that this process has swept.
 var swept sync.Map
 
-// sweep removes from a folder what killed programs of this user's have left, once.
+// sweep removes files from a directory that killed programs left there. It runs once per directory
+// and process.
 func sweep(dir, base string) {
 	if _, done := swept.LoadOrStore(dir, true); done {
 		return
@@ -56,8 +57,8 @@ func sweep(dir, base string) {
 	}
 }
 
-// sweepFile removes a file unless its writer, or anybody else, has it open. A writer has it open
-// from its beginning until it has taken its place.
+// sweepFile removes a file unless a process has it open. A writer keeps its file open from creation
+// until after the rename.
 func sweepFile(path string) {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return

@@ -9,23 +9,25 @@ import (
 	"slices"
 )
 
-// ErrZip is wrapped where an archive is malformed, or made to deceive.
+// ErrZip is wrapped if an archive is malformed or inconsistent.
 var ErrZip = errors.New("zip: malformed")
 
 // A ZipEntry is a file in an archive.
 type ZipEntry struct {
 	*zip.File
-	Offset int64 // of its bytes in the archive
+	Offset int64 // offset of its data in the archive
 }
 
-// ReadZip returns the entries by name. Each is stored or deflated, and as long as it can be.
+// ReadZip returns the entries of an archive by name. It returns an error that wraps [ErrZip] for
+// duplicate names, overlapping entries, impossible sizes, encryption, and compression other than
+// deflate.
 func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error) {
 	archive, err := zip.NewReader(r, size)
 	if errors.Is(err, zip.ErrFormat) {
 		return nil, fmt.Errorf(
 			"%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrZip)
 	}
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names stay names: nothing is unpacked
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // nothing is unpacked
 		return nil, fmt.Errorf("%w: %w", ErrZip, err)
 	}
 	entries = make(map[string]ZipEntry, len(archive.File))
@@ -45,7 +47,7 @@ func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error)
 	return entries, apart(entries)
 }
 
-// plausible checks an entry's size against its place in a file of so many bytes.
+// plausible checks an entry's sizes against its offset and the size of the archive.
 func plausible(f *zip.File, at, size int64) error {
 	packed, whole := f.CompressedSize64, f.UncompressedSize64
 	switch {
@@ -63,7 +65,8 @@ func plausible(f *zip.File, at, size int64) error {
 	return nil
 }
 
-// apart refuses entries that share bytes, of which a small file could have as many as it likes.
+// apart rejects overlapping entries, because a small file could otherwise contain any number of
+// large ones.
 func apart(entries map[string]ZipEntry) error {
 	all := make([]ZipEntry, 0, len(entries))
 	for _, e := range entries {

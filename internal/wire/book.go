@@ -2,16 +2,16 @@ package wire
 
 import "sync"
 
-// A book holds what is registered. In a worker no entry is made before the first look-up: the
-// starter is the same program and has checked the entries, and most workers look up little or
-// nothing.
+// A book is a registry. In a worker, entries are checked and entered only at the first lookup,
+// because the parent process runs the same program and has checked them, and most workers look up
+// little or nothing.
 type book[T any] struct {
 	sync.RWMutex
 	late  []T // registered, but not entered yet
 	enter func(T)
 }
 
-// add registers more.
+// add registers entries.
 func (b *book[T]) add(more ...T) {
 	b.Lock()
 	defer b.Unlock()
@@ -21,7 +21,7 @@ func (b *book[T]) add(more ...T) {
 	}
 }
 
-// settle enters the late entries. b is locked.
+// settle enters the pending entries. The caller must hold the write lock.
 func (b *book[T]) settle() {
 	late := b.late
 	b.late = nil
@@ -30,7 +30,7 @@ func (b *book[T]) settle() {
 	}
 }
 
-// open locks b for reading when all entries are made.
+// open enters the pending entries and locks b for reading. The caller must call RUnlock.
 func (b *book[T]) open() {
 	for b.RLock(); len(b.late) > 0; b.RLock() {
 		b.RUnlock()

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// A codec writes and reads the values of one Go type. v is addressable, except the pointer that
-// Plan.Encode begins with; decode finds it zero.
+// A codec encodes and decodes the values of one Go type. v must be addressable, except for the
+// pointer that [Plan.Encode] starts with. For decode it must be the zero value.
 type codec interface {
 	encode(e *Encoder, v reflect.Value) error
 	decode(d *Decoder, v reflect.Value) error
 }
 
-// A node is one type of a plan. Nodes of recursive types refer to themselves.
+// A node is the codec of one type in a plan. Nodes of recursive types refer to themselves.
 type node struct {
 	codec
-	min int  // the fewest bytes of a value
-	nil bool // a value may be written as nil, so a pointer to it must not be
-	key bool // equal values are written as equal bytes, and the other way round
+	min int  // minimum encoded size in bytes
+	nil bool // a value may be encoded as nil, so a pointer to it must be encoded differently
+	key bool // two values are equal if and only if their encodings are
 }
 
 // nodes holds the finished *node of each reflect.Type.
 var nodes sync.Map
 
-// nodeOf returns the plan of t. Only whole plans enter the cache: part of a failed one may refer to
-// a type that cannot cross.
+// nodeOf returns the node of t. Only complete plans are cached, because part of a failed one may
+// refer to a type that cannot cross.
 func nodeOf(t reflect.Type) (*node, error) {
 	b := builder{seen: make(map[reflect.Type]*node)}
 	n, err := b.node(t, nameOf(t))
@@ -48,12 +48,12 @@ func nameOf(t reflect.Type) string {
 	return t.String()
 }
 
-// A builder makes the nodes of one type and of all types that it consists of.
+// A builder creates the nodes of a type and of all types it contains.
 type builder struct {
-	seen map[reflect.Type]*node // begun or finished
+	seen map[reflect.Type]*node // started or finished
 }
 
-// node returns the node of t. path is where t was found, for the error.
+// node returns the node of t. path is the location of t in the root type, for errors.
 func (b *builder) node(t reflect.Type, path string) (*node, error) {
 	if n, ok := nodes.Load(t); ok {
 		return n.(*node), nil
@@ -92,7 +92,7 @@ func (b *builder) fill(n *node, t reflect.Type, path string) error {
 	return &typeError{path, t, refusedKinds[t.Kind()]}
 }
 
-// fillCustom handles the types that are more, or less, than their kind.
+// fillCustom handles types with an encoding other than the default of their kind.
 func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, err error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -115,7 +115,7 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 			return false, &typeError{path, t, advice}
 		}
 		return false, nil
-	case reflect.Pointer: // its methods are those of the type that it points to
+	case reflect.Pointer: // it has the methods of its element type
 		return false, nil
 	}
 	if done, err := b.fillMethods(n, t, path); done || err != nil {
@@ -127,7 +127,7 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 	return false, nil
 }
 
-// fillMethods handles the types that write and read themselves.
+// fillMethods handles types that encode and decode themselves.
 func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, err error) {
 	if c, ok := customOf(t); ok {
 		n.codec = c.codec
@@ -163,9 +163,9 @@ func dropsFields(t reflect.Type, path, method, field string) error {
 		method, field)}
 }
 
-// promoted returns the embedded field of a struct with several fields from which the struct
-// probably has its methods. These methods would drop the other fields in silence. Fields that stay
-// at home do not count.
+// promoted returns the embedded field that probably provides the method of a struct with several
+// fields. Such a method would silently drop the other fields. Fields tagged `wire:"-"` do not
+// count.
 func promoted(t, method reflect.Type) (name string, ok bool) {
 	if t.Kind() != reflect.Struct {
 		return "", false

@@ -10,44 +10,48 @@ import (
 	"unsafe"
 )
 
-// customs are the codecs that Custom and CustomOnce were given, by the type of the values.
+// customs maps a type to the codec given to Custom or CustomOnce.
 var customs sync.Map
 
-// A custom has the codec of a type, the codec of pointers to the type, and whether a message has
-// each value once.
+// A custom contains the codec of a type, the codec of pointers to it, and whether a message
+// contains each value only once.
 type custom struct {
 	codec
 	pointer codec
 	once    bool
 }
 
-// Custom makes write and read the codec of T, as MarshalWire and UnmarshalWire of a Marshaler would
-// be. It is for types whose users need not see how they travel, and which have no such methods. A
-// package calls Custom for its own types, from init, before any plan of T is asked for.
+// Custom sets the codec of T to write and read, which must follow the contracts of [Marshaler] and
+// [Unmarshaler]. Use it for types that should not have such methods in their API. A package should
+// call Custom only for its own types, and must call it in init, before a plan of T exists;
+// otherwise it panics.
 func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	c := customCodec[T]{write, read}
 	know[T](custom{c, flat{{kind: reflect.Pointer, pointer: c, typ: reflect.TypeFor[*T]()}}, false})
 }
 
-// CustomOnce is Custom of values that a message has once, however many pointers lead to them. These
-// pointers arrive as pointers to one value. Pointers to other values are trees. Such a value must
-// not lead to itself.
+// CustomOnce is like [Custom], but a message contains each value once, even if several pointers
+// refer to it. These pointers arrive as pointers to one value. A value must not refer to itself,
+// directly or indirectly.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	know[T](custom{customCodec[T]{write, read}, nil, true})
 }
 
-// A family is the codec of all types T where *T implements an interface.
+// A family is the codec of all types T with a *T that implements an interface.
 type family struct {
 	methods reflect.Type // the interface
 	codec   codec
 }
 
-// families holds the families that CustomMethods was given. It is replaced and never changed.
+// families contains the families given to CustomMethods. The slice is copied on write and must not
+// be modified.
 var families atomic.Pointer[[]family]
 
-// CustomMethods is Custom of every type T where *T implements the interface I. write and read are
-// method expressions of I. The methods of I need not be exported, so the types of a package, among
-// them all instances of its generic types, can have methods for messages that its users do not see:
+// CustomMethods is like [Custom] for every type T with a *T that implements the interface I. write
+// and read must be method expressions of I. It must be called in init, before a plan of such a type
+// exists; otherwise it panics. The methods of I may be unexported, so the types of a package,
+// including all instances of its generic types, can have encoding methods that are not part of
+// their API:
 //
 //	type traveler interface {
 //		marshalWire(e *wire.Encoder) error
@@ -182,9 +186,9 @@ func (c customCodec[T]) readAt(d *Decoder) (unsafe.Pointer, error) {
 	return unsafe.Pointer(p), err
 }
 
-// methodPairs are the ways in which a type writes and reads itself, the preferred first. They have
-// the names of the methods, because a program that asks package reflect for a method keeps all
-// methods of all of its types: the command was 4 MB larger by it.
+// methodPairs are the method pairs that make a type encode itself, in order of preference. They
+// contain interface types instead of looking up methods with package reflect, because a program
+// that does so keeps all methods of all its types: the command was 4 MB larger.
 var methodPairs = []struct {
 	write, read    string
 	writer, reader reflect.Type

@@ -10,31 +10,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// A Decoder reads values from the body of one message. The zero Decoder is ready for Reset, which
-// also makes it ready again. One goroutine at a time may use it.
+// A Decoder reads values from the body of one message. The caller must call [Decoder.Reset] before
+// the first value, and [Decoder.Done] after the last. It must not be used by several goroutines at
+// once.
 //
-// Every method checks what it reads. A wrong kind, an early end and a length beyond the body are
-// ErrFormat with the byte's offset. Returned values do not refer to the body's memory.
+// Every method validates its input. A wrong kind, a truncated body and a length beyond the body
+// return [ErrFormat] with the byte's offset. Returned values do not refer to the body's memory
+// unless documented.
 type Decoder struct {
 	Limits Limits // set before Reset
 
-	// Ends, if it is set before Reset, gets what OnEnd is given. The receiver of the values tells
-	// them Done(false) when it does not use the values any more.
+	// Ends, if set before Reset, collects the watchers given to OnEnd. The receiver of the values
+	// must call their Done(false) when it no longer uses the values.
 	Ends *[]Watcher
 
 	body   []byte
 	off    int
 	table  []shm.Handle
 	blocks Blocks
-	seen   []reflect.Value // values that others may refer to
+	seen   []reflect.Value // values that CustomOnce references may refer to
 	hooks  []Watcher
 	depth  int
-	spare  int   // bytes that may still be allocated for elements that the message only announces
-	err    error // the message as a whole is refused
+	spare  int   // bytes that may still be allocated for announced elements
+	err    error // the message as a whole is rejected
 }
 
-// Reset starts to read m. Nobody may change the body meanwhile. The Decoder takes the blocks of m
-// by blocks; nil accepts none.
+// Reset starts to read m. The body must not be modified until Done. The Decoder takes the blocks of
+// m through blocks; nil accepts none. Reset panics if Done was not called for the previous message.
 func (d *Decoder) Reset(m Message, blocks Blocks) {
 	if len(d.hooks) != 0 {
 		panic("wire: Decoder.Reset before Done of the message before it")
@@ -47,9 +49,9 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 	}
 }
 
-// memoryPerByte is how much memory a byte of a message may claim before the announced elements are
-// read. An honest message rarely needs more: a string or a slice takes 16 or 24 bytes beside its
-// own.
+// memoryPerByte is the memory that may be allocated per byte of the message before the announced
+// elements are read. A well-formed message rarely needs more: a string or a slice header takes 16
+// or 24 bytes.
 const memoryPerByte = 32
 
 // Finish returns an error if part of the message was not read.
@@ -60,29 +62,28 @@ func (d *Decoder) Finish() error {
 	return d.err
 }
 
-// OnDone has w told by Done. A value that took a block releases it there when the decoded values
-// are not used. In that case a later part of the message was malformed, and the caller gets no
-// value.
+// OnDone registers w for [Decoder.Done]. A value that took a block should use it to release the
+// block if the decoded values are not used, because a later part of the message was malformed.
 func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
 
-// OnEnd has w told by the receiver when it does not use the value any more: for values for whose
-// end other processes wait.
+// OnEnd registers w to be called when the receiver no longer uses the value. It is for values that
+// other processes wait for.
 func (d *Decoder) OnEnd(w Watcher) {
 	if d.Ends != nil {
 		*d.Ends = append(*d.Ends, w)
 	}
 }
 
-// Done says whether the decoded values are used, and runs the functions given to OnDone, the last
-// one first. The caller of Reset calls Done exactly once for each message, and then releases the
-// blocks of the table that no value took.
+// Done calls the watchers given to OnDone, last one first. kept reports whether the decoded values
+// are used. The caller must call Done exactly once for each message, and then release the blocks of
+// the table that no value took.
 func (d *Decoder) Done(kept bool) {
 	runHooks(&d.hooks, kept)
 	d.forget()
 }
 
-// Watchers returns what OnDone was given, for a caller that knows only later whether the values
-// are used, and calls their Done in the place of the decoder's.
+// Watchers returns and removes the watchers given to OnDone. The caller must call their Done later.
+// It is for callers that do not know yet whether the values are used.
 func (d *Decoder) Watchers() (w Watchers) {
 	if len(d.hooks) > 0 {
 		w = slices.Clone(d.hooks)
@@ -255,8 +256,8 @@ func (d *Decoder) Bytes() ([]byte, error) {
 	return append(make([]byte, 0, len(b)), b...), nil
 }
 
-// BytesInPlace reads bytes and returns their place in the message. They are valid as long as the
-// message's body is.
+// BytesInPlace reads bytes and returns a slice of the message's body. The caller must not modify
+// it, nor use it after the body is reused.
 func (d *Decoder) BytesInPlace() ([]byte, error) {
 	c, err := d.code()
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 )
 
 // An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is
-// ready to use. Reset makes it ready again and keeps its memory. One goroutine at a time may use
-// it.
+// ready to use. [Encoder.Reset] prepares it for another message and keeps its memory. It must not
+// be used by several goroutines at once.
 //
-// The methods that write a value return nothing. The Encoder remembers the first failure, and later
-// methods write nothing more that matters. Err returns the failure, and so does Plan.Encode.
+// The methods that write a value return nothing. The Encoder records the first error, after which
+// the message is unusable. [Encoder.Err] and [Plan.Encode] return the error.
 type Encoder struct {
-	Limits Limits // set before the first value
+	Limits Limits // must be set before the first value
 
-	// ByValue, set before the first value, says that the message goes to a domain that the blocks
-	// cannot reach. It goes with copies of the bytes that it uses of them; see Spans.
+	// ByValue encodes a message for a domain that cannot access the blocks. The message is sent
+	// with copies of the bytes it uses; see [Spans]. It must be set before the first value.
 	ByValue bool
 
-	// Moves, set after Reset, says that the sender of the message takes the references that are
-	// given with it; see Give.
+	// Moves makes the sender of the message hand over the references given to [Encoder.Give]. It
+	// must be set after Reset.
 	Moves bool
 
 	buf    []byte
@@ -39,8 +39,9 @@ type Encoder struct {
 	err    error
 }
 
-// Reset starts a new message. Its body is written over buf, and grows out of buf if need be. buf
-// may be nil. To use the memory of a message that is done, pass its Message().Body.
+// Reset starts a new message. Its body is written to buf, which may be nil and grows if necessary.
+// To reuse the memory of a message that is done, pass its Message().Body. Reset panics if Done was
+// not called for the previous message.
 func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
 		panic("wire: Encoder.Reset before Done of the message before it")
@@ -59,13 +60,13 @@ func empty[K comparable, V any](m map[K]V) {
 	}
 }
 
-// Message returns what was encoded since Reset, until the next Reset. After an error the message is
-// of no use.
+// Message returns the message encoded since Reset. It is valid until the next Reset, and must not
+// be used after an error.
 func (e *Encoder) Message() Message {
 	return Message{Body: e.buf, Blocks: e.blocks, Given: e.given}
 }
 
-// StaysHere says that the written value has a meaning on this machine alone, such as a path.
+// StaysHere records that the written value is only meaningful on this machine, such as a path.
 func (e *Encoder) StaysHere() { e.local = true }
 
 // Local reports whether ByValue would change the message, because it has blocks or a value that
@@ -75,8 +76,8 @@ func (e *Encoder) Local() bool { return e.local || len(e.blocks) > 0 }
 // Err returns the first error of a value written since Reset.
 func (e *Encoder) Err() error { return e.err }
 
-// A Watcher is told once what became of a message: whether it was sent, or whether its values are
-// used.
+// A Watcher is notified once of the fate of a message: whether it was sent, or whether its values
+// are used.
 type Watcher interface{ Done(ok bool) }
 
 // WatcherFunc is a function as a Watcher.
@@ -85,30 +86,30 @@ type WatcherFunc func(ok bool)
 // Done calls f.
 func (f WatcherFunc) Done(ok bool) { f(ok) }
 
-// OnDone has w told by Done. The writer of a value uses it to keep an object alive until the
-// message was sent (or could not be sent), and to undo its steps for a message that was not sent.
+// OnDone registers w for [Encoder.Done]. The encoder of a value should use it to keep an object
+// alive until the message was sent, and to undo its steps if it was not.
 func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
 
 // Watches reports whether w, a pointer, was given to OnDone since Reset.
 func (e *Encoder) Watches(w Watcher) bool { return slices.Contains(e.hooks, w) }
 
-// Keep has the sender of the message keep v reachable. The sender keeps v as long as the work lasts
-// for which it sends the message. v is part of an object that closes itself when the garbage
-// collector finds it, such as a queue of which only one end is sent.
+// Keep asks the sender to keep v reachable for the duration of the work that the message starts. v
+// belongs to an object that closes itself when it is garbage collected, such as a queue with only
+// one end in the message.
 func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
 
-// Kept returns the values that Keep was given since Reset, until Done. The starter of a worker
-// keeps them until the worker has ended. The sender of a message need not keep them, because the
-// message does not hold what is then closed.
+// Kept returns the values given to Keep since Reset, until Done. The parent of a worker must keep
+// them until the worker has ended. The sender of a message need not, because the message does not
+// hold the resources that are closed then.
 func (e *Encoder) Kept() []any { return e.kept }
 
-// Done says what became of the message, and tells the watchers given to OnDone, the last one first.
-// The caller of Reset calls it exactly once for each message, even after an error of Encode.
+// Done notifies the watchers given to OnDone, last one first. sent reports whether the message was
+// sent. The caller must call Done exactly once for each message, even after an error of Encode.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
 	empty(e.seen)
 	if e.kept != nil {
-		e.kept = nil // and not its memory used again: a caller may have it
+		e.kept = nil // do not reuse the memory: a caller may have the slice
 	}
 }
 
@@ -129,7 +130,7 @@ func runAll(hooks *[]Watcher, ok bool) {
 	list := *hooks
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].Done(ok)
-		list[i] = nil // the value to which it refers may now be collected
+		list[i] = nil // let the garbage collector free the value
 	}
 	*hooks = list[:0]
 }
@@ -253,8 +254,8 @@ func (e *Encoder) length16(n uint64, code byte) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
 }
 
-// room reports whether n more bytes stay within the limit. Each write whose size depends on the
-// caller's data asks it first, so a hopeless message stops early.
+// room reports whether n more bytes stay within the limit. Every write of caller-controlled size
+// must call it first, so that encoding stops early.
 func (e *Encoder) room(n int) bool {
 	if n < 0 {
 		panic("wire: negative length")
@@ -272,7 +273,7 @@ func (e *Encoder) fail(err error) {
 	}
 }
 
-// enter goes one level deeper. Each call needs a leave.
+// enter increments the depth. Each successful call must be followed by leave.
 func (e *Encoder) enter() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {

@@ -6,36 +6,37 @@ import (
 	"reflect"
 )
 
-// The reasons why a value cannot cross. Test for them with errors.Is.
+// Reasons why a value cannot cross. Callers should test for them with [errors.Is].
 var (
-	// ErrType is wrapped by the errors of PlanOf and Check for a type that cannot cross processes.
+	// ErrType is wrapped by the errors of [PlanOf] and [Check] for a type that cannot cross
+	// processes.
 	ErrType = errors.New("wire: type cannot cross processes")
 
-	// ErrFormat is wrapped, with the byte's offset, by the errors of a Decoder for bytes that are
-	// not a message of the wanted type.
+	// ErrFormat is wrapped, with the byte's offset, by errors of a [Decoder] if the bytes are not a
+	// message of the expected type.
 	ErrFormat = errors.New("wire: malformed message")
 
-	// ErrTag is wrapped, beside ErrFormat, where a value has a tag that this program does not know.
+	// ErrTag is wrapped, together with ErrFormat, if a value has a tag that this program does not
+	// know.
 	ErrTag = errors.New("wire: unknown tag")
 
-	// ErrOverflow is wrapped where a number is well formed but does not fit the Go type that should
-	// hold it.
+	// ErrOverflow is wrapped if a number is well formed but does not fit the Go type.
 	ErrOverflow = errors.New("wire: number does not fit")
 
-	// ErrTooDeep is wrapped where values nest deeper than Limits.Depth. When encoding, the usual
+	// ErrTooDeep is wrapped if values nest deeper than Limits.Depth. During encoding, the usual
 	// cause is a cycle of pointers.
 	ErrTooDeep = errors.New("wire: nested too deeply")
 
-	// ErrTooLong is wrapped where a message is longer than Limits.Bytes or holds more than
-	// MaxBlocks blocks.
+	// ErrTooLong is wrapped if a message is longer than Limits.Bytes or has more than [MaxBlocks]
+	// blocks.
 	ErrTooLong = errors.New("wire: message too long")
 
-	// ErrUnknownType is wrapped where an any holds a type, or a message names one, that
-	// RegisterType was not told of in this process.
+	// ErrUnknownType is wrapped if an any contains, or a message names, a type that is not
+	// registered with [RegisterType] in this process.
 	ErrUnknownType = errors.New("wire: type is not registered")
 
-	// ErrNoBlock is wrapped where a block is missing: the zero handle is encoded, or a message with
-	// blocks arrives where none are accepted.
+	// ErrNoBlock is wrapped if a block is missing: the zero handle is encoded, or a message with
+	// blocks arrives at a receiver that accepts none.
 	ErrNoBlock = errors.New("wire: no such block")
 )
 

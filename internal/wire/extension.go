@@ -25,9 +25,9 @@ func (e *Encoder) Time(t time.Time) {
 	}
 }
 
-// Block writes a reference to block h, and puts h into the message's table, once however often it
-// is written. It takes no reference of h, because the message's sender does. So h must stay held
-// until Done.
+// Block writes a reference to block h and adds h to the message's table, unless it is there
+// already. It takes no reference of h; the message's sender does. The caller must hold h until
+// Done.
 func (e *Encoder) Block(h shm.Handle) {
 	if h == 0 {
 		e.fail(fmt.Errorf("encode handle 0: %w", ErrNoBlock))
@@ -43,15 +43,14 @@ func (e *Encoder) Block(h shm.Handle) {
 	}
 }
 
-// Give is Block of a block whose reference the message takes. It is for an Encoder that Moves: once
-// the message is sent, the caller has that reference no more. No other value of the message gives
-// the same block.
+// Give is like [Encoder.Block], but the message takes over the caller's reference when it is sent.
+// It must only be used if Moves is set, and once per block and message.
 func (e *Encoder) Give(h shm.Handle) {
 	e.Block(h)
 	e.given = append(e.given, h)
 }
 
-// fewBlocks is the number of blocks up to which a look through the table is quicker than a map.
+// fewBlocks is the number of blocks above which a map is faster than a linear search.
 const fewBlocks = 32
 
 // blockIndex returns the place of h in the table. It adds h if the table does not have h.

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor
-// of the file.
+// A fileCodec encodes an open file: its name, and a block that stands for a descriptor kept by the
+// domain.
 type fileCodec struct{}
 
 // fileTags are the tags of [name, block].
@@ -25,7 +25,7 @@ func (fileCodec) encode(e *Encoder, v reflect.Value) error {
 	if err != nil {
 		return fmt.Errorf("send file %s: %w", f.Name(), err)
 	}
-	e.OnDone(WatcherFunc(func(bool) { d.LetGo(h) })) // the message holds the block now, or nobody does
+	e.OnDone(WatcherFunc(func(bool) { d.LetGo(h) })) // the message holds it now
 	e.Tag(fileTags, 0)
 	e.String(f.Name())
 	e.Block(h)
@@ -61,10 +61,10 @@ func (fileCodec) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// A filer is a connection or a listener of package net, whose file can be sent.
+// A filer is a connection or a listener of package net with a file that can be sent.
 type filer interface{ File() (*os.File, error) }
 
-// netAdvice says for these types, which cannot be sent themselves, what to send.
+// netAdvice returns a substitute for types of package net that cannot be sent.
 func netAdvice(t reflect.Type) (advice string, ok bool) {
 	if t.PkgPath() != "net" || t.Kind() != reflect.Interface &&
 		!reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {

@@ -7,14 +7,13 @@ import (
 	"unsafe"
 )
 
-// A flat writes and reads values of one size. Only text, and values that Custom knows, may lie
-// outside of them: numbers, strings, instants, pointers of Custom, and structs of these. A flat
-// does so field by field, at their places in memory. Reflection would take longer than the rest of
-// a small message, and would need addressable values.
+// A flat encodes and decodes values of a fixed size in memory, field by field at their offsets:
+// numbers, strings, times, pointers known to Custom, and structs of these. Reflection would take
+// longer than the rest of a small message, and would need addressable values.
 //
-// unsafe: a step's kind is that of the field at its place, as reflection said when the plan was
-// built, and no step leads out of the value. The steps call nothing by a variable that gets the
-// value's address, so the value may stay on its goroutine's stack.
+// unsafe: the kind of each step equals the kind of the field at its offset, as reported by
+// reflection when the plan was built, and all offsets are inside the value. The steps make no
+// dynamic call with the value's address, so the value may stay on its goroutine's stack.
 type flat []step
 
 // A step is one number, string, instant or pointer, or the beginning of a struct.
@@ -27,17 +26,17 @@ type step struct {
 	path    string // "field Loss: ", for errors
 }
 
-// kindTime is time.Time, for which reflection has no kind.
+// kindTime stands for time.Time, because reflection has no kind for it.
 const kindTime = reflect.UnsafePointer + 1
 
-// pointed is the type that a pointer leads to, if Custom knows it.
+// pointed is the codec of a pointer to a type known to Custom.
 type pointed interface {
 	writeAt(e *Encoder, p unsafe.Pointer) error
 	readAt(d *Decoder) (unsafe.Pointer, error)
 }
 
-// scalarOf returns the codec of a type whose values are single numbers or strings, and the fewest
-// bytes of a value. It returns nil for other types.
+// scalarOf returns the codec of a type with values that are single numbers or strings, and their
+// minimum encoded size. It returns nil for other types.
 func scalarOf(t reflect.Type) (f flat, min int) {
 	switch k := t.Kind(); {
 	case k >= reflect.Bool && k <= reflect.Uint64, k == reflect.String:

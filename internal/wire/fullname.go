@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// FullName returns the name of a type, which is another one for types of one name in packages of
-// one name.
+// FullName returns the name of a type with its full package path, so that types with equal names in
+// packages with equal names differ.
 func FullName(t reflect.Type) string {
 	if t.Name() != "" {
 		if t.PkgPath() == "" {

@@ -53,8 +53,8 @@ type entry struct {
 	value reflect.Value
 }
 
-// sorted returns the entries of v in the order in which they are written. Values may be written
-// only after that, because the order in which blocks enter the table is part of the message.
+// sorted returns the entries of v in encoding order. The caller must encode the values in this
+// order, because it determines the order of blocks in the message's table.
 func (c *mapCodec) sorted(e *Encoder, v reflect.Value) ([]entry, error) {
 	if e.err != nil {
 		return nil, e.err

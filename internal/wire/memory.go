@@ -2,9 +2,10 @@ package wire
 
 import "github.com/shoal-mp/shoal/internal/shm"
 
-// Package shm stands below this one. What package ipc calls by names of its own is not here.
+// Errors of package shm, which this package imports, are registered here. Package ipc registers
+// those that it exports under other names.
 func init() {
-	RegisterType[*shm.PeerError]("shm.PeerError") // what one process says to others of a death
+	RegisterType[*shm.PeerError]("shm.PeerError") // tells other processes of a death
 	RegisterType[*shm.SpaceError]("shm.SpaceError")
 	RegisterError("shm.ErrClosed", shm.ErrClosed)
 	RegisterError("shm.ErrStale", shm.ErrStale)

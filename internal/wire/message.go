@@ -6,23 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/shm"
 )
 
-// A Message crosses a process boundary. It is bytes, and the blocks to which the bytes refer by
-// index.
+// A Message is the content that crosses a process boundary: bytes, and the blocks they refer to by
+// index. An [Encoder] makes messages and a [Decoder] reads them.
 //
-// A message in a queue holds one reference of each entry of Blocks. The entries are distinct,
-// however many values in Body share a block. An Encoder makes messages and a Decoder reads them.
+// A message in a queue holds one reference of each entry of Blocks. The entries must be distinct,
+// even if several values in Body share a block.
 type Message struct {
 	Body   []byte       // MessagePack, see PROTOCOL.md
 	Blocks []shm.Handle // at most MaxBlocks, none of them 0
-	Given  []shm.Handle // those of Blocks whose reference the message takes, once it is sent
+	Given  []shm.Handle // Blocks with references handed over on sending
 }
 
-// MaxBlocks is how many distinct blocks one message can carry.
+// MaxBlocks is the maximum number of distinct blocks in a message.
 const MaxBlocks = 1 << 16
 
-// Limits bound what an Encoder writes and a Decoder reads. The zero value means the defaults.
+// Limits bound the output of an Encoder and the input of a Decoder. The zero value means the
+// defaults.
 type Limits struct {
-	Depth int // how deep values may nest by pointers, slices, maps, interfaces and Marshalers; default 100
+	Depth int // maximum nesting of pointers, slices, maps, interfaces and Marshalers; default 100
 	Bytes int // length of Message.Body; default 64 MiB
 }
 
@@ -38,8 +39,8 @@ func (l Limits) depth() int {
 	return defaultDepth
 }
 
-// bytes is at most the longest string for which MessagePack has a header, so no length needs a
-// second check.
+// bytes returns the limit of the body. It is at most the longest string that a MessagePack header
+// can describe, so lengths need no second check.
 func (l Limits) bytes() int {
 	if l.Bytes > 0 {
 		return int(min(int64(l.Bytes), math.MaxUint32))
@@ -47,24 +48,25 @@ func (l Limits) bytes() int {
 	return defaultBytes
 }
 
-// A Marshaler writes itself as exactly one MessagePack value, which must not be nil. A type with
-// MarshalWire needs UnmarshalWire as well. Both may be methods of the value or of the pointer.
+// A Marshaler encodes itself. MarshalWire must write exactly one MessagePack value, which must not
+// be nil. A type with MarshalWire must also have UnmarshalWire. Either may have a value or pointer
+// receiver.
 type Marshaler interface {
 	MarshalWire(e *Encoder) error
 }
 
-// An Unmarshaler reads what its type's MarshalWire wrote, into its zero value. It may take blocks
-// from d (see Decoder.Block) that it has to give back if a later part of the message is malformed.
-// It says so with d.OnDone.
+// An Unmarshaler decodes itself. UnmarshalWire must read the value that MarshalWire wrote; its
+// receiver is the zero value. If it takes blocks from d (see [Decoder.Block]), it must register
+// their release with [Decoder.OnDone], for the case that a later part of the message is malformed.
 type Unmarshaler interface {
 	UnmarshalWire(d *Decoder) error
 }
 
-// Blocks takes blocks out of a message, for a Decoder.
+// Blocks takes blocks out of a message for a [Decoder].
 //
-// The receiver of a message owns one reference of each block in its table. Take returns the i-th
-// handle together with a reference of its own. The Decoder calls Take once for each use. So an
-// implementation retains the block on every call, or hands over the message's reference on the
+// The receiver of a message owns one reference of each block in its table. Take must return the
+// i-th handle with a reference of its own. The Decoder calls Take once for each use, so an
+// implementation must retain the block on every call, or hand over the message's reference on the
 // first one. i is always within the table.
 type Blocks interface {
 	Take(i int) (shm.Handle, error)

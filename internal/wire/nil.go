@@ -2,8 +2,7 @@ package wire
 
 import "reflect"
 
-// A nilCodec writes nil, or else what its codec writes of the value, one level deeper in the
-// message.
+// A nilCodec encodes nil as nil, and other values with its codec, one level deeper.
 type nilCodec struct{ codec }
 
 func (c nilCodec) encode(e *Encoder, v reflect.Value) error {

@@ -9,8 +9,8 @@ type bulk interface {
 	decode(d *Decoder, v reflect.Value) error // all of v's elements
 }
 
-// bulks are the element types for which a bulk pays. Types defined as one of them may have methods,
-// so they are not among them.
+// bulks contains the element types with a bulk codec. It does not contain types defined from them,
+// which may have methods.
 var bulks = map[reflect.Type]bulk{
 	reflect.TypeFor[float64](): bulkOf[float64]{(*Encoder).Float, (*Decoder).Float},
 	reflect.TypeFor[float32](): bulkOf[float32]{(*Encoder).Float32, (*Decoder).Float32},

@@ -5,8 +5,8 @@ import "github.com/shoal-mp/shoal/internal/shm"
 // parcelTags are the tags of [body, [block …]].
 var parcelTags = &Tags{"parcel", []int{2}}
 
-// Parcel writes a message as a part of this one. The caller holds the blocks of m until this
-// message is sent. After that this message holds them as well.
+// Parcel embeds a message in this one. The caller must hold the blocks of m until this message is
+// sent; then this message holds them as well.
 func (e *Encoder) Parcel(m Message) error {
 	e.Tag(parcelTags, 0)
 	e.Bytes(m.Body)
@@ -17,8 +17,8 @@ func (e *Encoder) Parcel(m Message) error {
 	return e.Err()
 }
 
-// Parcel reads what Encoder.Parcel wrote. The message holds its blocks. If they are not kept,
-// release gives them back, one by one.
+// Parcel reads an embedded message, which then holds its blocks. If the values are not kept,
+// release is called for each block.
 func (d *Decoder) Parcel(release func(shm.Handle)) (m Message, err error) {
 	if err := d.OnlyTag(parcelTags); err != nil {
 		return m, err

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Plan knows how values of type T are written and read. There is one for each type, and it never
-// changes. Any number of goroutines may use it at once, each with its own Encoder or Decoder.
+// A Plan encodes and decodes values of type T. There is one for each type. It may be used from
+// several goroutines at once, each with its own Encoder or Decoder.
 type Plan[T any] struct {
 	built   atomic.Pointer[node] // nil until the first use
 	pointer bool                 // T is a pointer: it travels in an interface without allocation
@@ -25,8 +25,8 @@ type Plan[T any] struct {
 // plans holds a *Plan[T] for each T by its reflect.Type.
 var plans sync.Map
 
-// trusted is what Trust was told. In a worker it is true from the start, because the packages that
-// register types are initialised before package shoal.
+// trusted is the value set by [Trust]. In a worker it must be true from the start, because packages
+// that register types are initialized before package shoal.
 var trusted atomic.Bool
 
 func init() {
@@ -34,10 +34,9 @@ func init() {
 	Trust(worker)
 }
 
-// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more. A
-// type that cannot cross then fails when it is used. Trust is for package shoal: the starter of a
-// worker is the same program and has checked its types, so the worker begins sooner without a
-// second check.
+// Trust sets whether [PlanOf] and [RegisterType] skip the check of types. A type that cannot cross
+// then fails at its first use. It should only be called by package shoal: the parent of a worker is
+// the same program and has checked its types, so the worker starts sooner without the check.
 func Trust(types bool) { trusted.Store(types) }
 
 // PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that
@@ -86,8 +85,9 @@ func Check[T any]() error {
 	return err
 }
 
-// Encode writes v as one value. A caller may call it several times for one message, and a
-// MarshalWire for a part of its value. After an error the message is of no use; call e.Done(false).
+// Encode writes v as one value. It may be called several times for one message, and in MarshalWire
+// for a part of a value. After an error the message must not be used, but the caller must still
+// call [Encoder.Done].
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
@@ -102,9 +102,9 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	return nil
 }
 
-// Plain reports whether a value of T is its bytes alone. It then has no blocks, its parts refer to
-// no other part, and no code of a user's writes or reads it. So values may be written one behind
-// the other into one body, and read from parts of this body.
+// Plain reports whether the encoding of T is self-contained: no blocks, no references between
+// parts, and no user code. Encodings of such values may be concatenated in one body and decoded
+// separately.
 func (p *Plan[T]) Plain() bool {
 	n, err := p.node()
 	if err != nil {
@@ -132,8 +132,8 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 	return err
 }
 
-// Decode reads one value. The caller calls d.Finish after the last value of a message, and d.Done
-// in any case. After an error Decode returns the zero value.
+// Decode reads one value. The caller must call [Decoder.Finish] after the last value of a message,
+// and [Decoder.Done] in any case. After an error Decode returns the zero value.
 func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 	v, err := p.decode(d)
 	if err != nil {
@@ -178,5 +178,5 @@ func (p *Plan[T]) recycle(ptr *T) {
 // Encode writes v as a part of a value. It is for the write of a Custom, and for a MarshalWire.
 func Encode[T any](e *Encoder, v T) error { return planOf[T]().Encode(e, v) }
 
-// Decode reads what Encode wrote.
+// Decode reads a value that was written by [Encode].
 func Decode[T any](d *Decoder) (T, error) { return planOf[T]().Decode(d) }

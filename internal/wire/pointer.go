@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// A pointerCodec writes the value to which the pointer points. If that value may itself be nil, it
-// stands in an array of one, so that the two nils differ.
+// A pointerCodec encodes the element of a pointer. If the element may itself be nil, it is wrapped
+// in an array of one, so that a nil pointer differs from a pointer to nil.
 type pointerCodec struct {
 	elem    *node
 	typ     reflect.Type // the type of elem

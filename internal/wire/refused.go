@@ -13,7 +13,8 @@ const (
 	useValue = "an atomic is memory of one process; use an ipc.Value"
 )
 
-// refusedTypes are structs and interfaces that many arguments hold, with what to use instead.
+// refusedTypes maps common struct and interface types that cannot cross to the suggested
+// substitute.
 var refusedTypes = map[reflect.Type]string{
 	reflect.TypeFor[context.Context](): "the function gets a context of its own",
 	reflect.TypeFor[os.File]():         "a file travels as an *os.File",
@@ -37,7 +38,7 @@ var refusedTypes = map[reflect.Type]string{
 	reflect.TypeFor[chan struct{}]():   "use an ipc.Event",
 }
 
-// refusedKinds say the same for kinds that are refused whatever their type.
+// refusedKinds maps kinds that cannot cross to the suggested substitute.
 var refusedKinds = map[reflect.Kind]string{
 	reflect.Func:          "a function crosses by its registered name, its data as an argument",
 	reflect.Chan:          "a channel is memory of one process; use an ipc.Queue",

@@ -37,9 +37,9 @@ var typesBy struct {
 	typ  map[reflect.Type]registered
 }
 
-// RegisterType lets values of type T travel in an any, and as errors in the chain of an error. Both
-// processes must register it under the same name, so call it from init. It panics if T cannot
-// cross, and if the name or T is already registered.
+// RegisterType allows values of type T in an any and in the chain of an error. Both processes must
+// register it under the same name, so it should be called in init. It panics if T cannot cross, or
+// if the name or T is already registered.
 //
 // Booleans, numbers, strings, []byte, time.Time, time.Duration, []any, map[string]any and slices of
 // strings and of the common numbers are registered under their Go names, and so are *os.File and

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// A RemoteError is an error that arrived from another process. It has the error's text, and those
-// of its causes that this process knows. So errors.Is and errors.As answer as they did there.
+// A RemoteError is an error from another process. It has the error's text and the causes that this
+// process knows, so [errors.Is] and [errors.As] return the same results as there.
 //
-// An error that is nothing but one cause, such as io.EOF or a value of a registered type, arrives
-// as that cause.
+// An error that consists of one cause, such as io.EOF or a value of a registered type, arrives as
+// that cause.
 type RemoteError struct {
-	Text   string  // what Error returned in the other process
+	Text   string  // result of Error in the other process
 	Causes []error // registered sentinels and values of registered types
 }
 
@@ -52,7 +52,7 @@ func encodeTyped(e *Encoder, err error) error {
 		start, before := len(e.buf), e.err
 		r, _ := typeOf(cause)
 		if err := encodeTagged(e, r, cause); err != nil || e.err != before {
-			// An error must arrive even if one of its causes cannot: its text and names say enough.
+			// An error must arrive even if one of its causes cannot be encoded.
 			e.buf, e.err = e.buf[:start], before
 			e.Nil()
 		}
@@ -127,7 +127,7 @@ func decodeNames(d *Decoder) (known []error, err error) {
 	return known, err
 }
 
-// decodeTyped returns the values whose types are registered here.
+// decodeTyped returns the values of types registered here.
 func decodeTyped(d *Decoder) (typed []error, err error) {
 	n, err := d.ArrayLen()
 	for ; n > 0 && err == nil; n-- {
@@ -142,7 +142,7 @@ func decodeTyped(d *Decoder) (typed []error, err error) {
 	return typed, err
 }
 
-// decodeCause returns nil for a value whose type is not registered here.
+// decodeCause reads one cause. It returns nil if the type is not registered here.
 func decodeCause(d *Decoder) (error, error) {
 	at := d.off
 	v, name, err := decodeTagged(d)
@@ -175,8 +175,8 @@ func isAll(err error, known []error) bool {
 	return !slices.ContainsFunc(known, func(s error) bool { return !is(err, s) })
 }
 
-// textOf returns err.Error(). Methods of an error that was decoded, or that is a nil pointer, may
-// find nil in the place of a cause. Such a method must not end the process.
+// textOf returns err.Error(). It recovers from a panic, because methods of a decoded error, or of a
+// nil pointer, may find nil in place of a cause.
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {

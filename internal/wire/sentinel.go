@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A sentinel is an error value that errors.Is finds on both sides, under its name.
+// A sentinel is an error value that errors.Is recognizes on both sides, by its name.
 type sentinel struct {
 	name string
 	err  error
@@ -23,12 +23,12 @@ var sentinels = book[sentinel]{enter: enterSentinel}
 // sentinelList is sorted by name, so that a message lists them in one order. sentinels guards it.
 var sentinelList []sentinel
 
-// RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it
-// was true. Both processes must register err under the same name, so call it from init. It panics
-// if err is nil or the name is taken.
+// RegisterError preserves errors.Is(e, err) for an error e that is sent between processes. Both
+// processes must register err under the same name, so it should be called in init. It panics if err
+// is nil or the name is taken.
 //
-// Registered from the start, under their Go names, are the errors of package io, io/fs, os, context
-// and errors that callers test for.
+// Common errors of the packages io, io/fs, os, context and errors are registered under their Go
+// names.
 func RegisterError(name string, err error) {
 	if err == nil {
 		panic(fmt.Sprintf("wire: RegisterError(%q): the error is nil", name))

@@ -1,6 +1,6 @@
 package wire
 
-// A Span says which bytes of a block a message uses. It is empty if End is 0.
+// A Span is the range of bytes that a message uses in a block. It is empty if End is 0.
 type Span struct{ Begin, End uint64 }
 
 // itemSizes are the bytes of an element, by dtype.
@@ -11,11 +11,11 @@ const (
 	spanMax  = 1 << 48 // no number in the form of a tensor is larger
 )
 
-// Spans returns which bytes of each block the values of a message use. With copies of these bytes
-// the message can go where its blocks cannot. ok is false for a block that stands for more than its
-// bytes, such as a queue or a lock, because a copy of it would be another queue or lock.
+// Spans returns the range of each block that the values of a message use. With copies of these
+// bytes the message can be sent to a process that cannot access its blocks. ok is false for a block
+// that cannot be copied, such as a queue or a lock.
 //
-// These forms name a block and say how much of it they use:
+// These forms name a block and the range they use:
 //
 //	[0, dtype, block, offset, sizes, strides or nil]    a tensor
 //	[0, block, size]                                    a Memory
@@ -78,7 +78,8 @@ func (d *Decoder) blockPlace() (int, error) {
 	return i, nil
 }
 
-// spanned reads one of the forms that say how much of a block they use, or reads nothing.
+// spanned reads one of the forms that Spans documents. If the next value has another form, it reads
+// nothing.
 func (d *Decoder) spanned() (i int, s Span, is bool) {
 	at := d.off
 	n, err := d.ArrayLen()

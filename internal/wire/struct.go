@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// A structCodec writes a struct as the array of its fields in the order in which they are declared.
+// A structCodec encodes a struct as the array of its fields in order of declaration.
 //
-// Without their names a small struct fits into the slot of a queue, and no search for a field is
-// needed. The price is that both sides must have the same declaration. A worker that is the same
-// executable as its parent always has.
+// Without field names a small struct fits into the slot of a queue, and decoding needs no lookup.
+// In return both sides must have the same declaration. A worker always has, because it runs the
+// same executable as its parent.
 type structCodec struct{ fields []field }
 
 type field struct {
@@ -18,7 +18,7 @@ type field struct {
 	name  string
 }
 
-// skipTag in `wire:"-"` keeps a field at home: the receiver finds it zero.
+// skipTag in `wire:"-"` excludes a field: the receiver finds its zero value.
 const skipTag = "-"
 
 func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {

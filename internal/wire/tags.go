@@ -2,24 +2,24 @@ package wire
 
 import "fmt"
 
-// Tags are the forms in which values of one type are written: [tag, field …]. The tag says which
-// fields follow, so the number of fields decides nothing.
+// Tags are the encodings of one type: [tag, field …]. The tag determines the fields, not their
+// number.
 //
-// The fields of a tag never change once it is released. A value with one more field has a new tag,
-// and readers know the old tags as long as programs write them.
+// The fields of a tag must never change once it is released. A value with another field must get a
+// new tag, and readers must accept the old tags as long as programs write them.
 type Tags struct {
-	Type   string // as errors name it
-	Fields []int  // how many fields follow each tag
+	Type   string // name in errors
+	Fields []int  // number of fields of each tag
 }
 
-// Tag begins a value. The caller writes the fields of that tag after it.
+// Tag writes the header of a value. The caller must then write the fields of that tag.
 func (e *Encoder) Tag(of *Tags, tag int) {
 	e.ArrayLen(1 + of.Fields[tag])
 	e.Uint(uint64(tag))
 }
 
-// Tag reads the beginning of a value. The fields of its tag follow. The error wraps ErrTag if this
-// program does not know the tag.
+// Tag reads the header of a value. The caller must then read the fields of the tag. The error wraps
+// [ErrTag] if this program does not know the tag.
 func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 	at := d.off
 	n, err := d.ArrayLen()
