@@ -10,20 +10,21 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// blame finds the ranks for which a turn did not end.
+// blame returns the error of a call that failed in a turn because of err. It names the ranks at
+// fault: those that died, else those that left, else those that did not reach the turn.
 func (g *Group) blame(c *call, err error) error {
 	if errors.Is(err, ipc.ErrClosed) {
 		return ErrClosed
 	}
 	if pid, e := g.ranks.At(g.Rank()); e != nil {
 		return errors.Join(err, e)
-	} else if pid < 0 { // our own Close
+	} else if pid < 0 { // closed by this process
 		return ErrClosed
 	}
 	if e := errors.Join(g.ranks.Set(g.stage.size+g.Rank(), letDown), g.life.Abort()); e != nil {
 		return errors.Join(err, e)
 	}
-	// Deaths are looked at first: a rank that leaves and ends meanwhile is not one of the dead.
+	// Check for deaths first: a rank that leaves and then exits is not dead.
 	dead, err := g.dead(err)
 	state := make([]int64, 2*g.stage.size)
 	if e := g.ranks.Read(0, state); e != nil {
@@ -33,7 +34,7 @@ func (g *Group) blame(c *call, err error) error {
 	e := &RankError{Call: string(c.text), Err: err}
 	if len(dead) > 0 {
 		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
-		if e.Ranks == nil { // the dead was to be one of those as which nobody has joined
+		if e.Ranks == nil { // the dead process had not joined: it may have been any unjoined rank
 			e.Ranks = g.where(func(r int) bool { return pids[r] == 0 })
 		}
 		return e
@@ -46,12 +47,13 @@ func (g *Group) blame(c *call, err error) error {
 	return e
 }
 
-// letDown stands in the place of the turn of a rank whose call has failed: it had come, and if it
-// leaves now that is no reason for anything.
+// letDown replaces the turn of a rank after its call failed. The rank had reached the turn, so
+// other ranks must not blame it if it leaves now.
 const letDown = math.MaxInt64
 
-// dead returns the processes of the group that have died, and err, which says so if there are any.
-// The end of a context, which may be the first that a rank hears of a death, says less.
+// dead returns the PIDs of the group's processes that have died. If there are any, it also adds the
+// [*shm.PeerError] to err, because the end of a context, often the first sign of a death, is less
+// specific.
 func (g *Group) dead(err error) (pids []int, _ error) {
 	dead := g.barrier.Dead()
 	var known *shm.PeerError
@@ -67,7 +69,7 @@ func (g *Group) dead(err error) (pids []int, _ error) {
 	return pids, err
 }
 
-// where returns the ranks of which is returns true.
+// where returns the ranks r with is(r) true.
 func (g *Group) where(is func(rank int) bool) (found []int) {
 	for r := range g.stage.size {
 		if is(r) {

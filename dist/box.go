@@ -8,41 +8,42 @@ import (
 	"sync"
 )
 
-// Note [Letters] Each rank has an inbox, a queue that all ranks can put to, and a box, in its
-// memory, of what has come and of those who wait for something. One goroutine, the pump, takes
-// letters from the inbox while anybody waits, so that letters stay in their order, and an inbox
-// that nobody reads stays full and holds its senders up.
+// Note [Letters] Each rank has an inbox, a queue in shared memory that all ranks can write, and a
+// box in its own memory. The box holds unexpected letters and pending receives. While receives are
+// pending, one goroutine, the pump, moves letters from the inbox to the box. A single reader
+// preserves the order of the letters, and an inbox without a reader fills up and blocks its
+// senders.
 //
-// Every process that has the group has both ends of all inboxes, so a queue does not say that a
-// rank is gone. Another goroutine, the watchman, does: it is told of each death and each leaving,
-// and cancels the context that the box has for the rank. A rank that is gone has put all that it
-// ever will, so the pump empties the inbox once more before it says so to those who wait.
+// Every process of the group holds both ends of all inboxes, so closing a queue does not signal
+// that a rank is gone. Another goroutine, the watchman, detects deaths and departures, and cancels
+// the box's context for that rank. A rank that is gone puts no more letters, so the pump must drain
+// the inbox once more before it fails receives from that rank.
 
-// inboxRoom is how many letters may wait in an inbox.
+// inboxRoom is the capacity of an inbox in letters.
 const inboxRoom = 32
 
-// A box is a rank's own side of its inbox.
+// A box is the receiving side of a rank's inbox: unexpected letters and pending receives.
 type box struct {
-	lines []line // to each rank, of those who send
+	lines []line // orders the sends to each rank
 
 	mu      sync.Mutex
-	wanted  []*wanted // in the order in which they began to wait
-	kept    []letter  // that nobody waited for when they came
+	wanted  []*wanted // pending receives, in start order
+	kept    []letter  // unexpected letters, in order of arrival
 	gone    []context.Context
 	leave   []context.CancelCauseFunc
-	broken  error  // why no call of all ranks can end any more
-	look    func() // has the pump look at what has changed
+	broken  error  // error of collective calls once the group is broken
+	look    func() // wakes the pump after a change
 	pumping bool
 	closed  bool
 
 	servants sync.WaitGroup // the pump
-	watched  chan struct{}  // closed when the watchman has ended; nil before it has begun
+	watched  chan struct{}  // closed when the watchman has ended; nil before it starts
 }
 
-// A wanted is somebody who waits for a letter.
+// A wanted is a pending receive.
 type wanted struct {
-	from, tag int  // from AnyRank, or a rank
-	breakable bool // part of a call of all ranks
+	from, tag int  // from may be AnyRank
+	breakable bool // belongs to a collective call, so it fails if the group breaks
 	came      chan struct{}
 	letter    letter
 	err       error
@@ -57,7 +58,8 @@ func (b *box) open(size int) {
 	b.look = func() {}
 }
 
-// want begins to wait, and starts the pump if it does not run.
+// want registers w, or completes it with an unexpected letter that matches. It starts the pump if
+// it is not running.
 func (b *box) want(w *wanted, pump func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +77,7 @@ func (b *box) want(w *wanted, pump func()) {
 		return
 	}
 	b.wanted = append(b.wanted, w)
-	b.look() // the rank may be gone already
+	b.look() // the sender may be gone already
 	if !b.pumping {
 		b.pumping = true
 		b.servants.Go(pump)
@@ -91,7 +93,7 @@ func (w *wanted) fail(err error) {
 	close(w.came)
 }
 
-// forget stops to wait, and reports false if something came meanwhile.
+// forget cancels a pending receive. It returns false if the receive has completed already.
 func (b *box) forget(w *wanted) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +106,7 @@ func (b *box) forget(w *wanted) bool {
 	return true
 }
 
-// deliver gives a letter to the first who waits for it.
+// deliver completes the first pending receive that matches l, or keeps l.
 func (b *box) deliver(l letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,8 +125,9 @@ func (b *box) deliver(l letter) {
 	b.kept = append(b.kept, l)
 }
 
-// next returns a context for the pump, which ends when there is something to look at, and what it
-// has to look at now; or false once nobody waits.
+// next returns the pump's context, which is canceled when there is a change to check, and a
+// snapshot of the errors for expire. It returns false, and the pump must stop, if no receive is
+// pending.
 func (b *box) next() (context.Context, []error, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,8 +148,8 @@ func (b *box) next() (context.Context, []error, bool) {
 	return ctx, gone, true
 }
 
-// expire ends the waiting of those for which nothing will come, as was known before the inbox was
-// emptied.
+// expire fails the receives that cannot complete. gone must have been taken before the inbox was
+// last drained.
 func (b *box) expire(gone []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,13 +158,14 @@ func (b *box) expire(gone []error) {
 		if err != nil {
 			w.fail(err)
 		}
-		return err != nil // it is told
+		return err != nil // already failed
 	})
 }
 
-// hopeless returns why nothing will come, if nothing will. gone has an error for each rank that is
-// gone, and then one if the group is broken. From any rank nothing comes if all others are gone, or
-// one has died: it may have been that one.
+// hopeless returns the reason why w cannot complete, or nil. gone has one entry per rank, an
+// error if the rank is gone, and a last entry, an error if the group is broken. A receive from
+// AnyRank fails if all other ranks are gone, or if one has died, because it may have been the
+// sender.
 func (w *wanted) hopeless(gone []error) error {
 	ranks, broken := gone[:len(gone)-1], gone[len(gone)-1]
 	switch {
@@ -178,7 +182,7 @@ func (w *wanted) hopeless(gone []error) error {
 	return nil
 }
 
-// absentAny returns who is gone if one has died or only one is left, which is the one that waits.
+// absentAny returns an error if a rank has died or if all ranks but one, the receiver, have left.
 func absentAny(gone []error) error {
 	var dead, left RankError
 	for r, err := range gone {
@@ -200,7 +204,7 @@ func absentAny(gone []error) error {
 	return nil
 }
 
-// drop ends the waiting of all.
+// drop fails all pending receives with err.
 func (b *box) drop(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +214,7 @@ func (b *box) drop(err error) {
 	b.wanted = nil
 }
 
-// note takes down who is gone, and whether the group is broken.
+// note records ranks that are gone and whether the group is broken, and wakes the pump.
 func (b *box) note(gone map[int]error, broken error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +231,8 @@ func (b *box) isClosed() bool {
 	return b.closed
 }
 
-// close gives back what nobody has received.
+// close fails pending receives, waits for the pump and the watchman, and releases the letters that
+// were not received.
 func (b *box) close() (err error) {
 	b.mu.Lock()
 	b.closed = true

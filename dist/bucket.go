@@ -10,24 +10,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Buckets] Gradients are averaged while Backward computes others. Those of one dtype are put
-// into buckets, in the reverse order of the parameters, which is about the order in which Backward
-// completes them. A bucket is on its way as soon as all its gradients are complete and the buckets
-// before it are on theirs. So all ranks make the same calls in the same order, in whatever order
-// their gradients come. What Backward does not reach is averaged at its end.
+// Note [Buckets] Gradients are averaged while Backward still computes others. Gradients of one
+// dtype are grouped into buckets in the reverse order of the parameters, which is roughly the order
+// in which Backward completes them. The all-reduce of a bucket starts as soon as all its gradients
+// are complete and all earlier buckets have started. All ranks therefore make the same calls in the
+// same order, whatever the order in which their gradients complete. Gradients that Backward does
+// not reach are averaged when it ends.
 
-// bucketBytes is the size from which a bucket is full, as PyTorch has it: 25 MiB. The first one is
-// smaller, so that something is on its way soon.
+// bucketBytes is the default size at which a bucket is full: PyTorch's 25 MiB. The first bucket is
+// smaller, so that communication starts early.
 const (
 	bucketBytes      = 25 << 20
 	firstBucketBytes = 1 << 20
 )
 
-// A bucket is parameters whose gradients are averaged in one call.
+// A bucket is a set of parameters with gradients that are averaged in one call.
 type bucket struct {
 	params []*autograd.Param
 	bytes  int
-	late   int // gradients that are not complete
+	late   int // number of gradients that are not complete yet
 }
 
 // buckets averages the gradients of one Backward.
@@ -35,12 +36,13 @@ type buckets struct {
 	g      *Group
 	ctx    context.Context
 	all    []*bucket
-	next   int // the first that is not on its way
+	next   int // index of the first bucket that has not been sent
 	works  []*Work
-	remove []func() // the hooks
+	remove []func() // functions that remove the hooks
 }
 
-// newBuckets waits for the gradients of params by hooks.
+// newBuckets assigns the parameters that are not frozen to buckets of limit bytes (0: bucketBytes)
+// and hooks their gradients. The caller must call finish or forget.
 func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param], limit int) *buckets {
 	b := &buckets{g: g, ctx: ctx}
 	open := map[tensor.DType]*bucket{}
@@ -70,7 +72,7 @@ func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param],
 	return b
 }
 
-// come notes that a gradient is complete, and sends the buckets that are full by that.
+// come records a completed gradient and sends all leading buckets that are now complete.
 func (b *buckets) come(at *bucket) {
 	at.late--
 	for b.next < len(b.all) && b.all[b.next].late <= 0 {
@@ -78,20 +80,20 @@ func (b *buckets) come(at *bucket) {
 	}
 }
 
-// send begins to average the next bucket.
+// send starts the all-reduce of the next bucket.
 func (b *buckets) send() {
 	grads := gradients(slices.Values(b.all[b.next].params))
 	b.next++
 	b.works = append(b.works, b.g.Async(b.ctx, func(g *Group) error { return g.AllReduce(b.ctx, Mean, grads...) }))
 }
 
-// finish averages what is left, and waits for all.
+// finish sends the remaining buckets and waits for all of them. It returns the first error.
 func (b *buckets) finish() (err error) {
 	b.forget()
 	for b.next < len(b.all) {
 		b.send()
 	}
-	if len(b.all) == 0 { // the ranks meet all the same
+	if len(b.all) == 0 { // a rank without gradients must still take part
 		err = b.g.AllReduce(b.ctx, Mean)
 	}
 	for _, w := range b.works {
@@ -100,7 +102,7 @@ func (b *buckets) finish() (err error) {
 	return err
 }
 
-// forget removes the hooks.
+// forget removes the hooks. It is idempotent.
 func (b *buckets) forget() {
 	for _, remove := range b.remove {
 		remove()

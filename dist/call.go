@@ -14,21 +14,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A call is what a rank is at.
+// A call is the state of the collective call that this rank is making.
 type call struct {
-	text    []byte // what all ranks must have in common
-	problem error  // why this rank cannot do it; it says so to the others all the same
+	text    []byte // must be the same in all ranks
+	problem error  // the first error of this rank's arguments; part of text, so that all ranks fail
 	agreed  bool   // all ranks have the same text
 
 	op      Op
 	tensors int
-	dtype   tensor.DType // of all of them
+	dtype   tensor.DType // common dtype
 	in, out vector
-	from    []int // where the slots begin that are reduced
+	from    []int // start indices of the operands of a reduction; scratch
 }
 
-// begin begins a call, which needs an end unless there is an error. arg is a rank or an operation,
-// if there is any.
+// begin starts a collective call and locks the group. The caller must call end unless there is an
+// error. arg is a root rank or an operation; it may be empty.
 func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
 	if err := g.usable(name); err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
 	return c, nil
 }
 
-// usable returns why this process cannot make a call, if it cannot.
+// usable returns an error if this process cannot make calls: ErrClosed, or ErrRank before Join and
+// in a group without this rank.
 func (g *Group) usable(name string) error {
 	switch {
 	case g.member == nil:
@@ -79,7 +80,7 @@ func (g *Group) end(ts ...*tensor.Tensor) {
 	g.mu.Unlock()
 }
 
-// of says on which tensors the call is.
+// of records the tensors' dtype and shapes in the text that the ranks compare.
 func (c *call) of(ts ...*tensor.Tensor) {
 	c.tensors = len(ts)
 	for i, t := range ts {
@@ -98,7 +99,7 @@ func (c *call) of(ts ...*tensor.Tensor) {
 	}
 }
 
-// check finds tensors that the call cannot work on.
+// check records an error unless the tensors are contiguous and of the call's dtype.
 func (c *call) check(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		if t.DType() != c.dtype {
@@ -110,7 +111,7 @@ func (c *call) check(ts ...*tensor.Tensor) {
 	}
 }
 
-// reduces says that the elements are reduced, by what.
+// reduces records an error unless op supports the call's dtype.
 func (c *call) reduces(op Op) {
 	switch c.op = op; {
 	case !op.known():
@@ -120,8 +121,8 @@ func (c *call) reduces(op Op) {
 	}
 }
 
-// cannot says why this rank cannot make the call. The others read it too, and so do not wait for
-// it.
+// cannot records that this rank cannot make the call. Only the first error counts. It becomes part
+// of the text, so the other ranks fail as well and do not wait for this one.
 func (c *call) cannot(format string, args ...any) {
 	if c.problem == nil {
 		c.problem = fmt.Errorf("dist: %s: %w: %s", c.text, ErrTensor, fmt.Sprintf(format, args...))
@@ -129,11 +130,11 @@ func (c *call) cannot(format string, args ...any) {
 	}
 }
 
-// turn is where all ranks meet and agree on the call.
+// turn is a barrier of all ranks. In the first turn of a call they compare the call.
 func (g *Group) turn(ctx context.Context, c *call) error { return g.engine().turn(ctx, c) }
 
-// because adds why a context has ended to the error of a call that had to wait for its place until
-// then.
+// because adds the error of ctx to err if the call failed while it waited for its turn, unless err
+// wraps it already.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, ipc.ErrClosed) {
 		return err
@@ -141,8 +142,8 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// agree compares what the ranks call, by their heads. All of them find the same, and go on after
-// this turn if it is not.
+// agree compares the heads of all ranks. It returns this rank's own problem, or an [ErrMismatch].
+// All ranks come to the same result, so either all continue after this turn or none.
 func (g *Group) agree(c *call, head func(rank int) []byte) error {
 	if c.problem != nil {
 		return c.problem
@@ -165,7 +166,8 @@ func (g *Group) agree(c *call, head func(rank int) []byte) error {
 	return others
 }
 
-// A head: the hash of the text, its length, and as much of it as there is room for.
+// A head is the hash of a call's text in 8 bytes, the length of the text in 2 bytes, and as much of
+// the text as fits.
 const textAt = 10
 
 func writeHead(head, text []byte) {

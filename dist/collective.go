@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Barrier returns when all ranks have called it.
+// Barrier blocks until all ranks have called it. Like every collective call, it returns a
+// [*RankError] if a rank fails, leaves, or makes a different call; see the package documentation.
 func (g *Group) Barrier(ctx context.Context) error {
 	c, err := g.begin(ctx, "barrier", "")
 	if err != nil {
@@ -17,9 +18,9 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.turn(ctx, c)
 }
 
-// Broadcast copies the elements of the tensors of rank root to those of all ranks. Tensors are
-// contiguous and of one dtype. After an error of this or another call the elements of its tensors
-// are undefined.
+// Broadcast copies the elements of rank root's tensors into the tensors of all ranks. Tensors must
+// be contiguous and of one dtype. After an error of this or another collective call the elements of
+// its tensors are undefined.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
 	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
@@ -34,24 +35,24 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	return g.engine().broadcast(ctx, c, root)
 }
 
-// AllReduce replaces each element of the tensors by the reduction op of this element in all ranks.
-// Tensors are contiguous and of one dtype that has the operation: see [Op]. One call on several
-// tensors takes as long as a call on one tensor of their size together. Without tensors AllReduce
-// is a Barrier.
+// AllReduce replaces each element of the tensors by the reduction op of this element over all
+// ranks. Tensors must be contiguous and of one dtype that supports the operation; see [Op]. One
+// call on several tensors takes as long as a call on one tensor of their total size. Without
+// tensors AllReduce is a [Group.Barrier].
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
 
-// Reduce reduces the elements of all ranks by op, as AllReduce does, into the tensors of rank root:
-// torch's reduce. The tensors of the other ranks stay unchanged.
+// Reduce reduces the elements of all ranks by op into the tensors of rank root: torch's reduce. The
+// tensors of the other ranks stay unchanged. The requirements of [Group.AllReduce] apply.
 func (g *Group) Reduce(ctx context.Context, root int, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "reduce", op.String()+" to "+strconv.Itoa(root), op, root, ts)
 }
 
-// everyRank is the root of calls whose result all ranks get.
+// everyRank, in place of a root rank, means that all ranks get the result.
 const everyRank = -1
 
-// reduce reduces to one rank, or to all.
+// reduce implements Reduce and, for root everyRank, AllReduce.
 func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, ts []*tensor.Tensor) error {
 	c, err := g.begin(ctx, name, arg)
 	if err != nil {
@@ -69,14 +70,15 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 	return g.engine().reduce(ctx, c, root)
 }
 
-// root is the rank from or to which the call goes.
+// root records an error if root is out of range.
 func (c *call) root(g *Group, root int) {
 	if root != everyRank && (root < 0 || root >= g.Size()) {
 		c.cannot("the ranks are 0 to %d", g.Size()-1)
 	}
 }
 
-// only wants the root, if there is one, and nobody else to have a tensor.
+// only records an error unless t is set in the root rank (in all ranks for everyRank) and nil in
+// the others.
 func (c *call) only(g *Group, root int, t *tensor.Tensor) {
 	switch has := root == everyRank || root == g.Rank(); {
 	case has && t == nil:
@@ -86,14 +88,14 @@ func (c *call) only(g *Group, root int, t *tensor.Tensor) {
 	}
 }
 
-// times wants large to have the elements of small once for each rank.
+// times records an error unless large has Size() times as many elements as small.
 func (c *call) times(g *Group, large, small *tensor.Tensor) {
 	if large.Numel() != g.Size()*small.Numel() {
 		c.cannot("%d elements are not %d times %d", large.Numel(), g.Size(), small.Numel())
 	}
 }
 
-// both makes the tensors input and output.
+// both adds the tensors to the call's input and output.
 func (c *call) both(ts []*tensor.Tensor) {
 	for _, t := range ts {
 		c.input(t)
@@ -101,7 +103,8 @@ func (c *call) both(ts []*tensor.Tensor) {
 	}
 }
 
-// input adds what this rank has, and output what it gets, unless the call cannot be made anyway.
+// input adds t to the bytes that this rank contributes, and output adds it to those that this rank
+// receives. Both do nothing once the call has recorded an error.
 func (c *call) input(t *tensor.Tensor) {
 	if c.problem == nil {
 		c.in.add(t)

@@ -15,14 +15,15 @@ import (
 )
 
 // A Loss is a registered function that computes the mean loss of a network over the samples of a
-// batch. RegisterLoss makes it.
+// batch. Use [RegisterLoss] to create one.
 type Loss[M nn.Module] struct {
 	replica *shoal.Func[replica[M]]
 }
 
-// RegisterLoss registers f under a name, in the declaration of a package-level variable, as
-// shoal.Register does. f must begin with values of the scope s, which is reset after each batch,
-// and by which layers know whether to update their running statistics.
+// RegisterLoss registers f under a name. Like [shoal.Register], it must be called in the
+// declaration of a package-level variable. f must derive its inputs from the scope s, for example
+// with s.Const. s is reset after each batch. Layers also read from it whether they should update
+// their running statistics.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
 //		return nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1])
@@ -33,27 +34,27 @@ func RegisterLoss[M nn.Module](name string,
 		func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
 }
 
-// A DataParallel computes gradients in several processes, each on its part of a batch:
-// torch.nn.DataParallel. Its caller does the rest of training. The parameters of all replicas are
-// those of the network, in shared memory, where the caller's optimizer changes them between
-// batches.
+// A DataParallel computes gradients in several processes, each for a part of the batch:
+// torch.nn.DataParallel. Everything else, such as the optimizer step, is up to the caller. All
+// replicas share the network's parameters in shared memory, so they see the updates that the
+// caller's optimizer makes between batches.
 //
-// The replicas share the buffers as well, and the first replica writes them. So the running
-// statistics of a BatchNorm2d are those of the batches' first parts, as in PyTorch. One goroutine
-// at a time may use a DataParallel.
+// The replicas share the buffers as well, and only the first replica updates them. The running
+// statistics of a BatchNorm2d are therefore computed from the first part of each batch, as in
+// PyTorch. A DataParallel must not be used by several goroutines at once.
 //
 // With several devices, each replica copies the parameters and buffers to its device for each
 // batch.
 type DataParallel struct {
 	group  *shoal.Group
-	device tensor.Device // of the network
+	device tensor.Device // device of the network
 	pipes  []*ipc.PipeEnd[request, reply]
-	layer  error          // why there is no Forward, if there is none
-	mode   mode           // what Train said
-	out    *tensor.Tensor // of the last Forward, while there may be a BackwardFrom
+	layer  error          // error that Forward returns if the network is not an nn.Layer
+	mode   mode           // as set by Train
+	out    *tensor.Tensor // output of the last Forward, until BackwardFrom
 }
 
-// A replica is the argument of a process.
+// replica is the argument of a replica process.
 type replica[M nn.Module] struct {
 	Net   M
 	Place tensor.Place
@@ -61,7 +62,7 @@ type replica[M nn.Module] struct {
 	Pipe  *ipc.PipeEnd[reply, request]
 }
 
-// A request is what the processes are asked for.
+// A request is a task for all replicas. Each handles its own part of the batch.
 type request struct {
 	Kind  task
 	Batch []*tensor.Tensor
@@ -71,35 +72,35 @@ type request struct {
 type task uint8
 
 const (
-	taskLoss     task = iota // the gradients of the loss over a batch
-	taskForward              // what the network makes of a batch of one tensor
-	taskBackward             // the gradients from the derivatives with respect to that
+	taskLoss     task = iota // add the gradients of the loss over a batch
+	taskForward              // compute the output for a batch of one tensor
+	taskBackward             // add the gradients, given the derivative with respect to that output
 )
 
-// A mode is that of layers.
+// A mode selects training or evaluation for the layers of a replica.
 type mode uint8
 
 const (
-	modeAsIs mode = iota // as when the network was sent
+	modeAsIs mode = iota // unchanged since the network was sent
 	modeTrain
 	modeEval
 )
 
 type reply struct {
 	Loss float64
-	Out  *tensor.Tensor // of Forward; nil of no samples
+	Out  *tensor.Tensor // output of taskForward; nil if the rank had no samples
 }
 
-// NewDataParallel starts opts.Workers processes (0: shoal.Threads()) with net, whose parameters and
-// gradients it moves to shared memory. opts.CPUs confines each process to a set of processors. The
-// processes end with ctx. The caller closes the DataParallel.
+// NewDataParallel starts opts.Workers processes (0: [shoal.Threads]) with replicas of net, and
+// moves the parameters and gradients of net to shared memory. opts.CPUs confines each process to a
+// set of processors. The processes end with ctx. The caller must close the DataParallel.
 //
-// Each replica draws its own random numbers, for dropout, as workers do (tensor.DefaultGenerator).
-// They follow from tensor.ManualSeed in the caller. Replicas on goroutines draw from the caller's
-// default generator.
+// Each replica draws its own random numbers, for example for dropout, as workers do; see
+// [tensor.DefaultGenerator]. They are determined by [tensor.ManualSeed] in the caller. Replicas on
+// goroutines draw from the caller's default generator.
 //
-// With devices there is one process for each, which computes on its device. The network is on the
-// first device, which adds up the gradients.
+// With devices, NewDataParallel starts one process per device. The network must be on the first
+// device, which also sums the gradients; otherwise the error is [ErrTensor].
 func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options,
 	devices ...tensor.Device) (_ *DataParallel, err error) {
 	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
@@ -113,12 +114,12 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	if len(devices) == 0 {
 		devices = slices.Repeat([]tensor.Device{home}, opts.Workers)
 	}
-	gradients(nn.Params(net)) // those that exist are sent, and shared
+	gradients(nn.Params(net)) // allocate missing gradients, because they are sent and shared
 	group, err := NewGroup(opts.Workers)
 	if err != nil {
 		return nil, err
 	}
-	defer group.Close() // the processes have it
+	defer group.Close() // the processes have received it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
 	if _, ok := any(net).(nn.Layer); !ok {
 		d.layer = fmt.Errorf("%w: %T has no Forward of one value: compute its loss, by Backward", ErrTensor, net)
@@ -126,7 +127,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe[request, reply]()
 		if err != nil {
-			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
+			err = errors.Join(err, d.group.Close()) // unblock the processes already started
 			d.Close()
 			return nil, err
 		}
@@ -137,10 +138,11 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	return d, nil
 }
 
-// Backward adds the gradient of the loss over a batch to the gradients of the parameters, as if one
-// process had computed it. It returns the loss. The first dimension of the tensors in batch counts
-// the samples. Backward moves these tensors to shared memory. If a process fails, the error is that
-// of shoal.Group.Wait, and d is closed.
+// Backward adds the gradients of the loss over a batch to the gradients of the parameters, as if
+// one process had computed them. It returns the loss. The first dimension of each tensor in batch
+// must be the number of samples; otherwise the error is [ErrTensor]. Backward moves these tensors
+// to shared memory. If a process fails, Backward closes d and returns the error of
+// [shoal.Group.Wait].
 func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (loss float64, err error) {
 	if err := d.batch(batch); err != nil {
 		return 0, err
@@ -152,16 +154,17 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 	return loss, err
 }
 
-// Forward returns the output of the network, which must be an nn.Layer, for x: torch's
-// DataParallel(net)(x). The processes divide the samples of x among them. The caller computes the
-// loss of the output and goes back in two steps:
+// Forward returns the output of the network for x: torch's DataParallel(net)(x). The network must
+// be an [nn.Layer]; otherwise the error is [ErrTensor]. The processes divide the samples of x among
+// them. The caller computes the loss of the output and runs the backward pass in two steps:
 //
 //	out, err := d.Forward(ctx, x)
 //	nn.CrossEntropyLoss.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
-// Do not change x before BackwardFrom. After Train(false) Forward keeps nothing for BackwardFrom.
-// The output has a row for each sample, and is on the device of the network.
+// The caller must not change x before [DataParallel.BackwardFrom]. After Train(false), Forward
+// keeps no state for BackwardFrom. The output has one row per sample and is on the device of the
+// network.
 func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd.Var, error) {
 	if err := cmp.Or(d.batch([]*tensor.Tensor{x}), d.layer); err != nil {
 		return nil, err
@@ -184,7 +187,7 @@ func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd
 	return autograd.NewParam("output", out).Var(), nil
 }
 
-// gather puts the parts of an output together and closes them.
+// gather concatenates the parts of an output in rank order and closes them.
 func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
 	var parts []*tensor.Tensor
 	for _, r := range replies {
@@ -202,8 +205,9 @@ func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
 }
 
 // BackwardFrom takes dy, the gradient of the loss with respect to the output of the last Forward,
-// and adds the gradients of the parameters. It may be called once after each Forward, before the
-// next Forward or Backward.
+// and adds to the gradients of the parameters. It must be called at most once per Forward, before
+// the next Forward or Backward. It returns [ErrTensor] if there is no such output or dy does not
+// match it.
 func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) error {
 	switch {
 	case d.pipes == nil:
@@ -220,8 +224,9 @@ func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) erro
 	return err
 }
 
-// Train sets the layers of all processes to training, which is the mode at first, or to evaluation
-// if on is false. nn.Train and nn.Eval of the network do not reach the processes.
+// Train sets the layers of all processes to training mode, or to evaluation mode if on is false.
+// The default is the mode of the network when it was sent. nn.Train and nn.Eval on the caller's
+// network do not affect the processes.
 func (d *DataParallel) Train(on bool) {
 	d.mode = modeEval
 	if on {
@@ -229,7 +234,7 @@ func (d *DataParallel) Train(on bool) {
 	}
 }
 
-// batch wants tensors of as many samples each.
+// batch returns an error unless all tensors have the same number of samples.
 func (d *DataParallel) batch(batch []*tensor.Tensor) error {
 	if d.pipes == nil {
 		return ErrClosed
@@ -245,10 +250,11 @@ func (d *DataParallel) batch(batch []*tensor.Tensor) error {
 	return nil
 }
 
-// ask has all processes do something and returns what each replies.
+// ask sends a request to all processes and returns their replies in rank order. If a process fails,
+// d is closed.
 func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, err error) {
 	d.out = nil
-	if err := tensor.Synchronize(d.device); err != nil { // the processes read what was asked for here
+	if err := tensor.Synchronize(d.device); err != nil { // the processes read them
 		return nil, err
 	}
 	for _, p := range d.pipes {
@@ -271,10 +277,10 @@ func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, 
 	return replies, nil
 }
 
-// fail ends everything and returns why: what the processes say, or else err.
+// fail closes d and returns the error of the processes, or err if they report none.
 func (d *DataParallel) fail(err error) error { return cmp.Or(d.Close(), err) }
 
-// Close ends the processes and waits for them. The caller still closes the network. Close is
+// Close stops the processes and waits for them. The caller must still close the network. Close is
 // idempotent.
 func (d *DataParallel) Close() (err error) {
 	for _, p := range d.pipes {
@@ -284,21 +290,21 @@ func (d *DataParallel) Close() (err error) {
 	return errors.Join(d.group.Wait(), err)
 }
 
-// A trainer is a replica at work.
+// A trainer executes requests in a replica process.
 type trainer[M nn.Module] struct {
 	replica[M]
 	rank        int
 	loss        func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var
 	scope       *autograd.Scope
-	sums, grads []*tensor.Tensor // those that all processes share, and its own
+	sums, grads []*tensor.Tensor // the caller's gradients, shared; this replica's
 	refresh     func() error
-	in          *tensor.Tensor // of the last Forward
+	in          *tensor.Tensor // input of the last Forward
 	out         *autograd.Var
-	from        int // which of its samples this rank has
+	from        int // index of its first sample in the batch
 	mode        mode
 }
 
-// run computes until there are no more requests.
+// run joins the group as rank and handles requests until the pipe is closed.
 func (r replica[M]) run(ctx context.Context, rank int,
 	f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var) error {
 	defer r.Pipe.Close()
@@ -356,7 +362,7 @@ func (t *trainer[M]) do(ctx context.Context, what request) (answer reply, err er
 	if what.Kind == taskBackward {
 		return reply{}, t.backFrom(ctx, what.Batch[0])
 	}
-	t.forget() // an output that nobody went back from
+	t.forget() // an output that was not followed by taskBackward
 	if err := t.refresh(); err != nil {
 		return reply{}, err
 	}
@@ -386,7 +392,8 @@ func (t *trainer[M]) zero() {
 	}
 }
 
-// add adds the gradients of all processes to those of the caller's network, and ends the step.
+// add sums the gradients of all processes, adds the sums to the gradients of the caller's network
+// in rank 0, and ends the step.
 func (t *trainer[M]) add(ctx context.Context) error {
 	err := byDType(t.grads, func(ts []*tensor.Tensor) error { return t.Group.Reduce(ctx, 0, Sum, ts...) })
 	if err != nil {
@@ -406,7 +413,7 @@ func (t *trainer[M]) add(ctx context.Context) error {
 	return nil
 }
 
-// forget lets go of what was computed.
+// forget releases the graph and the input of the last request.
 func (t *trainer[M]) forget() {
 	t.scope.Reset()
 	if t.in != nil {
@@ -415,7 +422,8 @@ func (t *trainer[M]) forget() {
 	t.in, t.out = nil, nil
 }
 
-// forward returns this rank's part of the output in shared memory, and keeps it to go back from.
+// forward computes the output for this rank's samples and returns a copy in shared memory. It keeps
+// the graph for backFrom. It returns nil if this rank has no samples.
 func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	from, to := partOf(x.Dim(0), t.rank, t.Group.Size())
 	if from == to {
@@ -439,7 +447,8 @@ func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	return toShared(out.T())
 }
 
-// backFrom goes on from the derivatives with respect to the output.
+// backFrom continues the backward pass from dy, the derivative with respect to the output of the
+// whole batch.
 func (t *trainer[M]) backFrom(ctx context.Context, dy *tensor.Tensor) error {
 	t.zero()
 	if t.out != nil && t.out.RequiresGrad() {
@@ -453,21 +462,23 @@ func (t *trainer[M]) backFrom(ctx context.Context, dy *tensor.Tensor) error {
 	return t.add(ctx)
 }
 
-// here returns the elements of some samples where this rank computes. The caller closes them.
+// here copies the samples from up to to, exclusive, to the replica's device. The caller must close
+// the result.
 func (t *trainer[M]) here(x *tensor.Tensor, from, to int) (*tensor.Tensor, error) {
 	part := x.Narrow(0, from, to-from)
 	defer part.Close()
 	return part.ToDevice(t.Place.Device)
 }
 
-// partOf returns which samples of a batch a rank has. The first ranks have as many as the
-// others, or one more, so that rank 0 has some if anybody has.
+// partOf returns the half-open range of samples that a rank handles. The shares of two ranks differ
+// by at most one sample. Rank 0 has samples unless the batch is empty.
 func partOf(samples, rank, size int) (from, to int) {
 	at := func(rank int) int { return (samples*rank + size - 1) / size }
 	return at(rank), at(rank + 1)
 }
 
-// backward returns the part of the loss that this rank's samples have.
+// backward adds the gradients for this rank's samples. It returns their part of the mean loss of
+// the whole batch.
 func (t *trainer[M]) backward(batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
 	from, to := partOf(samples, t.rank, t.Group.Size())

@@ -10,43 +10,44 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A DistributedDataParallel is the replica of a network in one rank of a group:
-// torch.nn.parallel.DistributedDataParallel. Each rank has its own network and optimizer. It
-// computes the mean loss of its part of each batch; all parts have the same number of samples.
-// Backward averages the gradients over all ranks, so all optimizers take the same step, and the
-// replicas stay equal to the last bit.
+// A DistributedDataParallel is one rank's replica of a network:
+// torch.nn.parallel.DistributedDataParallel. Each rank has its own network and optimizer, and
+// computes the mean loss of its part of each batch. All parts should have the same number of
+// samples. Backward averages the gradients over all ranks, so all optimizers take the same step and
+// the replicas stay bitwise equal.
 //
 // A DistributedDataParallel is itself a module. As in torch, the names of its state begin with
-// "module."; nn.State(d.Module) has the names of the network. Each rank normalises by its own part
-// of the batch. After each Backward all ranks have the buffers of rank 0, such as the running
-// statistics of a BatchNorm2d. One goroutine at a time may use a DistributedDataParallel.
+// "module."; use nn.State(d.Module) for the names of the network. Batch normalization uses the
+// statistics of the rank's own part of the batch. After each Backward all ranks have the buffers of
+// rank 0, such as the running statistics of a BatchNorm2d. A DistributedDataParallel must not be
+// used by several goroutines at once.
 //
-// Ranks exchange gradients in buckets, while Backward computes others.
+// Ranks exchange gradients in buckets while Backward computes others; see Note [Buckets].
 type DistributedDataParallel[M nn.Module] struct {
-	Module M // the network
+	Module M // the wrapped network
 
 	group *Group
 	opts  DDPOptions
-	local bool // in NoSync
+	local bool // true within NoSync
 }
 
-// DDPOptions are the options of a DistributedDataParallel. The zero value has PyTorch's defaults.
+// DDPOptions are the options of a [DistributedDataParallel]. The zero value has PyTorch's defaults.
 type DDPOptions struct {
-	OwnBuffers bool // each rank keeps its own buffers: broadcast_buffers=False
+	OwnBuffers bool // do not broadcast buffers: broadcast_buffers=False
 	OwnParams  bool // do not broadcast parameters and buffers at the start: init_sync=False
 
-	// BucketBytes is about how many bytes of gradients are exchanged together: bucket_cap_mb. 0 is
-	// 25 MiB. All ranks have the same.
+	// BucketBytes is the approximate number of gradient bytes per exchange: bucket_cap_mb. 0 means
+	// 25 MiB. It must be the same in all ranks.
 	BucketBytes int
 }
 
-// NewDistributedDataParallel wraps net and gives all its parameters, frozen ones included, and its
-// buffers the values of rank 0. All ranks of g make the call, after Join, each with its own copy of
-// the network. The caller still closes the group and the network. It may use the group for other
-// calls.
+// NewDistributedDataParallel wraps net and copies the parameters, frozen ones included, and the
+// buffers of rank 0 to all ranks. All ranks of g must call it, after [Group.Join], each with its
+// own copy of the network. The caller may use the group for other calls, and must still close the
+// group and the network.
 //
-// The error is ErrMismatch if the networks differ in the shapes or dtypes of parameters or buffers,
-// and ErrTensor if all parameters are frozen.
+// It returns [ErrMismatch] if the networks differ in the shapes or dtypes of parameters or buffers,
+// and [ErrTensor] if all parameters are frozen.
 func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net M,
 	opts DDPOptions) (*DistributedDataParallel[M], error) {
 	d := &DistributedDataParallel[M]{Module: net, group: g, opts: opts}
@@ -67,8 +68,8 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 		"distributed data parallel: %w: %T has no parameter that is not frozen, so there is nothing to average", ErrTensor, net)
 }
 
-// Forward returns the output of the network for x. It panics unless the network is an nn.Layer. For
-// another network, call the methods of d.Module.
+// Forward returns the output of the network for x. It panics unless the network is an [nn.Layer].
+// For other networks, call the methods of d.Module.
 func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	l, ok := any(d.Module).(nn.Layer)
 	if !ok {
@@ -77,10 +78,10 @@ func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	return l.Forward(x)
 }
 
-// Backward adds the derivatives of the loss to the gradients of this rank, and replaces all
-// gradients by their means over the ranks, as [Group.AverageGrads] does. Then it gives all ranks
-// the buffers of rank 0. loss is nil in a rank without samples for this step. All ranks make the
-// call. Within NoSync Backward only computes gradients.
+// Backward computes the gradients of the loss and replaces the gradients of all ranks by their
+// means, as [Group.AverageGrads] does. Then it copies the buffers of rank 0 to all ranks. All ranks
+// must call it. A rank without samples for this step must pass a nil loss. Within
+// [DistributedDataParallel.NoSync] Backward only accumulates the gradients of this rank.
 func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autograd.Var) error {
 	if d.local {
 		if loss != nil {
@@ -102,9 +103,9 @@ func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autogra
 	return d.broadcastBuffers(ctx)
 }
 
-// NoSync calls f, in which Backward does not exchange gradients: torch's no_sync. So gradients of
-// several parts of a batch add up in each rank, and the first Backward after NoSync averages the
-// sums. Either all ranks call NoSync, or none. The error is that of f.
+// NoSync calls f with the exchange of gradients disabled: torch's no_sync. Gradients of several
+// parts of a batch then accumulate in each rank, and the first Backward after NoSync averages the
+// sums. Either all ranks must call NoSync, or none. NoSync returns the error of f.
 func (d *DistributedDataParallel[M]) NoSync(f func() error) error {
 	was := d.local
 	d.local = true
@@ -115,7 +116,7 @@ func (d *DistributedDataParallel[M]) NoSync(f func() error) error {
 func (d *DistributedDataParallel[M]) broadcastBuffers(ctx context.Context) error {
 	var all []*tensor.Tensor
 	for _, t := range nn.Buffers(d.Module) {
-		if !slices.Contains(all, t) { // one that two layers have
+		if !slices.Contains(all, t) { // layers may share a buffer
 			all = append(all, t)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package dist lets the processes of one machine compute together. They broadcast, reduce and
-// gather tensors by the calls of torch.distributed.
+// Package dist implements collective communication between processes that train together, in the
+// style of torch.distributed. Ranks broadcast, reduce and gather tensors.
 //
 //	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
 //		defer j.Group.Close()
@@ -7,7 +7,7 @@
 //			return err
 //		}
 //		params := nn.Params(j.Net) // of a private copy
-//		if err := j.Group.BroadcastParams(ctx, 0, params); err != nil { // all begin with those of rank 0
+//		if err := j.Group.BroadcastParams(ctx, 0, params); err != nil { // rank 0's values
 //			return err
 //		}
 //		for batch := range batches {
@@ -21,51 +21,54 @@
 //		return nil
 //	})
 //
-//	group, err := dist.NewGroup(4) // it travels, like a queue
+//	group, err := dist.NewGroup(4) // can be sent to workers, like a queue
 //	err = train.Spawn(ctx, 4, job{group, net})
 //
-// Tensors may be on the heap, in shared memory or on a device. Ranks exchange elements through
-// memory that the group shares. One rank reduces each element, in the order of the ranks, and the
-// others copy the result. So all ranks have the same bits, in every run.
+// Tensors may be on the heap, in shared memory or on a device. The ranks of one machine exchange
+// elements through shared memory. Each element is reduced by one rank, in rank order, and the other
+// ranks copy the result. The result is therefore bitwise identical in all ranks and in every run.
 //
-// [Group.AllGatherTensors] and [Group.AllToAllTensors] exchange tensors whose shapes differ by
-// rank.
+// [Group.AllGatherTensors] and [Group.AllToAllTensors] exchange tensors with shapes that differ
+// between ranks. [Init] creates the group of a job that a launcher such as mpirun has started, on
+// one machine or on several.
 //
-// # From one rank to another
+// # Point-to-point messages
 //
 // [Group.Send] and [Group.Recv] copy a tensor from one rank to another. [SendValue] and [RecvValue]
-// send a value of any type that crosses processes; its tensors are shared and not copied. These
-// calls do not wait for calls of all ranks. [BroadcastValue], [ScatterValues], [GatherValues] and
-// [AllGatherValues] are calls of all ranks on values.
+// send a value of any type that package ipc can send; its tensors are shared, not copied. These
+// calls do not wait for collective calls. [BroadcastValue], [ScatterValues], [GatherValues] and
+// [AllGatherValues] are collective calls on values.
 //
-// # Some of the ranks, and calls that do not wait
+// # Subgroups and asynchronous calls
 //
-// [Group.NewGroup] makes a group of some ranks, which they use beside the first. [Group.Async]
-// begins calls and returns a [Work] at once. All ranks do such calls in the order in which they
-// were begun.
+// [Group.NewGroup] creates a group of some of the ranks, which may use it beside the first one.
+// [Group.Async] starts collective calls and returns a [Work] at once. All ranks must start them in
+// the same order.
 //
-// # When something goes wrong
+// # Errors
 //
-// Every rank makes the same calls in the same order, on tensors of the same dtypes and shapes. If
-// one does not, all ranks get ErrMismatch and may go on. If a rank is killed, closes its Group or
-// lets its context end, the group is broken. Then waiting ranks get an error at once, later ones in
-// their next call, and no rank hangs. The error is a [*RankError] that names the ranks.
+// All ranks must make the same collective calls in the same order, on tensors of the same dtypes
+// and shapes. If they do not, all ranks get [ErrMismatch] and may continue. If a rank is killed,
+// closes its Group, or its context ends, the group is broken. Then blocked ranks get an error at
+// once, other ranks get it in their next call, and no rank hangs. The error is a [*RankError],
+// which names the ranks at fault.
 //
-// A Send or a Recv returns an error when its peer is gone, and is not concerned by other ranks. The
-// end of its context does not break the group.
+// A Send or a Recv returns an error if its peer is gone. Other ranks do not affect it, and the end
+// of its context does not break the group.
 //
 // # Data parallelism
 //
-// A [DistributedDataParallel] wraps the network of each rank, and its Backward averages gradients,
-// as the class of this name in torch does.
+// A [DistributedDataParallel] wraps the network of each rank. Its Backward averages the gradients,
+// as the torch class of the same name does.
 //
 // A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its
-// optimizer, and others compute the gradients of parts of each batch. docs/training.md says which
-// of the two to choose.
+// optimizer, and other processes compute the gradients of parts of each batch. docs/training.md
+// explains how to choose between them.
 //
 // # The trap
 //
-// A rank leaves a group by Close, by its death, or when the function returns that has the Group in
-// its argument. A rank that has its Group by another way, such as a task of a pool, and returns
-// without Close, is waited for by the others until their contexts end.
+// A worker must close its Group before it returns. A Group in the argument of the worker's function
+// is closed when the function returns. A process that got its Group in another way, such as a task
+// of a pool, and returns without Close has not left the group: other ranks wait for it until their
+// contexts end.
 package dist

@@ -2,22 +2,24 @@ package dist
 
 import "context"
 
-// An engine is the way from rank to rank of what calls have in their vectors.
+// An engine moves the bytes of a call between ranks. [near] uses shared memory, [farEngine] a
+// library. All ranks must call the same method in the same order; each returns when this rank has
+// its result.
 type engine interface {
-	// turn is where all ranks meet. In the first turn of a call they agree on it.
+	// turn is a barrier of all ranks. The first turn of a call also compares the call across ranks,
+	// and fails in all of them if it differs.
 	turn(ctx context.Context, c *call) error
 
 	broadcast(ctx context.Context, c *call, root int) error
-	reduce(ctx context.Context, c *call, root int) error // everyRank: to all
+	reduce(ctx context.Context, c *call, root int) error // everyRank: all-reduce
 	reduceScatter(ctx context.Context, c *call) error
-	gather(ctx context.Context, c *call, root int) error // everyRank: in all
+	gather(ctx context.Context, c *call, root int) error // everyRank: all-gather
 	scatter(ctx context.Context, c *call, root int) error
 	allToAll(ctx context.Context, c *call) error
 	exchange(ctx context.Context, c *call, u *uneven) error
 }
 
-// engine returns that of the group: memory that the ranks share, or a library that reaches other
-// machines.
+// engine returns the group's engine: shared memory, or a library that connects machines.
 func (g *Group) engine() engine {
 	if g.far != nil {
 		return farEngine{g}

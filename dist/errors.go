@@ -9,30 +9,31 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// Sentinels of this package; the errors that it returns are or wrap them.
+// The errors of this package. Returned errors may wrap them; test with [errors.Is].
 var (
-	// ErrMismatch is returned to all ranks if their calls, dtypes or shapes differ. The group can
-	// be used again.
+	// ErrMismatch is returned to all ranks if their calls, dtypes or shapes differ. The group stays
+	// usable.
 	ErrMismatch = errors.New("dist: ranks make different calls")
-	// ErrTensor is returned to a rank whose tensors do not fit the call, such as one that is not
-	// contiguous. Ranks whose tensors do fit get ErrMismatch.
+	// ErrTensor is returned to a rank if its tensors do not fit the call, for example because one
+	// is not contiguous. The other ranks get [ErrMismatch].
 	ErrTensor = errors.New("dist: tensor does not fit the call")
-	// ErrLeft is returned if a rank has closed its group.
+	// ErrLeft is returned if a rank that the call needs has closed its group.
 	ErrLeft = errors.New("dist: closed by a rank")
-	// ErrBroken is returned if a rank died, or the context of a rank ended before all ranks came.
+	// ErrBroken is returned if a rank died, or if the context of a rank ended before all ranks had
+	// made the call.
 	ErrBroken = ipc.ErrBroken
-	// ErrRank is returned by Join for a rank that is taken or out of range, and by calls of a group
-	// that was not joined.
+	// ErrRank is returned by [Group.Join] for a rank that is taken or out of range, and by calls on
+	// a group before Join.
 	ErrRank = errors.New("dist: not a free rank")
-	// ErrTag is returned for a tag below 0.
+	// ErrTag is returned for a negative tag.
 	ErrTag = errors.New("dist: not a tag")
-	// ErrSize is returned for a group of fewer than 1 or more than 256 ranks.
+	// ErrSize is returned by [NewGroup] for a size below 1 or above 256.
 	ErrSize = errors.New("dist: size of a group")
-	// ErrClosed is returned after Close.
+	// ErrClosed is returned by calls on a closed group.
 	ErrClosed = ipc.ErrClosed
 )
 
-// A worker's error is still ErrLeft where it is received.
+// init registers the errors, so that [errors.Is] also matches them after they crossed processes.
 func init() {
 	wire.RegisterError("dist.ErrMismatch", ErrMismatch)
 	wire.RegisterError("dist.ErrTensor", ErrTensor)
@@ -44,14 +45,14 @@ func init() {
 	wire.RegisterError("dist.ErrEngine", ErrEngine)
 }
 
-// A RankError says which other ranks made a call fail, and why.
+// A RankError reports a call that failed because of other ranks.
 type RankError struct {
 	Call  string // the call of this rank, such as "all_reduce(sum) of float32 [3 4]"
-	Ranks []int  // ranks that died, left, made another call, or did not come; empty if they are unknown
-	Err   error  // wraps *shm.PeerErrors of the dead, ErrLeft, ErrMismatch, or ErrBroken and the error of a context
+	Ranks []int  // ranks that died, left, made another call, or did not come; empty if unknown
+	Err   error  // wraps *shm.PeerError, ErrLeft, ErrMismatch, or ErrBroken and a context's error
 }
 
-// Error says the call, the ranks and the reason.
+// Error returns the call, the ranks and the reason.
 func (e *RankError) Error() string {
 	switch len(e.Ranks) {
 	case 0:

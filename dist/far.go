@@ -15,40 +15,40 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Far] The ranks of a group that reaches other machines have no memory in common. An engine
-// that is a library moves their bytes. Nothing ends a call of the library whose ranks do not all
-// come. So each call is made on a goroutine of its own, beside which the caller waits for its
-// context, and for notices: short messages by which a rank says that it has left, or that a call of
-// its has failed. A goroutine that is left alone keeps the tensors of its call until the process
-// ends.
+// Note [Far] The ranks of a group that spans machines have no memory in common. A library, called
+// the engine, moves their bytes. A library call blocks until all ranks have made it, and cannot be
+// canceled. Each call therefore runs on a goroutine of its own, while the caller waits for the
+// result, for its context and for notices. Notices are short messages that tell other ranks that
+// the sender has left or that its call has failed. If the call must be given up, its goroutine is
+// abandoned: it keeps the tensors of the call until the process ends.
 
-// A far is what a process has of a group that reaches other machines.
+// A far is the state of a group over a library in one process.
 type far struct {
 	comm  collective.Comm
 	job   *job
-	hosts *hosts // comm, if ranks of a host share memory
-	world bool   // of all ranks of the job
+	hosts *hosts // equal to comm if ranks of one host share memory; may be nil
+	world bool   // the group contains all ranks of the job
 
-	noticed sync.Mutex // one goroutine at a time takes notices
-	mu      sync.Mutex // for what follows
-	calls   int64      // of the library, which all ranks make in the same order
+	noticed sync.Mutex // serializes look
+	mu      sync.Mutex // protects the fields below
+	calls   int64      // number of library calls, which all ranks make in the same order
 	left    map[int]int64
-	broken  *RankError // why no call of all ranks can be made any more
-	told    bool       // this rank has told others why
+	broken  *RankError // error of all later collective calls
+	told    bool       // this rank has sent the reason to others
 	rooms   []chan struct{}
-	pending sync.WaitGroup // letters that are under way
+	pending sync.WaitGroup // letters in flight
 }
 
-// A job is what the groups of a process have in common that reach other machines by one library.
+// A job is the state that all groups over the library share in one process.
 type job struct {
 	world  collective.World
-	stuck  atomic.Bool    // a goroutine was left alone
-	abrupt atomic.Bool    // a rank leaves the library as it is
+	stuck  atomic.Bool    // a goroutine was abandoned
+	abrupt atomic.Bool    // a rank leaves without finalizing the library
 	over   atomic.Bool    // all ranks have left
-	parts  sync.WaitGroup // groups of some ranks that are closed and not given back
+	parts  sync.WaitGroup // subgroups that are closed but not freed yet
 }
 
-// The tags of messages of the library.
+// The tags of messages sent through the library.
 const (
 	tagLetter = 1
 	tagNotice = 2
@@ -58,12 +58,12 @@ const (
 // The kinds of notices.
 const (
 	noticeLeft   = 'L'
-	noticeAbrupt = 'A' // the same, and the rank does not wait for the others
+	noticeAbrupt = 'A' // left, without waiting for other ranks
 	noticeBroken = 'B'
-	noticeHere   = 'H' // nothing but that the rank is there
+	noticeHere   = 'H' // opens a connection; otherwise ignored
 )
 
-// noticeTime is how often a call that waits looks for notices.
+// noticeTime is the interval at which a blocked call checks for notices.
 const noticeTime = 10 * time.Millisecond
 
 func newFar(comm collective.Comm, j *job) *far {
@@ -74,7 +74,7 @@ func newFar(comm collective.Comm, j *job) *far {
 	return f
 }
 
-// newFarGroup returns a group that is joined.
+// newFarGroup returns a group that has joined.
 func newFarGroup(f *far) *Group {
 	m := &member{size: f.comm.Size(), far: f}
 	m.box.open(m.size)
@@ -82,8 +82,9 @@ func newFarGroup(f *far) *Group {
 	return &Group{member: m}
 }
 
-// do makes calls of the library, which move does, and waits for them. What move uses besides the
-// vectors of c is its own.
+// do runs move, which makes library calls, and waits for it. move must use only the vectors it is
+// given and memory of its own, because it may outlive do. If ctx ends or a notice makes the call
+// impossible, do abandons move, breaks the group and returns a [*RankError].
 func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) error) error {
 	f := g.far
 	number, err := f.begin(c)
@@ -93,7 +94,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 	if err := context.Cause(ctx); err != nil {
 		return g.failFar(c, err, g.Rank())
 	}
-	if err := g.missed(c, number); err != nil { // else a call that was left alone would answer this one
+	if err := g.missed(c, number); err != nil { // or else an abandoned call could match this one
 		return err
 	}
 	in, out := c.in, c.out
@@ -111,7 +112,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 			return nil
 		case <-ctx.Done():
 			select {
-			case err := <-done: // it has come, though late
+			case err := <-done: // completed after all
 				if err == nil {
 					return nil
 				}
@@ -135,7 +136,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 	}
 }
 
-// begin counts a call.
+// begin counts a call and returns its number. It fails if the group is broken.
 func (f *far) begin(c *call) (number int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,16 +147,16 @@ func (f *far) begin(c *call) (number int64, err error) {
 	return f.calls, nil
 }
 
-// made returns how many calls have begun.
+// made returns the number of calls that have begun.
 func (f *far) made() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// missed takes notices, and returns an error if the call cannot end any more. The rank tells those
-// of its host, which it wakes, what it was told: the messenger may have ended before they hear of
-// it.
+// missed handles notices and returns an error if the call with the given number cannot complete. It
+// also forwards the reason to the ranks of this host, because the rank that sent the notice may
+// have ended before they received it.
 func (g *Group) missed(c *call, number int64) error {
 	g.look()
 	f := g.far
@@ -191,8 +192,8 @@ func (g *Group) failFar(c *call, why error, blamed ...int) error {
 	return &RankError{Call: string(c.text), Ranks: broken.Ranks, Err: broken.Err}
 }
 
-// listen waits for the notice of a rank that knows why ranks of this host were woken, or why the
-// library has failed: it seldom says which rank has ended.
+// listen waits for the notice that explains err, an error of the library or of this host's shared
+// memory. Such an error seldom names the rank at fault.
 func (g *Group) listen(err error) {
 	if known(err) {
 		return
@@ -204,8 +205,8 @@ func (g *Group) listen(err error) {
 	}
 }
 
-// breakFar ends the calls of all ranks, and returns why. It tells the others which ranks are to
-// blame: those that why names, or else the blamed, who may be none.
+// breakFar fails the calls of all ranks and returns the reason. It tells the others which ranks are
+// at fault: the ranks that why names, or else blamed, which may be empty.
 func (g *Group) breakFar(why error, blamed ...int) *RankError {
 	f := g.far
 	f.mu.Lock()
@@ -213,7 +214,7 @@ func (g *Group) breakFar(why error, blamed ...int) *RankError {
 	if first {
 		f.told = true
 		f.broken = &RankError{Err: fmt.Errorf("%w: %w", ErrBroken, why)}
-		if e := (*RankError)(nil); errors.As(why, &e) { // of the ranks of this host
+		if e := (*RankError)(nil); errors.As(why, &e) { // from the ranks of this host
 			f.broken.Ranks, f.broken.Err = e.Ranks, e.Err
 		}
 	}
@@ -222,26 +223,26 @@ func (g *Group) breakFar(why error, blamed ...int) *RankError {
 	if broken.Ranks != nil {
 		blamed = broken.Ranks
 	}
-	if first && !errors.Is(why, ErrLeft) { // which that rank tells itself
+	if first && !errors.Is(why, ErrLeft) { // that rank sends its own notice
 		g.tell(g.all(), noticeBroken, f.made(), broken.Err.Error(), blamed...)
 	}
 	f.hosts.abort()
 	return broken
 }
 
-// abandoned are tensors of calls that have not ended, which the library may still write to.
+// abandoned holds the tensors of abandoned calls, because the library may still write to them.
 var abandoned struct {
 	sync.Mutex
 	tensors []*tensor.Tensor
 }
 
-// abandon leaves the goroutine of a call alone.
+// abandon gives up the goroutine of a call and keeps the call's tensors alive.
 func (f *far) abandon(c *call) {
 	abandoned.Lock()
 	defer abandoned.Unlock()
 	for _, v := range []*vector{&c.in, &c.out} {
 		for _, p := range v.parts {
-			if view, err := p.of.ToDevice(p.of.Device()); err == nil { // a view, which holds the memory
+			if view, err := p.of.ToDevice(p.of.Device()); err == nil { // keeps the memory alive
 				abandoned.tensors = append(abandoned.tensors, view)
 			}
 		}
@@ -251,8 +252,9 @@ func (f *far) abandon(c *call) {
 	f.hosts.abort()
 }
 
-// tell sends a notice to some ranks, but not to this one: of what kind, how many calls this rank
-// has made, why, and the ranks that are to blame. It does not wait: notices are short.
+// tell sends a notice to the given ranks, except this one. The notice contains its kind, the number
+// of calls that this rank has made, the ranks at fault and the reason. tell does not block, because
+// notices are short.
 func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ...int) {
 	f := g.far
 	notice := binary.LittleEndian.AppendUint64([]byte{kind}, uint64(calls))
@@ -271,8 +273,8 @@ func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ..
 	}
 }
 
-// clip shortens a text to n bytes. What a library says of its error begins with the call and ends
-// with the cause, so the middle goes.
+// clip shortens text to at most n bytes. It removes the middle, because the error texts of
+// libraries begin with the call and end with the cause.
 func clip(text string, n int) string {
 	const gap = " … "
 	if len(text) <= n {
@@ -282,8 +284,8 @@ func clip(text string, n int) string {
 	return strings.ToValidUTF8(text[:half]+gap+text[len(text)-half:], "")
 }
 
-// look takes the notices that have come. A library may look at what it has taken from the network
-// first, and take more afterwards: so the second look finds what the first one has let in.
+// look handles the notices that have arrived. It stops only after two probes without one: a library
+// may check its queue before it polls the network, so only the second probe sees the new messages.
 func (g *Group) look() {
 	f := g.far
 	f.noticed.Lock()
@@ -313,7 +315,7 @@ func (g *Group) look() {
 	}
 }
 
-// noticeBytes is how long a notice is that blames nobody and says nothing.
+// noticeBytes is the length of a notice without ranks at fault and without text.
 const noticeBytes = 1 + 8 + 2
 
 func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int) {
@@ -338,7 +340,7 @@ func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int
 	g.box.note(nil, ErrBroken)
 }
 
-// follow moves a message on until it can be forgotten.
+// follow drives a send to completion in the background and then calls sent.
 func (f *far) follow(s collective.Sending, sent func()) {
 	if done, err := s.Done(); done || err != nil {
 		sent()
@@ -354,7 +356,7 @@ func (f *far) follow(s collective.Sending, sent func()) {
 	})
 }
 
-// A nap is a wait that grows longer.
+// A nap is a polling delay with backoff. The zero nap is ready to use.
 type nap struct{ times int }
 
 func (n *nap) wait() {
@@ -362,11 +364,11 @@ func (n *nap) wait() {
 	time.Sleep(min(10*time.Microsecond<<min(n.times/8, 10), time.Millisecond))
 }
 
-// closeTime bounds how long Close waits for letters that nobody receives, and for ranks that do not
+// closeTime is the time limit of Close for letters that are not received and for ranks that do not
 // close.
 const closeTime = 10 * time.Second
 
-// closeFar closes the group.
+// closeFar implements Close. It is idempotent.
 func (g *Group) closeFar() error {
 	if g.box.isClosed() {
 		return nil
@@ -375,8 +377,8 @@ func (g *Group) closeFar() error {
 	return errors.Join(err, g.leaveFar())
 }
 
-// leaveFar says that this rank has left, and gives the group back to the library. If a call has not
-// ended, the library is left as it is: it would wait for the call.
+// leaveFar notifies the other ranks and frees the communicator. If a call was abandoned or the
+// group is broken, it does not finalize the library, because that would wait for the call.
 func (g *Group) leaveFar() error {
 	f := g.far
 	f.mu.Lock()
@@ -411,28 +413,31 @@ func (g *Group) leaveFar() error {
 	return f.job.world.Close()
 }
 
-// greet has the library connect this rank with all others, which completes while ranks work. The
-// notices by which ranks leave would be the first messages of many pairs otherwise, and see settle.
+// greet makes the library connect this rank to all others. The connections complete while the ranks
+// work. Otherwise the notices sent by leaveFar would be the first messages of many pairs, which
+// causes the problem described at settle.
 func (g *Group) greet() { g.tell(g.all(), noticeHere, 0, "") }
 
-// settleTime is how long a rank goes on with the library when all have left. What it waits for are
-// messages of one way through a network.
+// settleTime is how long a rank polls the library after all ranks have left. It must
+// exceed the one-way latency of a message.
 const settleTime = 200 * time.Millisecond
 
-// settle lets the library complete what it does for other ranks.
+// settle lets the library complete connections for other ranks.
 //
-// Over UCX, MPI_Finalize of MPICH before 4.2 closes its connections and then waits for the
-// launcher, without a look at the network (https://github.com/pmodels/mpich/pull/6596). A rank with
-// a connection that is not complete would wait for ever for one that is there already. That all
-// ranks have answered is not enough: with one more round of notices they still hung.
+// Over UCX, MPI_Finalize of MPICH before 4.2 closes its connections and then waits for the launcher
+// without polling the network (https://github.com/pmodels/mpich/pull/6596). A peer with an
+// incomplete connection would then wait forever. It is not sufficient that all ranks have answered:
+// with one more round of notices they still hung.
 func (g *Group) settle() {
 	for begin, n := time.Now(), (nap{}); time.Since(begin) < settleTime; n.wait() {
 		g.look()
 	}
 }
 
-// drain takes what is under way to this rank until all others have left, since the library may give
-// the place of a message that nobody has taken to another group. It reports whether they have.
+// drain receives and discards messages to this rank until all other ranks have left. The library
+// may otherwise reuse the communicator's context for another group, which would receive them. drain
+// returns false if a rank left abruptly, a call was abandoned, or the time limit has passed. The
+// zero limit means none.
 func (g *Group) drain(limit time.Time) bool {
 	f := g.far
 	for n := (nap{}); ; n.wait() {

@@ -12,15 +12,17 @@ import (
 // farEngine is the engine of ranks that a library connects.
 type farEngine struct{ *Group }
 
-// pieceBytes is how much one call of the library moves at most: enough for its best algorithms, and
-// little enough that what is copied on the way is small beside the tensors. Tests set it.
+// pieceBytes is the largest number of bytes per library call. It is large enough for the library's
+// best algorithms, and small enough to keep temporary copies small next to the tensors. Tests set
+// it.
 var pieceBytes = 64 << 20
 
-// apart is the size from which a tensor is reduced in its place, and not with others.
+// apart is the minimum size in bytes of a tensor that is reduced in place rather than with others.
 const apart = 256 << 10
 
-// turn has all ranks agree on a call. The largest hash of their texts is the smallest one if all
-// have the same; otherwise they exchange the texts.
+// turn compares the calls of all ranks. One all-reduce yields the maximum of the texts' hash and of
+// its complement, which shows whether all hashes are equal. If they differ, the ranks exchange the
+// texts.
 func (g farEngine) turn(ctx context.Context, c *call) error {
 	head := make([]byte, headBytes)
 	writeHead(head, c.text)
@@ -46,7 +48,7 @@ func (g farEngine) turn(ctx context.Context, c *call) error {
 		c.agreed = c.problem == nil
 		return c.problem
 	}
-	for n := (nap{}); n.times < 20; n.wait() { // a call that was left alone may have answered this one
+	for n := (nap{}); n.times < 20; n.wait() { // an abandoned call may have matched this one
 		if err := g.missed(c, g.far.made()); err != nil {
 			return err
 		}
@@ -54,7 +56,7 @@ func (g farEngine) turn(ctx context.Context, c *call) error {
 	return g.agree(c, func(rank int) []byte { return heads[rank*headBytes:][:headBytes] })
 }
 
-// move is a call on vectors: all ranks agree, and then move their bytes.
+// move compares the call across ranks and then runs move.
 func (g farEngine) move(ctx context.Context, c *call, move func(in, out *vector) error) error {
 	if err := g.turn(ctx, c); err != nil {
 		return err
@@ -98,7 +100,7 @@ func (g farEngine) reduce(ctx context.Context, c *call, root int) error {
 	})
 }
 
-// A scratch is memory that is there once it is needed.
+// A scratch is a buffer that is allocated on first use.
 type scratch struct{ mem []byte }
 
 func (s *scratch) of(n int) []byte {
@@ -108,8 +110,8 @@ func (s *scratch) of(n int) []byte {
 	return s.mem[:n]
 }
 
-// steps calls step for the bytes of each rank's part, as many at a time as all ranks together have
-// pieceBytes.
+// steps calls step for consecutive ranges of each rank's part. A range is a multiple of unit bytes,
+// and all ranks together move about pieceBytes in one step.
 func (g farEngine) steps(part, unit int, step func(at, n int) error) error {
 	limit := max(unit, pieceBytes/g.size/unit*unit)
 	for at := 0; at < part; at += limit {
@@ -149,7 +151,8 @@ func (g farEngine) gather(ctx context.Context, c *call, root int) error {
 	})
 }
 
-// spread writes the bytes of all parts to their places, if they are not there.
+// spread copies the concatenated pieces of all parts to their places in out, unless all is out's
+// own memory.
 func (g farEngine) spread(out *vector, part, at, n int, all []byte) error {
 	if out.is(all) {
 		return nil
@@ -162,7 +165,8 @@ func (g farEngine) spread(out *vector, part, at, n int, all []byte) error {
 	return nil
 }
 
-// collect returns the bytes of all parts, one after another.
+// collect returns the concatenated pieces of all parts: in's own memory if possible, or else a copy
+// in s.
 func (g farEngine) collect(in *vector, part, at, n int, s *scratch) ([]byte, error) {
 	if b := in.whole(); b != nil && n == part {
 		return b, nil
@@ -227,7 +231,7 @@ func (g farEngine) reduceScatter(ctx context.Context, c *call) error {
 			if err != nil {
 				return err
 			}
-			if !r.plain() && in.is(src) { // src stays as it is
+			if !r.plain() && in.is(src) { // src must stay unchanged
 				src = append([]byte(nil), src...)
 			}
 			src = r.enter(src)
@@ -242,8 +246,8 @@ func (g farEngine) reduceScatter(ctx context.Context, c *call) error {
 	})
 }
 
-// exchange exchanges parts that differ in length. First each rank tells the others what it sends
-// and gets, so that all find the same number of steps.
+// exchange exchanges parts of different lengths. First the ranks exchange their byte counts, so
+// that all of them make the same number of steps.
 func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 	table := make([]byte, g.size*tableBytes)
 	told := make([]byte, g.size*len(table))
@@ -258,7 +262,7 @@ func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 	if err != nil {
 		return err
 	}
-	keep := &c.out // what a call that is left alone still uses
+	keep := &c.out // so that abandon keeps these tensors too
 	for _, v := range u.results {
 		keep.parts = append(keep.parts, v.parts...)
 	}
@@ -298,9 +302,9 @@ func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 	})
 }
 
-// A reducer has a library reduce numbers of a dtype as package dist says: half precision by
-// float32, complex numbers as two floats, and the largest or smallest of floats by integers in the
-// same order, so that a NaN is the result in all ranks wherever there is one.
+// A reducer maps a reduction of package dist to one that the library supports. Half precision is
+// reduced in float32, and complex numbers as pairs of floats. Max and Min of floats use integers of
+// the same order, so that NaN propagates in the same way in all ranks.
 type reducer struct {
 	dtype tensor.DType
 	as    tensor.DType
@@ -308,7 +312,7 @@ type reducer struct {
 	ranks int
 	kind  collective.Kind
 	op    collective.Op
-	keys  bool // the largest or smallest of floats
+	keys  bool // Max or Min of floats
 }
 
 var kindOfDType = map[tensor.DType]collective.Kind{
@@ -338,19 +342,20 @@ func newReducer(c *call, ranks int) *reducer {
 	return r
 }
 
-// wide reports whether numbers are longer on the way than in their tensors.
+// wide reports whether elements are converted to a wider type for the library.
 func (r *reducer) wide() bool { return r.dtype == tensor.Float16 || r.dtype == tensor.BFloat16 }
 
-// plain reports whether a library can reduce the numbers where they are.
+// plain reports whether the library can reduce the elements in their own format.
 func (r *reducer) plain() bool { return !r.wide() && !r.keys }
 
-// reduce reduces a piece, by call, in its place if that is possible.
+// reduce reduces a run by call, in place if possible. If gets is false, this rank's tensor must
+// stay unchanged.
 func (r *reducer) reduce(in, out *vector, p run, gets bool, call func(b []byte) error) error {
 	b, err := p.bytes(in, true)
 	if err != nil {
 		return err
 	}
-	if !gets && !r.plain() && p.direct(in) != nil { // this rank's tensor stays as it is
+	if !gets && !r.plain() && p.direct(in) != nil { // the tensor must stay unchanged
 		b = append([]byte(nil), b...)
 	}
 	way := r.enter(b)
@@ -361,8 +366,8 @@ func (r *reducer) reduce(in, out *vector, p run, gets bool, call func(b []byte) 
 	return p.put(out, b)
 }
 
-// enter returns numbers as the library gets them: in b itself, or in other memory if they are
-// longer there.
+// enter converts elements to the library's format: in place in b, or in a new buffer if that format
+// is wider.
 func (r *reducer) enter(b []byte) []byte {
 	if r.wide() {
 		wide := numbers(r.dtype, b).To(tensor.Float32)
@@ -374,7 +379,7 @@ func (r *reducer) enter(b []byte) []byte {
 	return b
 }
 
-// leave writes reduced numbers to b.
+// leave converts reduced elements back and writes them to b.
 func (r *reducer) leave(way, b []byte) {
 	if r.keys {
 		fromKeys(r.kind, way)
@@ -390,14 +395,14 @@ func (r *reducer) leave(way, b []byte) {
 	}
 }
 
-// numbers returns a copy of bytes as a tensor.
+// numbers returns a tensor with a copy of b.
 func numbers(dt tensor.DType, b []byte) *tensor.Tensor {
 	t := tensor.Empty(dt, len(b)/dt.Size())
 	copy(tensor.Bytes(t), b)
 	return t
 }
 
-// divideBytes divides floats by a number of ranks, as divide does.
+// divideBytes divides floats by the number of ranks, as [divide] does.
 func divideBytes(k collective.Kind, b []byte, ranks int) {
 	dt := tensor.Float32
 	if k == collective.Float64 {
@@ -417,8 +422,8 @@ func divideBytes(k collective.Kind, b []byte, ranks int) {
 	}
 }
 
-// toKeys replaces floats by integers that are in the same order. A NaN becomes the largest one, or
-// the smallest, whatever its sign: so it is the result.
+// toKeys replaces floats by integers of the same order. NaN becomes the largest integer if largest
+// is set, and otherwise the smallest, so it is always the result.
 func toKeys(k collective.Kind, b []byte, largest bool) {
 	if k == collective.Int32 {
 		nan := math.Float32bits(float32(math.NaN())) &^ (1 << 31)
@@ -447,7 +452,8 @@ func toKeys(k collective.Kind, b []byte, largest bool) {
 	}
 }
 
-// key32 and key64 are their own inverses: a negative float is the larger the smaller its bits are.
+// key32 and key64 map floats to integers of the same order and back. Negative floats are in the
+// reverse order of their bits.
 func key32(u uint32) uint32 { return u ^ uint32(int32(u)>>31)&(1<<31-1) }
 func key64(u uint64) uint64 { return u ^ uint64(int64(u)>>63)&(1<<63-1) }
 

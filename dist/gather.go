@@ -7,20 +7,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGather fills dst with the src of rank 0, then that of rank 1 and so on: torch's
-// all_gather_into_tensor. dst and src are contiguous and of one dtype, and dst has Size() times the
-// elements of src.
+// AllGather concatenates the src of all ranks in rank order into dst: torch's
+// all_gather_into_tensor. dst and src must be contiguous and of one dtype, and dst must have Size()
+// times as many elements as src.
 func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
 }
 
-// Gather fills dst of rank root with the src of rank 0, then that of rank 1 and so on: torch's
-// gather. dst is nil in the other ranks. Dtypes and sizes are those of AllGather.
+// Gather concatenates the src of all ranks in rank order into dst of rank root: torch's gather. dst
+// must be nil in the other ranks. The requirements of [Group.AllGather] apply.
 func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "gather", strconv.Itoa(root), root, dst, src)
 }
 
-// gather gathers in one rank, or in all.
+// gather implements Gather and, for root everyRank, AllGather.
 func (g *Group) gather(ctx context.Context, name, arg string, root int, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, name, arg)
 	if err != nil {

@@ -13,47 +13,49 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Group is a number of processes, or goroutines, that compute together. It travels to other
-// processes, and each joins it as one rank. The death of a process that has the Group breaks it.
-// The calls of one Group happen one after another, in the order in which they were made. Send and
-// Recv do not wait for calls of all ranks. A process that is several ranks has a Group for each.
-// The zero Group is closed.
+// A Group is a set of processes or goroutines, called ranks, that make collective calls. It can be
+// sent to other processes, and each must [Group.Join] it as one rank before its first call. A
+// process that acts as several ranks must have a Group for each. The death of any process that has
+// the Group breaks it. The collective calls of one Group run one after another, in the order in
+// which they were made; [Group.Send] and [Group.Recv] do not wait for them. The zero Group is
+// closed.
 type Group struct {
 	*member      // nil in the zero Group
-	seated  bool // its calls have their place in the line: see Async
+	seated  bool // its calls already hold their ticket in line: see Async
 }
 
-// A member is what a process has of a group.
+// A member is the state of a group in one process.
 type member struct {
 	barrier *ipc.Barrier
-	life    *ipc.Barrier // at which nobody meets: by watching it a rank learns which others are gone
-	// of each its process, negative once it has left; behind them, to how many turns each has come,
-	// or letDown; then how many have left
+	life    *ipc.Barrier // never completes; ranks watch it to learn of departures and deaths
+	// [0, size) is the PID of each rank, negative once it has left; [size, 2·size) is the number of
+	// turns that each rank has entered, or letDown; the last element is the number of ranks that
+	// left
 	ranks   *ipc.Array[int64]
-	memory  *ipc.Memory // see stage
+	memory  *ipc.Memory // backs stage
 	posts   posts
-	seat    atomic.Int64 // 1 + rank, 0 before Join
+	seat    atomic.Int64 // 1 + rank; 0 before Join
 	size    int
-	outside error  // why this process cannot make calls, if it is no member
-	far     *far   // in place of what stands above; nil for ranks that share memory
-	library *Group // of Init, which is closed with this one; nil if there is none
+	outside error  // error of all calls in a process outside a subgroup; nil otherwise
+	far     *far   // replaces the fields above in a group over a library; nil for shared memory
+	library *Group // the library's group that Init created, closed with this one; may be nil
 
 	line line
 	box  box
 
-	mu        sync.Mutex // for what follows
+	mu        sync.Mutex // protects the fields below
 	place     place
 	stage     stage
 	turns     int64
-	monitored int // monitored barriers
+	monitored int // number of monitored barriers so far
 	call      call
 }
 
-// maxSize is how many ranks a group has at most: as many as a domain has processes.
+// maxSize is the largest number of ranks of a group: the number of processes of a shm domain.
 const maxSize = 256
 
-// NewGroup makes a group of size ranks, 1 to 256. The caller closes it. The error is ErrSize, or
-// wraps shm.ErrNoSpace.
+// NewGroup creates a group of size ranks, 1 to 256. The caller must close it. It returns [ErrSize]
+// if size is out of range, and an error that wraps shm.ErrNoSpace if shared memory is exhausted.
 func NewGroup(size int) (_ *Group, err error) {
 	if size < 1 || size > maxSize {
 		return nil, fmt.Errorf("%w: %d: want 1 to %d", ErrSize, size, maxSize)
@@ -92,9 +94,10 @@ func (m *member) setUp(size int) (err error) {
 	return err
 }
 
-// Join makes this process rank, from 0 to Size()-1. It does not wait for the other ranks; the first
-// call does. The error is ErrRank if rank is out of range, or if a process has joined as this rank
-// before, even one that is gone.
+// Join makes this process the given rank, from 0 to Size()-1. It must be called once, before the
+// first call. It does not wait for the other ranks; the first collective call does. It returns
+// [ErrRank] if rank is out of range, if this Group has joined already, or if a process has joined
+// as this rank before, even if that process has ended.
 func (g *Group) Join(rank int) error {
 	if g.member == nil {
 		return ErrClosed
@@ -125,8 +128,8 @@ func (g *Group) Join(rank int) error {
 	return nil
 }
 
-// Rank returns the rank that this Group joined as. It is -1 before Join, and in a Group of NewGroup
-// of which this process is not a member.
+// Rank returns the rank of this process. It is -1 before [Group.Join], and in a Group returned by
+// [Group.NewGroup] if this process is not a member.
 func (g *Group) Rank() int {
 	if g.member == nil {
 		return -1
@@ -134,7 +137,7 @@ func (g *Group) Rank() int {
 	return int(g.seat.Load()) - 1
 }
 
-// Size returns how many ranks there are: the world size.
+// Size returns the number of ranks, called the world size in torch. It is 0 in the zero Group.
 func (g *Group) Size() int {
 	if g.member == nil {
 		return 0
@@ -142,10 +145,10 @@ func (g *Group) Size() int {
 	return g.size
 }
 
-// Close leaves the group. Calls of other ranks that need this rank fail with ErrLeft. Messages that
-// this rank has sent can still be received. Close is idempotent. If a Group is dropped without
-// Close, the garbage collector frees its memory, but the other ranks do not learn that the rank has
-// left while its process lives.
+// Close leaves the group and releases its memory. Calls of other ranks that need this rank fail
+// with [ErrLeft]. Messages that this rank has sent can still be received. Close is idempotent. If a
+// Group becomes unreachable without Close, the garbage collector frees its memory, but other ranks
+// learn that the rank has left only when its process ends.
 func (g *Group) Close() error {
 	if g.member == nil || g.outside != nil {
 		return nil
@@ -170,7 +173,7 @@ func (g *Group) Close() error {
 	return err
 }
 
-// leave says that this rank takes part no more.
+// leave marks this rank as gone and wakes the other ranks.
 func (m *member) leave() {
 	rank := int(m.seat.Load()) - 1
 	if rank < 0 {
@@ -183,8 +186,8 @@ func (m *member) leave() {
 	m.abort()
 }
 
-// abort ends the calls of all ranks, and has those who wait for letters look whether they wait for
-// anything.
+// abort fails the collective calls of all ranks. It also wakes pending receives, so that they check
+// whether their senders still exist.
 func (m *member) abort() {
 	if m.far != nil {
 		g := &Group{member: m}
@@ -195,7 +198,7 @@ func (m *member) abort() {
 	m.life.Abort()
 }
 
-// shut closes what calls wait at, which wakes them.
+// shut closes the barriers and the inboxes, which wakes all blocked calls.
 func (m *member) shut() (err error) {
 	for _, b := range []*ipc.Barrier{m.barrier, m.life} {
 		if b != nil {
@@ -205,13 +208,14 @@ func (m *member) shut() (err error) {
 	return errors.Join(err, m.posts.close())
 }
 
-// groupTags are those of [barrier, life, ranks, memory, parcel of the inboxes].
+// groupTags describes the encoding: [barrier, life, ranks, memory, inboxes as a parcel].
 var groupTags = &wire.Tags{Type: "Group", Fields: []int{5}}
 
 func init() { wire.Custom((*Group).marshal, (*Group).unmarshal) }
 
-// marshal lets a Group be part of a value that is sent. Its receiver has one that is not joined
-// yet.
+// marshal encodes a Group that is part of a sent value. The decoded Group has not joined. It
+// returns an error that wraps ipc.ErrShared for a group over a library, because such a group has no
+// shared state.
 func (g *Group) marshal(e *wire.Encoder) error {
 	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)
@@ -235,8 +239,8 @@ func decodeInto[T any](v *T) func(*wire.Decoder) error {
 	}
 }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat if the parts are
-// of different groups.
+// unmarshal decodes the encoding of marshal. It returns an error that wraps wire.ErrFormat if the
+// parts do not belong to one group.
 func (g *Group) unmarshal(d *wire.Decoder) error {
 	if err := d.OnlyTag(groupTags); err != nil {
 		return err

@@ -9,28 +9,29 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Hosts] Ranks on several hosts, some of which share a host, can go two ways. A library moves
-// bytes from rank to rank. Or the ranks of each host reduce, gather and broadcast in shared memory,
-// and one rank of each host, its leader, makes the call of the library with the other leaders: then
-// each host sends and gets the bytes once, however many ranks it has. The second way is a Comm
-// about that of the library, so all that package dist does about calls is done about both. The ways
-// are chosen by the length of a call, which the ranks have agreed on by then.
+// Note [Hosts] If several ranks share a host, a collective call has two algorithms. In the flat one
+// the library moves bytes from rank to rank. In the hierarchical one the ranks of each host reduce,
+// gather and broadcast in shared memory, and one rank of each host, its leader, makes the library
+// call with the other leaders. Each host then sends and receives the bytes once, regardless of its
+// number of ranks. The hierarchical algorithm is a Comm that wraps the library's, so the rest of
+// package dist treats both alike. The length of a call selects the algorithm; the ranks have agreed
+// on it by then.
 //
-// A rank that waits in shared memory is woken when the group breaks. It learns of a death of its
-// own host at once, and the others by its notice.
+// A rank that waits in shared memory is woken when the group breaks. It learns of deaths on its own
+// host at once. Notices tell it about the ranks of other hosts.
 
-// hosts is the Comm of ranks that share memory with the others of their host.
+// hosts is the Comm for hierarchical calls.
 type hosts struct {
-	collective.Comm                 // of all ranks, for other calls and short ones
+	collective.Comm                 // all ranks, for flat calls
 	local           near            // the ranks of this host, if there are several
-	leaders         collective.Comm // of the first rank of each host; nil in the others
-	of              []int           // the host of each rank
-	ranks           [][]int         // of each host, in order
-	least           int             // how long calls have to be
-	sum, mine, all  scratch         // of the leader, for one call at a time
+	leaders         collective.Comm // the leaders; nil in other ranks
+	of              []int           // rank to host
+	ranks           [][]int         // host to its ranks, ascending
+	least           int             // minimum length in bytes of a hierarchical call
+	sum, mine, all  scratch         // buffers of the leader, reused by each call
 }
 
-// longest returns how many ranks a host has at most.
+// longest returns the largest number of ranks of a host.
 func longest(hosts [][]int) (n int) {
 	for _, ranks := range hosts {
 		n = max(n, len(ranks))
@@ -38,8 +39,8 @@ func longest(hosts [][]int) (n int) {
 	return n
 }
 
-// inOrder reports whether all hosts have as many ranks, and the ranks of one come before those of
-// the next.
+// inOrder reports whether all hosts have the same number of ranks, and each host's ranks are
+// consecutive and follow the ranks of the host before it.
 func (h *hosts) inOrder() bool {
 	at := 0
 	for _, ranks := range h.ranks {
@@ -55,10 +56,10 @@ func (h *hosts) host() int   { return h.of[h.Rank()] }
 func (h *hosts) leads() bool { return h.leaders != nil }
 func (h *hosts) alone() bool { return len(h.ranks[h.host()]) == 1 }
 
-// by reports whether a call of so many bytes goes by hosts.
+// by reports whether a call on n bytes is hierarchical.
 func (h *hosts) by(n int) bool { return n > 0 && n >= h.least }
 
-// dtypeOfKind and opOf are what package dist calls what a library reduces.
+// dtypeOfKind and opOf map the library's types and reductions to package dist's.
 var (
 	dtypeOfKind = map[collective.Kind]tensor.DType{collective.Uint8: tensor.Uint8, collective.Int8: tensor.Int8,
 		collective.Int16: tensor.Int16, collective.Int32: tensor.Int32, collective.Int64: tensor.Int64,
@@ -67,7 +68,7 @@ var (
 		collective.Prod: Prod, collective.BAnd: BAnd, collective.BOr: BOr, collective.BXor: BXor}
 )
 
-// here makes a call of the ranks of this host, from in to out.
+// here makes a call among the ranks of this host, with input in and output out.
 func (h *hosts) here(in, out []byte, do func(ctx context.Context, c *call) error) error {
 	return h.reduceHere(collective.Uint8, collective.Sum, in, out, do)
 }
@@ -79,10 +80,10 @@ func (h *hosts) reduceHere(k collective.Kind, op collective.Op, in, out []byte,
 	}
 	of := func(b []byte) vector { return vector{parts: []part{{bytes: b, size: len(b)}}, size: len(b)} }
 	c := &call{agreed: true, dtype: dtypeOfKind[k], op: opOf[op], in: of(in), out: of(out)}
-	return h.blamed(do(context.Background(), c)) // which the end of the group ends
+	return h.blamed(do(context.Background(), c)) // not canceled by a context: abort ends it
 }
 
-// blamed has an error name ranks of the group, and not those of the host.
+// blamed translates the ranks in a [RankError] from ranks of this host to ranks of the group.
 func (h *hosts) blamed(err error) error {
 	var e *RankError
 	if !errors.As(err, &e) {
@@ -95,7 +96,7 @@ func (h *hosts) blamed(err error) error {
 	return all
 }
 
-// AllReduce has each host reduce, then the leaders, and then each host copy the result.
+// AllReduce reduces on each host, then among the leaders, and then broadcasts on each host.
 func (h *hosts) AllReduce(k collective.Kind, op collective.Op, b []byte) error {
 	if !h.by(len(b)) {
 		return h.Comm.AllReduce(k, op, b)
@@ -114,14 +115,14 @@ func (h *hosts) AllReduce(k collective.Kind, op collective.Op, b []byte) error {
 func (h *hosts) toLeader(ctx context.Context, c *call) error   { return h.local.reduce(ctx, c, 0) }
 func (h *hosts) fromLeader(ctx context.Context, c *call) error { return h.local.broadcast(ctx, c, 0) }
 
-// Reduce has each host reduce, then the leaders, and then the leader of the root's host give the
-// root the result.
+// Reduce reduces on each host, then among the leaders to the leader of the root's host, which then
+// broadcasts the result on its host.
 func (h *hosts) Reduce(root int, k collective.Kind, op collective.Op, b []byte) error {
 	if !h.by(len(b)) {
 		return h.Comm.Reduce(root, k, op, b)
 	}
 	sum := b
-	if h.Rank() != root && !h.alone() { // b stays as it is
+	if h.Rank() != root && !h.alone() { // b must stay unchanged
 		sum = h.sum.of(len(b))
 	}
 	if err := h.reduceHere(k, op, b, sum, h.toLeader); err != nil {
@@ -139,8 +140,8 @@ func (h *hosts) Reduce(root int, k collective.Kind, op collective.Op, b []byte) 
 	return h.here(sum, sum, h.fromLeader)
 }
 
-// Broadcast has the root's host copy, then the leaders, and then the other hosts. A root that leads
-// begins with the leaders.
+// Broadcast broadcasts on the root's host, then among the leaders, and then on the other hosts. It
+// skips the first step if the root is a leader.
 func (h *hosts) Broadcast(root int, b []byte) error {
 	if !h.by(len(b)) {
 		return h.Comm.Broadcast(root, b)
@@ -167,8 +168,8 @@ func (h *hosts) Broadcast(root int, b []byte) error {
 	return h.here(b, b, h.fromLeader)
 }
 
-// AllGather has each host gather at its leader, then the leaders, and then each host copy all. What
-// the leaders exchange is as long for each host as for the one with the most ranks.
+// AllGather gathers on each host, then among the leaders, and then broadcasts on each host. Leaders
+// exchange blocks of equal length, padded to the block of the host with the most ranks.
 func (h *hosts) AllGather(dst, src []byte) error {
 	if !h.by(len(dst)) {
 		return h.Comm.AllGather(dst, src)
@@ -204,15 +205,16 @@ func (h *hosts) AllGather(dst, src []byte) error {
 	return h.here(dst, dst, h.fromLeader)
 }
 
-// abort wakes the ranks of this host that wait for each other.
+// abort wakes the ranks of this host that wait in shared memory. h may be nil.
 func (h *hosts) abort() {
 	if h != nil && !h.alone() {
 		h.local.abort()
 	}
 }
 
-// close leaves the ranks of this host. If the group is broken, calls that were left alone keep
-// their memory, and the others are not told that this rank has left: that is not why.
+// close leaves the group of this host. If the group is broken, it keeps the memory that abandoned
+// calls may still use. It also does not report to the others that this rank has left, because that
+// is not why their calls fail. h may be nil.
 func (h *hosts) close(broken bool) error {
 	if h == nil || h.alone() {
 		return nil
@@ -224,8 +226,8 @@ func (h *hosts) close(broken bool) error {
 	return h.local.Close()
 }
 
-// known reports whether an error of the ranks of this host says why: a death, or that a rank has
-// left. Otherwise the reason may be a failure elsewhere, of which a notice tells.
+// known reports whether an error of this host's ranks is a root cause: a death, or a rank that has
+// left. Otherwise the cause may be on another host, and a notice reports it.
 func known(err error) bool {
 	var dead *shm.PeerError
 	return errors.As(err, &dead) || errors.Is(err, ErrLeft)

@@ -15,15 +15,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/launch"
 )
 
-// hierarchicalKey is the variable of rank 0 by which a user has the ranks of each host exchange all
-// that they can in shared memory, if it is 1, or leave all to the library, if it is 0. Without it
-// calls of hostsBytes and more go by hosts.
+// hierarchicalKey is the environment variable that selects the algorithm of collective calls: 1
+// makes all supported calls hierarchical, 0 none. By default calls of at least hostsBytes are. Only
+// rank 0's variable counts. See Note [Hosts].
 const hierarchicalKey = "SHOAL_DIST_HIERARCHICAL"
 
-// hostsBytes is from how many bytes on a call is faster by hosts: see docs/cluster.md.
+// hostsBytes is the minimum length in bytes of a hierarchical call by default. Longer calls are
+// faster that way; see docs/cluster.md.
 const hostsBytes = 16 << 20
 
-// ways are what a user can choose by hierarchicalKey.
+// The values of hierarchicalKey, as parsed.
 const (
 	wayMeasured = iota
 	wayHosts
@@ -31,13 +32,15 @@ const (
 	wayUnknown
 )
 
-// A card is what a rank tells the others, so that they know with which it can share memory.
+// A card is the record that ranks exchange to find the ranks with which they can share memory. Its
+// first byte is the way. The job's random name follows; all ranks use rank 0's way and
+// name. The two hashes described below come last.
 type card [cardBytes]byte
 
 const (
 	cardBytes = 96
-	placeAt   = 32 // of the sum of where the process runs; in front of it are way and job of rank 0
-	machineAt = 64 // of the sum of the machine
+	placeAt   = 32 // hash of the machine, user and namespaces
+	machineAt = 64 // hash of the machine
 )
 
 func newCard() (c card) {
@@ -55,11 +58,11 @@ func newCard() (c card) {
 	copy(c[1:placeAt], rand.Text())
 	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	place := fmt.Appendf(nil, "%s %d", machine, os.Getuid())
-	for _, space := range []string{"net", "pid"} { // in which sockets and processes have their names
+	for _, space := range []string{"net", "pid"} { // sockets and PIDs are local to these
 		name, failed := os.Readlink("/proc/self/ns/" + space)
 		err, place = errors.Join(err, failed), append(place, name...)
 	}
-	if err != nil { // the process shares with nobody
+	if err != nil { // unknown: share with no other rank
 		place, machine = []byte(rand.Text()), []byte(rand.Text())
 	}
 	sum := sha256.Sum256(place)
@@ -69,8 +72,8 @@ func newCard() (c card) {
 	return c
 }
 
-// sortCards returns the ranks of each host, in order, and the host of each rank, by what is written
-// on their cards from at to below end.
+// sortCards groups ranks by the bytes [at, end) of their cards. It returns the ranks of each host
+// in ascending order, and the host of each rank.
 func sortCards(cards []card, at, end int) (hosts [][]int, of []int) {
 	for r, c := range cards {
 		host := -1
@@ -87,8 +90,9 @@ func sortCards(cards []card, at, end int) (hosts [][]int, of []int) {
 	return hosts, of
 }
 
-// meetHosts has the ranks of each host share memory, if that is of use, and returns how calls go
-// then, for people. If it is not possible all calls go by the library, and rank 0 says so.
+// meetHosts sets up hierarchical calls if they are useful. It returns a description of the setup
+// for the log. If shared memory is not possible, all calls use the library, and rank 0 logs a
+// warning.
 func (g *Group) meetHosts(ctx context.Context) (how string, err error) {
 	c, err := g.begin(ctx, "init", "")
 	if err != nil {
@@ -142,14 +146,16 @@ func (g *Group) meetHosts(ctx context.Context) (how string, err error) {
 	return fmt.Sprintf(", hierarchical, hosts: %d", len(h.ranks)), nil
 }
 
-// cannotShare says, once in a job, that calls go by the library alone.
+// cannotShare logs once per job that calls use only the library.
 func (g *Group) cannotShare(why string) {
 	if g.Rank() == 0 {
 		slog.Warn("dist.Init: the ranks of a host do not share memory; all goes by the library", "reason", why)
 	}
 }
 
-// meetHost joins the group of the ranks of this host. If one of them cannot, none does.
+// meetHost creates the shared-memory group of this host's ranks. If one of them fails, all fail. It
+// returns nil if this rank is alone on its host. The caller must close the group, also if there is
+// an error.
 func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, error) {
 	ranks := h.ranks[h.host()]
 	l := launch.Launch{Size: len(ranks), Job: job}
@@ -207,7 +213,7 @@ func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, err
 	return mine.local, mine.err
 }
 
-// cannot ends the error of a rank that could have joined, if another one could not.
+// cannot is the suffix of errors that another rank caused; refusal skips them.
 const cannot = " cannot join"
 
 func truth(b bool) byte {
@@ -217,7 +223,8 @@ func truth(b bool) byte {
 	return 0
 }
 
-// refusal returns why the ranks of some host do not share memory, the same in all ranks.
+// refusal returns the reasons why ranks cannot share memory, or "" if all can. The result is
+// the same in all ranks. why is this rank's own error; it may be nil.
 func (g *Group) refusal(ctx context.Context, c *call, why error) (string, error) {
 	mine, all := make([]byte, headBytes), make([]byte, g.size*headBytes)
 	if why != nil {

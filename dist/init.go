@@ -19,10 +19,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Init returns the group of all processes of a job, joined: torch's init_process_group. The job was
-// started by shoal run, mpirun, srun, torchrun or a Kubernetes Indexed Job, whose variables say
-// which rank this process is. A process that nothing of this has started is the only rank. Rank 0
-// logs what was found, by package slog.
+// Init joins the group of all processes of a job and returns it: torch's init_process_group. The
+// job must be started by shoal run, mpirun, srun, torchrun or a Kubernetes Indexed Job. Init reads
+// the rank and the size from their environment variables. A process without such variables is the
+// only rank. Rank 0 logs the launcher and the engine with package slog.
 //
 //	func main() { shoal.Main(run) }
 //
@@ -35,17 +35,17 @@ import (
 //		…
 //	}
 //
-// If all ranks are on one machine they share memory, as those of NewGroup do. Call Init before
-// anything else that uses shared memory. Between machines the ranks reach each other by the MPI
-// library of mpirun or srun, if the program imports package dist/mpi. Values and tensors go by copy
-// there, and a process that is killed ends the whole job, because the launcher ends it. With
-// SHOAL_DIST_ENGINE=mpi the ranks of one machine use the library as well. Ranks of several hosts
-// share memory within each host for long collectives; docs/cluster.md says when.
+// If all ranks are on one machine, they share memory, as in a group of [NewGroup]. The process must
+// then call Init before it uses shared memory in any other way. Ranks of several machines need the
+// MPI library of mpirun or srun, and the program must import package dist/mpi. Values and tensors
+// are then copied, and a process that is killed ends the whole job, because the launcher ends it.
+// With SHOAL_DIST_ENGINE=mpi the ranks of one machine use the library as well. Ranks of several
+// hosts use shared memory within each host for large collectives; see docs/cluster.md.
 //
-// Close of the group waits until the other ranks close theirs, if there is a library.
+// The caller must close the group. With a library, Close blocks until the other ranks close theirs.
 //
-// Init waits until all ranks have called it, or until ctx ends. The error wraps ErrEngine if the
-// ranks have no way to each other, and says what to install or to import.
+// Init blocks until all ranks have called it or ctx ends. It returns an error that wraps
+// [ErrEngine] if the ranks cannot reach each other; its text says what to install or import.
 func Init(ctx context.Context) (*Group, error) {
 	l, err := launch.Find(os.Getenv)
 	if err != nil {
@@ -61,8 +61,8 @@ func Init(ctx context.Context) (*Group, error) {
 	return g, nil
 }
 
-// ErrEngine is wrapped by Init if the ranks have no way to each other: the program does not link
-// one, its library is missing, or does not fit what has started the processes.
+// ErrEngine is wrapped by errors of [Init] if the ranks cannot reach each other: the program links
+// no engine, the engine's library is missing, or the library does not match the launcher.
 var ErrEngine = errors.New("dist: no way from rank to rank")
 
 func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
@@ -98,13 +98,13 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		ErrEngine, l.LocalSize, l.Size, strings.Join(how, ", and "))
 }
 
-// engineKey is the variable by which a user has the library do what shared memory could do, if it
-// is collective.MPI.
+// engineKey is the environment variable that forces the library's engine on one machine if its
+// value is [collective.MPI].
 const engineKey = "SHOAL_DIST_ENGINE"
 
-// initWorld returns the group of a job that a library has joined. If all ranks are on this machine
-// they share memory, which is faster, and learn the name of the place where they meet by the
-// library.
+// initWorld returns the group of a job that the library has joined. If all ranks are on this
+// machine, they use shared memory, because it is faster. Rank 0 then broadcasts the name of the
+// meeting socket over the library.
 func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
 	far := newFarGroup(newFar(world, &job{world: world}))
 	far.greet()
@@ -131,10 +131,11 @@ func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*G
 	return g, "shared memory, beside " + world.Library(), nil
 }
 
-// pause is how long a rank waits before it looks for rank 0 again.
+// pause is the interval at which a rank retries to connect to rank 0.
 const pause = 2 * time.Millisecond
 
-// initNear has the ranks of one machine meet at a socket of rank 0, which gives each the group.
+// initNear creates the group of the ranks of one machine. Rank 0 listens on an abstract Unix socket
+// and sends the group to each of the others.
 func initNear(ctx context.Context, l launch.Launch) (*Group, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Getuid(), l.Job))
 	addr, key := fmt.Sprintf("@shoal-dist-%x", sum[:12]), sum[12:]
@@ -191,7 +192,7 @@ func lead(ctx context.Context, l launch.Launch, addr string, key []byte) (_ *Gro
 			return nil, err
 		}
 	}
-	return g, g.Barrier(ctx) // before the connections are closed, which hold the messages
+	return g, g.Barrier(ctx) // before the connections that carry the messages are closed
 }
 
 func follow(ctx context.Context, l launch.Launch, c *ipc.Conn[*Group]) (*Group, error) {

@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A letter is what one rank sends to another: a tensor, or a value.
+// A letter is a point-to-point message: a tensor or a value.
 type letter struct {
 	from, tag int
 	tensor    *tensor.Tensor // nil for a value
 	value     parcel
 }
 
-// String says what is in the letter.
+// String describes the content for error messages.
 func (l letter) String() string {
 	if l.tensor != nil {
 		return fmt.Sprintf("%v %v", l.tensor.DType(), l.tensor.Shape())
@@ -25,7 +25,7 @@ func (l letter) String() string {
 	return "a " + l.value.kind
 }
 
-// close gives back what the letter holds, if nobody reads it.
+// close releases the content of a letter that is not read.
 func (l letter) close() error {
 	if l.tensor != nil {
 		return l.tensor.Close()
@@ -33,7 +33,7 @@ func (l letter) close() error {
 	return l.value.release()
 }
 
-// The tags of a letter.
+// The wire forms of a letter.
 const (
 	tensorLetter = iota // [from, tag, tensor]
 	valueLetter         // [from, tag, type, parcel]
@@ -41,7 +41,7 @@ const (
 
 var letterTags = &wire.Tags{Type: "letter", Fields: []int{tensorLetter: 3, valueLetter: 4}}
 
-// MarshalWire writes from, tag, and the tensor, or the value's type and the value.
+// MarshalWire encodes the letter in one of the forms of letterTags.
 func (l letter) MarshalWire(e *wire.Encoder) error {
 	form := valueLetter
 	if l.tensor != nil {
@@ -57,7 +57,8 @@ func (l letter) MarshalWire(e *wire.Encoder) error {
 	return l.value.marshal(e)
 }
 
-// UnmarshalWire reads what MarshalWire wrote.
+// UnmarshalWire decodes the encoding of MarshalWire. It returns [wire.ErrFormat] if the input is
+// invalid.
 func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 	form, err := d.Tag(letterTags)
 	if err != nil {
@@ -87,18 +88,20 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 	return l.value.unmarshal(d)
 }
 
-// A parcel is a value of a type that only its receiver knows: the message of it, with the blocks
-// that it holds. What is packed holds them by the value, what has arrived by itself.
+// A parcel is an encoded value of a type that only the receiver knows, with the shared blocks to
+// which it refers. The sender's value keeps the blocks of a packed parcel alive. A received parcel
+// has references of its own, and must be unpacked or released.
 type parcel struct {
-	kind   string // the type
+	kind   string // name of the type
 	body   []byte
 	blocks []shm.Handle
 }
 
 func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 
-// pack packs v for as long as until done is called, with whether it was sent. Copies of its tensors
-// are to go, or the tensors.
+// pack encodes v. The caller must call done with the outcome of the send; v's blocks are held until
+// then. If copies is set, the contents of tensors are encoded instead of references to their
+// memory.
 func pack[T any](v T, copies bool) (p parcel, done func(sent bool), err error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
@@ -113,7 +116,8 @@ func pack[T any](v T, copies bool) (p parcel, done func(sent bool), err error) {
 	return parcel{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
 }
 
-// unpack returns the value of a parcel that has arrived, which is used up.
+// unpack decodes a received parcel and releases it. It returns [ErrMismatch] if the parcel holds
+// another type than T.
 func unpack[T any](p parcel) (v T, err error) {
 	defer func() { err = errors.Join(err, p.release()) }()
 	if kind := kindOf[T](); p.kind != kind {
@@ -122,7 +126,7 @@ func unpack[T any](p parcel) (v T, err error) {
 	return decode[T](p)
 }
 
-// decode returns the value of a parcel, which is kept.
+// decode decodes a parcel without releasing it.
 func decode[T any](p parcel) (v T, err error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
@@ -137,7 +141,7 @@ func decode[T any](p parcel) (v T, err error) {
 	return v, err
 }
 
-// Take implements wire.Blocks.
+// Take implements [wire.Blocks]. It adds a reference for the decoded value.
 func (p parcel) Take(i int) (shm.Handle, error) {
 	d, err := shm.Default()
 	if err != nil {
@@ -146,7 +150,7 @@ func (p parcel) Take(i int) (shm.Handle, error) {
 	return p.blocks[i], d.Retain(p.blocks[i])
 }
 
-// release drops the references that a parcel has that arrived.
+// release drops the references of a received parcel.
 func (p parcel) release() (err error) {
 	if len(p.blocks) == 0 {
 		return nil

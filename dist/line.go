@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// A line is a lock that goroutines have in the order in which they asked for it. The zero line is
-// free.
+// A line is a fair lock: goroutines acquire it in FIFO order. The zero line is unlocked.
 type line struct {
 	mu   sync.Mutex
-	last chan struct{} // closed when the last in the line has left
+	last chan struct{} // closed when the last ticket is released
 }
 
-// A place in a line is had once all before it have left. The zero place is none.
+// A place is a ticket for a line. It holds the lock once all earlier tickets are released. The zero
+// place is no ticket, and releasing it is a no-op.
 type place struct{ before, done chan struct{} }
 
-// stand takes the next place.
+// stand takes the next ticket. The caller must release it with leave, even if it never acquired the
+// lock.
 func (l *line) stand() place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,14 +28,14 @@ func (l *line) stand() place {
 	return p
 }
 
-// nobody stands before the first.
+// nobody is the closed channel that precedes the first ticket.
 var nobody = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// first waits until all before p have left, or until ctx ends.
+// first blocks until p holds the lock. It returns the cause of ctx if ctx ends first.
 func (p place) first(ctx context.Context) error {
 	select {
 	case <-p.before:
@@ -49,7 +50,8 @@ func (p place) first(ctx context.Context) error {
 	}
 }
 
-// leave lets the next one go on, once all before p have left.
+// leave releases the ticket. If p does not hold the lock yet, the release takes effect once all
+// earlier tickets are released.
 func (p place) leave() {
 	if p.done == nil {
 		return
@@ -65,8 +67,9 @@ func (p place) leave() {
 	}
 }
 
-// await waits for the place of a call. If ctx ends before, this rank will not come to a turn for
-// which the others wait, so all calls end, also those that it has made before this one.
+// await blocks until p holds the lock. If ctx ends first, this rank cannot take part in turns for
+// which other ranks wait. await then aborts the calls of all ranks, including its own earlier ones,
+// and still acquires the lock.
 func (g *Group) await(ctx context.Context, p place) {
 	if p.first(ctx) != nil {
 		g.abort()

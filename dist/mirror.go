@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// mirrored has what a network is made of be copies on a device, and returns what makes them anew.
-// It leaves alone what is there already.
+// mirrored replaces the parameters and buffers of net by copies on the given device. Tensors that
+// are there already stay. refresh copies the originals again.
 func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) {
 	type mirror struct{ of, own *tensor.Tensor }
 	var all []mirror
@@ -16,7 +16,7 @@ func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) 
 		if t.Device() == at.Device {
 			return
 		}
-		of, failed := t.ToDevice(t.Device()) // a view, which stays when t becomes another
+		of, failed := t.ToDevice(t.Device()) // a view that keeps the original memory when t changes
 		err = errors.Join(err, failed)
 		all = append(all, mirror{of, t})
 	}

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// The tags of letters of a monitored barrier.
+// The tags of the letters of a monitored barrier.
 const (
 	tagHere    = -2
 	tagVerdict = -3
 )
 
-// A verdict is what rank 0 tells the others at the end of a monitored barrier.
+// A verdict is the result of a monitored barrier, which rank 0 sends to the others.
 type verdict struct {
 	Turn    int
 	Missing []int
 	Err     error
 }
 
-// MonitoredBarrier is a Barrier that does not break the group if ranks do not come: torch's
-// monitored_barrier with wait_all_ranks. Rank 0 waits at most timeout for the others, and then
-// tells all ranks which ranks are missing. All ranks that came get the same [*RankError], which
-// names the missing ranks and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError. A rank
-// that comes later gets it at once. If rank 0 does not come, the others get an error that names it
-// after twice the timeout. After an error the ranks may go on, and call MonitoredBarrier again.
+// MonitoredBarrier is a [Group.Barrier] that does not break the group if ranks do not come: torch's
+// monitored_barrier with wait_all_ranks. Rank 0 waits at most timeout for the others and then tells
+// all ranks which ones are missing. The ranks that came get the same [*RankError], which names the
+// missing ranks and wraps [context.DeadlineExceeded], [ErrLeft] or a *shm.PeerError. A rank that
+// comes later gets the error at once. If rank 0 does not come, the others get an error that names
+// it after twice the timeout. After an error the ranks may continue and call MonitoredBarrier
+// again.
 //
-// MonitoredBarrier finds a rank that is stuck, or that is in another call. It is slower than
-// Barrier.
+// Use MonitoredBarrier to find a rank that hangs or is in another call. It is slower than Barrier.
 func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) error {
 	c, err := g.begin(ctx, "monitored_barrier", timeout.String())
 	if err != nil {
@@ -49,7 +49,7 @@ func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) err
 	return &RankError{Call: string(c.text), Ranks: v.Missing, Err: v.Err}
 }
 
-// lead waits for the others and tells them who is missing.
+// lead, in rank 0, waits for the other ranks and sends them the verdict.
 func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) verdict {
 	v := verdict{Turn: g.monitored}
 	limit, cancel := context.WithTimeout(ctx, timeout)
@@ -60,7 +60,7 @@ func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) ve
 			continue
 		}
 		v.Missing = append(v.Missing, r)
-		if v.Err == nil || errors.Is(v.Err, context.DeadlineExceeded) { // a death says more
+		if v.Err == nil || errors.Is(v.Err, context.DeadlineExceeded) { // a death is more specific
 			v.Err = missed(err, timeout)
 		}
 	}
@@ -72,7 +72,7 @@ func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) ve
 	return v
 }
 
-// missed returns why a rank is missing.
+// missed returns the reason why a rank is missing.
 func missed(err error, timeout time.Duration) error {
 	if e := new(RankError); errors.As(err, &e) {
 		err = e.Err
@@ -83,7 +83,7 @@ func missed(err error, timeout time.Duration) error {
 	return err
 }
 
-// follow says that this rank is there, and returns what rank 0 says.
+// follow, in the other ranks, reports to rank 0 and returns its verdict.
 func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
 	limit, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
@@ -100,8 +100,8 @@ func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) 
 	return turnLetter(limit, g, what, &wanted{from: 0, tag: tagVerdict}, func(v verdict) int { return v.Turn })
 }
 
-// turnLetter receives what a rank sends in this monitored barrier, and leaves out what is of
-// earlier ones.
+// turnLetter receives a letter of this monitored barrier. It discards letters of earlier ones. turn
+// returns the number of the barrier of a value.
 func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
 	for {
 		w := *from
@@ -115,7 +115,7 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 	}
 }
 
-// sendNow sends a value if there is room for it. A rank that is gone needs none.
+// sendNow sends a value without blocking. It returns ipc.ErrFull if the inbox of dst is full.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
 	p, done, err := pack(v, g.far != nil)
 	if err != nil {

@@ -2,10 +2,11 @@ package dist
 
 import "context"
 
-// near is the engine of ranks that share memory; see stage.
+// near is the engine of ranks that share memory; see [stage].
 type near struct{ *Group }
 
-// run makes a call on so many bytes, of which step takes those from at on, at most limit.
+// run splits a call on total bytes into steps of at most limit bytes. Every rank makes the same
+// steps, and at least one. If this rank's arguments are invalid, it only tells the other ranks.
 func (g near) run(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
 	if c.problem != nil {
 		return g.turn(ctx, c)
@@ -18,7 +19,8 @@ func (g near) run(ctx context.Context, c *call, total, limit int, step func(at, 
 	return nil
 }
 
-// turn is where all ranks meet. What they have written before it can be read after it.
+// turn is a barrier of all ranks. After it, each rank may read the data that the others wrote
+// before it.
 func (g near) turn(ctx context.Context, c *call) error {
 	rank := g.Rank()
 	if !c.agreed {
@@ -148,8 +150,8 @@ func (g near) reduceScatter(ctx context.Context, c *call) error {
 	})
 }
 
-// exchange exchanges parts that differ in length. Those for each rank have their place in a slot,
-// or all ranks read the same.
+// exchange exchanges parts of different lengths. If the call has one part for each rank, each part
+// has its own piece of the slot; otherwise all ranks read the whole slot.
 func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
 	limit, place := room(g.stage.size), 0
 	if u.parts != nil {
@@ -182,7 +184,7 @@ func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
 	return nil
 }
 
-// lay puts the bytes of all parts from at on into this rank's slot, where each has room for limit.
+// lay copies up to limit bytes of each part, starting at byte at, to this rank's slot.
 func (g near) lay(c *call, u *uneven, at, limit int) error {
 	if u.parts == nil {
 		return c.in.read(at, g.mine()[:now(u.out[0], at, limit)])
@@ -195,12 +197,12 @@ func (g near) lay(c *call, u *uneven, at, limit int) error {
 	return nil
 }
 
-// mine returns the data of this rank's slot in the turn to come, and met those of a rank's in the
-// turn that was.
+// mine returns the data of this rank's slot for the next turn. met returns the data of a rank's
+// slot for the last turn.
 func (g near) mine() []byte        { return g.stage.data(g.turns, g.Rank()) }
 func (g near) met(rank int) []byte { return g.stage.data(g.turns-1, rank) }
 
-// part returns which of n bytes a rank reduces.
+// part returns the range of n bytes that a rank reduces. It starts at a multiple of 64.
 func (g near) part(rank, n int) (lo, hi int) {
 	size := g.Size()
 	lo, hi = n*rank/size&^63, n*(rank+1)/size&^63
@@ -210,11 +212,11 @@ func (g near) part(rank, n int) (lo, hi int) {
 	return lo, hi
 }
 
-// piece is for how many bytes a slot has room for each rank: they begin at a multiple of 64.
+// piece returns the size of each rank's piece of a slot in bytes, a multiple of 64.
 func (g near) piece() int { return room(g.stage.size) / g.Size() &^ 63 }
 
-// deal writes n bytes of each rank's part of the input, those from at on, to the pieces of this
-// rank's slot.
+// deal copies n bytes of each rank's part of the input, starting at byte at of the part, to the
+// pieces of this rank's slot.
 func (g near) deal(c *call, part, at, n int) error {
 	piece := g.piece()
 	for r := range g.Size() {
@@ -225,8 +227,8 @@ func (g near) deal(c *call, part, at, n int) error {
 	return nil
 }
 
-// fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to
-// come, those from into on.
+// fold reduces n bytes, starting at byte from, of all slots of the last turn. It writes the result
+// at byte into of this rank's slot for the next turn.
 func (g near) fold(c *call, into, from, n int) error {
 	if n == 0 {
 		return nil

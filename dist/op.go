@@ -8,14 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Op reduces the elements of several ranks to one.
+// An Op is a reduction of elements over ranks.
 type Op uint8
 
-// The operations. Mean, torch.distributed's AVG, is for floats and complex numbers. BAnd, BOr and
-// BXor are for integers, bit by bit, and for Bool. Complex numbers have Sum and Mean only. Integers
-// wrap around. Max and Min of NaN and any number are NaN. Float16 and BFloat16 are reduced in
-// float32 and rounded once. For Bool, Sum and Max are "or", and Prod and Min are "and", as with
-// NCCL.
+// The reductions. [Mean], the AVG of torch.distributed, supports floats and complex numbers.
+// [BAnd], [BOr] and [BXor] are bitwise and support integers and Bool. Complex numbers support only
+// [Sum] and Mean. Integers wrap around. [Max] and [Min] of NaN and any number are NaN. Float16 and
+// BFloat16 are reduced in float32 and rounded once. For Bool, Sum and Max are a logical or, and
+// Prod and Min are a logical and, as in NCCL.
 const (
 	Sum Op = iota
 	Mean
@@ -45,11 +45,12 @@ type number interface {
 	integer | float32 | float64
 }
 
-// A folding reduces n elements of v, those from each of from on, to those from into on.
+// A folding reduces n elements of v. The operands start at the indices from, one for each rank, and
+// the result is written at index into.
 type folding func(op Op, v *tensor.Tensor, into int, from []int, n int)
 
-// A reduction says how elements of a dtype are reduced: as one or two of another, by the operations
-// that there are.
+// A reduction describes how elements of a dtype are reduced: the dtype as which their memory is
+// viewed, the function, and the operations that the dtype supports.
 type reduction struct {
 	as   tensor.DType
 	fold folding
@@ -79,13 +80,13 @@ var reductions = map[tensor.DType]reduction{
 
 func (op Op) known() bool { return int(op) < len(opNames) }
 
-// can reports whether elements of a dtype can be reduced by op.
+// can reports whether op supports dt.
 func (op Op) can(dt tensor.DType) bool { return slices.Contains(reductions[dt].ops, op) }
 
-// blockLen is how many elements are reduced at a time, so that they stay in the processor's cache.
+// blockLen is the number of elements reduced at a time. A block must fit in the CPU cache.
 const blockLen = 4 << 10
 
-// fold returns the folding of T by what puts elements of another rank to those of d.
+// fold returns the folding for T. combine reduces the elements s of another rank into d.
 func fold[T number](combine func(op Op, d, s []T)) folding {
 	return func(op Op, v *tensor.Tensor, into int, from []int, n int) {
 		all := tensor.Data[T](v)
@@ -107,7 +108,7 @@ func foldInteger[T integer](op Op, v *tensor.Tensor, into int, from []int, n int
 	fold(combineInteger[T])(op, v, into, from, n)
 }
 
-// foldBool is of bytes that are 0 or 1.
+// foldBool reduces bytes that are 0 or 1.
 func foldBool(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	switch op {
 	case Sum, Max:
@@ -118,7 +119,7 @@ func foldBool(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	foldInteger[uint8](op, v, into, from, n)
 }
 
-// foldHalf is fold by way of float32.
+// foldHalf reduces half-precision numbers in float32.
 func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	at := func(i int) *tensor.Tensor { return v.Narrow(0, i, n) }
 	sum := at(from[0]).To(tensor.Float32)
@@ -132,8 +133,8 @@ func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	at(into).CopyFrom(sum)
 }
 
-// divide divides by a number of ranks. A reciprocal is as good where it is exact, and several times
-// as fast.
+// divide divides by the number of ranks. For powers of two it multiplies by the reciprocal, which
+// is exact and several times as fast.
 func divide[T number](d []T, ranks int) {
 	switch d := any(d).(type) {
 	case []float32:
@@ -153,8 +154,8 @@ func scale[F kernel.Float](d []F, by F, ranks int) {
 	}
 }
 
-// combineFloat puts elements of another rank to those of d. The sum is a kernel's: 1·s + d is exact
-// before it is rounded, as s + d is.
+// combineFloat reduces the elements s of another rank into d. Sums use an axpy kernel: 1·s + d
+// rounds once, as s + d does, because the product is exact.
 func combineFloat[T kernel.Float](op Op, d, s []T) {
 	if op == Sum || op == Mean {
 		kernel.Axpy(1, s, d)

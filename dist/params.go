@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BroadcastParams copies the values of the parameters of rank root to all ranks, so that replicas
-// begin equal.
+// BroadcastParams copies the parameters of rank root to all ranks, so that all replicas start with
+// equal values. All ranks must call it with parameters of the same shapes and dtypes.
 func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*autograd.Param]) error {
 	var values []*tensor.Tensor
 	for p := range params {
@@ -18,17 +18,18 @@ func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*
 	return byDType(values, func(ts []*tensor.Tensor) error { return g.Broadcast(ctx, root, ts...) })
 }
 
-// AverageGrads replaces the gradients of parameters by their means over all ranks. If each rank
-// computed the mean loss of an equal part of a batch, the results are the gradients of the whole
-// batch. A gradient that does not exist counts as zeros. Frozen parameters are left out. Ranks that
-// take the same step with equal optimizers then have the same parameters, to the last bit.
+// AverageGrads replaces the gradients of the parameters by their means over all ranks. All ranks
+// must call it. If each rank computed the mean loss of an equal part of a batch, the results are
+// the gradients of the whole batch. A missing gradient counts as zeros. Frozen parameters are
+// skipped. The results are bitwise identical in all ranks, so ranks with equal optimizers keep
+// equal parameters.
 func (g *Group) AverageGrads(ctx context.Context, params iter.Seq[*autograd.Param]) error {
 	return byDType(gradients(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
 }
 
 // byDType makes one call for the tensors of each dtype, in the order in which the dtypes first
-// occur, which is the same on all ranks. Without any tensors it makes one call of none, so that the
-// ranks meet all the same.
+// occur. This order is the same in all ranks. Without tensors it makes one call with none, so that
+// this rank still takes part.
 func byDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	for {
 		var now, later []*tensor.Tensor
@@ -46,7 +47,8 @@ func byDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	}
 }
 
-// gradients returns the gradients of what is not frozen, and makes those that are missing.
+// gradients returns the gradients of the parameters that are not frozen, and allocates missing ones
+// as zeros.
 func gradients(params iter.Seq[*autograd.Param]) (all []*tensor.Tensor) {
 	for p := range params {
 		if p.Frozen {

@@ -10,13 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// posts are the inboxes of all ranks. A process that receives a group opens them when it first
-// sends or receives: each open queue is looked at whenever the process is woken, also in a call
-// that has nothing to do with letters.
+// posts holds the inboxes of all ranks. A process that receives a group opens them at its first
+// send or receive, because each open queue costs a check at every wakeup of the process, even in
+// calls that do not use letters.
 type posts struct {
 	mu      sync.Mutex
-	parcel  parcel          // as it arrived, of []*ipc.Queue[letter]
-	dropped runtime.Cleanup // which releases the parcel if nobody closes the group
+	parcel  parcel          // undecoded inboxes, []*ipc.Queue[letter]
+	dropped runtime.Cleanup // releases the parcel if the group is collected without Close
 	inboxes []*ipc.Queue[letter]
 	closed  bool
 }
@@ -32,7 +32,7 @@ func (p *posts) make(size int) error {
 	return nil
 }
 
-// of returns the inbox of a rank.
+// of returns the inbox of a rank. It opens the inboxes if necessary.
 func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 	return p.inboxes[rank], nil
 }
 
-// marshal writes them as a parcel.
+// marshal encodes the inboxes as a parcel.
 func (p *posts) marshal(e *wire.Encoder) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Scatter fills dst with this rank's part of the src of rank root: the first part for rank 0 and so
-// on. It is torch's scatter. src is nil in the other ranks. dst and src are contiguous and of one
-// dtype, and src has Size() times the elements of dst.
+// Scatter divides the src of rank root into Size() equal parts and copies part r to dst of rank r:
+// torch's scatter. src must be nil in the other ranks. dst and src must be contiguous and of one
+// dtype, and src must have Size() times as many elements as dst.
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
@@ -30,13 +30,13 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 	return g.engine().scatter(ctx, c, root)
 }
 
-// AllToAll sends a part of src to each rank, and fills dst with the part from rank 0, then that
-// from rank 1 and so on: torch's all_to_all_single. dst and src are contiguous and of one dtype.
+// AllToAll sends one part of src to each rank, and concatenates the received parts in rank order
+// into dst: torch's all_to_all_single. dst and src must be contiguous and of one dtype.
 //
-// If both splits are nil, the parts are equal: dst and src have the same number of elements, a
-// multiple of Size(). Otherwise srcSplits[r] is how many rows of src go to rank r, and dstSplits[r]
-// how many rows of dst come from rank r. A row is an index of the first dimension. The splits add
-// up to the number of rows. Either all ranks have splits, or none.
+// If both splits are nil, the parts are equal: dst and src must have the same number of elements, a
+// multiple of Size(). Otherwise srcSplits[r] is the number of rows of src for rank r, and
+// dstSplits[r] the number of rows of dst from rank r. A row is one index of the first dimension.
+// The splits must add up to the number of rows. Either all ranks must pass splits, or none.
 func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	if dstSplits != nil || srcSplits != nil {
 		return g.allToAllSplits(ctx, dst, src, dstSplits, srcSplits)
@@ -57,9 +57,9 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	return g.engine().allToAll(ctx, c)
 }
 
-// ReduceScatter reduces src over all ranks by op, and fills dst with this rank's part of the
-// result: the first part for rank 0 and so on. It is torch's reduce_scatter_tensor. dst and src are
-// contiguous and of one dtype, and src has Size() times the elements of dst.
+// ReduceScatter reduces src over all ranks by op, divides the result into Size() equal parts, and
+// writes part r to dst of rank r: torch's reduce_scatter_tensor. dst and src must be contiguous and
+// of one dtype, and src must have Size() times as many elements as dst.
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "reduce_scatter", op.String())
 	if err != nil {

@@ -11,43 +11,44 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AnyRank, as the source of a receive, stands for any rank that has sent with the tag.
+// AnyRank, as the source of a receive, matches a message of any rank.
 const AnyRank = -1
 
-// Send sends the elements of t to rank dst, which receives them by Recv with the same tag: torch's
-// send. It copies the elements to shared memory and returns, unless 32 messages wait for dst: then
-// it waits for room. Other ranks do not take part.
+// Send sends the elements of t to rank dst, which must receive them by [Group.Recv] with the same
+// tag: torch's send. It copies the elements to shared memory and returns. If 32 messages are queued
+// for dst, Send blocks until dst receives one. Other ranks do not take part.
 //
-// If dst is gone, the error is a [*RankError] that wraps ErrLeft or a *shm.PeerError. For a dst or
-// a tag that is out of range it is ErrRank or ErrTag. If ctx ends, its error comes in a *RankError,
-// and the group is not broken.
+// If dst is gone, Send returns a [*RankError] that wraps [ErrLeft] or a *shm.PeerError. It returns
+// [ErrRank] or [ErrTag] if dst or tag is out of range. If ctx ends, it returns a [*RankError] that
+// wraps the error of ctx; the group is not broken.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
 	return g.Isend(ctx, dst, tag, t).wait()
 }
 
-// Recv fills t with a tensor that rank src, or any rank for AnyRank, has sent to this one with the
-// tag: torch's recv. It returns the rank of the sender. Messages of one rank with one tag are
-// received in the order in which they were sent. Recv waits until a message comes, ctx ends or src
-// is gone. In the last case the error is a [*RankError] that wraps ErrLeft or a *shm.PeerError;
-// messages that src sent before can still be received. A Recv from AnyRank fails if any rank has
-// died, or all others have left.
+// Recv receives a tensor with the given tag from rank src, or from any rank if src is [AnyRank],
+// into t: torch's recv. It returns the rank of the sender. Messages of one rank with one tag are
+// received in send order. Recv blocks until a message arrives, ctx ends or
+// src is gone. If src is gone, Recv first returns the messages that src sent before, and then a
+// [*RankError] that wraps [ErrLeft] or a *shm.PeerError. Recv from AnyRank fails if any rank has
+// died or all others have left.
 //
-// The error is ErrMismatch if the message is not a tensor of the dtype and shape of t; then the
-// message is lost.
+// It returns [ErrMismatch] if the message is not a tensor of the dtype and shape of t. The message
+// is then lost.
 func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
 	w := g.Irecv(ctx, src, tag, t)
 	err = w.wait()
 	return w.source, err
 }
 
-// wait is Wait for a call whose own context ends it.
+// wait is [Work.Wait] for a call that its own context ends.
 func (w *Work) wait() error {
 	<-w.done
 	return w.err
 }
 
-// Isend begins a Send and returns at once: torch's isend. Sends to one rank happen in the order in
-// which they were begun. Do not change or close t until the Work has ended.
+// Isend starts a [Group.Send] and returns at once: torch's isend. Sends to one rank are executed in
+// the order in which they were started. The caller must not change or close t until the [Work] is
+// done.
 func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())
 	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
@@ -59,9 +60,9 @@ func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work
 	})
 }
 
-// Irecv begins a Recv and returns at once: torch's irecv. Receives that match the same messages get
-// them in the order in which they were begun. Do not use t until the Work has ended. Its Source is
-// the rank of the sender.
+// Irecv starts a [Group.Recv] and returns at once: torch's irecv. Receives that match the same
+// messages get them in the order of their start. The caller must not use t until the
+// [Work] is done. [Work.Source] then returns the rank of the sender.
 func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
 	return g.recv(ctx, what, src, tag, func(l letter) error {
@@ -73,10 +74,10 @@ func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work
 	})
 }
 
-// SendValue sends a value of any type that crosses processes to rank dst, which receives it by
-// RecvValue of the same type and tag: torch's send_object_list. SendValue moves the tensors of v to
-// shared memory, so both ranks have the same tensors. When it waits, and its errors, are those of
-// [Group.Send].
+// SendValue sends a value to rank dst, which must receive it by [RecvValue] with the same type and
+// tag: torch's send_object_list. T may be any type that package ipc can send. SendValue moves the
+// tensors of v to shared memory, so both ranks use the same memory; over a library it sends copies.
+// It blocks and fails as [Group.Send] does.
 func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
 	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
@@ -85,9 +86,9 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	}).wait()
 }
 
-// RecvValue receives a value that rank src, or any rank for AnyRank, has sent to this one by
-// SendValue with the tag. It returns the value and the rank of the sender. The caller closes what
-// the value holds. The errors are those of [Group.Recv].
+// RecvValue receives a value that rank src, or any rank if src is [AnyRank], has sent by
+// [SendValue] with the tag. It returns the value and the rank of the sender. The caller must close
+// the resources in the value. It returns the same errors as [Group.Recv].
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
 	w := g.recv(ctx, what, src, tag, func(l letter) (err error) {
@@ -98,7 +99,7 @@ func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from in
 	return v, w.source, err
 }
 
-// open returns the value in a letter.
+// open decodes the value of a letter. It returns ErrMismatch if the letter is a tensor.
 func open[T any](l letter) (v T, err error) {
 	if l.tensor != nil {
 		return v, errors.Join(fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l), l.close())
@@ -113,7 +114,7 @@ func rankName(rank int) string {
 	return fmt.Sprint(rank)
 }
 
-// toShared returns a copy of t in shared memory.
+// toShared returns a copy of t in shared memory. The caller must close it.
 func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
 	here, err := t.CPU()
 	if err != nil {
@@ -127,7 +128,7 @@ func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return there.CopyFrom(here), nil
 }
 
-// fill gives t the elements of a tensor on the host.
+// fill copies the elements of from, a tensor on the host, to t.
 func fill(t, from *tensor.Tensor) error {
 	there, err := from.ToDevice(t.Device())
 	if err != nil {
@@ -135,11 +136,11 @@ func fill(t, from *tensor.Tensor) error {
 	}
 	defer there.Close()
 	t.CopyFrom(there)
-	return tensor.Synchronize(t.Device()) // before the letter is closed
+	return tensor.Synchronize(t.Device()) // complete the copy before the letter is closed
 }
 
-// send sends what write returns, once what was sent to dst before has gone. done is told whether
-// the letter was sent.
+// send starts a send and returns its Work. write creates the letter once all earlier sends to dst
+// are done. It also returns a function that is called with the outcome and must release the letter.
 func (g *Group) send(ctx context.Context, what string, dst, tag int,
 	write func() (l letter, done func(sent bool), err error)) *Work {
 	w := newWork()
@@ -155,7 +156,7 @@ func (g *Group) send(ctx context.Context, what string, dst, tag int,
 	return w
 }
 
-// partner wants another rank, and a tag that users have.
+// partner returns an error unless rank is another rank of the group and tag is not negative.
 func (g *Group) partner(what string, rank, tag int) error {
 	if err := g.usable(what); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (g *Group) post(ctx context.Context, what string, dst, tag int, at place,
 		return ErrClosed
 	case cause != nil && errors.Is(err, cause):
 		return &RankError{Call: what, Ranks: []int{dst}, Err: cause}
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it did not receive in time
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // dst did not receive in time
 		return &RankError{Call: what, Ranks: []int{dst}, Err: context.Cause(ctx)}
 	}
 	return fmt.Errorf("dist: %s: %w", what, err)
@@ -209,7 +210,7 @@ func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, fun
 	return err
 }
 
-// recv lets read have what comes.
+// recv starts a receive and returns its Work. read is called with the letter and must close it.
 func (g *Group) recv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
 	w := newWork()
 	err := g.usable(what)
@@ -235,7 +236,8 @@ func (g *Group) recv(ctx context.Context, what string, src, tag int, read func(l
 	return w
 }
 
-// expect begins to wait for a letter, and returns what waits until it is there.
+// expect registers a receive. The returned function blocks until the letter has arrived, the sender
+// is gone, or ctx ends.
 func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter, error) {
 	g.watch()
 	g.box.want(w, g.pump)
@@ -255,7 +257,7 @@ func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter
 	}
 }
 
-// ranks returns the rank from which w waits, if it is one.
+// ranks returns the source of w for a [RankError]; nil for AnyRank.
 func (w *wanted) ranks() []int {
 	if w.from == AnyRank {
 		return nil
@@ -263,13 +265,13 @@ func (w *wanted) ranks() []int {
 	return []int{w.from}
 }
 
-// peerOf returns the death in an error, if it is one.
+// peerOf returns the *shm.PeerError in err's chain, or nil.
 func peerOf(err error) (p *shm.PeerError) {
 	errors.As(err, &p)
 	return p
 }
 
-// pump takes letters from the inbox while anybody waits; see Note [Letters].
+// pump moves letters from the inbox to the box while receives are pending; see Note [Letters].
 func (m *member) pump() {
 	inbox, failed := m.mailbox()
 	for {

@@ -7,28 +7,28 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A stage is the memory by which ranks exchange what they have. Each rank has two slots, for turns
-// with even and with odd numbers, and writes to them only. In a turn all write, all meet, and all
-// read what the others wrote. To the slot of the next turn a rank may write as soon as they have
-// met: nobody reads that one any more, since a rank that comes to a turn has read the one before
-// it.
+// A stage is the shared memory through which ranks exchange data. Each rank has two slots, for even
+// and for odd turns, and writes only to its own. In each turn all ranks write, pass the barrier,
+// and read the slots of the others. After the barrier a rank may write to its slot of the next turn
+// at once. No rank reads that slot any more, because a rank enters a turn only after it has read
+// the data of the turn before it.
 //
-// A slot has a head, in which the rank says what it calls, and room for data.
+// A slot has a head, which describes the call (see writeHead), and room for data.
 type stage struct {
-	size  int // ranks
-	slot  int // bytes
+	size  int // number of ranks
+	slot  int // bytes per slot
 	bytes []byte
-	views map[tensor.DType]*tensor.Tensor // of all bytes, by the dtype that was reduced
+	views map[tensor.DType]*tensor.Tensor // views of all bytes, by dtype, for reductions
 	from  *ipc.Memory
 }
 
 const (
 	headBytes = 512
-	maxRoom   = 256 << 10 // larger ones leave the processor's cache, smaller ones take more turns
+	maxRoom   = 256 << 10 // larger slots exceed the CPU cache, smaller ones need more turns
 	allRoom   = 8 << 20
 )
 
-// room returns for how many bytes of data a slot has room: a multiple of 16 KiB.
+// room returns the number of data bytes of a slot for a group of size ranks, a multiple of 16 KiB.
 func room(size int) int { return min(allRoom/(2*size)&^(16<<10-1), maxRoom) }
 
 func stageBytes(size int) int { return 2 * size * (headBytes + room(size)) }
@@ -42,7 +42,7 @@ func newStage(m *ipc.Memory, size int) (stage, error) {
 	return s, nil
 }
 
-// at returns where the slot of a rank in a turn is.
+// at returns the offset of a rank's slot for a turn.
 func (s *stage) at(turn int64, rank int) int { return (int(turn&1)*s.size + rank) * s.slot }
 
 func (s *stage) head(turn int64, rank int) []byte {
@@ -55,7 +55,7 @@ func (s *stage) data(turn int64, rank int) []byte {
 	return s.bytes[at+headBytes : at+s.slot]
 }
 
-// view returns all of the stage as elements of a dtype.
+// view returns the whole stage as a tensor of the given dtype. The stage owns it.
 func (s *stage) view(dt tensor.DType) (*tensor.Tensor, error) {
 	if v := s.views[dt]; v != nil {
 		return v, nil

@@ -8,13 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/dist/internal/collective"
 )
 
-// NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All
-// ranks of g make the call with the same ranks, members or not, and make all groups in the same
-// order. Members are numbered by their order in g, whatever the order of ranks.
+// NewGroup creates a group of the given ranks of g, or of all ranks if none are given: torch's
+// new_group. All ranks of g must make the call with the same ranks, whether they are members or
+// not, and must create all groups in the same order. Members are numbered by their rank in g,
+// regardless of the order of ranks.
 //
-// A member has joined the group that NewGroup returns. It closes the group, and may use it beside
-// g. Other ranks get a Group whose Rank is -1 and whose calls return ErrRank; their deaths do not
-// break the new group. The error is ErrTensor if a rank is out of range or named twice.
+// Members get a group that they have already joined. They may use it beside g, and must close it.
+// Other ranks get a Group with Rank -1; its calls return [ErrRank]. Their deaths do not break the
+// new group. NewGroup returns [ErrTensor] if a rank is out of range or given twice.
 func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err error) {
 	members := slices.Sorted(slices.Values(ranks))
 	if len(ranks) == 0 {
@@ -43,7 +44,7 @@ func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err err
 	return sub, nil
 }
 
-// closing closes what was made of a group that came to nothing.
+// closing closes g, which may be nil, and returns err.
 func closing(g *Group, err error) error {
 	if g != nil {
 		g.Close()
@@ -58,7 +59,7 @@ func (g *Group) all() (ranks []int) {
 	return ranks
 }
 
-// found makes the group in the first of its members, and has the others receive it.
+// found creates the group in its first member and sends it to the others, which join it.
 func found(x *exchange[*Group], members []int) (*Group, error) {
 	rank := slices.Index(members, x.g.Rank())
 	var sub *Group
@@ -77,7 +78,7 @@ func found(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, err
 }
 
-// founder makes the group and sends it to its other members.
+// founder creates the group and sends it to the other members.
 func founder(x *exchange[*Group], members []int) (*Group, error) {
 	sub, err := NewGroup(len(members))
 	if err != nil {
@@ -96,13 +97,13 @@ func founder(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, nil
 }
 
-// outsider returns the group of some ranks in a rank that is none of them.
+// outsider returns the Group of a rank that is not a member.
 func (g *Group) outsider(members []int) *Group {
 	outside := fmt.Errorf("%w: rank %d is no member of the group of ranks %v", ErrRank, g.Rank(), members)
 	return &Group{member: &member{size: len(members), outside: outside}}
 }
 
-// splitFar has the library make the group.
+// splitFar creates the group by splitting the library's communicator.
 func (g *Group) splitFar(ctx context.Context, c *call, members []int) (*Group, error) {
 	if err := g.turn(ctx, c); err != nil {
 		return nil, err

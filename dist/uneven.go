@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGatherTensors fills dst[r] with the src of rank r: torch's all_gather. The shape of src may
-// differ from rank to rank. All tensors are contiguous and of one dtype, and dst[r] has as many
-// elements as the src of rank r.
+// AllGatherTensors copies the src of rank r to dst[r] in all ranks: torch's all_gather. src may
+// differ in shape between ranks. All tensors must be contiguous and of one dtype, and dst[r] must
+// have as many elements as the src of rank r; otherwise the error is [ErrMismatch].
 func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_gather_tensors", "")
 	if err != nil {
@@ -30,9 +30,9 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 	return g.engine().exchange(ctx, c, &u)
 }
 
-// AllToAllTensors sends src[r] to rank r, and fills dst[r] with the tensor from rank r: torch's
-// all_to_all. Tensors may differ in shape. All are contiguous and of one dtype, and dst[r] has as
-// many elements as rank r sends.
+// AllToAllTensors sends src[r] to rank r, and receives the tensor from rank r into dst[r]: torch's
+// all_to_all. Tensors may differ in shape. All must be contiguous and of one dtype, and dst[r] must
+// have as many elements as rank r sends; otherwise the error is [ErrMismatch].
 func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_to_all_tensors", "")
 	if err != nil {
@@ -57,7 +57,7 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 	return g.engine().exchange(ctx, c, &u)
 }
 
-// allToAllSplits is AllToAll of parts that differ in length.
+// allToAllSplits implements AllToAll for parts of different lengths.
 func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	to, err := rows(src, srcSplits)
 	defer closeAll(to)
@@ -69,7 +69,7 @@ func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dst
 			return g.AllToAllTensors(ctx, from, to)
 		}
 	}
-	c, e := g.begin(ctx, "all_to_all_tensors", "") // the others learn why
+	c, e := g.begin(ctx, "all_to_all_tensors", "") // fail in all ranks
 	if e != nil {
 		return e
 	}
@@ -78,7 +78,8 @@ func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dst
 	return g.turn(ctx, c)
 }
 
-// rows returns views of so many rows of t, one after another.
+// rows splits the first dimension of t into views of the given numbers of rows. The caller must
+// close them, also if there is an error.
 func rows(t *tensor.Tensor, splits []int) (parts []*tensor.Tensor, err error) {
 	if t.Dims() == 0 {
 		return nil, errors.New("a tensor without dimensions has no rows")
@@ -103,7 +104,7 @@ func closeAll(ts []*tensor.Tensor) {
 	}
 }
 
-// dtypeOf returns the dtype of the first tensor that there is.
+// dtypeOf returns the dtype of the first tensor that is not nil.
 func dtypeOf(lists ...[]*tensor.Tensor) tensor.DType {
 	for _, ts := range lists {
 		for _, t := range ts {
@@ -115,18 +116,18 @@ func dtypeOf(lists ...[]*tensor.Tensor) tensor.DType {
 	return tensor.Float32
 }
 
-// An uneven is a call by which ranks exchange parts of different lengths. In its first turn each
-// says how many bytes it sends to each other rank, and gets from each; so all find the same pairs
-// that do not agree, and the same number of turns.
+// An uneven is a call that exchanges parts of different lengths. In its first turn each rank
+// publishes the numbers of bytes that it sends to and expects from each rank. All ranks therefore
+// detect the same mismatches and take the same number of turns.
 type uneven struct {
 	g       *Group
 	c       *call
-	out, in []int    // bytes, by rank
-	parts   []vector // to send, by rank; nil if all get what the call brings
-	results []vector // to fill, by rank
+	out, in []int    // bytes per rank
+	parts   []vector // data to send per rank; nil if all ranks get the call's input
+	results []vector // tensors to fill per rank
 }
 
-// receive says where what comes belongs.
+// receive sets the tensors that receive the data, and their dtype.
 func (u *uneven) receive(dst []*tensor.Tensor, dt tensor.DType) {
 	u.c.dtype = dt
 	u.c.text = append(append(u.c.text, " of "...), dt.String()...)
@@ -144,7 +145,7 @@ func (u *uneven) receive(dst []*tensor.Tensor, dt tensor.DType) {
 	}
 }
 
-// ofDType is check for tensors that may be missing.
+// ofDType is like check, but also rejects nil tensors.
 func (u *uneven) ofDType(ts ...*tensor.Tensor) {
 	for r, t := range ts {
 		if t == nil {
@@ -162,10 +163,10 @@ func lengthOf(t *tensor.Tensor) int {
 	return t.Nbytes()
 }
 
-// now returns how many of n bytes go in the turn that begins at one of them.
+// now returns the number of bytes, of n, that are moved in the turn that starts at byte at.
 func now(n, at, limit int) int { return min(limit, max(0, n-at)) }
 
-// tell writes what this rank sends and gets: tableBytes for each rank.
+// tell encodes the byte counts of this rank into slot, tableBytes for each rank.
 func (u *uneven) tell(slot []byte) {
 	for r := range u.g.size {
 		binary.LittleEndian.PutUint64(slot[tableBytes*r:], uint64(u.out[r]))
@@ -173,11 +174,12 @@ func (u *uneven) tell(slot []byte) {
 	}
 }
 
-// tableBytes is how much a rank tells of another one.
+// tableBytes is the size of the counts for one peer.
 const tableBytes = 16
 
-// compare returns the length of the longest part of any rank, or an error, the same in all ranks,
-// if one sends what another does not get. told returns what a rank told.
+// compare returns the length of the longest part of any rank. It returns an [ErrMismatch], the same
+// in all ranks, if a rank sends more or fewer bytes than the receiver expects. told returns the
+// encoded counts of a rank.
 func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
 	said := func(rank, of, what int) int {
 		return int(binary.LittleEndian.Uint64(told(rank)[tableBytes*of+what:]))
@@ -197,7 +199,7 @@ func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
 	return longest, nil
 }
 
-// others returns which of two ranks are others than this one, in their order.
+// others returns the given ranks without this one, sorted.
 func (u *uneven) others(ranks ...int) []int {
 	slices.Sort(ranks)
 	return slices.DeleteFunc(slices.Compact(ranks), func(r int) bool { return r == u.g.Rank() })

@@ -7,14 +7,13 @@ import (
 	"strconv"
 )
 
-// tagValues is the tag of letters that are part of a call of all ranks. The tags of users are at
-// least 0.
+// tagValues is the tag of letters that belong to a collective call. Tags of users are not negative.
 const tagValues = -1
 
-// BroadcastValue returns, in all ranks, the value v of rank root: torch's broadcast_object_list. T
-// is any type that crosses processes, the same in all ranks. The root gets v itself. The others
-// share the memory of v's tensors with the root, and close the value that they get. All ranks make
-// the call; the errors are those of calls of a [Group].
+// BroadcastValue returns the value v of rank root in all ranks: torch's broadcast_object_list. T
+// may be any type that package ipc can send, and must be the same in all ranks. The root gets v
+// itself. The other ranks get a value that shares the memory of v's tensors, and must close its
+// resources. All ranks must make the call. It fails like the collective calls of a [Group].
 func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, error) {
 	err := calls(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
 		if g.Rank() == root {
@@ -31,9 +30,9 @@ func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, err
 	return zeroOf(v, err)
 }
 
-// ScatterValues returns, in each rank r, element r of the vs of rank root: torch's
-// scatter_object_list. vs is nil in the other ranks. Types, ownership and errors are those of
-// [BroadcastValue].
+// ScatterValues returns element r of rank root's vs in each rank r: torch's scatter_object_list. vs
+// must have Size() elements in the root and be nil in the other ranks. The rules of
+// [BroadcastValue] for types, ownership and errors apply.
 func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T, err error) {
 	err = calls(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs },
 		func(x *exchange[T]) (err error) {
@@ -52,8 +51,9 @@ func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T,
 	return zeroOf(v, err)
 }
 
-// GatherValues returns, in rank root, the values v of all ranks in their order, and nil in the
-// other ranks: torch's gather_object. Types, ownership and errors are those of [BroadcastValue].
+// GatherValues returns the values v of all ranks, in rank order, in rank root: torch's
+// gather_object. It returns nil in the other ranks. The rules of [BroadcastValue] for types,
+// ownership and errors apply.
 func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T, err error) {
 	err = calls(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {
@@ -66,8 +66,8 @@ func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T,
 	return zeroOf(all, err)
 }
 
-// AllGatherValues returns, in all ranks, the values v of all ranks in their order: torch's
-// all_gather_object. Types, ownership and errors are those of [BroadcastValue].
+// AllGatherValues returns the values v of all ranks, in rank order, in all ranks: torch's
+// all_gather_object. The rules of [BroadcastValue] for types, ownership and errors apply.
 func AllGatherValues[T any](ctx context.Context, g *Group, v T) (all []T, err error) {
 	err = calls(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {
@@ -80,7 +80,7 @@ func AllGatherValues[T any](ctx context.Context, g *Group, v T) (all []T, err er
 	return zeroOf(all, err)
 }
 
-// zeroOf returns nothing beside an error.
+// zeroOf returns v, or the zero value if err is not nil.
 func zeroOf[T any](v T, err error) (T, error) {
 	if err != nil {
 		var zero T
@@ -89,7 +89,7 @@ func zeroOf[T any](v T, err error) (T, error) {
 	return v, nil
 }
 
-// An exchange is a call by which values go from rank to rank.
+// An exchange is a collective call on values. Values travel as letters.
 type exchange[T any] struct {
 	g   *Group
 	c   *call
@@ -97,7 +97,8 @@ type exchange[T any] struct {
 	own []parcel
 }
 
-// calls makes a call of all ranks. values returns what this one has to send, and f exchanges it.
+// calls runs a collective call on values. values returns the values that this rank sends, and f
+// exchanges them.
 func calls[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T,
 	f func(x *exchange[T]) error) error {
 	c, err := g.begin(ctx, name, arg)
@@ -124,7 +125,7 @@ func calls[T any](ctx context.Context, g *Group, name, arg string, root int, val
 	return g.meet(ctx, c, func() error { return f(x) })
 }
 
-// oneForEach wants the root, and nobody else, to have a value for each rank.
+// oneForEach records an error unless the root, and no other rank, has one value for each rank.
 func (c *call) oneForEach(g *Group, root, n int, has bool) {
 	switch {
 	case g.Rank() != root && has:
@@ -134,15 +135,15 @@ func (c *call) oneForEach(g *Group, root, n int, has bool) {
 	}
 }
 
-// meet makes a call that is f between two turns: before it, all ranks agree on the call, and nobody
-// leaves until all are done. If f fails, so does the call of all ranks, and the group is broken.
+// meet runs f between two turns. In the first one the ranks agree on the call; the second one keeps
+// every rank from leaving until all are done. If f fails, the group is broken.
 func (g *Group) meet(ctx context.Context, c *call, f func() error) error {
 	if err := g.turn(ctx, c); err != nil {
 		return err
 	}
 	g.watch()
 	if g.far == nil {
-		if err := g.ranks.Set(g.size+g.Rank(), g.turns+1); err != nil { // it is on the way
+		if err := g.ranks.Set(g.size+g.Rank(), g.turns+1); err != nil { // already in the next turn
 			return err
 		}
 	}
@@ -173,7 +174,7 @@ func (x *exchange[T]) toAll(p parcel) error {
 	return nil
 }
 
-// from receives what a rank has sent.
+// from receives the value that a rank has sent in this call.
 func (x *exchange[T]) from(rank int) (v T, err error) {
 	l, err := x.g.expect(&wanted{from: rank, tag: tagValues, breakable: true})(x.ctx, string(x.c.text))
 	if err != nil {
@@ -182,7 +183,7 @@ func (x *exchange[T]) from(rank int) (v T, err error) {
 	return open[T](l)
 }
 
-// fromAll receives what every other rank has sent, beside the own.
+// fromAll receives the values of all other ranks and returns them with own, in rank order.
 func (x *exchange[T]) fromAll(own T) ([]T, error) {
 	all := make([]T, x.g.Size())
 	for r := range all {
@@ -199,14 +200,14 @@ func (x *exchange[T]) fromAll(own T) ([]T, error) {
 	return all, nil
 }
 
-// fails ends the calls of all ranks, because this one cannot go on with its own, and returns why.
+// fails breaks the group because this rank's call failed, and returns the error of the call.
 func (g *Group) fails(c *call, err error) error {
 	switch e := new(RankError); {
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
 	case g.far != nil:
 		return g.failFar(c, err, g.Rank())
-	case errors.Is(err, ErrBroken) && !errors.As(err, &e): // another rank could not go on
+	case errors.Is(err, ErrBroken) && !errors.As(err, &e): // another rank failed
 		return g.blame(c, err)
 	}
 	g.ranks.Set(g.size+g.Rank(), g.turns)

@@ -6,27 +6,28 @@ import (
 	"iter"
 )
 
-// tensors reaches the memory of tensors on devices.
+// tensors gives access to the device memory of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// A vector is the bytes of some tensors, one after another.
+// A vector is the concatenation of the bytes of some tensors.
 type vector struct {
 	parts []part
 	size  int
 }
 
-// A part is the bytes of a contiguous tensor.
+// A part is the memory of one contiguous tensor.
 type part struct {
 	of    *tensor.Tensor
 	size  int
-	bytes []byte        // on the host
-	far   device.Memory // on a device
-	off   int           // in it
+	bytes []byte        // on the host; nil for a tensor on a device
+	far   device.Memory // nil for a tensor on the host
+	off   int           // offset in far in bytes
 }
 
 func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
 
-// add appends a contiguous tensor, which stays open and reachable while the vector is used.
+// add appends a contiguous tensor. The caller must keep it open and reachable while the vector is
+// in use.
 func (v *vector) add(t *tensor.Tensor) {
 	p := part{of: t, size: t.Nbytes()}
 	if p.far = tensors.Memory(t); p.far != nil {
@@ -38,10 +39,10 @@ func (v *vector) add(t *tensor.Tensor) {
 	v.size += p.size
 }
 
-// read copies the bytes from at on to all of dst.
+// read copies len(dst) bytes, starting at byte at, to dst.
 func (v *vector) read(at int, dst []byte) error { return v.pieces(at, dst, part.read) }
 
-// write copies src to the bytes from at on.
+// write copies src to the vector, starting at byte at.
 func (v *vector) write(at int, src []byte) error { return v.pieces(at, src, part.write) }
 
 func (p part) read(at int, dst []byte) error {
@@ -60,7 +61,8 @@ func (p part) write(at int, src []byte) error {
 	return nil
 }
 
-// pieces moves the bytes from at on to or from as many others.
+// pieces calls move for the part of each tensor in the range of len(others) bytes that starts at
+// byte at.
 func (v *vector) pieces(at int, others []byte, move func(p part, at int, others []byte) error) error {
 	for _, p := range v.parts {
 		if at >= p.size {
@@ -79,16 +81,16 @@ func (v *vector) pieces(at int, others []byte, move func(p part, at int, others 
 	return nil
 }
 
-// A run is some bytes of a vector that are moved at once: a part, or a piece of it, or several
-// small parts. Ranks whose tensors have the same shapes have the same runs, wherever the tensors
-// are.
+// A run is a range of a vector that is moved in one call of the library: a tensor, a piece of a
+// large one, or several small ones. Runs depend only on the sizes of the tensors, so they are the
+// same in all ranks, even if tensors are on different devices.
 type run struct {
 	at, n int
-	part  int // in which they are, or -1
-	in    int // where in the part they begin
+	part  int // index of the tensor, or -1 for several
+	in    int // offset in the tensor
 }
 
-// runs returns the runs of a vector.
+// runs returns the runs that cover the vector.
 func (v *vector) runs() iter.Seq[run] {
 	return func(yield func(run) bool) {
 		at := 0
@@ -116,7 +118,7 @@ func (v *vector) runs() iter.Seq[run] {
 	}
 }
 
-// direct returns the memory of a run, if it is one piece on the host.
+// direct returns the memory of a run, or nil unless it is contiguous and on the host.
 func (r run) direct(v *vector) []byte {
 	if r.part < 0 || v.parts[r.part].far != nil {
 		return nil
@@ -124,8 +126,8 @@ func (r run) direct(v *vector) []byte {
 	return v.parts[r.part].bytes[r.in:][:r.n]
 }
 
-// bytes returns the bytes of a run: those of the tensor, or others, with its elements if they are
-// asked for.
+// bytes returns the bytes of a run: the tensor's own memory if possible, or else a new buffer. If
+// read is set, a new buffer is filled with the contents of the run.
 func (r run) bytes(v *vector, read bool) ([]byte, error) {
 	if b := r.direct(v); b != nil {
 		return b, nil
@@ -137,7 +139,7 @@ func (r run) bytes(v *vector, read bool) ([]byte, error) {
 	return b, v.read(r.at, b)
 }
 
-// put writes the bytes of a run, unless they are there.
+// put writes b to a run, unless b is the run's own memory.
 func (r run) put(v *vector, b []byte) error {
 	if r.direct(v) != nil && &r.direct(v)[0] == &b[0] {
 		return nil
@@ -145,7 +147,7 @@ func (r run) put(v *vector, b []byte) error {
 	return v.write(r.at, b)
 }
 
-// whole returns the memory of a vector, if it is one piece on the host.
+// whole returns the memory of a vector, or nil unless it is a single tensor on the host.
 func (v *vector) whole() []byte {
 	if len(v.parts) != 1 || v.parts[0].far != nil {
 		return nil
@@ -153,13 +155,13 @@ func (v *vector) whole() []byte {
 	return v.parts[0].bytes
 }
 
-// is reports whether b is the memory of a vector.
+// is reports whether b is the memory of the vector.
 func (v *vector) is(b []byte) bool {
 	own := v.whole()
 	return len(own) > 0 && len(b) > 0 && &own[0] == &b[0]
 }
 
-// some returns n bytes of a vector: its own, or a copy.
+// some returns n bytes, starting at byte at: the vector's own memory if possible, or a copy in s.
 func (v *vector) some(at, n int, s *scratch) ([]byte, error) {
 	if b := v.whole(); b != nil {
 		return b[at:][:n], nil

@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A census is what the watchman looks at to find out whether anything has changed: quick to take,
-// and different after every death, leaving and failure.
+// A census is a snapshot that differs after every death, departure and failure. It is cheap, so the
+// watchman compares it at every wakeup.
 type census struct {
 	lost   int
 	left   int64
@@ -21,7 +21,7 @@ type census struct {
 
 func (m *member) census() census { return m.roll().census() }
 
-// roll is what a census is taken of.
+// roll returns the shared state from which a census is taken.
 func (m *member) roll() roll { return roll{m.barrier, m.life, m.ranks, m.size} }
 
 type roll struct {
@@ -35,15 +35,15 @@ func (r roll) census() census {
 	return census{r.life.Lost(), left, r.barrier.Broken()}
 }
 
-// differs reports whether anything has changed since. It may still be asked when the watchman has
-// gone on.
+// differs returns a function that reports whether a census taken now differs from seen. The
+// function may still be called after the watchman has moved on.
 func (r roll) differs(seen census) func() bool { return func() bool { return r.census() != seen } }
 
-// watch has the box know who is gone, from now on until Close, or until nobody has the group any
-// more who could close it.
+// watch starts the watchman unless it is running. It updates the box until Close, or until the
+// group becomes unreachable in this process.
 func (m *member) watch() {
 	if m.far != nil {
-		return // the pump takes notices
+		return // the pump handles notices instead
 	}
 	b := &m.box
 	b.mu.Lock()
@@ -60,7 +60,8 @@ func (m *member) watch() {
 	go watchman(ctx, m.look(), m.roll(), weak.Make(m), b.watched)
 }
 
-// watchman has no hold of the group while nothing happens.
+// watchman waits for changes and updates the box. It holds only a weak reference to the member, so
+// that an abandoned group can be collected.
 func watchman(ctx context.Context, seen census, r roll, of weak.Pointer[member], ended chan<- struct{}) {
 	defer close(ended)
 	for r.life.Watch(ctx, r.differs(seen)) == nil {
@@ -72,7 +73,8 @@ func watchman(ctx context.Context, seen census, r roll, of weak.Pointer[member],
 	}
 }
 
-// look tells the box who is gone. What changes meanwhile is not in the census that it returns.
+// look updates the box. It takes the census first, so that later changes make the next census
+// differ.
 func (m *member) look() census {
 	seen := m.census()
 	var broken error
@@ -83,8 +85,8 @@ func (m *member) look() census {
 	return seen
 }
 
-// absent returns which other ranks have left or died. If a process died that was no rank, it is as
-// if all ranks had died as which nobody has joined: it may have been to be any of them.
+// absent returns an error for each other rank that has left or died. If a process died before it
+// joined, all unjoined ranks count as dead, because it may have been meant for any of them.
 func (m *member) absent() map[int]error {
 	pids := make([]int64, m.size)
 	if m.ranks.Read(0, pids) != nil {
@@ -112,7 +114,7 @@ func (m *member) absent() map[int]error {
 	return gone
 }
 
-// deaths returns the processes of the group that have died, each with an error that says so.
+// deaths returns an error for each process of the group that has died, by PID.
 func (m *member) deaths() map[int]error {
 	dead := map[int]error{}
 	add := func(p *shm.PeerError) {
@@ -123,7 +125,7 @@ func (m *member) deaths() map[int]error {
 			add(d)
 		}
 		if b.Broken() {
-			_, err := b.Wait(context.Background()) // does not wait
+			_, err := b.Wait(context.Background()) // returns at once
 			if p := peerOf(err); p != nil {
 				add(p)
 			}
