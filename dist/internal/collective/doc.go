@@ -1,10 +1,11 @@
-// Package collective is the agreement between package dist and the engines by which ranks on many
-// machines reach each other. An engine is a library that is trusted to do it, such as an MPI. It
-// moves bytes and reduces numbers. Package dist does all the rest: it checks tensors, agrees on
-// calls, ends them by deadlines, and makes values of bytes.
+// Package collective defines the interface between package dist and its engines. An engine is a
+// library, such as an MPI, that connects ranks on several machines. It moves bytes and reduces
+// numbers. Package dist does everything else: it checks tensors, compares calls between ranks,
+// enforces deadlines and encodes values.
 //
 //	func init() { collective.Register(collective.MPI, open) }
 //
-// The trap: a call blocks until all ranks have made it, and nothing can end it. Package dist makes
-// each call on a goroutine of its own, and leaves that goroutine alone if the call does not end.
+// The trap: a call blocks until all ranks have made it, and cannot be canceled. Package dist
+// therefore makes each call on a goroutine of its own, which it abandons if the call does not
+// complete in time.
 package collective

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Kind is a type of numbers that a library reduces.
+// A Kind is a type of numbers that a library can reduce.
 type Kind uint8
 
 // The kinds.
@@ -21,13 +21,13 @@ const (
 	kinds
 )
 
-// Size returns the bytes of a number.
+// Size returns the size of a number in bytes.
 func (k Kind) Size() int { return [kinds]int{1, 1, 2, 4, 8, 4, 8}[k] }
 
-// An Op reduces the numbers of several ranks to one.
+// An Op is a reduction of numbers over ranks.
 type Op uint8
 
-// The operations.
+// The operations. BAnd, BOr and BXor are bitwise.
 const (
 	Sum Op = iota
 	Max
@@ -38,77 +38,84 @@ const (
 	BXor
 )
 
-// A Comm is a group of ranks. All ranks make its calls in the same order, except Send, Probe and
-// Receive, which may be made beside them by other goroutines. What a slice points to stays in its
-// place and is not used otherwise until the call has returned. A slice has at most MaxBytes, and a
-// result has as much for each rank as the other side brings.
+// A Comm is a communicator: a group of ranks. All ranks must make its calls in the same order,
+// except Send, Probe and Receive, which may be called concurrently by other goroutines. The memory
+// of a slice must not move, and must not be used otherwise, until the call has returned. A slice
+// must not be longer than [MaxBytes].
 type Comm interface {
 	Rank() int
 	Size() int
 
-	// Broadcast copies b of rank root to b of all ranks.
+	// Broadcast copies b of rank root to b of all ranks. All b must have the same length.
 	Broadcast(root int, b []byte) error
-	// AllReduce reduces b of all ranks in its place.
+	// AllReduce reduces the b of all ranks in place.
 	AllReduce(k Kind, op Op, b []byte) error
-	// Reduce reduces b of all ranks in its place at rank root; it stays as it is in the others.
+	// Reduce reduces the b of all ranks in place at rank root. The b of other ranks stays
+	// unchanged.
 	Reduce(root int, k Kind, op Op, b []byte) error
-	// ReduceScatter reduces src and gives each rank its part.
+	// ReduceScatter reduces the src of all ranks and writes part r of the result to dst of rank r.
+	// len(src) must be Size() times len(dst).
 	ReduceScatter(k Kind, op Op, dst, src []byte) error
-	// AllGather fills dst with the src of each rank.
+	// AllGather concatenates the src of all ranks into dst. len(dst) must be Size() times len(src).
 	AllGather(dst, src []byte) error
-	// Gather does so at rank root; dst is nil in the others.
+	// Gather does the same at rank root only. dst must be nil in other ranks.
 	Gather(root int, dst, src []byte) error
-	// Scatter gives each rank a part of the src of rank root; it is nil in the others.
+	// Scatter copies part r of rank root's src to dst of rank r. src must be nil in other ranks.
 	Scatter(root int, dst, src []byte) error
-	// AllToAll exchanges parts of equal length.
+	// AllToAll sends part r of src to rank r and concatenates the received parts into dst. len(dst)
+	// must equal len(src).
 	AllToAll(dst, src []byte) error
 
-	// Send begins to send b to a rank. It does not wait.
+	// Send starts to send b to rank dst without blocking. The caller must not change b until
+	// [Sending.Done] returns true.
 	Send(dst, tag int, b []byte) (Sending, error)
-	// Probe says whether a message with the tag has come, from which rank, and its length.
+	// Probe reports whether a message with the tag has arrived, with its sender and its length in
+	// bytes.
 	Probe(tag int) (from, size int, ok bool, err error)
-	// Receive receives a message that Probe has found, or waits for one.
+	// Receive receives a message into b. It blocks unless Probe has found the message.
 	Receive(from, tag int, b []byte) error
 
-	// Split makes a Comm of those ranks that say member, in their order; nil for the others.
+	// Split creates a Comm of the ranks that pass member, in their order. It returns nil in the
+	// others. All ranks must call it. The caller must free the Comm.
 	Split(member bool) (Comm, error)
-	// Free gives back a Comm that Split has made.
+	// Free releases a Comm that Split has created.
 	Free() error
 }
 
-// A Sending is a message that is under way.
+// A Sending is a send in progress.
 type Sending interface {
-	// Done reports whether b can be used again, and moves the message on. It is not called again
-	// after it said true.
+	// Done reports whether the send is complete. It must be polled, because the library makes
+	// progress only in calls. It must not be called again after it has returned true.
 	Done() (bool, error)
 }
 
 // A World is the Comm of all ranks of a job.
 type World interface {
 	Comm
-	// Library says which library this is, in a word or two and its version.
+	// Library returns the name and the version of the library for people.
 	Library() string
-	// Close leaves the library in order. It waits until all ranks do.
+	// Close finalizes the library. It blocks until all ranks have called it.
 	Close() error
 }
 
-// MaxBytes is the longest slice of a call: counts of numbers are ints of 32 bits in most libraries.
+// MaxBytes is the largest length of a slice: most libraries count elements in 32-bit integers.
 const MaxBytes = 1 << 30
 
-// A Launch is what the starter of a process has said about it.
+// A Launch describes how the process was started.
 type Launch struct {
-	By         string // what has started it, for people
-	Rank, Size int    // Size is 0 if it is not known
+	By         string // the launcher, for people
+	Rank, Size int    // Size is 0 if it is unknown
 }
 
-// ErrMissing is wrapped if the library of an engine is not on this machine, or does not fit what
-// has started the process.
+// ErrMissing is wrapped by the errors of [Open] if the engine's library is not installed or does
+// not match the launcher.
 var ErrMissing = errors.New("the library is missing")
 
-// An Open joins the job that a launcher has started.
+// An Open joins the job that a launcher has started. It blocks until all ranks have joined or ctx
+// ends.
 type Open func(ctx context.Context, l Launch) (World, error)
 
-// MPI is the name of the engine by MPI.
+// MPI is the name of the MPI engine.
 const MPI = "mpi"
 
 var (
@@ -116,14 +123,14 @@ var (
 	engines = map[string]Open{}
 )
 
-// Register makes an engine known, when a program is initialised.
+// Register adds an engine. It should be called in an init function.
 func Register(name string, open Open) {
 	mu.Lock()
 	defer mu.Unlock()
 	engines[name] = open
 }
 
-// Of returns the engine of a name, nil if the program does not link it.
+// Of returns the engine with the given name, or nil if the program does not link it.
 func Of(name string) Open {
 	mu.Lock()
 	defer mu.Unlock()
