@@ -69,7 +69,7 @@ func (g *Group) dead(err error) (pids []int, _ error) {
 	return pids, err
 }
 
-// where returns the ranks for which is returns true.
+// where returns the ranks r with is(r) true.
 func (g *Group) where(is func(rank int) bool) (found []int) {
 	for r := range g.stage.size {
 		if is(r) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Note [Letters] Each rank has an inbox, a queue in shared memory to which all ranks can put, and a
+// Note [Letters] Each rank has an inbox, a queue in shared memory that all ranks can write, and a
 // box in its own memory. The box holds unexpected letters and pending receives. While receives are
 // pending, one goroutine, the pump, moves letters from the inbox to the box. A single reader
 // preserves the order of the letters, and an inbox without a reader fills up and blocks its
@@ -27,7 +27,7 @@ type box struct {
 	lines []line // orders the sends to each rank
 
 	mu      sync.Mutex
-	wanted  []*wanted // pending receives, in the order in which they were started
+	wanted  []*wanted // pending receives, in start order
 	kept    []letter  // unexpected letters, in order of arrival
 	gone    []context.Context
 	leave   []context.CancelCauseFunc
@@ -162,7 +162,7 @@ func (b *box) expire(gone []error) {
 	})
 }
 
-// hopeless returns the reason for which w cannot complete, or nil. gone has one entry per rank, an
+// hopeless returns the reason why w cannot complete, or nil. gone has one entry per rank, an
 // error if the rank is gone, and a last entry, an error if the group is broken. A receive from
 // AnyRank fails if all other ranks are gone, or if one has died, because it may have been the
 // sender.

@@ -418,7 +418,7 @@ func (g *Group) leaveFar() error {
 // causes the problem described at settle.
 func (g *Group) greet() { g.tell(g.all(), noticeHere, 0, "") }
 
-// settleTime is the time for which a rank polls the library after all ranks have left. It must
+// settleTime is how long a rank polls the library after all ranks have left. It must
 // exceed the one-way latency of a message.
 const settleTime = 200 * time.Millisecond
 

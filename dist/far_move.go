@@ -17,7 +17,7 @@ type farEngine struct{ *Group }
 // it.
 var pieceBytes = 64 << 20
 
-// apart is the size in bytes from which a tensor is reduced in place rather than with others.
+// apart is the minimum size in bytes of a tensor that is reduced in place rather than with others.
 const apart = 256 << 10
 
 // turn compares the calls of all ranks. One all-reduce yields the maximum of the texts' hash and of

@@ -40,7 +40,7 @@ func longest(hosts [][]int) (n int) {
 }
 
 // inOrder reports whether all hosts have the same number of ranks, and each host's ranks are
-// consecutive and follow those of the host before it.
+// consecutive and follow the ranks of the host before it.
 func (h *hosts) inOrder() bool {
 	at := 0
 	for _, ranks := range h.ranks {
@@ -59,7 +59,7 @@ func (h *hosts) alone() bool { return len(h.ranks[h.host()]) == 1 }
 // by reports whether a call on n bytes is hierarchical.
 func (h *hosts) by(n int) bool { return n > 0 && n >= h.least }
 
-// dtypeOfKind and opOf map the library's types and reductions to those of package dist.
+// dtypeOfKind and opOf map the library's types and reductions to package dist's.
 var (
 	dtypeOfKind = map[collective.Kind]tensor.DType{collective.Uint8: tensor.Uint8, collective.Int8: tensor.Int8,
 		collective.Int16: tensor.Int16, collective.Int32: tensor.Int32, collective.Int64: tensor.Int64,
@@ -169,7 +169,7 @@ func (h *hosts) Broadcast(root int, b []byte) error {
 }
 
 // AllGather gathers on each host, then among the leaders, and then broadcasts on each host. Leaders
-// exchange blocks of equal length, padded to that of the host with the most ranks.
+// exchange blocks of equal length, padded to the block of the host with the most ranks.
 func (h *hosts) AllGather(dst, src []byte) error {
 	if !h.by(len(dst)) {
 		return h.Comm.AllGather(dst, src)

@@ -16,11 +16,12 @@ import (
 )
 
 // hierarchicalKey is the environment variable that selects the algorithm of collective calls: 1
-// makes all supported calls hierarchical, 0 none. By default those of at least hostsBytes are. Only
+// makes all supported calls hierarchical, 0 none. By default calls of at least hostsBytes are. Only
 // rank 0's variable counts. See Note [Hosts].
 const hierarchicalKey = "SHOAL_DIST_HIERARCHICAL"
 
-// hostsBytes is the length in bytes from which hierarchical calls are faster; see docs/cluster.md.
+// hostsBytes is the minimum length in bytes of a hierarchical call by default. Longer calls are
+// faster that way; see docs/cluster.md.
 const hostsBytes = 16 << 20
 
 // The values of hierarchicalKey, as parsed.
@@ -32,8 +33,8 @@ const (
 )
 
 // A card is the record that ranks exchange to find the ranks with which they can share memory. Its
-// first byte is the way. The job's random name follows; the ranks use those of rank 0. Then come
-// the two hashes described below.
+// first byte is the way. The job's random name follows; all ranks use rank 0's way and
+// name. The two hashes described below come last.
 type card [cardBytes]byte
 
 const (
@@ -222,7 +223,7 @@ func truth(b bool) byte {
 	return 0
 }
 
-// refusal returns the reasons for which ranks cannot share memory, or "" if all can. The result is
+// refusal returns the reasons why ranks cannot share memory, or "" if all can. The result is
 // the same in all ranks. why is this rank's own error; it may be nil.
 func (g *Group) refusal(ctx context.Context, c *call, why error) (string, error) {
 	mine, all := make([]byte, headBytes), make([]byte, g.size*headBytes)

@@ -72,7 +72,7 @@ func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) ve
 	return v
 }
 
-// missed returns the reason for which a rank is missing.
+// missed returns the reason why a rank is missing.
 func missed(err error, timeout time.Duration) error {
 	if e := new(RankError); errors.As(err, &e) {
 		err = e.Err
@@ -101,7 +101,7 @@ func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) 
 }
 
 // turnLetter receives a letter of this monitored barrier. It discards letters of earlier ones. turn
-// returns the number of the barrier to which a value belongs.
+// returns the number of the barrier of a value.
 func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
 	for {
 		w := *from

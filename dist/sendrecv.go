@@ -27,7 +27,7 @@ func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error 
 
 // Recv receives a tensor with the given tag from rank src, or from any rank if src is [AnyRank],
 // into t: torch's recv. It returns the rank of the sender. Messages of one rank with one tag are
-// received in the order in which they were sent. Recv blocks until a message arrives, ctx ends or
+// received in send order. Recv blocks until a message arrives, ctx ends or
 // src is gone. If src is gone, Recv first returns the messages that src sent before, and then a
 // [*RankError] that wraps [ErrLeft] or a *shm.PeerError. Recv from AnyRank fails if any rank has
 // died or all others have left.
@@ -61,7 +61,7 @@ func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work
 }
 
 // Irecv starts a [Group.Recv] and returns at once: torch's irecv. Receives that match the same
-// messages get them in the order in which they were started. The caller must not use t until the
+// messages get them in the order of their start. The caller must not use t until the
 // [Work] is done. [Work.Source] then returns the rank of the sender.
 func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
@@ -88,7 +88,7 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 
 // RecvValue receives a value that rank src, or any rank if src is [AnyRank], has sent by
 // [SendValue] with the tag. It returns the value and the rank of the sender. The caller must close
-// the resources in the value. The errors are those of [Group.Recv].
+// the resources in the value. It returns the same errors as [Group.Recv].
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
 	w := g.recv(ctx, what, src, tag, func(l letter) (err error) {

@@ -13,8 +13,7 @@ const tagValues = -1
 // BroadcastValue returns the value v of rank root in all ranks: torch's broadcast_object_list. T
 // may be any type that package ipc can send, and must be the same in all ranks. The root gets v
 // itself. The other ranks get a value that shares the memory of v's tensors, and must close its
-// resources. All ranks must make the call. The errors are those of the collective calls of a
-// [Group].
+// resources. All ranks must make the call. It fails like the collective calls of a [Group].
 func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, error) {
 	err := calls(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
 		if g.Rank() == root {

@@ -1,28 +1,29 @@
-// Package mpi lets the ranks of [dist.Init] reach each other by MPI: Open MPI, MPICH and those that
-// share its ABI, or a library with the ABI of MPI 5. A program imports it for its effect:
+// Package mpi connects the ranks of [dist.Init] by MPI: Open MPI, MPICH and its ABI-compatible
+// derivatives, or a library with the MPI 5 ABI. Programs import it for its side effect:
 //
 //	import _ "github.com/shoal-mp/shoal/dist/mpi"
 //
-// The program calls dist.Init and does not name the library. It is started by mpirun, mpiexec or
-// srun, and takes the library that belongs to that launcher. It needs neither headers nor a C
-// compiler to be built. It is not a static binary, so package dist does not import it.
+// The program calls dist.Init and does not name the library. It must be started by mpirun, mpiexec
+// or srun, and loads the library that matches this launcher. Building it requires neither headers
+// nor a C compiler. The program is not a static binary; for this reason package dist does not
+// import this package.
 //
-// Ranks that share a host exchange long tensors in shared memory, and the first rank of each host
-// makes the call of the library with those of the other hosts. SHOAL_DIST_HIERARCHICAL=1 has all
-// calls of these kinds go that way, and 0 none; docs/cluster.md has the figures.
+// Ranks that share a host exchange large tensors in shared memory, and the first rank of each host
+// makes the library call with the first ranks of the other hosts. SHOAL_DIST_HIERARCHICAL=1 uses
+// this algorithm for all supported calls, and 0 for none; see docs/cluster.md for measurements.
 //
-// # When something goes wrong
+// # Errors
 //
-// A rank whose context ends breaks the group: its own call and those of the other ranks return a
-// [dist.RankError] within moments. The calls of the library itself cannot be ended. They are left
-// alone, with the tensors that they use, so such a process should end. A rank that is killed is the
-// launcher's affair, which ends the whole job; docs/cluster.md says how each of them does it. Ranks
-// that share memory with it learn of its death at once.
+// If the context of a rank ends, the group is broken: its own call and the calls of the other ranks
+// return a [dist.RankError] within moments. The library's calls cannot be canceled. They are
+// abandoned, with the tensors that they use, so such a process should exit. If a rank is killed,
+// the launcher ends the whole job; docs/cluster.md describes how each launcher does it. Ranks that
+// share memory with the killed rank learn of its death at once.
 //
 // # The trap
 //
-// MPI libraries wait by looking again and again. With more ranks than processors tell Open MPI so
-// (mpirun --oversubscribe), and do not do it with MPICH.
+// MPI libraries wait by polling. With more ranks than CPUs, Open MPI should be started with mpirun
+// --oversubscribe. MPICH should not be used with more ranks than CPUs.
 //
 // [dist.Init]: https://pkg.go.dev/github.com/shoal-mp/shoal/dist#Init
 // [dist.RankError]: https://pkg.go.dev/github.com/shoal-mp/shoal/dist#RankError

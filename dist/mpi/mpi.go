@@ -13,7 +13,7 @@ import (
 
 func init() { collective.Register(collective.MPI, open) }
 
-// A world is the job of a library.
+// A world implements [collective.World].
 type world struct {
 	*mpi.Comm
 	lib *mpi.Library
@@ -22,7 +22,8 @@ type world struct {
 func (w world) Library() string { return w.lib.Version() }
 func (w world) Close() error    { return w.lib.Finalize() }
 
-// makerOf returns whose launcher has started the process, AnyFlavor if it is nobody's.
+// makerOf returns the implementation that provides a launcher; AnyFlavor for launchers such as
+// srun.
 func makerOf(by string) mpi.Flavor {
 	switch {
 	case strings.Contains(by, mpi.OpenMPI.String()):
@@ -33,7 +34,7 @@ func makerOf(by string) mpi.Flavor {
 	return mpi.AnyFlavor
 }
 
-// flavors returns the families of libraries that join the jobs of a launcher, the best first.
+// flavors returns the flavors that can join the jobs of a launcher, in order of preference.
 func flavors(by string) []mpi.Flavor {
 	if maker := makerOf(by); maker != mpi.AnyFlavor {
 		return []mpi.Flavor{maker, mpi.ABI}
@@ -44,13 +45,13 @@ func flavors(by string) []mpi.Flavor {
 	return []mpi.Flavor{mpi.OpenMPI, mpi.MPICH, mpi.ABI}
 }
 
-// speaksPMI says whether a launcher has the language of MPICH for its ranks. Open MPI has another,
-// PMIx; only some builds of it know both, and the others end the process.
+// speaksPMI reports whether a launcher uses PMI, MPICH's protocol. Open MPI uses PMIx; only some of
+// its builds also support PMI, and others abort the process.
 func speaksPMI(by string) bool {
 	return strings.Contains(by, "--mpi=pmi2") || strings.HasSuffix(by, " PMI")
 }
 
-// packages are what installs the library of a launcher.
+// packages returns a hint for installing the library that matches a launcher.
 func packages(by string) string {
 	debian, fedora := "libopenmpi3 openmpi-bin", "openmpi"
 	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
@@ -60,7 +61,9 @@ func packages(by string) string {
 		debian, fedora)
 }
 
-// open loads the library and joins the job.
+// open loads the library and joins the job. It returns an error that wraps [collective.ErrMissing]
+// if no library can be loaded or the library does not match the launcher. If ctx ends first,
+// MPI_Init keeps running.
 func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 	lib, err := mpi.Load(flavors(l.By)...)
 	if err != nil {
@@ -70,7 +73,7 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 		return nil, err
 	}
 	if of, by := lib.Maker(), makerOf(l.By); of != by && of != mpi.AnyFlavor && by != mpi.AnyFlavor {
-		return nil, another(lib, l, "is loaded") // MPICH 5 would end the process
+		return nil, another(lib, l, "is loaded") // MPICH 5 would abort the process
 	}
 	joined := make(chan error, 1)
 	go func() { joined <- lib.Init() }()
@@ -89,7 +92,8 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 	return w, nil
 }
 
-// another returns the error of a library that is not the launcher's.
+// another returns the error for a library that does not match the launcher, with the remedy. does
+// says how the mismatch was found.
 func another(lib *mpi.Library, l collective.Launch, does string) error {
 	take := "the launcher of that library"
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/dist/internal/collective"
 )
 
-// A Comm is a communicator.
+// A Comm is an MPI communicator. It implements [collective.Comm].
 type Comm struct {
 	lib    *Library
 	handle uintptr
@@ -18,7 +18,8 @@ type Comm struct {
 
 var _ collective.Comm = (*Comm)(nil)
 
-// World returns that of all ranks.
+// World returns the communicator of all ranks, MPI_COMM_WORLD. It must be called after
+// [Library.Init].
 func (l *Library) World() *Comm { return l.comm(l.abi.world) }
 
 func (l *Library) comm(handle uintptr) *Comm {
@@ -32,7 +33,7 @@ func (l *Library) comm(handle uintptr) *Comm {
 	return c
 }
 
-// returnErrors has the library return errors, which would end the process otherwise.
+// returnErrors makes the library return errors. By default it aborts the process.
 func (c *Comm) returnErrors() error {
 	return c.lib.call(commSetErrhandler, c.handle, c.lib.abi.errorsReturn)
 }
@@ -40,29 +41,29 @@ func (c *Comm) returnErrors() error {
 // Rank returns the rank of this process.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns how many ranks there are.
+// Size returns the number of ranks.
 func (c *Comm) Size() int { return c.size }
 
-// count returns the arguments for the numbers in b, and where they are.
+// count returns the number of elements in b and their MPI datatype.
 func (c *Comm) count(k collective.Kind, b []byte) (n, kind uintptr) {
 	return uintptr(len(b) / k.Size()), c.lib.abi.kinds[k]
 }
 
 func (c *Comm) op(op collective.Op) uintptr { return c.lib.abi.ops[op] }
 
-// Broadcast implements collective.Comm, as do those that follow.
+// Broadcast implements [collective.Comm] by MPI_Bcast.
 func (c *Comm) Broadcast(root int, b []byte) error {
 	return c.lib.call(bcast, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(root), c.handle)
 }
 
-// AllReduce reduces in place.
+// AllReduce implements [collective.Comm] by an in-place MPI_Allreduce.
 func (c *Comm) AllReduce(k collective.Kind, op collective.Op, b []byte) error {
 	n, kind := c.count(k, b)
 	return c.lib.call(allreduce, c.lib.abi.inPlace, uintptr(pointer(b)), n, kind, c.op(op), c.handle)
 }
 
-// Reduce reduces in place at the root. MPICH 4.0 takes the mark for it as an address where the root
-// is not rank 0, so the root sends a copy there.
+// Reduce implements [collective.Comm] by MPI_Reduce. MPICH 4.0 dereferences MPI_IN_PLACE if the
+// root is not rank 0, so such a root passes a copy of b as its input.
 func (c *Comm) Reduce(root int, k collective.Kind, op collective.Op, b []byte) error {
 	n, kind := c.count(k, b)
 	do := func(src unsafe.Pointer) error {
@@ -77,44 +78,44 @@ func (c *Comm) Reduce(root int, k collective.Kind, op collective.Op, b []byte) e
 	return do(pointer(slices.Clone(b)))
 }
 
-// ReduceScatter gives each rank a part.
+// ReduceScatter implements [collective.Comm] by MPI_Reduce_scatter_block.
 func (c *Comm) ReduceScatter(k collective.Kind, op collective.Op, dst, src []byte) error {
 	n, kind := c.count(k, dst)
 	return c.lib.call(reduceScatterBlock, uintptr(pointer(src)), uintptr(pointer(dst)), n, kind, c.op(op), c.handle)
 }
 
-// AllGather gathers at all ranks.
+// AllGather implements [collective.Comm] by MPI_Allgather.
 func (c *Comm) AllGather(dst, src []byte) error {
 	n, kind := uintptr(len(src)), c.lib.abi.kinds[kindByte]
 	return c.lib.call(allgather, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, c.handle)
 }
 
-// Gather gathers at the root.
+// Gather implements [collective.Comm] by MPI_Gather.
 func (c *Comm) Gather(root int, dst, src []byte) error {
 	n, kind := uintptr(len(src)), c.lib.abi.kinds[kindByte]
 	return c.lib.call(gather, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, uintptr(root), c.handle)
 }
 
-// Scatter gives the parts of the root's.
+// Scatter implements [collective.Comm] by MPI_Scatter.
 func (c *Comm) Scatter(root int, dst, src []byte) error {
 	n, kind := uintptr(len(dst)), c.lib.abi.kinds[kindByte]
 	return c.lib.call(scatter, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, uintptr(root), c.handle)
 }
 
-// AllToAll exchanges parts.
+// AllToAll implements [collective.Comm] by MPI_Alltoall.
 func (c *Comm) AllToAll(dst, src []byte) error {
 	n, kind := uintptr(len(src)/c.size), c.lib.abi.kinds[kindByte]
 	return c.lib.call(alltoall, uintptr(pointer(src)), n, kind, uintptr(pointer(dst)), n, kind, c.handle)
 }
 
-// A sending is a request. It keeps the bytes that are sent.
+// A sending is an MPI request. It keeps the message reachable until the request is complete.
 type sending struct {
 	lib     *Library
 	request *uintptr
 	bytes   []byte
 }
 
-// Send begins to send.
+// Send implements [collective.Comm] by MPI_Isend. The caller must poll Done until it returns true.
 func (c *Comm) Send(dst, tag int, b []byte) (collective.Sending, error) {
 	s := &sending{c.lib, new(uintptr), b}
 	err := c.lib.call(isend, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(dst),
@@ -122,7 +123,7 @@ func (c *Comm) Send(dst, tag int, b []byte) (collective.Sending, error) {
 	return s, err
 }
 
-// Done moves the message on.
+// Done implements [collective.Sending] by MPI_Test.
 func (s *sending) Done() (bool, error) {
 	done := new(int32)
 	err := s.lib.call(test, uintptr(unsafe.Pointer(s.request)), uintptr(unsafe.Pointer(done)),
@@ -133,7 +134,7 @@ func (s *sending) Done() (bool, error) {
 	return *done != 0, err
 }
 
-// Probe looks for a message from any rank.
+// Probe implements [collective.Comm] by MPI_Iprobe for any sender.
 func (c *Comm) Probe(tag int) (from, size int, ok bool, err error) {
 	type probed struct {
 		status   [statusSize]byte
@@ -152,13 +153,14 @@ func (c *Comm) Probe(tag int) (from, size int, ok bool, err error) {
 	return from, int(p.received), err == nil, err
 }
 
-// Receive receives a message.
+// Receive implements [collective.Comm] by MPI_Recv. b must be long enough for the message.
 func (c *Comm) Receive(from, tag int, b []byte) error {
 	return c.lib.call(recv, uintptr(pointer(b)), uintptr(len(b)), c.lib.abi.kinds[kindByte], uintptr(from),
 		uintptr(tag), c.handle, c.lib.abi.statusIgnore)
 }
 
-// Split makes a communicator of the members.
+// Split implements [collective.Comm] by MPI_Comm_split. It returns nil if member is false. The
+// caller must free the result.
 func (c *Comm) Split(member bool) (collective.Comm, error) {
 	var color int32 = undefined
 	if member {
@@ -174,7 +176,7 @@ func (c *Comm) Split(member bool) (collective.Comm, error) {
 	return part, part.returnErrors()
 }
 
-// Free gives the communicator back.
+// Free releases the communicator by MPI_Comm_free. It must not be called on World.
 func (c *Comm) Free() error {
 	handle := new(uintptr)
 	*handle = c.handle

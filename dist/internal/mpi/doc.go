@@ -1,6 +1,7 @@
-// Package mpi calls an MPI library: Open MPI 4 to 6, MPICH 4 and those that share its ABI, and any
-// library with the ABI of MPI 5. It is chosen by the launcher that has started the process, and
-// found by its soname, so that one program runs with each of them and needs no headers.
+// Package mpi binds MPI libraries at run time: Open MPI 4 to 6, MPICH 4 and later and its
+// ABI-compatible derivatives, and any library with the MPI 5 ABI. It loads the library by its
+// soname, so one program runs with each of them and needs no headers. The caller should choose the
+// flavor that matches the launcher of the process.
 //
 //	lib, err := mpi.Load(mpi.OpenMPI)
 //	if err != nil {
@@ -9,5 +10,5 @@
 //	err = lib.Init() // waits for the other ranks
 //	world := lib.World()
 //
-// The trap: nothing ends a call that waits for a rank which does not come.
+// The trap: a call that waits for other ranks cannot be canceled.
 package mpi

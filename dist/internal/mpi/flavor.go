@@ -7,23 +7,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// A Flavor is a family of libraries with one ABI.
+// A Flavor is a family of MPI libraries with a common ABI.
 type Flavor int
 
-// The families.
+// The flavors.
 const (
 	AnyFlavor Flavor = iota
 	OpenMPI
 	MPICH
-	ABI // of MPI 5
+	ABI // the standard ABI of MPI 5
 )
 
-// String returns the name of the family.
+// String returns the name of the flavor.
 func (f Flavor) String() string { return [...]string{"MPI", "Open MPI", "MPICH", "MPI 5 ABI"}[f] }
 
-// sonames are where each family is looked for. A library with the ABI of MPI 5 serves either
-// launcher, if it is that launcher's own. Its soname ends with the version of the ABI; some builds
-// of MPICH end with 0.
+// sonames lists the sonames of each flavor in the order of preference. A library with
+// the MPI 5 ABI works with a launcher only if both come from the same implementation. Its soname
+// ends with the version of the ABI; some builds of MPICH end with 0.
 var sonames = map[Flavor][]string{
 	OpenMPI:   {"libmpi.so.40", "libmpi.so.80"},
 	MPICH:     {"libmpich.so.12", "libmpi.so.12", "libmpi_cray.so.12"},
@@ -31,7 +31,7 @@ var sonames = map[Flavor][]string{
 	AnyFlavor: nil,
 }
 
-// The kinds of numbers and the operations, in the order of the tables.
+// The indices of the datatypes and operations in an [abi]; as in package collective.
 const (
 	kindUint8 = iota
 	kindInt8
@@ -55,7 +55,7 @@ const (
 	numOps
 )
 
-// An abi has the numbers that are different in each family.
+// An abi contains the constants that differ between flavors.
 type abi struct {
 	world, errorsReturn uintptr
 	kinds               [numKinds]uintptr
@@ -63,12 +63,12 @@ type abi struct {
 
 	inPlace, statusIgnore uintptr
 	anySource             int32
-	multiple              int32 // the level of threads that is asked for
-	sourceAt              int   // where a status has the rank of the sender
+	multiple              int32 // MPI_THREAD_MULTIPLE
+	sourceAt              int   // offset of MPI_SOURCE in a status
 }
 
-// mpichABI is what MPICH has promised since 2014, to the libraries of other vendors as well. A
-// handle is a number of 32 bits.
+// mpichABI is the ABI that MPICH and compatible libraries of other vendors have kept stable since
+// 2014. Handles are 32-bit integers.
 var mpichABI = abi{
 	world: 0x44000000, errorsReturn: 0x54000001,
 	kinds: [numKinds]uintptr{kindUint8: 0x4c000102, kindInt8: 0x4c000118, kindInt16: 0x4c000203,
@@ -79,8 +79,8 @@ var mpichABI = abi{
 	inPlace: ^uintptr(0), statusIgnore: 1, anySource: -2, multiple: 3, sourceAt: 8,
 }
 
-// standardABI is version 1 of the ABI of MPI 5.0: the numbers of mpi.h in the standard's appendix,
-// which the MPI Forum also keeps in github.com/mpi-forum/mpi-abi-stubs.
+// standardABI is version 1 of the ABI of MPI 5.0. The constants are from mpi.h in the
+// standard's appendix, which the MPI Forum also publishes in github.com/mpi-forum/mpi-abi-stubs.
 var standardABI = abi{
 	world: 0x101, errorsReturn: 0x143,
 	kinds: [numKinds]uintptr{kindUint8: 0x241, kindInt8: 0x240, kindInt16: 0x248, kindInt32: 0x250,
@@ -90,7 +90,7 @@ var standardABI = abi{
 	inPlace: 1, statusIgnore: 0, anySource: -1, multiple: 4096, sourceAt: 0,
 }
 
-// openMPIABI has no numbers for its handles: they are addresses of these symbols.
+// openMPIABI lacks the handles, because Open MPI's handles are addresses of the symbols below.
 var openMPIABI = abi{inPlace: 1, statusIgnore: 0, anySource: -1, multiple: 3, sourceAt: 0}
 
 var (
@@ -101,15 +101,14 @@ var (
 		opBOr: "bor", opBXor: "bxor"}
 )
 
-// undefined is the color of a rank that is in no part of a split.
+// undefined is MPI_UNDEFINED, the color of ranks that get no communicator from a split.
 const undefined = -32766
 
-// statusSize is more than a status has in any family.
+// statusSize is an upper bound of the size of a status in all flavors.
 const statusSize = 64
 
-// guess returns the family of a library that a user has named. A library may export symbols of
-// another family: Open MPI with the ABI of MPI 5 has those of Open MPI. So the library is asked
-// for its ABI first.
+// guess determines the flavor of a library that the user has named. It must check for the standard
+// ABI first, because Open MPI with that ABI also exports its own symbols.
 func (l *Library) guess() Flavor {
 	_, err := l.lib.Symbol("ompi_mpi_comm_world")
 	switch {
@@ -121,8 +120,8 @@ func (l *Library) guess() Flavor {
 	return MPICH
 }
 
-// standard returns the version of the standard's ABI that a library has. MPICH 5 has the function
-// in its own ABI as well, and returns -1 there. It may be called before Init.
+// standard returns the version of the MPI 5 ABI that the library implements, or 0. MPICH 5 with its
+// own ABI also has the function, but returns -1. It may be called before Init.
 func (l *Library) standard() int32 {
 	f, err := l.lib.Symbol("MPI_Abi_get_version")
 	if err != nil {
@@ -135,7 +134,7 @@ func (l *Library) standard() int32 {
 	return v[0]
 }
 
-// numbers finds the table of a library.
+// numbers sets the library's abi. It returns an error if a constant is missing.
 func (l *Library) numbers() error {
 	switch {
 	case l.flavor == ABI:

@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// Note [Exit handlers] MPICH 5 tells Hydra, its launcher, that a process has left the job in order,
-// but not in MPI_Finalize: it does so in an exit handler of C. A process of Go ends without these
-// handlers. Hydra would take that for a failure, and kill the other ranks, with exit status 0. So
-// the process tells Hydra itself, once the library has left the job, by the line that the library
-// would write. A library that has told Hydra has also closed the descriptor.
+// Note [Exit handlers] MPICH 5 tells its launcher, Hydra, that a process has finalized. It does so
+// in a C exit handler and not in MPI_Finalize, but a Go process exits without running C exit
+// handlers. Hydra would take the exit for a failure and kill the other ranks, with exit status 0.
+// After MPI_Finalize the process therefore sends the message itself, in the format that the library
+// uses. If the library has already sent it, it has also closed the descriptor.
 
-// A hydra is the socket to the launcher of this process; the zero hydra is none.
+// A hydra is the socket to this process's launcher. The zero hydra is none.
 type hydra struct {
 	fd   int
 	node uint64
 }
 
-// findHydra returns the socket that Hydra has given to this process. It speaks version 1 of its
-// language, unless a user has asked the library for another one.
+// findHydra returns the socket that Hydra has given to this process. It uses version 1 of the PMI
+// protocol, so it returns the zero hydra if the user has selected a version for the library.
 func findHydra(getenv func(string) string) hydra {
 	fd, err := strconv.Atoi(getenv("PMI_FD"))
 	if err != nil || getenv("MPI_LOCALRANKID") == "" || getenv("MPIR_CVAR_PMI_VERSION") != "" {
@@ -29,7 +29,7 @@ func findHydra(getenv func(string) string) hydra {
 	return hydra{fd, socketNode(fd)}
 }
 
-// socketNode returns the number of the socket of a descriptor, 0 if it is no socket.
+// socketNode returns the inode number of a socket's descriptor, or 0 if fd is not a socket.
 func socketNode(fd int) uint64 {
 	var s syscall.Stat_t
 	if syscall.Fstat(fd, &s) != nil || s.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
@@ -38,15 +38,15 @@ func socketNode(fd int) uint64 {
 	return s.Ino
 }
 
-// leave tells Hydra that this process has left the job, and waits until Hydra knows, unless the
-// library has done so.
+// leave tells Hydra that this process has finalized, and waits up to 10 seconds for the
+// acknowledgement. It does nothing if the library has done so already.
 func (h hydra) leave() error {
 	if h.node == 0 || socketNode(h.fd) != h.node {
 		return nil
 	}
 	line := []byte("cmd=finalize\n")
 	if err := syscall.Sendto(h.fd, line, syscall.MSG_NOSIGNAL, nil); err != nil {
-		return nil // Hydra has closed it, so Hydra knows
+		return nil // closed by Hydra, so it knows
 	}
 	limit := syscall.Timeval{Sec: 10}
 	if err := syscall.SetsockoptTimeval(h.fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// An entry is a function of the library.
+// An entry is the index of a library function in symbols.
 type entry int
 
 const (
@@ -50,7 +50,7 @@ var symbols = [numEntries]string{
 	iprobe: "MPI_Iprobe", getCount: "MPI_Get_count", test: "MPI_Test",
 }
 
-// A Library is an MPI that is loaded.
+// A Library is a loaded MPI library.
 type Library struct {
 	lib     *dl.Library
 	flavor  Flavor
@@ -60,12 +60,12 @@ type Library struct {
 	hydra   hydra
 }
 
-// ErrThreads is wrapped by Init if the library was built for one thread only.
+// ErrThreads is wrapped by errors of [Library.Init] if the library lacks MPI_THREAD_MULTIPLE.
 var ErrThreads = errors.New("the library lets one thread call it only")
 
-// Load loads the library of one of the families, the first that is there. The error wraps
-// dl.ErrNotLoaded if there is none, and says of each place why not. A path or a name in place of
-// all that comes from LibraryKey.
+// Load loads the first library that is installed, in the order of flavors. A path or soname in the
+// environment variable [LibraryKey] replaces this list. If no library can be loaded, it returns an
+// error that wraps dl.ErrNotLoaded and gives the reason for each candidate.
 func Load(flavors ...Flavor) (*Library, error) {
 	var names []string
 	of := map[string]Flavor{}
@@ -78,7 +78,7 @@ func Load(flavors ...Flavor) (*Library, error) {
 		names = []string{named}
 	}
 	if os.Getenv("UCX_HANDLE_ERRORS") == "" {
-		os.Setenv("UCX_HANDLE_ERRORS", "none") // UCX would take SIGSEGV and others from Go
+		os.Setenv("UCX_HANDLE_ERRORS", "none") // or UCX would replace Go's signal handlers
 	}
 	lib, err := dl.Open(names...)
 	if err != nil {
@@ -99,10 +99,10 @@ func Load(flavors ...Flavor) (*Library, error) {
 	return l, l.readVersion()
 }
 
-// LibraryKey is the environment variable that names the library to be loaded.
+// LibraryKey is the environment variable that names the library to load.
 const LibraryKey = "SHOAL_MPI_LIBRARY"
 
-// readVersion may be called before Init.
+// readVersion reads the version text. MPI permits this call before MPI_Init.
 func (l *Library) readVersion() error {
 	text, n := make([]byte, 8192), new(int32)
 	err := l.call(libraryVersion, uintptr(pointer(text)), uintptr(unsafe.Pointer(n)))
@@ -111,7 +111,7 @@ func (l *Library) readVersion() error {
 	return err
 }
 
-// Version returns the library and its version, such as "Open MPI 4.1.4".
+// Version returns the library's name and version, such as "Open MPI 4.1.4".
 func (l *Library) Version() string {
 	name := l.flavor.String()
 	if l.flavor == ABI && l.Maker() != AnyFlavor {
@@ -130,8 +130,8 @@ func (l *Library) Version() string {
 	return name
 }
 
-// Maker returns whose library this is, whatever ABI it has: OpenMPI or MPICH, or AnyFlavor for one
-// that is derived from either.
+// Maker returns the implementation regardless of its ABI: [OpenMPI] or [MPICH]. It returns
+// [AnyFlavor] for another implementation, such as a derivative of one of them.
 func (l *Library) Maker() Flavor {
 	for _, f := range []Flavor{OpenMPI, MPICH} {
 		if strings.HasPrefix(l.version, f.String()+" ") {
@@ -141,10 +141,11 @@ func (l *Library) Maker() Flavor {
 	return AnyFlavor
 }
 
-// Flavor returns the family.
+// Flavor returns the library's flavor.
 func (l *Library) Flavor() Flavor { return l.flavor }
 
-// Init joins the job that the launcher has started. It waits until all ranks do.
+// Init joins the job that the launcher has started. It blocks until all ranks have called it. It
+// returns an error that wraps [ErrThreads] if the library cannot be called by several threads.
 func (l *Library) Init() error {
 	l.hydra = findHydra(os.Getenv)
 	level := new(int32)
@@ -160,7 +161,8 @@ func (l *Library) Init() error {
 	return l.World().returnErrors()
 }
 
-// Finalize leaves the job. It waits until all ranks do.
+// Finalize leaves the job. It blocks until all ranks have called it. The library must not be used
+// afterwards.
 func (l *Library) Finalize() error {
 	if err := l.call(finalize); err != nil {
 		return err
@@ -168,7 +170,8 @@ func (l *Library) Finalize() error {
 	return l.hydra.leave()
 }
 
-// call calls a function of the library, and makes an error of its result.
+// call calls a function of the library and returns an [*Error] if its result is not MPI_SUCCESS.
+// Pointers must be converted to uintptr in the argument list, so that the memory stays in place.
 //
 //go:uintptrescapes
 func (l *Library) call(e entry, args ...uintptr) error {
@@ -179,7 +182,7 @@ func (l *Library) call(e entry, args ...uintptr) error {
 	return &Error{Call: symbols[e], Code: int(code), Text: l.text(code)}
 }
 
-// text returns what the library says about an error.
+// text returns the library's description of an error code.
 func (l *Library) text(code int32) string {
 	text, n := make([]byte, 1024), new(int32)
 	if dl.Call(l.entries[errorString], uintptr(code), uintptr(pointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
@@ -189,16 +192,16 @@ func (l *Library) text(code int32) string {
 	return string(text)
 }
 
-// An Error is that of a function of the library.
+// An Error is an error code returned by a function of the library.
 type Error struct {
 	Call string
 	Code int
 	Text string
 }
 
-// Error says the function and the library's text.
+// Error returns the function, the library's description and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Text, e.Code) }
 
-// pointer returns where b begins. A call converts it among its arguments, which keeps b in its
-// place.
+// pointer returns the address of b's first element. The caller must convert it to uintptr in the
+// argument list of call, so that b stays in place.
 func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
