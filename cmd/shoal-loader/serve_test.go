@@ -222,7 +222,7 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},
 		{[]string{"-key-file", "key", "-ca", "nowhere", "npy", files}, "nowhere: no such file"},
 		{[]string{"-key-file", "key", "-ca", "ca.pem", "-unencrypted", "npy", files}, "Unencrypted leaves out the TLS"},
-		{[]string{"-key-file", "key", "-shuffle", "shards", files}, "-shuffle: shards have an order of their own"},
+		{[]string{"-key-file", "key", "-shuffle", "shards", files}, "-shuffle: shards have the option shuffle instead"},
 		{[]string{"-key-file", "key", "-parts", "0", "shards", files}, "-parts 0"},
 		{[]string{"-key-file", "key", "-cache", "1", "shards", `{"paths": "x.npy"}`}, "Cache and Ledger"},
 		{[]string{"-key-file", "key", "shards", `{"paths": "x.npy", "world": 2}`}, "rank and world are for trainers"},
