@@ -25,9 +25,9 @@ type Func[In, Out any] struct {
 // name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
 //
 // fn owns its argument: it closes what the argument holds of shared memory, or leaves it to the
-// garbage collector. The context of fn ends with the pool, and when no call waits for the result. It
-// has the deadline of the context of the call, or that of New if it is earlier.
-// fn must not use it after it returns.
+// garbage collector. The context of fn ends with the pool, and when no call waits for the result.
+// It has the deadline of the context of the call, or that of New if it is earlier. fn must not use
+// it after it returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))

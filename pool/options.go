@@ -50,8 +50,8 @@ type Options struct {
 	OnRetry func(RetryEvent)
 
 	// Process has further options of the processes. The pool sets Start, Workers, FirstRank and
-	// Restart itself, and ignores OnRestart. The default of Grace is 100 ms. The caller may close Files when New has
-	// returned.
+	// Restart itself, and ignores OnRestart. The default of Grace is 100 ms. The caller may close
+	// Files when New has returned.
 	Process shoal.Options
 }
 

@@ -53,8 +53,8 @@ type rank struct {
 }
 
 // New starts the workers of a pool. It does not wait until they are ready; [Pool.Ready] does. When
-// ctx ends, the pool ends as by Close. The caller closes the pool. The error wraps shoal.ErrNoMain in
-// a program that has not called shoal.Main.
+// ctx ends, the pool ends as by Close. The caller closes the pool. The error wraps shoal.ErrNoMain
+// in a program that has not called shoal.Main.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	if !registry.Sealed() {
 		return nil, fmt.Errorf("pool: %w", shoal.ErrNoMain)
