@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/goexit"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A child is a life of a Process in an operating system process. It has that process, and our ends
@@ -40,6 +41,7 @@ func newChild(p *Process, s *encodedArg) (life, error) {
 	body, err := encode(jobPlan, job{
 		Func: p.name, Rank: p.rank, Arg: s.parcel,
 		Threads: opts.threads(), Nice: opts.Nice, CPUs: opts.cpus(p.rank), Parent: identity(), Seed: p.seed(),
+		Deadline: sys.DeadlineOf(p.group.ctx),
 	})
 	if err != nil {
 		return nil, describe("encode job: "+err.Error(), ErrArgument, err)

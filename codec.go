@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -29,6 +30,8 @@ type job struct {
 	CPUs    []int // nil: all
 	Parent  Identity
 	Seed    uint64 // the seed of the random numbers
+
+	Deadline sys.Deadline // of the group's context
 }
 
 // ready is the first message of a process.

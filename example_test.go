@@ -153,3 +153,25 @@ func ExampleStartMethod() {
 	// 25
 	// <nil>
 }
+
+// The function of Main returns this error to end the program with the status EX_TEMPFAIL.
+func ExampleExitError() {
+	var err error = fmt.Errorf("serve: %w", &shoal.ExitError{Status: 75, Err: errors.New("no broker yet")})
+	e, _ := errors.AsType[*shoal.ExitError](err)
+	fmt.Println(err, e.ExitCode())
+	// Output: serve: no broker yet 75
+}
+
+// A program counts restarts, and ends when there are too many.
+func ExampleRestartEvent() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	opts := shoal.Options{Restart: shoal.Restart{Max: -1}}
+	opts.OnRestart = func(e shoal.RestartEvent) {
+		if e.Attempt > 10 {
+			cancel(fmt.Errorf("%s rank %d was started %d times: %w", e.Func, e.Rank, e.Attempt, e.Err))
+		}
+	}
+	opts.OnRestart(shoal.RestartEvent{Func: "train", Rank: 3, Attempt: 11, Err: shoal.ErrExited})
+	fmt.Println(context.Cause(ctx))
+	// Output: train rank 3 was started 11 times: shoal: process ended early
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/internal/seed"
@@ -33,8 +34,8 @@ type Group struct {
 	closed   bool
 }
 
-// NewGroup returns an empty group. When ctx is cancelled, so are the contexts of its processes. The
-// caller Waits for it or closes it.
+// NewGroup returns an empty group. When ctx is cancelled, so are the contexts of its processes, and
+// they have the deadline of ctx. The caller Waits for it or closes it.
 func NewGroup(ctx context.Context, opts Options) *Group {
 	opts = opts.withDefaults()
 	g := &Group{
@@ -52,7 +53,8 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 
 // Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
 // first failure cancels the others. The error joins all failures as that of Group.Wait does, each a
-// *ProcessError. The thread budget of this process is divided by n.
+// *ProcessError. The thread budget of this process is divided by n. The contexts of the processes
+// have the deadline of ctx.
 //
 // Tensors and other shared values in the argument are not copied: every process works on the same
 // memory.
@@ -189,6 +191,15 @@ func (g *Group) fail(p *Process, err error) {
 		g.failures = slices.Insert(g.failures, g.causes, err)
 	}
 	g.causes++
+}
+
+// awaitDeadline waits until the group's context has noticed its deadline, if err says that a
+// process has: its timer may be the quicker one.
+func (g *Group) awaitDeadline(err error) {
+	at, ok := g.ctx.Deadline()
+	if ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
+		<-g.ctx.Done()
+	}
 }
 
 // echo reports whether err only says that a process obeyed the cancellation.

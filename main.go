@@ -22,8 +22,8 @@ import (
 // worker Main runs the function of the worker and exits.
 //
 // In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. A
-// second signal kills. When run has returned, Main ends the processes that still run. Then it prints
-// the error of run, if there is one, and exits with this status:
+// second signal kills. When run has returned, Main ends the processes that still run. Then it
+// prints the error of run, if there is one, and exits with this status:
 //
 //   - 0 if run returned nil, also after a signal: a run that has drained its work returns nil;
 //   - the status of an error with a method ExitCode() int, such as [*ExitError], which run returned
@@ -111,8 +111,8 @@ func exitStatus(err error, s *interrupt) int {
 	return 1
 }
 
-// exitCode returns the status that an error chooses, or 1 if there is no such status. *exec.ExitError
-// has -1 for a process that a signal has ended.
+// exitCode returns the status that an error chooses, or 1 if there is no such status.
+// *exec.ExitError has -1 for a process that a signal has ended.
 func exitCode(e interface{ ExitCode() int }) int {
 	if code := e.ExitCode(); code >= 0 && code <= 255 {
 		return code

@@ -181,6 +181,7 @@ func (p *Process) live(l life, failed error, s *encodedArg) error {
 			err = p.failure(failed)
 		} else {
 			err = l.wait()
+			p.group.awaitDeadline(err)
 		}
 		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() { // else another life takes its place
 			permanent := failed != nil && !sys.Transient(failed)

@@ -9,12 +9,14 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/seed"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A routine is a life of a Process on a goroutine of this one.
 type routine struct {
 	p        *Process
 	undo     context.CancelCauseFunc
+	stop     context.CancelFunc
 	ended    chan struct{} // closed when err is set
 	conclude sync.Once
 	err      error
@@ -26,6 +28,7 @@ func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.undo = context.WithCancelCause(seed.With(context.Background(), seed.New(p.seed())))
+	ctx, r.stop = sys.DeadlineOf(p.group.ctx).Context(ctx)
 	go r.run(ctx, r.prepare(s))
 	return r
 }
@@ -60,6 +63,7 @@ func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome)
 			o = panicked(v, debug.Stack())
 		}
 		r.undo(nil)
+		r.stop()
 		r.tell(o)
 	}()
 	o = do(ctx)

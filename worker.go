@@ -68,6 +68,7 @@ func (w *worker) serve() {
 	w.job = j
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go w.listen(cancel)
+	ctx, _ = j.Deadline.Context(ctx) // until the process ends
 	w.run(ctx)
 }
 

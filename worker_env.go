@@ -13,7 +13,7 @@ const workerEnvKey = sys.WorkerKey
 
 // workerEnvVersion changes whenever the meaning of the variable, the descriptors or the frames
 // does.
-const workerEnvVersion = 4
+const workerEnvVersion = 5
 
 // A workerEnv is what a worker must know before it has read its job.
 type workerEnv struct {

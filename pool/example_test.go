@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
 )
 
@@ -159,4 +160,14 @@ func ExampleTaskError() {
 		fmt.Println(task.Func, task.Index, task.Err)
 	}
 	// Output: half 1 3 is odd: invalid argument
+}
+
+// A program says which values cost a worker.
+func ExampleRetryEvent() {
+	opts := pool.Options{Retries: 2}
+	opts.OnRetry = func(e pool.RetryEvent) {
+		fmt.Printf("value %d of %s, attempt %d: %v\n", e.Index, e.Func, e.Attempt, e.Err)
+	}
+	opts.OnRetry(pool.RetryEvent{Func: "decode", Index: 7, Attempt: 1, Err: shoal.ErrExited})
+	// Output: value 7 of decode, attempt 1: shoal: process ended early
 }

@@ -26,7 +26,8 @@ type Func[In, Out any] struct {
 //
 // fn owns its argument: it closes what the argument holds of shared memory, or leaves it to the
 // garbage collector. The context of fn ends with the pool, and when no call waits for the result.
-// fn must not use it after it returns.
+// It has the deadline of the context of the call, or that of New if it is earlier. fn must not use
+// it after it returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Imap runs the function with each value of in and yields the results in the order of the values,
@@ -32,7 +34,7 @@ func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[
 
 func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], ordered bool) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
-		m := f.imap(p, in, ordered)
+		m := f.imap(p, in, sys.DeadlineOf(ctx), ordered)
 		defer m.Close()
 		for {
 			v, err := m.Next(ctx)
@@ -47,13 +49,13 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 // each with a deadline of its own. ImapAsync draws the first Options.Window values before it
 // returns. The caller closes the IMap.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
-	return f.imap(p, in, true).fill()
+	return f.imap(p, in, 0, true).fill()
 }
 
 // ImapUnorderedAsync runs the function as ImapAsync does, but Next returns the results in the order
 // in which they are ready.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
-	return f.imap(p, in, false).fill()
+	return f.imap(p, in, 0, false).fill()
 }
 
 // An IMap returns the results of an ImapAsync: Python's IMapIterator. One goroutine at a time may
@@ -70,10 +72,10 @@ type IMap[Out any] struct {
 	users  users             // of those
 }
 
-func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], ordered bool) *IMap[Out] {
+func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered bool) *IMap[Out] {
 	size, window := p.opts.lazy(f.chunk)
 	m := &IMap[Out]{p: p, window: window}
-	s := &stream[In, Out]{f: f, p: p, size: size, drop: &m.drop}
+	s := &stream[In, Out]{f: f, p: p, size: size, by: by.Earlier(p.deadline), drop: &m.drop}
 	s.next, m.stop = iter.Pull(in)
 	m.draw = s.draw
 	if !ordered {
@@ -180,6 +182,7 @@ type stream[In, Out any] struct {
 	p     *Pool
 	next  func() (In, bool) // nil when the input is over
 	size  int               // of a chunk
+	by    sys.Deadline      // of the caller's context
 	drawn int               // values
 	drop  *atomic.Bool
 }
@@ -190,7 +193,7 @@ func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
 	if len(in) == 0 {
 		return false
 	}
-	t, err := s.f.newTask(in, s.drawn, &chunkOwner[In, Out]{s, to})
+	t, err := s.f.newTask(in, s.drawn, s.by, &chunkOwner[In, Out]{s, to})
 	s.drawn += len(in)
 	if err != nil {
 		to <- chunk[Out]{err: err}

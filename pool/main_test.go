@@ -1,7 +1,10 @@
 package pool_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +16,17 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-func TestMain(m *testing.M) { shoaltest.TestMain(m) }
+// noMainKey makes this test binary a program that does not call shoal.Main.
+const noMainKey = "SHOAL_TEST_NO_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(noMainKey) != "" {
+		p, err := pool.New(context.Background(), pool.Options{Workers: 1})
+		fmt.Println(p == nil, errors.Is(err, shoal.ErrNoMain), err)
+		os.Exit(0)
+	}
+	shoaltest.TestMain(m)
+}
 
 // watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
 const watchdog = 60 * time.Second

@@ -2,17 +2,21 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // newTask packs a chunk.
-func (f *Func[In, Out]) newTask(in []In, first int, o owner) (*task, error) {
+func (f *Func[In, Out]) newTask(in []In, first int, by sys.Deadline, o owner) (*task, error) {
 	args, err := packAll(f.in, in)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: first, Err: err}
 	}
-	return &task{call: call{fn: f.name, n: len(in), args: args}, owner: o, first: first}, nil
+	return &task{call: call{fn: f.name, n: len(in), args: args, deadline: by}, owner: o, first: first}, nil
 }
 
 // results unpacks into out what came of a task.
@@ -58,8 +62,12 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 // returns its cause, and the pool cancels the context of the running tasks. In both cases the pool
 // frees the shared memory of the results that were there.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
-	g := f.gather(p, in)
+	g := f.gather(p, in, sys.DeadlineOf(ctx))
 	out, err := g.result.Get(ctx)
+	if at, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
+		<-ctx.Done() // a worker has noticed the deadline first
+		err = context.Cause(ctx)
+	}
 	if err != nil && ctx.Err() != nil {
 		p.stop(&g.gone)
 	}
@@ -67,7 +75,7 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 }
 
 // MapAsync hands the values to the pool and returns at once, when the values are copied.
-func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in).result }
+func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in, 0).result }
 
 // A gathering collects the chunks of one Map.
 type gathering[In, Out any] struct {
@@ -86,7 +94,7 @@ type gathering[In, Out any] struct {
 // handIn is how many chunks are handed in at once.
 const handIn = 64
 
-func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
+func (f *Func[In, Out]) gather(p *Pool, in []In, by sys.Deadline) *gathering[In, Out] {
 	size := p.opts.chunk(f.chunk, len(in))
 	chunks := (len(in) + size - 1) / size
 	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
@@ -95,7 +103,7 @@ func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
 	}
 	tasks := make([]*task, 0, min(chunks, handIn))
 	for lo := 0; lo < len(in); lo += size {
-		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, g)
+		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, by.Earlier(p.deadline), g)
 		if err != nil {
 			g.count((len(in)-lo+size-1)/size, nil, err)
 			break

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -13,6 +14,8 @@ type call struct {
 	fn   string
 	n    int    // how many values
 	args parcel // of the values
+
+	deadline sys.Deadline // of the caller's context
 }
 
 // A reply is what came of a call, and the first one, with id 0, says that the worker is ready.
@@ -25,7 +28,7 @@ type reply struct {
 }
 
 var (
-	callTags  = &wire.Tags{Type: "call", Fields: []int{4}}  // [id, name, count, parcel]
+	callTags  = &wire.Tags{Type: "call", Fields: []int{5}}  // [id, name, count, deadline, parcel]
 	replyTags = &wire.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, parcel]
 )
 
@@ -38,12 +41,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// MarshalWire writes [id, name, count, arguments].
+// MarshalWire writes [id, name, count, deadline, arguments].
 func (c *call) MarshalWire(e *wire.Encoder) error {
 	e.Tag(callTags, 0)
 	e.Uint(c.id)
 	e.String(c.fn)
 	e.Uint(uint64(c.n))
+	e.Uint(uint64(c.deadline))
 	return c.args.MarshalWire(e)
 }
 
@@ -58,11 +62,12 @@ func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
 	if c.fn, err = d.String(); err != nil {
 		return err
 	}
-	n, err := d.Uint()
-	if err != nil {
+	n, err1 := d.Uint()
+	deadline, err2 := d.Uint()
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	c.n = int(n)
+	c.n, c.deadline = int(n), sys.Deadline(deadline)
 	return c.args.UnmarshalWire(d)
 }
 

@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/internal/seed"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Pool is a number of workers that run tasks. Several goroutines may call its methods. The caller
@@ -17,12 +20,13 @@ type Pool struct {
 	opts Options
 	init call // of each worker
 
-	ctx    context.Context // of the workers
-	cancel context.CancelCauseFunc
-	detach func() bool   // from the context given to New
-	ready  chan struct{} // closed when every worker was ready once, or none will be
-	gone   chan struct{} // closed when no worker is left and none will come
-	seed   uint64        // what those of the workers follow from
+	ctx      context.Context // of the workers
+	cancel   context.CancelCauseFunc
+	deadline sys.Deadline  // of the context given to New
+	detach   func() bool   // from the context given to New
+	ready    chan struct{} // closed when every worker was ready once, or none will be
+	gone     chan struct{} // closed when no worker is left and none will come
+	seed     uint64        // what those of the workers follow from
 
 	mu       sync.Mutex
 	members  []*member // by rank
@@ -49,8 +53,12 @@ type rank struct {
 }
 
 // New starts the workers of a pool. It does not wait until they are ready; [Pool.Ready] does. When
-// ctx ends, the pool ends as by Close. The caller closes the pool.
+// ctx ends, the pool ends as by Close. The caller closes the pool. The error wraps shoal.ErrNoMain
+// in a program that has not called shoal.Main.
 func New(ctx context.Context, opts Options) (*Pool, error) {
+	if !registry.Sealed() {
+		return nil, fmt.Errorf("pool: %w", shoal.ErrNoMain)
+	}
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -59,7 +67,7 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 		return nil, fmt.Errorf("pool: Process.Files: %w", err)
 	}
 	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers,
-		rested: make(chan struct{}), seed: seed.From(ctx).Next()}
+		rested: make(chan struct{}), seed: seed.From(ctx).Next(), deadline: sys.DeadlineOf(ctx)}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
 			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err),

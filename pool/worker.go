@@ -62,7 +62,7 @@ func work(ctx context.Context, rank int, s station) error {
 func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	defer c.args.release()
 	begin := time.Now()
-	r := perform(b.begin(c.id), c)
+	r := s.perform(b.begin(c.id), c)
 	r.id, r.took = c.id, time.Since(begin)
 	defer r.results.release()
 	err := s.Replies.Put(ctx, r)
@@ -71,6 +71,16 @@ func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	}
 	// No room for the results, say. The error has some.
 	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
+}
+
+// perform does a call with the deadline of its caller, if there is one.
+func (s *station) perform(ctx context.Context, c call) reply {
+	if c.deadline == 0 {
+		return perform(ctx, c)
+	}
+	ctx, cancel := c.deadline.Context(ctx)
+	defer cancel()
+	return perform(ctx, c)
 }
 
 // A bench is where a worker is at a call that can be stopped. Calls have the same context until one

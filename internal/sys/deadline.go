@@ -1,0 +1,35 @@
+package sys
+
+import (
+	"context"
+	"time"
+)
+
+// A Deadline is a time on the clock of [Monotonic], so it means the same in all processes of the
+// machine, whatever happens to the time of day. 0 is no deadline.
+type Deadline int64
+
+// DeadlineOf returns the deadline of ctx.
+func DeadlineOf(ctx context.Context) Deadline {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(1, Deadline(Monotonic()+time.Until(at)))
+}
+
+// Earlier returns the earlier one of two deadlines.
+func (d Deadline) Earlier(other Deadline) Deadline {
+	if d == 0 || other != 0 && other < d {
+		return other
+	}
+	return d
+}
+
+// Context returns a context with the deadline. The caller must call cancel.
+func (d Deadline) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	if d == 0 {
+		return context.WithCancel(parent)
+	}
+	return context.WithTimeout(parent, time.Duration(d)-Monotonic())
+}
