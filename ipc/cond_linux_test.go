@@ -53,7 +53,8 @@ var bufferUser = newRole("bounded buffer", func(ctx context.Context, b boundedBu
 
 func newBuffer(t *testing.T) boundedBuffer {
 	t.Helper()
-	b := boundedBuffer{Mu: testutil.Value(ipc.NewMutex())(t), Len: testutil.Value(ipc.NewValue[int64](0))(t), Count: 500}
+	b := boundedBuffer{Count: 500}
+	b.Mu, b.Len = testutil.Value(ipc.NewMutex())(t), testutil.Value(ipc.NewValue[int64](0))(t)
 	b.NotEmpty, b.NotFull = testutil.Value(ipc.NewCond(b.Mu))(t), testutil.Value(ipc.NewCond(b.Mu))(t)
 	t.Cleanup(func() {
 		testutil.NoError(t, errors.Join(b.NotEmpty.Close(), b.NotFull.Close(), b.Mu.Close(), b.Len.Close()))

@@ -37,10 +37,10 @@ func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	return err
 }
 
-// TryPut puts v as Put does, or returns ErrFull at once. Room that a get has made before the call is
-// found. A process that is stopped in the middle of a get from the same slot, or of a put or a get
-// of the same shared memory, is waited for, for a second; the error is context.DeadlineExceeded
-// then.
+// TryPut puts v as Put does, or returns ErrFull at once. Room that a get has made before the
+// call is found. A process that is stopped in the middle of a get from the same slot, or of a
+// put or a get of the same shared memory, is waited for, for a second; the error is
+// context.DeadlineExceeded then.
 func (s *Sender[T]) TryPut(v T) error {
 	alone, err := s.end.enterAlone()
 	if err != nil {

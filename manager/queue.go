@@ -34,10 +34,10 @@ func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 	return q.call(ctx, queueTryPut, in(v)).none()
 }
 
-// Get takes the oldest value and waits while there is none. The caller closes what the value holds.
-// At the deadline of ctx the error wraps ErrEmpty and context.DeadlineExceeded; a value that is there
-// is taken also after the deadline, as with [ipc.Receiver.Get]. A value that arrives after ctx has
-// ended goes back to its place in the queue.
+// Get takes the oldest value and waits while there is none. The caller closes what the value
+// holds. At the deadline of ctx the error wraps ErrEmpty and context.DeadlineExceeded; a value
+// that is there is taken also after the deadline, as with [ipc.Receiver.Get]. A value that
+// arrives after ctx has ended goes back to its place in the queue.
 func (q *fifo[T]) Get(ctx context.Context) (T, error) {
 	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)

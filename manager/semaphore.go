@@ -26,8 +26,8 @@ func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, er
 	return &Semaphore{p}, err
 }
 
-// Acquire takes a permit and waits while there is none. A free permit is taken also after the deadline
-// of ctx.
+// Acquire takes a permit and waits while there is none. A free permit is taken also after the
+// deadline of ctx.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
 }

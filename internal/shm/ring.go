@@ -608,9 +608,9 @@ func (r *Ring) limited(tk uint64) bool {
 // passRead moves the head past messages that are being read or leased, or were read.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): only READING, or LEASED, of the
-// head's own lap may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
-// pass it would skip the next message for ever. A slot that is farther on than the next lap is left
-// to next, which says that it is garbage.
+// head's own lap may be passed. A slot that is READING for the lap before has not been emptied
+// for this ticket: to pass it would skip the next message for ever. A slot that is farther on
+// than the next lap is left to next, which says that it is garbage.
 func (r *Ring) passRead() {
 	for {
 		tk := r.hdr.head.Load()

@@ -226,8 +226,9 @@ func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) err
 // read. After any other ErrCorrupt the next get may fail in the same way.
 func Lost(err error) bool { return err == ErrCorrupt }
 
-// next claims the oldest message, as READING or as LEASED. It looks at the flags before it looks at the ring
-// once more, so that a message put before the last sender went is not overlooked.
+// next claims the oldest message, as READING or as LEASED. It looks at the flags before it
+// looks at the ring once more, so that a message put before the last sender went is not
+// overlooked.
 //
 // Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in its
 // lap or in the next one. Where the slot is farther on, it or the head is garbage: to help the head
