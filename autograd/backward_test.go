@@ -140,7 +140,7 @@ func TestBackward_NeedsANumberAndAParameter(t *testing.T) {
 	mustPanic(t, "only a single number", p.Var().Backward)
 	mustPanic(t, "depends on no parameter", autograd.Const(values(1, 1)).Backward)
 	mustPanic(t, "float32 and float64", func() { autograd.ReLU(autograd.Const(tensor.New(tensor.Int64, 2))) })
-	mustPanic(t, "convert one", func() { autograd.Add(p.Var(), autograd.Const(tensor.New(tensor.Float32, 2))) })
+	mustPanic(t, "convert one", func() { autograd.MatMul(p.Var(), autograd.Const(tensor.New(tensor.Float32, 2))) })
 }
 
 func TestNoGrad_RecordsNothing(t *testing.T) {

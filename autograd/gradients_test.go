@@ -262,7 +262,7 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2))
 		}, one(values(1, 1, 2, 3))},
 		"IndexSelect": {func(in vars) *autograd.Var {
-			return autograd.IndexSelect(in[0], -1, ints(2, 2, -3))
+			return autograd.IndexSelect(in[0], -1, ints(2, 2, 0))
 		}, one(values(1, 1, 2, 3))},
 		"Index": {func(in vars) *autograd.Var {
 			return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2))

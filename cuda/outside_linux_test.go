@@ -43,7 +43,8 @@ func selectsRows(t *testing.T, dev tensor.Device, cols int) {
 		index []int64
 		out   string
 	}{
-		{index: []int64{5, 0, -6, -1}}, {index: []int64{0, 6, 0}, out: "6"}, {index: []int64{-7}, out: "-7"},
+		{index: []int64{5, 0, 0, 5}}, {index: []int64{0, 6, 0}, out: "6"}, {index: []int64{-7}, out: "-7"},
+		{index: []int64{2, -1}, out: "-1"},
 		{index: []int64{1, 1 << 62}, out: "4611686018427387904"}, {index: []int64{3}},
 	} {
 		there := devicetest.On(t, dev, tensor.FromSlice(c.index, len(c.index)))

@@ -67,9 +67,11 @@ func count(dt tensor.DType, shape ...int) *tensor.Tensor {
 	for _, d := range shape {
 		n *= d
 	}
-	row := tensor.Arange(tensor.Float64, 0, float64(n), 1)
+	numbers := tensor.Arange(tensor.Float64, 0, float64(n), 1)
+	defer numbers.Close()
+	row := numbers.To(dt)
 	defer row.Close()
-	return row.To(dt).View(shape...)
+	return row.View(shape...)
 }
 
 func TestTensorString_IsThatOfPyTorch(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // function, or of the method behind a dot. The tensor is (3, 4), of Float64, and no element is
 // twice in it. TestConform_LeavesNothingOfATensorOut finds what is missing.
 var whole = map[string]func(x *tensor.Tensor) any{
+	"ResultType":   func(x *tensor.Tensor) any { return tensor.ResultType(x, x.Number(0.5)).String() },
 	"Keep":         func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) },
 	"Sum":          func(x *tensor.Tensor) any { return tensor.Sum(x) },
 	"Prod":         func(x *tensor.Tensor) any { return tensor.Prod(x, 0) },
