@@ -31,18 +31,11 @@ func init() {
 	wire.RegisterType[*Param]("autograd.Param")
 }
 
-// NewParam returns a parameter with value t, of a dtype of floats or complex numbers: integers have
-// no gradients. Close of the Param closes t.
-func NewParam(name string, t *tensor.Tensor) *Param {
-	wantGradient("NewParam", t)
-	return &Param{Name: name, T: t}
-}
+// NewParam returns a parameter with value t. Close of the Param closes t.
+func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// wantGradient refuses tensors whose elements have no gradients. A nil tensor is used by nothing.
+// wantGradient refuses tensors whose elements have no gradients.
 func wantGradient(what string, t *tensor.Tensor) {
-	if t == nil {
-		return
-	}
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:
 	default:
