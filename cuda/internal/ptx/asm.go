@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// An asm writes one entry. Registers are many: the assembler finds out which of them live at once.
+// An asm generates one entry point. It uses a new register for each result; the driver's compiler
+// allocates the physical registers.
 type asm struct {
 	name   string
 	body   strings.Builder
 	shared strings.Builder
-	count  map[byte]int // of registers, by class
+	count  map[byte]int // number of registers, by class
 	labels int
-	words  int // of arguments
+	words  int // number of argument words
 }
 
-// The classes of registers, by the first letter of their names, and their types.
+// registers lists the register classes, by the first letter of their names, and their types.
 var registers = []struct {
 	letter byte
 	kind   string
@@ -24,7 +25,7 @@ var registers = []struct {
 
 func newAsm(name string) *asm { return &asm{name: name, count: map[byte]int{}} }
 
-// text returns the entry.
+// text returns the text of the entry point.
 func (a *asm) text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, ".visible .entry %s(.param .align 8 .b8 args[%d])\n{\n", a.name, 8*a.words)
@@ -39,7 +40,7 @@ func (a *asm) text() string {
 	return s.String()
 }
 
-// module puts entries together.
+// module returns a module with the given entry points.
 func module(entries ...*asm) string {
 	var s strings.Builder
 	s.WriteString(".version 6.3\n.target sm_70\n.address_size 64\n")
@@ -49,14 +50,14 @@ func module(entries ...*asm) string {
 	return s.String()
 }
 
-// reg returns a new register for values of so many bytes; 0 is for a predicate.
+// reg returns a new register for values of size bytes, or a predicate register if size is 0.
 func (a *asm) reg(size int) string {
 	letter := map[int]byte{0: 'p', 2: 'h', 1: 'r', 4: 'r', 8: 'd'}[size]
 	a.count[letter]++
 	return fmt.Sprintf("%%%c%d", letter, a.count[letter]-1)
 }
 
-// resultSize returns the bytes of what an instruction makes, 0 for a predicate.
+// resultSize returns the size of an instruction's result in bytes, or 0 for a predicate.
 func resultSize(op string) int {
 	words := strings.Split(op, ".")
 	last := Type(words[len(words)-1])
@@ -79,22 +80,22 @@ func resultSize(op string) int {
 	return last.Size()
 }
 
-// do writes an instruction, and returns the new register that has the result.
+// do emits an instruction and returns the new register that holds its result.
 func (a *asm) do(op string, args ...string) string {
 	d := a.reg(resultSize(op))
 	a.set(d, op, args...)
 	return d
 }
 
-// set writes an instruction whose result is in a register that there is.
+// set emits an instruction that stores its result in an existing register.
 func (a *asm) set(d, op string, args ...string) {
 	a.emit("%s %s", op, strings.Join(append([]string{d}, args...), ", "))
 }
 
-// emit writes an instruction without a result.
+// emit emits an instruction without a result.
 func (a *asm) emit(format string, args ...any) { fmt.Fprintf(&a.body, "\t"+format+";\n", args...) }
 
-// label returns a new name, and mark says where it is.
+// label returns a new label. The caller must place it with mark.
 func (a *asm) label() string {
 	a.labels++
 	return fmt.Sprintf("L%d", a.labels)
@@ -102,10 +103,10 @@ func (a *asm) label() string {
 
 func (a *asm) mark(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
 
-// when runs then where a predicate holds.
+// when emits code that runs if the predicate is true.
 func (a *asm) when(p string, then func()) { a.branch("@!", p, then) }
 
-// unless runs then where it does not.
+// unless emits code that runs if the predicate is false.
 func (a *asm) unless(p string, then func()) { a.branch("@", p, then) }
 
 func (a *asm) branch(over, p string, then func()) {
@@ -115,7 +116,7 @@ func (a *asm) branch(over, p string, then func()) {
 	a.mark(end)
 }
 
-// while runs a body as long as a predicate holds before it.
+// while emits a loop that runs body as long as test is true.
 func (a *asm) while(test func() string, body func()) {
 	again, end := a.label(), a.label()
 	a.mark(again)
@@ -125,7 +126,7 @@ func (a *asm) while(test func() string, body func()) {
 	a.mark(end)
 }
 
-// loop runs a body with i from a value on, in steps, below an end. They are u32.
+// loop emits a loop over i from a start value, in steps, while it is below end. The values are u32.
 func (a *asm) loop(from, end, step string, body func(i string)) {
 	i := a.do("mov.u32", from)
 	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {
@@ -134,7 +135,8 @@ func (a *asm) loop(from, end, step string, body func(i string)) {
 	})
 }
 
-// several is loop for a body that is given so many values of i at once, and at the end one by one.
+// several is like loop, but runs body for atOnce values of i at a time. The remaining values are
+// processed one by one.
 func (a *asm) several(atOnce int, from, end, step string, body func(is []string)) {
 	i := a.do("mov.u32", from)
 	is := make([]string, atOnce)
@@ -156,38 +158,40 @@ func (a *asm) several(atOnce int, from, end, step string, body func(is []string)
 	})
 }
 
-// Reciprocal is by what kernels divide by n, from 1 to 2³¹: they multiply a number below 2³¹ by it,
-// and take the bits from the 63rd on, which is exact since it is above 2⁶³/n by less than 1.
+// Reciprocal returns the factor that kernels use to divide by n, which must be from 1 to 2³¹. A
+// kernel multiplies a number below 2³¹ by the factor and shifts the product right by 63 bits. The
+// result is exact because the factor exceeds 2⁶³/n by at most 1.
 func Reciprocal(n int) uint64 { return 1<<63/uint64(n) + 1 }
 
-// quotient divides n by what reciprocal is of, which is a third of the instructions of a division.
+// quotient divides n by the divisor of the given [Reciprocal]. It takes a third of the instructions
+// of a division.
 func (a *asm) quotient(n, reciprocal string) string {
 	double := a.do("shl.b64", a.do("cvt.u64.u32", n), "1")
 	return a.do("cvt.u32.u64", a.do("mul.hi.u64", double, reciprocal))
 }
 
-// arg returns the place of n more words of arguments.
+// arg reserves n argument words and returns the index of the first one.
 func (a *asm) arg(n int) int {
 	a.words += n
 	return a.words - n
 }
 
-// word loads an argument: its low bytes, if the type has fewer than 8.
+// word loads an argument word, or its low bytes if t has fewer than 8.
 func (a *asm) word(t string, i int) string { return a.do("ld.param."+t, fmt.Sprintf("[args+%d]", 8*i)) }
 
 // u32 and u64 load the next argument.
 func (a *asm) u32() string { return a.word("u32", a.arg(1)) }
 func (a *asm) u64() string { return a.word("u64", a.arg(1)) }
 
-// thread returns the thread's number in the grid, as u32.
+// thread returns the index of the thread in the grid, as u32.
 func (a *asm) thread() string {
 	return a.do("mad.lo.u32", a.do("mov.u32", "%ctaid.x"), a.do("mov.u32", "%ntid.x"), a.do("mov.u32", "%tid.x"))
 }
 
-// only ends the threads for which a predicate does not hold.
+// only makes threads return if the predicate is false.
 func (a *asm) only(p string) { a.emit("@!%s ret", p) }
 
-// number writes a constant of a class.
+// number formats a constant of a class.
 func number(class Type, v float64) string {
 	switch class {
 	case Float32:
@@ -198,11 +202,11 @@ func number(class Type, v float64) string {
 	return fmt.Sprint(int64(v))
 }
 
-// c is a constant of float64.
+// c formats a float64 constant.
 func c(v float64) string { return number(Float64, v) }
 
-// op returns an instruction of a class that computes: float64's multiplications and additions are
-// rounded each by itself.
+// op returns the arithmetic instruction with the given name for a class. For floats it has the
+// suffix .rn, so that the compiler does not fuse multiplications and additions.
 func op(name string, class Type) string {
 	if class.float() {
 		switch name {
@@ -215,17 +219,17 @@ func op(name string, class Type) string {
 	return name + "." + string(class)
 }
 
-// load returns the element at an address, to compute with.
+// load loads the element at an address and converts it to its class.
 func (a *asm) load(t Type, address string) string {
 	return a.widen(t, a.do("ld.global."+string(t.stored()), "["+address+"]"))
 }
 
-// store writes a computed value.
+// store converts a computed value and stores it.
 func (a *asm) store(t Type, address, v string) {
 	a.emit("st.global.%s [%s], %s", t.stored(), address, a.narrow(t, v))
 }
 
-// at returns the address of an element: a number of them behind a base, u32.
+// at returns the address of element i (u32) of an array.
 func (a *asm) at(base, i string, size int) string {
 	return a.do("mad.wide.u32", i, fmt.Sprint(size), base)
 }

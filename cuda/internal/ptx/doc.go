@@ -1,24 +1,22 @@
-// Package ptx writes the text of the kernels by which package cuda computes, for the driver to
-// translate:
+// Package ptx generates the kernels of package cuda as PTX text, which the driver compiles:
 //
 //	k, ok := ptx.Map("Add", ptx.Float32, ptx.Operand{Type: ptx.Float32}, ptx.Operand{Type: ptx.Float32, Number: true})
 //	text := k.Text() // a module with the entries "dense" and "strided"
 //
-// There is one mechanism for each way of going through memory, and tables of what is done on the
-// way. A text is for one operation and one combination of dtypes. It asks for PTX 6.3 and compute
-// capability 7.0, and so for a driver of 2018.
+// There is one generator for each pattern of memory access, and tables of the operations that it
+// applies. A kernel is for one operation and one combination of dtypes. Kernels need PTX 6.3 and
+// compute capability 7.0, and so a driver from 2018 or later.
 //
 // # Arguments
 //
-// Those of a kernel are one array of words of 8 bytes. First come those that its constructor names,
-// then those of its layouts: the number of dimensions, [Dims] sizes and as many of their
-// reciprocals, and [Dims] strides in bytes for each operand in memory; the innermost dimension
-// first. Numbers of elements fit into 31 bits.
+// A kernel's arguments are an array of 8-byte words: first the ones documented at its constructor,
+// then its layouts. A layout consists of the number of dimensions, [Dims] sizes, [Dims] reciprocals
+// of the sizes, and [Dims] strides in bytes for each operand in memory; the innermost dimension
+// comes first. Numbers of elements must fit in 31 bits.
 //
 // # Numbers
 //
-// Float16 and BFloat16 are computed in float32. Functions that a processor has no instruction for
-// are computed in float64, with an error of a few units in its last place, and as many times as
-// many as the logarithm of what Power returns. Package
-// [github.com/shoal-mp/shoal/internal/cuda/sim/vm] runs the texts in tests.
+// Float16 and BFloat16 are computed in float32. Functions without a GPU instruction are computed in
+// float64 with an error of a few ULPs; the error of Power also grows with the logarithm of its
+// result. Tests run the kernels with package [github.com/shoal-mp/shoal/internal/cuda/sim/vm].
 package ptx

@@ -2,14 +2,14 @@ package ptx
 
 import "math"
 
-// gates are what package autograd computes with each element by itself, in one kernel where the
-// operations of package tensor would be several.
+// gates are the elementwise operations of package autograd. Each is one kernel instead of several
+// operations of package tensor.
 var gates = map[string]opFunc{
 	"GELU": gelu, "GELUGradient": geluGradient, "Gated": gated, "GatedGradient": gatedGradient,
 	"ReLUGradient": reluGradient,
 }
 
-// function computes one of those of inFloat64 in a class.
+// function computes an operation of inFloat64 in class t.
 func function(a *asm, t Type, name string, x string) string {
 	if t == Float32 {
 		return inFloat32[name](a, t, x)
@@ -17,7 +17,7 @@ func function(a *asm, t Type, name string, x string) string {
 	return inFloat64[name](a, t, x)
 }
 
-// normal is the distribution function of the normal distribution.
+// normal is the cumulative distribution function of the standard normal distribution.
 func normal(a *asm, t Type, x string) string {
 	e := function(a, t, "Erf", a.do(op("mul", t), x, number(t, math.Sqrt2/2)))
 	half := number(t, .5)
@@ -26,7 +26,7 @@ func normal(a *asm, t Type, x string) string {
 
 func gelu(a *asm, t Type, x ...string) string { return a.do(op("mul", t), x[0], normal(a, t, x[0])) }
 
-// geluGradient is of x and dy.
+// geluGradient takes x and dy.
 func geluGradient(a *asm, t Type, x ...string) string {
 	squares := a.do(op("mul", t), x[0], x[0])
 	density := function(a, t, "Exp", a.do(op("mul", t), squares, number(t, -.5)))
@@ -35,20 +35,21 @@ func geluGradient(a *asm, t Type, x ...string) string {
 	return a.do(op("mul", t), slope, x[1])
 }
 
-// open is the sigmoid of x·(a + b·x²).
+// open returns the sigmoid of x·(a + b·x²), and x².
 func open(a *asm, t Type, x, first, third string) (sigmoid, squares string) {
 	squares = a.do(op("mul", t), x, x)
 	inner := a.do(op("mul", t), a.do(op("fma", t), squares, third, first), x)
 	return function(a, t, "Sigmoid", inner), squares
 }
 
-// gated is of x, and the numbers a and b.
+// gated takes x and the numbers a and b.
 func gated(a *asm, t Type, x ...string) string {
 	s, _ := open(a, t, x[0], x[1], x[2])
 	return a.do(op("mul", t), x[0], s)
 }
 
-// gatedGradient is of x and dy, and the numbers: dy·(s + x·s·(1-s)·(a + 3b·x²)).
+// gatedGradient takes x, dy and the numbers a and b. It returns dy·(s + x·s·(1-s)·(a + 3b·x²)),
+// where s is the sigmoid.
 func gatedGradient(a *asm, t Type, x ...string) string {
 	s, squares := open(a, t, x[0], x[2], x[3])
 	slope := a.do(op("fma", t), a.do(op("mul", t), squares, number(t, 3)), x[3], x[2])
@@ -56,7 +57,7 @@ func gatedGradient(a *asm, t Type, x ...string) string {
 	return a.do(op("mul", t), a.do(op("fma", t), slope, rest, s), x[1])
 }
 
-// reluGradient is of y and dy, which is 0 where y is not above 0. NaN passes.
+// reluGradient takes y and dy. It returns 0 where y ≤ 0, and otherwise dy, also where y is NaN.
 func reluGradient(a *asm, t Type, x ...string) string {
 	return a.do("selp."+string(t), number(t, 0), x[1], a.do("setp.le."+string(t), x[0], number(t, 0)))
 }

@@ -2,8 +2,9 @@ package ptx
 
 import "fmt"
 
-// Outside returns the kernel that looks for numbers that are less than its first extra word or not
-// less than the second, and writes one, and 1 behind it, to where the third says.
+// Outside returns the kernel that looks for an element that is less than the first extra word or
+// not less than the second. It writes such an element to the address in the third word, followed by
+// 1.
 func Outside() Kernel {
 	return each{name: "Outside", operands: []access{{Int64, reads}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
@@ -14,7 +15,7 @@ func Outside() Kernel {
 		}}.kernel()
 }
 
-// report writes v, and 1 behind it, where a predicate holds.
+// report stores v, followed by 1, if the predicate is true.
 func (a *asm) report(p, v, to string) {
 	a.when(p, func() {
 		a.emit("st.global.u64 [%s], %s", to, v)
@@ -22,10 +23,10 @@ func (a *asm) report(p, v, to string) {
 	})
 }
 
-// Gather returns the kernel that reads each element where an index says: its operands are the
-// output, the index, and the input, whose layout has stride 0 along the indexed dimension; the
-// extra words are its stride and its size there, and where it writes an index that is out of range,
-// as Outside does, or 0.
+// Gather returns the kernel that loads elements by index. The operands are the output, the index,
+// and the input, which must have stride 0 along the indexed dimension. The extra words are the
+// input's stride and size in that dimension, and the address for reporting an index that is out of
+// range, as in [Outside], or 0.
 func Gather(t Type) Kernel {
 	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
@@ -36,9 +37,9 @@ func Gather(t Type) Kernel {
 		}}.kernel()
 }
 
-// Scatter returns the kernel that writes each element where an index says, or adds it: its operands
-// are the output, whose layout has stride 0 along the indexed dimension, the index, and the input;
-// the extra words are the output's stride and its size there.
+// Scatter returns the kernel that stores elements by index, or adds them. The operands are the
+// output, which must have stride 0 along the indexed dimension, the index, and the input. The extra
+// words are the output's stride and size in that dimension.
 func Scatter(t Type, add bool) Kernel {
 	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 2}
 	if add {
@@ -55,8 +56,9 @@ func Scatter(t Type, add bool) Kernel {
 	return e.kernel()
 }
 
-// indexed counts negative indices from the end. One that is out of range strays, and is another one
-// then: a process that writes an index while others read it does not lead them out of the memory.
+// indexed returns the address selected by an index; negative indices count from the end. If the
+// index is out of range, stray is true and the address is clamped, so a process that concurrently
+// modifies indices cannot cause an access outside of the memory.
 func (a *asm) indexed(base, index string, extra int) (at, stray string) {
 	size := a.word("s64", extra+1)
 	end := a.do("add.s64", index, size)
@@ -65,9 +67,8 @@ func (a *asm) indexed(base, index string, extra int) (at, stray string) {
 	return a.do("mad.lo.s64", inside, a.word("s64", extra), base), a.do("setp.ne.u64", inside, index)
 }
 
-// accumulate adds atomically, also where there is no instruction for it: of what is true the sum is
-// true, and narrow numbers are exchanged within their word of 4 bytes until nobody else was there
-// in between.
+// accumulate adds atomically, including types without such an instruction: Bool addition is or,
+// which is a store, and narrow numbers use a compare-and-swap loop on their 4-byte word.
 func (a *asm) accumulate(t Type, address, v string) {
 	if t == Bool {
 		a.unless(a.do("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })

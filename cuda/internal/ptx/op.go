@@ -1,12 +1,12 @@
 package ptx
 
-// An opFunc computes one element of its operands, which are of class t.
+// An opFunc emits code that computes one element from its operands, which are of class t, and
+// returns the result's register.
 type opFunc = func(a *asm, t Type, x ...string) string
 
-// Map returns the kernel of an operation of package tensor, or of those of autograd that
-// device.Computer lists, by its name, on elements of the inputs' type; that of AddAtomic adds to
-// its first operand. The operands in memory and the numbers follow the output. It reports whether
-// there is one.
+// Map returns the kernel of an elementwise operation, by its name: an operation of package tensor,
+// or one of those that device.Computer lists. The operands follow the output; AddAtomic adds its
+// operand to the output. The second result is false if there is no kernel for these types.
 func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	e := each{name: name, operands: []access{{out, writes}}}
 	for _, o := range in {
@@ -53,7 +53,7 @@ func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	return e.kernel(), true
 }
 
-// convert makes an element of one type one of another.
+// convert converts an element from one type to the class of another.
 func (a *asm) convert(to, from Type, v string) string {
 	switch {
 	case to == Bool && from != Bool:
@@ -70,12 +70,12 @@ func (a *asm) convert(to, from Type, v string) string {
 
 func (a *asm) truth(p string) string { return a.do("selp.s64", "1", "0", p) }
 
-// where selects bits, in the narrowest register that has room.
+// where selects bits in the narrowest register that holds them.
 func where(a *asm, t Type, x ...string) string {
 	return a.do("selp."+selectable(t), x[1], x[2], a.do("setp.ne.s64", x[0], "0"))
 }
 
-// simple is one instruction.
+// simple returns an operation that is a single instruction.
 func simple(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string { return a.do(op(name, t), x...) }
 }
@@ -89,14 +89,14 @@ func comparing(name string) opFunc {
 	}
 }
 
-// rounding is a conversion to a whole number of the same class.
+// rounding returns a conversion to an integral value of the same class.
 func rounding(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		return a.do("cvt."+name+"."+string(t)+"."+string(t), x[0])
 	}
 }
 
-// extreme lets NaN win.
+// extreme returns a maximum or minimum that propagates NaN.
 func extreme(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		nan := a.do("setp.nan."+string(t), x...)
@@ -110,18 +110,18 @@ func constant(v float64) opFunc {
 
 func same(a *asm, t Type, x ...string) string { return x[0] }
 
-// sign is 0 of NaN.
+// sign returns 0 for NaN.
 func sign(a *asm, t Type, x ...string) string {
 	above := a.do("selp."+string(t), number(t, 1), number(t, 0), a.do("setp.gt."+string(t), x[0], number(t, 0)))
 	return a.do("selp."+string(t), number(t, -1), above, a.do("setp.lt."+string(t), x[0], number(t, 0)))
 }
 
-// with0 is an operation of two numbers whose second is 0.
+// with0 binds the second operand of an operation to 0.
 func with0(f opFunc) opFunc {
 	return func(a *asm, t Type, x ...string) string { return f(a, t, x[0], a.do("mov."+string(t), number(t, 0))) }
 }
 
-// spread is what a number leaves when it is taken from itself: 0, or NaN where it is not finite.
+// spread returns x - x: 0, or NaN if x is not finite.
 func spread(a *asm, t Type, x string) string { return a.do(op("sub", t), x, x) }
 
 var onFloats = map[string]opFunc{
@@ -154,7 +154,8 @@ var onIntegers = map[string]opFunc{
 	"Floor": same, "Ceil": same, "Round": same, "Trunc": same,
 }
 
-// onBools has what PyTorch defines: addition is or, multiplication is and.
+// onBools maps operations to their definition for Bool in PyTorch: addition is or, multiplication
+// is and.
 var onBools = map[string]opFunc{
 	"Add": simple("max"), "Mul": simple("min"), "Maximum": simple("max"), "Minimum": simple("min"), "Sign": same,
 	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
@@ -162,7 +163,8 @@ var onBools = map[string]opFunc{
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
 }
 
-// integerPower wraps around as multiplication does. A negative exponent leaves 1, -1 or 0.
+// integerPower wraps around on overflow, as multiplication does. A negative exponent yields 1, -1
+// or 0.
 func integerPower(a *asm, t Type, x ...string) string {
 	result, base, exponent := a.do("mov.s64", "1"), a.do("mov.s64", x[0]), a.do("mov.s64", x[1])
 	odd := func(v string) string { return a.do("setp.ne.s64", a.do("and.b64", v, "1"), "0") }
@@ -180,8 +182,8 @@ func integerPower(a *asm, t Type, x ...string) string {
 	return result
 }
 
-// down reports where a quotient was rounded up: where there is a rest, of another sign than the
-// divisor.
+// down reports whether a truncated quotient must be decremented to round down: the remainder is not
+// 0, and its sign differs from the divisor's.
 func (a *asm) down(t Type, rest, divisor string) string {
 	zero := number(t, 0)
 	other := a.do("xor.pred", a.do("setp.lt."+string(t), rest, zero), a.do("setp.lt."+string(t), divisor, zero))
@@ -198,7 +200,7 @@ func integerFloorDivide(a *asm, t Type, x ...string) string {
 	return a.do("selp.s64", a.do("sub.s64", quotient, "1"), quotient, a.down(t, a.do("rem.s64", x...), x[1]))
 }
 
-// selectable is the type in which bits are selected: a byte is in a register of 4.
+// selectable returns the type for a selp instruction: bytes are kept in 4-byte registers.
 func selectable(t Type) string {
 	if t == Bits8 {
 		return string(Bits32)

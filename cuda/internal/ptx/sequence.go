@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// Sequence returns the kernel of a kind of device.Sequence: Arithmetic, RandomUniform,
-// RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
-// words are the key, A and B, and for RandomUniform by how much u or w is shifted and what it is
-// divided by then. RandomInteger has From and Count in the place of A and B; RandomBernoulli and
-// RandomKept have the Chance in the place of A.
+// Sequence returns the kernel of a device.Sequence of the given kind: Arithmetic, RandomUniform,
+// RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which also has an input. The extra
+// words are the key, A, B, and for RandomUniform the shift and the divisor of u or w. RandomInteger
+// has From and Count instead of A and B. RandomBernoulli and RandomKept have the [Chance] instead
+// of A.
 func Sequence(kind string, out Type) Kernel {
 	e := each{name: kind, operands: []access{{out, writes}}, extra: 5}
 	if kind == "RandomKept" {
@@ -34,11 +34,11 @@ func Sequence(kind string, out Type) Kernel {
 	return e.kernel()
 }
 
-// fourAtOnce reports whether four neighbours of a type share what Philox makes.
+// fourAtOnce reports whether four adjacent elements of a type share a Philox counter.
 func fourAtOnce(t Type) bool { return t.float() && t.Size() < 8 }
 
-// Chance returns the number below which RandomBernoulli's bits are, those of w or all but 11 of
-// u's, with the probability p.
+// Chance returns the threshold for the random bits of RandomBernoulli with probability p: the bits
+// of w, or the upper 53 bits of u.
 func Chance(p float64, t Type) uint64 {
 	if fourAtOnce(t) {
 		return uint64(math.Ceil(p * (1 << 32)))
@@ -82,7 +82,7 @@ func (a *asm) chance(place string, word func(int) string) string {
 	return a.do("setp.lt.u64", a.do("shr.u64", u, "11"), word(1))
 }
 
-// halves returns u and v of a place.
+// halves returns the random words u and v of an element.
 func (a *asm) halves(place, key string) (u, v string) {
 	x := a.philox(place, key)
 	join := func(lo, hi string) string {
@@ -91,7 +91,8 @@ func (a *asm) halves(place, key string) (u, v string) {
 	return join(x[0], x[1]), join(x[2], x[3])
 }
 
-// philox is Philox 4×32-10 (Salmon and others, 2011) of a counter whose upper half is 0.
+// philox computes Philox 4×32-10 (Salmon et al., 2011) of a counter. The upper half of the counter
+// is 0.
 func (a *asm) philox(counter, key string) [4]string {
 	low := func(x string) string { return a.do("cvt.u32.u64", x) }
 	high := func(x string) string { return low(a.do("shr.u64", x, "32")) }

@@ -3,7 +3,7 @@ package ptx
 // A Type is the type of elements in memory.
 type Type string
 
-// The types of elements. Bits are copied and not looked at.
+// The types of elements. Bits types are copied without interpretation.
 const (
 	Bool     Type = "bool"
 	Uint8    Type = "u8"
@@ -21,7 +21,7 @@ const (
 	Bits64   Type = "b64"
 )
 
-// Size returns the bytes of an element.
+// Size returns the size of an element in bytes.
 func (t Type) Size() int {
 	switch t {
 	case Bool, Uint8, Int8, Bits8:
@@ -34,11 +34,11 @@ func (t Type) Size() int {
 	return 8
 }
 
-// float reports whether elements are fractions.
+// float reports whether t is a floating-point type.
 func (t Type) float() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
 
-// class is the type that elements are computed in: f32, f64, or s64 for whole numbers and what is
-// true; of bits it is themselves.
+// class returns the type that elements are computed in: f32, f64, or s64 for integers and Bool. The
+// class of a bits type is itself.
 func (t Type) class() Type {
 	switch t {
 	case Float16, BFloat16, Float32:
@@ -51,7 +51,7 @@ func (t Type) class() Type {
 	return Int64
 }
 
-// stored is the type of the instruction that loads or stores an element.
+// stored returns the type of the instructions that load and store an element.
 func (t Type) stored() Type {
 	switch t {
 	case Bool:
@@ -62,7 +62,7 @@ func (t Type) stored() Type {
 	return t
 }
 
-// widen makes a value to compute with of what was loaded.
+// widen converts a loaded value to its class.
 func (a *asm) widen(t Type, v string) string {
 	switch t {
 	case Bool, Uint8:
@@ -79,7 +79,7 @@ func (a *asm) widen(t Type, v string) string {
 	return v
 }
 
-// narrow makes what is stored of a value that was computed.
+// narrow converts a computed value to the stored type.
 func (a *asm) narrow(t Type, v string) string {
 	switch t {
 	case Int16:
@@ -88,7 +88,7 @@ func (a *asm) narrow(t Type, v string) string {
 		return a.do("cvt.u32.u64", v)
 	case Float16:
 		return a.do("cvt.rn.f16.f32", v)
-	case BFloat16: // to the nearest, halves to even
+	case BFloat16: // round to nearest, ties to even
 		odd := a.do("and.b32", a.do("shr.u32", v, "16"), "1")
 		rounded := a.do("shr.u32", a.do("add.u32", a.do("add.u32", v, "0x7fff"), odd), "16")
 		return a.do("cvt.u16.u32", a.do("selp.b32", "0x7fc0", rounded, a.do("setp.nan.f32", v, v)))
@@ -96,8 +96,7 @@ func (a *asm) narrow(t Type, v string) string {
 	return v
 }
 
-// cast converts a value of one class to another, as the host does: fractions lose what is behind
-// the point.
+// cast converts a value between classes, as the host does: a float is truncated to an integer.
 func (a *asm) cast(to, from Type, v string) string {
 	switch {
 	case to == from:

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// ofWords make four neighbours of the four words of Philox, in float32.
+// ofWords maps a kind of sequence to a function that computes four adjacent elements in float32
+// from the four words of Philox.
 var ofWords = map[string]func(a *asm, w [4]string, word func(int) string) [4]string{
 	"RandomUniform": func(a *asm, w [4]string, word func(int) string) (y [4]string) {
 		from, to := a.asFloat32(word(1)), word(2)
@@ -40,7 +41,7 @@ var ofWords = map[string]func(a *asm, w [4]string, word func(int) string) [4]str
 
 func (a *asm) asFloat32(v string) string { return a.do("cvt.rn.f32.f64", v) }
 
-// chances are v with the Chance, and 0 otherwise.
+// chances returns v with the probability of the [Chance], and otherwise 0, for each word.
 func (a *asm) chances(w [4]string, word func(int) string, v string) (y [4]string) {
 	below := word(1)
 	for i := range w {
@@ -49,15 +50,15 @@ func (a *asm) chances(w [4]string, word func(int) string, v string) (y [4]string
 	return y
 }
 
-// turn32 returns the cosine and the sine of w/2³² of a full turn: those of what it is more or less
-// than a whole number of quarters.
+// turn32 returns the cosine and the sine of w/2³² of a full turn. It reduces the angle to the
+// nearest quarter turn.
 func (a *asm) turn32(w string) (co, s string) {
 	quarter := a.do("shr.u32", a.do("add.u32", w, fmt.Sprint(1<<29)), "30")
 	rest := a.do("cvt.rn.f32.s32", a.do("sub.u32", w, a.do("shl.b32", quarter, "30")))
 	return a.ofQuarters32(a.do("mul.rn.f32", rest, f(2*math.Pi/(1<<32))), quarter)
 }
 
-// fromWords returns what an each does with one element, and with four whose places have one
+// fromWords returns the functions of an each for one element, and for four elements that share a
 // counter.
 func fromWords(kind string, draw func(a *asm, w [4]string, word func(int) string) [4]string) (
 	body func(a *asm, x []string, place string, extra int) []string,
