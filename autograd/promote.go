@@ -12,7 +12,8 @@ func promoted(a, b *Var) (x, y *Var) {
 	return a.as(dt), b.as(dt)
 }
 
-// promotedAll is promoted of values that Cat or Stack joins: those without dimensions count as well.
+// promotedAll is promoted of values that Cat or Stack joins: those without dimensions count as
+// well.
 func promotedAll(xs []*Var) []*Var {
 	dt, same := xs[0].t.DType(), true
 	for _, x := range xs[1:] {

@@ -88,9 +88,9 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve does fetches until the executor is closed. w is nil and err too if the worker is new. If the
-// data set calls runtime.Goexit in a fetch, another goroutine goes on with the worker. If it does so
-// in Open, each fetch fails.
+// serve does fetches until the executor is closed. w is nil and err too if the worker is new. If
+// the data set calls runtime.Goexit in a fetch, another goroutine goes on with the worker. If it
+// does so in Open, each fetch fails.
 func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	closed := false
 	defer func() {

@@ -142,7 +142,8 @@ func TestLoader_ADataSetCannotEndTheProgram(t *testing.T) {
 				} {
 					for range 2 {
 						err := epochError(testutil.Context(t), l)
-						// a Goexit is the death of a worker, which is retried, and the stream has stopped then
+						// a Goexit is the death of a worker, which is retried, and the stream has
+						// stopped then
 						fails := at == "Open" || at == "Get" || at == "Stop" && what == "stream" && !exit
 						if (err != nil) != fails {
 							t.Errorf("%v in %s of a %s: %v", exit, at, what, err)

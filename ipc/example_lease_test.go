@@ -44,3 +44,29 @@ func ExampleReceiver_Leases() {
 	// read is done <nil>
 	// write is done <nil>
 }
+
+// A worker that cannot do a task gives it back, for another one.
+func ExampleLease() {
+	ctx := context.Background()
+	tasks, err := ipc.NewQueue[string](10)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer tasks.Close()
+	if err := tasks.Put(ctx, "read"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		task, err := tasks.Receiver().Lease(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(task.Value, task.Nack())
+	}
+	// Output:
+	// read <nil>
+	// read <nil>
+}

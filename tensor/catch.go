@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Catch calls f, and returns the error that f panicked with, or nil. Use it where shapes, indices or
-// dtypes come from a request, a file or a message, and where memory may run out.
+// Catch calls f, and returns the error that f panicked with, or nil. Use it where shapes, indices
+// or dtypes come from a request, a file or a message, and where memory may run out.
 //
 // Operations of this package and of packages autograd, nn and optim panic with errors:
 //

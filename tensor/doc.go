@@ -15,12 +15,12 @@
 //	fmt.Println(t)
 //
 // Functions such as [Add] return new tensors; methods such as [Tensor.Add] change their receiver
-// and return it. A misuse of a tensor, such as shapes that do not fit, is a panic with an error that
-// wraps [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test repeats some
-// two thousand calls whose results PyTorch has recorded in testdata/ops.jsonl.
+// and return it. A misuse of a tensor, such as shapes that do not fit, is a panic with an error
+// that wraps [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test
+// repeats some two thousand calls whose results PyTorch has recorded in testdata/ops.jsonl.
 //
-// A view may have far more elements than memory has: [Tensor.Expand] repeats them, and a tensor that
-// another process sends may be such a view. Printing and comparing read as much as there is in
+// A view may have far more elements than memory has: [Tensor.Expand] repeats them, and a tensor
+// that another process sends may be such a view. Printing and comparing read as much as there is in
 // memory. A result that memory has no room for is a panic with [ErrMemory]. Other operations take
 // time by the number of elements: check [Tensor.Numel] of tensors from processes that are not
 // trusted.

@@ -45,13 +45,15 @@ func TestEqual_OfViewsLargerThanMemory(t *testing.T) {
 	rows, cols := count(tensor.Float32, 1<<20, 1), count(tensor.Float32, 1, 1<<20)
 	full := []int{1 << 20, 1 << 20}
 	for name, c := range map[string]struct{ got, want bool }{
-		"equal":            {tensor.Equal(vast(one), vast(floats(1))), true},
-		"different":        {tensor.Equal(vast(one), vast(two)), false},
-		"NaN":              {tensor.Equal(vast(floats(nan)), vast(floats(nan))), false},
-		"across":           {tensor.Equal(rows.Expand(full...), cols.Expand(full...)), false},
-		"across, constant": {tensor.Equal(tensor.Ones(tensor.Float32, 1<<20, 1).Expand(full...), tensor.Ones(tensor.Float32, 1, 1<<20).Expand(full...)), true},
+		"equal":     {tensor.Equal(vast(one), vast(floats(1))), true},
+		"different": {tensor.Equal(vast(one), vast(two)), false},
+		"NaN":       {tensor.Equal(vast(floats(nan)), vast(floats(nan))), false},
+		"across":    {tensor.Equal(rows.Expand(full...), cols.Expand(full...)), false},
+		"across, constant": {tensor.Equal(tensor.Ones(tensor.Float32, 1<<20, 1).Expand(full...),
+			tensor.Ones(tensor.Float32, 1, 1<<20).Expand(full...)), true},
 		"across, not constant": {tensor.Equal(tensor.Ones(tensor.Float32, 1<<20, 1).Expand(full...),
-			tensor.Eq(cols, cols).To(tensor.Float32).Sub(tensor.Eq(cols, tensor.Scalar(tensor.Float32, 1<<20-1)).To(tensor.Float32)).Expand(full...)), false},
+			tensor.Eq(cols, cols).To(tensor.Float32).Sub(
+				tensor.Eq(cols, tensor.Scalar(tensor.Float32, 1<<20-1)).To(tensor.Float32)).Expand(full...)), false},
 		"itself":      {tensor.Equal(rows.Expand(full...), rows.Expand(full...)), true},
 		"close":       {tensor.AllClose(vast(one), one, 0, 0), true},
 		"not close":   {tensor.AllClose(vast(one), vast(two), 0, 0.5), false},

@@ -14,15 +14,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Owners of files] Files in /dev/shm and directories in /tmp outlive a process that is killed,
-// so their names identify their owner: its pid, its start time and its PID space. A sweep removes
-// the files of processes that have ended.
+// Note [Owners of files] Files in /dev/shm and directories in /tmp outlive a process that is
+// killed, so their names identify their owner: its pid, its start time and its PID space. A sweep
+// removes the files of processes that have ended.
 //
 // A pid only means something in its own PID namespace. Containers may share /dev/shm and /tmp with
-// the host and with each other, and hosts may share /tmp through NFS. A process of another PID space
-// is therefore never looked up in /proc. Its shared memory is removed if the owner's lock on the
-// file is free: the kernel releases that lock when the owner ends, and every process on the machine
-// sees it. Semaphores and directories, a page at most, stay until a program runs in their PID space.
+// the host and with each other, and hosts may share /tmp through NFS. A process of another PID
+// space is therefore never looked up in /proc. Its shared memory is removed if the owner's lock on
+// the file is free: the kernel releases that lock when the owner ends, and every process on the
+// machine sees it. Semaphores and directories, a page at most, stay until a program runs in their
+// PID space.
 
 const (
 	namePrefix      = "shoal_"

@@ -134,9 +134,11 @@ func TestSweep_OfProcessesInOtherPIDNamespaces(t *testing.T) {
 	for i := range 2 {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 		cmd.Env = append(os.Environ(), ownerEnv+"="+parent)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
 		in := testutil.Value(cmd.StdinPipe())(t)
 		out := testutil.Value(cmd.StdoutPipe())(t)
 		if err := cmd.Start(); errors.Is(err, fs.ErrPermission) {

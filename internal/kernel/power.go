@@ -2,12 +2,13 @@ package kernel
 
 import "math"
 
-// PowerOf is x to the power of y, as math.Pow has it for 0, infinities and NaN, and within a unit in
-// the last place for all other numbers. math.Pow takes subnormal numbers for the smallest normal
+// PowerOf is x to the power of y, as math.Pow has it for 0, infinities and NaN, and within a unit
+// in the last place for all other numbers. math.Pow takes subnormal numbers for the smallest normal
 // ones on amd64, and multiplies so often that it is off by many units where y is large.
 //
-// It is e to the power of y·log|x|. A unit in the last place of the result is 2^-53 of the exponent,
-// which may be 700, so the logarithm and the product are sums of two numbers, of about 106 bits.
+// It is e to the power of y·log|x|. A unit in the last place of the result is 2^-53 of the
+// exponent, which may be 700, so the logarithm and the product are sums of two numbers, of about
+// 106 bits.
 func PowerOf(x, y float64) float64 {
 	switch {
 	case x == 0 || y == 0 || x == 1 || x-x != 0 || y-y != 0:

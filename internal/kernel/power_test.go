@@ -48,8 +48,8 @@ func unitsApart(a, b float64) int64 {
 }
 
 func TestPowerOf_OfSpecialNumbersIsThatOfPackageMath(t *testing.T) {
-	numbers := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1e300, -1e300, 1e-300, 5e-324, -5e-324,
-		math.Inf(1), math.Inf(-1), math.NaN()}
+	numbers := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1e300, -1e300, 1e-300, 5e-324,
+		-5e-324, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, x := range numbers {
 		for _, y := range numbers {
 			got, want := kernel.PowerOf(x, y), math.Pow(x, y)

@@ -66,7 +66,8 @@ const ProtocolVersion = protocolVersion
 // Magic returns the first word of the control segment.
 func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
 
-// BeginSweep leaves the domain as it is while another process sweeps and has only emptied the lists.
+// BeginSweep leaves the domain as it is while another process sweeps and has only emptied the
+// lists.
 func (d *Domain) BeginSweep() {
 	for c := range d.hdr.lists {
 		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)

@@ -44,8 +44,8 @@ func TestIdle_DoesNotGrowWithTheLanes(t *testing.T) {
 	wantRest(t, d, 0)
 }
 
-// TestIdle_DoesNotGrowDuringASweep: an allocation that finds the lists empty, because another process
-// sweeps, takes a free block all the same.
+// TestIdle_DoesNotGrowDuringASweep: an allocation that finds the lists empty, because another
+// process sweeps, takes a free block all the same.
 func TestIdle_DoesNotGrowDuringASweep(t *testing.T) {
 	const blocks, size = 10, 8 << 10
 	d := newDomain(t, 64<<20)

@@ -29,8 +29,8 @@ func (m Memory) Headroom() int64 {
 	return max(room, 0)
 }
 
-// Most returns the size from which on an allocation cannot succeed: all memory of the machine, or of
-// the control group if that has less, and the swap space.
+// Most returns the size from which on an allocation cannot succeed: all memory of the machine, or
+// of the control group if that has less, and the swap space.
 func (m Memory) Most() int64 {
 	most := m.Total
 	if m.CgroupLimit >= 0 {

@@ -42,8 +42,8 @@ var idioms = []idiom{
 }
 
 // TestProseGetsNoWorse compares the rates of idioms in the comments of each package, and in each
-// page, with those on record. A rate may only approach its goal; one occurrence more is not counted.
-// Run with -archtest.prose to record the rates that have improved.
+// page, with those on record. A rate may only approach its goal; one occurrence more is not
+// counted. Run with -archtest.prose to record the rates that have improved.
 func TestProseGetsNoWorse(t *testing.T) {
 	texts := proseTexts(t)
 	recorded := readRates(t)

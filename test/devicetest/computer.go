@@ -152,7 +152,8 @@ func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int
 func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, err error) {
 	n := in.Shape[dim]
 	return d.Outside(index, int64(-n), int64(n), func() {
-		d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, tensor.Remainder(d.within(index, n), tensor.Scalar(tensor.Int64, float64(n)))))
+		at := tensor.Remainder(d.within(index, n), tensor.Scalar(tensor.Int64, float64(n)))
+		d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, at))
 	})
 }
 
@@ -161,7 +162,8 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
-	at := tensor.Remainder(d.within(index, out.Shape[dim]), tensor.Scalar(tensor.Int64, float64(max(out.Shape[dim], 1))))
+	n := out.Shape[dim]
+	at := tensor.Remainder(d.within(index, n), tensor.Scalar(tensor.Int64, float64(max(n, 1))))
 	if add {
 		d.see(out).ScatterAdd(dim, at, d.see(in))
 	} else {

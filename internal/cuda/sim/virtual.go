@@ -169,7 +169,8 @@ func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) 
 	return p, err
 }
 
-// MemAddressFree frees an address range. p and n must describe a whole reservation without mappings.
+// MemAddressFree frees an address range. p and n must describe a whole reservation without
+// mappings.
 func (d *Driver) MemAddressFree(p cudriver.Ptr, n uint64) error {
 	return d.do("cuMemAddressFree", inContext, func(*context) cudriver.Result {
 		if d.reserved[p] != n || n == 0 || d.overlaps(p, n) {
@@ -219,8 +220,8 @@ func (d *Driver) isReserved(p cudriver.Ptr, n uint64) bool {
 	return false
 }
 
-// MemUnmap removes a mapping; p and n must be as passed to [Driver.MemMap]. It blocks while a stream
-// waits. It does not wait for other queued work, which then fails; CUDA documents neither.
+// MemUnmap removes a mapping; p and n must be as passed to [Driver.MemMap]. It blocks while a
+// stream waits. It does not wait for other queued work, which then fails; CUDA documents neither.
 func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 	return d.doSettled("cuMemUnmap", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
@@ -232,7 +233,8 @@ func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 	})
 }
 
-// MemSetAccess sets the access of devices to a mapping. p and n must be as passed to [Driver.MemMap].
+// MemSetAccess sets the access of devices to a mapping. p and n must be as passed to
+// [Driver.MemMap].
 func (d *Driver) MemSetAccess(p cudriver.Ptr, n uint64, access []cudriver.AccessDesc) error {
 	return d.doSettled("cuMemSetAccess", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
