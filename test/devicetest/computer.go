@@ -152,8 +152,7 @@ func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int
 func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, err error) {
 	n := in.Shape[dim]
 	return d.Outside(index, int64(-n), int64(n), func() {
-		at := tensor.Remainder(d.within(index, n), tensor.Scalar(tensor.Int64, float64(n)))
-		d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, at))
+		d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.within(index, n)))
 	})
 }
 
@@ -162,8 +161,7 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
-	n := out.Shape[dim]
-	at := tensor.Remainder(d.within(index, n), tensor.Scalar(tensor.Int64, float64(max(n, 1))))
+	at := d.within(index, out.Shape[dim])
 	if add {
 		d.see(out).ScatterAdd(dim, at, d.see(in))
 	} else {
@@ -172,10 +170,12 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	return nil
 }
 
-// within returns indices, each of which is in the range of n.
+// within returns the indices clamped to the range from -n to n-1, with negative ones counted from
+// the end: all are from 0 to n-1 unless n is 0.
 func (d *Device) within(index operand, n int) *tensor.Tensor {
 	at := d.see(index)
-	return tensor.Minimum(tensor.Maximum(at, at.Number(float64(-n))), at.Number(float64(n-1)))
+	at = tensor.Minimum(tensor.Maximum(at, at.Number(float64(-n))), at.Number(float64(n-1)))
+	return tensor.Remainder(at, at.Number(float64(max(n, 1))))
 }
 
 // Generate is device.Computer's.
