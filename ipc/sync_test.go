@@ -80,8 +80,8 @@ func TestQueue_CarriesEveryPrimitive(t *testing.T) {
 		if !c.Mutex.Locked() || c.None != nil {
 			t.Error("it is another Mutex")
 		}
-		testutil.ErrorIs(t, c.Mutex.Unlock(), ipc.ErrNotOwner) // the same process, but not who locked it
-		testutil.NoError(t, b.Mutex.Unlock())
+		testutil.NoError(t, c.Mutex.Unlock()) // the process has the lock
+		testutil.ErrorIs(t, b.Mutex.Unlock(), ipc.ErrNotOwner)
 		testutil.NoError(t, b.RW.RLock(ctx))
 		testutil.ErrorIs(t, c.RW.TryLock(), ipc.ErrLocked)
 		testutil.NoError(t, c.RW.TryRLock())

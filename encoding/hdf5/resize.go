@@ -7,14 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unlimited is the value in [Options.MaxShape] for a dimension without a maximum size.
+// Unlimited is the value in Options.MaxShape for a dimension without a maximum size.
 const Unlimited = -1
 
 // MaxShape returns the maximum size of each dimension, or [Unlimited]. It equals [Dataset.Shape] if
 // the data set cannot grow. The caller may modify the returned slice.
 func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
 
-// checkLimit validates [Options.MaxShape] and sets d.limit.
+// checkLimit validates Options.MaxShape and sets d.limit.
 func (d *Output) checkLimit() error {
 	if d.limit = d.o.MaxShape; d.limit == nil {
 		d.limit = d.shape
@@ -32,7 +32,7 @@ func (d *Output) checkLimit() error {
 	return nil
 }
 
-// Resize changes the shape of the data set, which must stay within [Options.MaxShape]. New elements
+// Resize changes the shape of the data set, which must stay within Options.MaxShape. New elements
 // are zero. Elements outside of the new shape are lost, even if the data set grows again. The error
 // wraps [ErrShape] if the shape is invalid; otherwise it is the error of writing.
 func (d *Output) Resize(shape ...int) error {
@@ -114,7 +114,7 @@ func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error
 
 // Append writes src after the last element of the first dimension, and grows the data set
 // accordingly. The other dimensions of src must equal those of the data set. The error wraps
-// [ErrShape] if they do not, or if the result exceeds [Options.MaxShape]; otherwise it is an error
+// [ErrShape] if they do not, or if the result exceeds Options.MaxShape; otherwise it is an error
 // of [Output.WriteSlab].
 func (d *Output) Append(src *tensor.Tensor) error {
 	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype ||

@@ -12,7 +12,7 @@
 // Loading a file is safe: the package never imports or executes anything that a file names. An
 // object of an unknown Python class becomes a [*python.Record].
 //
-// With [Options.Mmap], the elements of the tensors are pages of the file. The file may be removed
+// With Options.Mmap, the elements of the tensors are pages of the file. The file may be removed
 // or replaced, but must not be truncated: if another process truncates it, reading the tensors
 // faults. [tensor.Catch] turns such a fault into an error.
 //

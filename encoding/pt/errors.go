@@ -22,7 +22,7 @@ var (
 	// permitted names. The error text contains the name.
 	ErrGlobal = pickle.ErrGlobal
 	// ErrLocation is wrapped if a storage was saved on a device that this process does not have.
-	// [Options.MapLocation] selects another device.
+	// Options.MapLocation selects another device.
 	ErrLocation = errors.New("pt: no such device")
 	// ErrLimit is wrapped if a file needs more memory than the reader allows. The error text names
 	// the option that raises the limit.

@@ -42,7 +42,7 @@ func (o Options) tally(size int64) *safefile.Limit {
 		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
-// To returns a function for [Options.MapLocation] that loads every storage to the given device.
+// To returns a function for Options.MapLocation that loads every storage to the given device.
 // To("cpu") is equivalent to map_location="cpu" of torch.load.
 func To(device string) func(string) string { return func(string) string { return device } }
 
@@ -88,7 +88,7 @@ func Load(path string, o Options) (any, error) {
 	return v, nil
 }
 
-// Decode is like [Load] but reads a file of size bytes from r. It does not close r. [Options.Mmap]
+// Decode is like [Load] but reads a file of size bytes from r. It does not close r. Options.Mmap
 // is ignored: all tensors are copied to the heap. It returns the same errors as [Load].
 func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	o.Mmap = false

@@ -169,16 +169,20 @@ func TestContext_AHangFailsWithStacksBeforeTheDeadline(t *testing.T) {
 func TestContext_StacksAreOfOtherGoroutines(t *testing.T) {
 	testutil.ForgetDump()
 	r := run(t, 200*time.Millisecond, func(r *recorder) {
-		never := make(chan struct{})
+		begun, never := make(chan struct{}), make(chan struct{})
 		defer close(never)
-		go blocked(never)
+		go blocked(begun, never)
+		<-begun
 		hanging(testutil.Context(r))
 	})
 	wantLog(t, r, false, "testutil_test.blocked(", "goroutine ", "testutil_test.go:")
 }
 
-// blocked waits for c.
-func blocked(c chan struct{}) { <-c }
+// blocked closes begun and waits for c.
+func blocked(begun, c chan struct{}) {
+	close(begun)
+	<-c
+}
 
 func TestEventually(t *testing.T) {
 	calls := 0
