@@ -520,14 +520,16 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 	}
 }
 
-// awaitPut repeats try as long as err, its last result, is errPutting.
+// awaitPut repeats try as long as err, its last result, is errPutting. It tries once more when it
+// has waited in vain, since the lane in the way may have gone on just then.
 func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	for err == errPutting {
 		if disabled("unfinished put") {
 			return ErrEmpty
 		}
-		if err = r.awaitOther(&r.notEmpty, r.readable); err == nil {
-			err = try(briefly)
+		waited := r.awaitOther(&r.notEmpty, r.readable)
+		if err = try(briefly); err == errPutting && waited != nil {
+			return waited
 		}
 	}
 	return err

@@ -19,8 +19,9 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 		if disabled("unfinished get") {
 			return ErrFull
 		}
-		if err = r.awaitOther(&r.notFull, r.writable); err == nil {
-			err = r.tryPut(briefly, body, blocks, move)
+		waited := r.awaitOther(&r.notFull, r.writable)
+		if err = r.tryPut(briefly, body, blocks, move); err == errGetting && waited != nil {
+			return waited
 		}
 	}
 	return err
