@@ -315,11 +315,17 @@ func complexRows[T cplx](rows []rowFunc) {
 	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, complexPow[T]) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
 	rows[opAbs] = magnitudes[T]()
-	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
-	rows[opIsInf] = single(func(r []uint8, a []T) {
-		each(r, a, func(x T) uint8 { return number(infinite(real(complex128(x))) || infinite(imag(complex128(x)))) })
+	isNaN := func(x complex128) bool { return math.IsNaN(real(x)) || math.IsNaN(imag(x)) }
+	isInf := func(x complex128) bool { return infinite(real(x)) || infinite(imag(x)) }
+	rows[opIsNaN] = single(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return number(isNaN(complex128(x))) })
 	})
-	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
+	rows[opIsInf] = single(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return number(isInf(complex128(x))) })
+	})
+	rows[opIsFinite] = single(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return number(!isNaN(complex128(x)) && !isInf(complex128(x))) })
+	})
 	for o, row := range operations {
 		if row.complex != nil {
 			rows[o] = liftComplex[T](row.complex)

@@ -50,19 +50,19 @@ func timesLog(x, y float64) (high, low float64) {
 	s := top / bottom
 	sLow := (math.FMA(-s, bottom, top) - float64(s*lost)) / bottom
 	z, zLow := square(s, sLow)
-	c := s * z
+	c := float64(s * z) // the conversions keep the compiler from fusing a product and a sum
 	cLow := math.FMA(s, z, -c) + math.FMA(s, zLow, float64(sLow*z))
-	third := c * (1. / 3)
+	third := float64(c * (1. / 3))
 	thirdRest := math.FMA(c, 1./3, -third) + math.FMA(c, thirdLow, float64(cLow*(1./3)))
 	tail := logParts[0]
 	for _, part := range logParts[1:] {
 		tail = math.FMA(tail, z, part)
 	}
-	tail *= c * z
+	tail = float64(tail * float64(c*z))
 
 	sum := s + third
 	sumLow := (s - sum) + third + (sLow + thirdRest + tail)
-	whole := float64(k) * ln2High
+	whole := float64(float64(k) * ln2High)
 	log := whole + 2*sum
 	var logLow float64
 	if k == 0 {
@@ -72,13 +72,13 @@ func timesLog(x, y float64) (high, low float64) {
 	}
 	near := log + logLow
 	rest := (log - near) + logLow
-	high = y * near
+	high = float64(y * near)
 	return high, math.FMA(y, near, -high) + float64(y*rest)
 }
 
 // square returns the square of a sum of two numbers.
 func square(x, low float64) (high, rest float64) {
-	high = x * x
+	high = float64(x * x)
 	return high, math.FMA(x, x, -high) + float64(2*x*low)
 }
 
@@ -104,7 +104,7 @@ func expOf(x, low float64) float64 {
 	for _, part := range expParts[1:] {
 		tail = math.FMA(tail, r, part)
 	}
-	tail *= r * r
+	tail = float64(tail * float64(r*r))
 	one := 1 + r
 	return math.Ldexp(one+((1-one)+r+(rLow+tail)), int(n))
 }
