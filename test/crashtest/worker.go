@@ -121,8 +121,8 @@ func (w *worker) put(r *shm.Ring, n, size, long int) error {
 	return w.full(err, hs)
 }
 
-// full forgives the errors of a busy domain. context.DeadlineExceeded is one: an attempt waits for a
-// second for a worker in the middle of a put or a get, and a reaper may take longer to end that.
+// full forgives the errors of a busy domain. context.DeadlineExceeded is one: an attempt waits for
+// a second for a worker in the middle of a put or a get, and a reaper may take longer to end that.
 func (w *worker) full(err error, hs []shm.Handle) error {
 	if errors.Is(err, shm.ErrFull) || errors.Is(err, shm.ErrNoSpace) || errors.Is(err, shm.ErrEmpty) ||
 		errors.Is(err, context.DeadlineExceeded) {
