@@ -160,7 +160,7 @@ func TestQueue_IsInOrderAndKnowsItsLength(t *testing.T) {
 func TestQueue_WaitsAsTheContextSays(t *testing.T) {
 	ctx := testutil.Context(t)
 	q := open[int](t, local(t), "waits", nats.QueueOptions{Capacity: 2})
-	short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	_, err := q.Get(short)
 	testutil.ErrorIs(t, err, nats.ErrEmpty, context.DeadlineExceeded)
@@ -174,7 +174,7 @@ func TestQueue_WaitsAsTheContextSays(t *testing.T) {
 	testutil.NoError(t, q.Put(ctx, 1))
 	testutil.NoError(t, q.Put(ctx, 2))
 	testutil.ErrorIs(t, q.TryPut(ctx, 3), nats.ErrFull, ipc.ErrFull)
-	short, cancel = context.WithTimeout(ctx, 30*time.Millisecond)
+	short, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	testutil.ErrorIs(t, q.Put(short, 3), nats.ErrFull, context.DeadlineExceeded)
 	put := make(chan error, 1)
