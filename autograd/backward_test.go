@@ -15,7 +15,8 @@ func scalar(v float64) *autograd.Param {
 	return autograd.NewParam("p", tensor.Scalar(tensor.Float64, v))
 }
 
-// mustPanic fails unless f panics with a text that has want in it. An error is that of a mistake.
+// mustPanic fails the test unless f panics with a text that contains want. If f panics with an
+// error, that error must wrap [tensor.ErrMisuse].
 func mustPanic(t *testing.T, want string, f func()) {
 	t.Helper()
 	defer func() {

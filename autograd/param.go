@@ -34,7 +34,8 @@ func init() {
 // NewParam returns a parameter with value t. Close of the Param closes t.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// wantGradient refuses tensors whose elements have no gradients.
+// wantGradient panics if the dtype of t is neither a floating-point nor a complex one: only those
+// have gradients.
 func wantGradient(what string, t *tensor.Tensor) {
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:

@@ -97,7 +97,7 @@ func TestPromotion_ProductsAndLayersNeedOneDType(t *testing.T) {
 	}
 }
 
-// The values are those of PyTorch 2.15.
+// PyTorch 2.15 computed the expected values.
 func TestGradients_AtEdgesAreThoseOfPyTorch(t *testing.T) {
 	zeros := func(shape ...int) *autograd.Var { return autograd.Leaf(tensor.New(tensor.Float64, shape...)) }
 	y, x := zeros(1), zeros(1)

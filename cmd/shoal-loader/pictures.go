@@ -163,7 +163,7 @@ type shardSet struct {
 	shardOptions
 }
 
-// The shardOptions are the options of shards, besides those of images.
+// shardOptions are the options that apply to shards only. The options of images apply as well.
 type shardOptions struct {
 	Paths   any    `torch:"paths"`
 	Rank    int    `torch:"rank"`

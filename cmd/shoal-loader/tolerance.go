@@ -37,7 +37,7 @@ func tolerating(open torch.OpenDataset) torch.OpenDataset {
 	}
 }
 
-// tolerance takes the options skip and retries out of those of a data set.
+// tolerance splits args into the options skip and retries and the remaining options.
 func tolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, err error) {
 	rest = new(python.Dict)
 	for k, v := range args.All() {
