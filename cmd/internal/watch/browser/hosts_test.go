@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +22,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestMain is also what runs as another machine.
+// TestMain runs the tests in a network namespace of their own where the kernel permits it, since a
+// page lists every program of its namespace, and other programs may start and end meanwhile. It also
+// runs as the host that a page joins.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SHOAL_FAR"); dir != "" {
 		if err := far(dir); err != nil {
@@ -30,7 +33,38 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	if os.Getenv("SHOAL_OWN_NETWORK") != "" {
+		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "ip link set lo up: %v: %s", err, out)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	c := exec.Command("/proc/self/exe", os.Args[1:]...)
+	c.Env = append(os.Environ(), "SHOAL_OWN_NETWORK=1")
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	c.SysProcAttr = ownNetwork(0)
+	c.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	runtime.LockOSThread() // the signal is sent when the thread ends
+	switch err := c.Start(); {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC):
+		os.Exit(m.Run())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	c.Wait()
+	os.Exit(max(c.ProcessState.ExitCode(), -c.ProcessState.ExitCode())) // -1 if a signal ended it
+}
+
+// ownNetwork returns the attributes of a process that is root in a user and network namespace of its
+// own, and in those of the other clone flags.
+func ownNetwork(flags uintptr) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | flags,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
 }
 
 // far has a program and a shoal watch in a network and with a name of its own. It prints the URL,
@@ -112,11 +146,7 @@ func anotherMachine(t *testing.T, dir string) (path string) {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), "SHOAL_FAR="+dir)
 	c.Stderr = os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-	}
+	c.SysProcAttr = ownNetwork(syscall.CLONE_NEWUTS)
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
