@@ -34,7 +34,7 @@ storm: ## kill processes at random under load
 	go run -tags shoalcrash ./test/crashtest storm -kills $(KILLS)
 
 scribbles: ## garbage in the control segment of 2,000 domains while processes work: nobody crashes or hangs
-	go test ./internal/shm -run '^TestScribble' -v -timeout 30m -scribble.trials 2000
+	go test ./internal/arena -run '^TestScribble' -v -timeout 30m -scribble.trials 2000
 
 # How many minutes make torture takes: 15, with TORTURE=night 6 hours.
 TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
@@ -42,7 +42,7 @@ TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
 TORTURE_SEED ?= 1
 
 torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/shm && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/arena && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && export GOWORK=off && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
@@ -88,8 +88,8 @@ vet-others:
 bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch
 
-schedules: ## the code of internal/shm under a scheduler that tries the orders of its steps: one preemption more than CI, and many random ones; minutes
-	go test -tags shoalcrash ./internal/shm -run '^TestSchedules' -v -timeout 60m -schedule.deeper=1 -schedule.random=200000
+schedules: ## the code of internal/arena under a scheduler that tries the orders of its steps: one preemption more than CI, and many random ones; minutes
+	go test -tags shoalcrash ./internal/arena -run '^TestSchedules' -v -timeout 60m -schedule.deeper=1 -schedule.random=200000
 
 model: ## the models of the protocol with one more death each; minutes
 	go test ./test/model -v -timeout 30m -model.crashes=1

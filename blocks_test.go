@@ -7,27 +7,27 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // shared is the least that can travel in shared memory: one block.
-type shared struct{ h shm.Handle }
+type shared struct{ h arena.Handle }
 
-func (s shared) MarshalWire(e *wire.Encoder) error {
+func (s shared) MarshalWire(e *codec.Encoder) error {
 	e.Block(s.h)
 	return e.Err()
 }
 
-func (s *shared) UnmarshalWire(d *wire.Decoder) (err error) {
+func (s *shared) UnmarshalWire(d *codec.Decoder) (err error) {
 	s.h, err = d.Block()
 	return err
 }
 
 // bytes returns the memory, which this process holds.
 func (s shared) bytes() ([]byte, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ var markMemory = shoal.Register("markMemory", func(ctx context.Context, rank int
 })
 
 func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 		if _, ok := errors.AsType[*shoal.ProcessError](err); !ok {
 			t.Errorf("%s: got %v", how, err)
 		}
-		if peer, ok := errors.AsType[*shm.PeerError](err); (how == "kill" || how == "exit") &&
+		if peer, ok := errors.AsType[*arena.PeerError](err); (how == "kill" || how == "exit") &&
 			(!ok || peer.PID == 0 || peer.Seat == d.Seat()) {
 			t.Errorf("%s: the participant that died is %+v", how, peer)
 		}
@@ -103,7 +103,7 @@ func TestSpawn_ArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 }
 
 func TestSpawn_RefusesABlockThatIsNotHeld(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestSpawn_RefusesABlockThatIsNotHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := markMemory.Spawn(testutil.Context(t), 1, marking{[2]shared{{h}, {h}}, ""}); !errors.Is(err,
-		shoal.ErrArgument) || !errors.Is(err, shm.ErrStale) {
+		shoal.ErrArgument) || !errors.Is(err, arena.ErrStale) {
 		t.Errorf("got %v, want ErrArgument and shm.ErrStale", err)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // This file is all that the package knows of wire: how an argument and the control messages become
@@ -64,8 +64,8 @@ var (
 	filesPlan        = mustPlan[[]*os.File]()
 )
 
-func mustPlan[T any]() *wire.Plan[T] {
-	p, err := wire.PlanOf[T]()
+func mustPlan[T any]() *codec.Plan[T] {
+	p, err := codec.PlanOf[T]()
 	if err != nil {
 		panic("shoal: " + err.Error())
 	}
@@ -73,8 +73,8 @@ func mustPlan[T any]() *wire.Plan[T] {
 }
 
 // encode makes the body of a control message. It holds no blocks.
-func encode[T any](p *wire.Plan[T], v T) ([]byte, error) {
-	e := wire.Encoder{Limits: wire.Limits{Bytes: maxFrame}}
+func encode[T any](p *codec.Plan[T], v T) ([]byte, error) {
+	e := codec.Encoder{Limits: codec.Limits{Bytes: maxFrame}}
 	e.Reset(nil)
 	err := p.Encode(&e, v)
 	e.Done(err == nil)
@@ -82,9 +82,9 @@ func encode[T any](p *wire.Plan[T], v T) ([]byte, error) {
 }
 
 // decode reads a control message.
-func decode[T any](p *wire.Plan[T], body []byte) (v T, err error) {
-	d := wire.Decoder{Limits: wire.Limits{Bytes: maxFrame}}
-	d.Reset(wire.Message{Body: body}, nil)
+func decode[T any](p *codec.Plan[T], body []byte) (v T, err error) {
+	d := codec.Decoder{Limits: codec.Limits{Bytes: maxFrame}}
+	d.Reset(codec.Message{Body: body}, nil)
 	v, err = p.Decode(&d)
 	d.Done(err == nil)
 	return v, err
@@ -94,7 +94,7 @@ func decode[T any](p *wire.Plan[T], body []byte) (v T, err error) {
 type argument[In any] struct{}
 
 // check has the plan built, and returns an error if that is not possible.
-func (argument[In]) check() error { return wire.Check[In]() }
+func (argument[In]) check() error { return codec.Check[In]() }
 
 // An encodedArg is an encoded argument. It holds the argument's blocks until each of its receivers
 // holds them as well, or is dead.
@@ -102,15 +102,15 @@ type encodedArg struct {
 	parcel
 	mu        sync.Mutex
 	receivers int
-	delivery  *shm.Delivery // nil if there are no blocks
-	kept      []any         // values that must not be collected before the receivers have ended
+	delivery  *arena.Delivery // nil if there are no blocks
+	kept      []any           // values that must not be collected before the receivers have ended
 }
 
 // encode packs in, and its files, for n receivers. Each receiver calls done once.
 func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) {
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
-	plan, err := wire.PlanOf[In]()
+	plan, err := codec.PlanOf[In]()
 	if err == nil {
 		err = plan.Encode(&e, in)
 	}
@@ -132,11 +132,11 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 }
 
 // hold takes a reference of each block, all or none.
-func (s *encodedArg) hold(blocks []shm.Handle) error {
+func (s *encodedArg) hold(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error
 		return in, nil, nil, err
 	}
 	defer blocks.release()
-	d := wire.Decoder{Ends: (*[]wire.Watcher)(&e)}
-	d.Reset(wire.Message{Body: m.Body, Blocks: blocks.handles}, blocks)
-	plan, err := wire.PlanOf[In]()
+	d := codec.Decoder{Ends: (*[]codec.Watcher)(&e)}
+	d.Reset(codec.Message{Body: m.Body, Blocks: blocks.handles}, blocks)
+	plan, err := codec.PlanOf[In]()
 	if err == nil {
 		in, err = plan.Decode(&d)
 	}
@@ -191,7 +191,7 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error
 }
 
 // ends are the parts of an argument for which others wait: the ends of queues, and a rank's group.
-type ends []wire.Watcher
+type ends []codec.Watcher
 
 // close is for a function that has returned. A process leaves no rank by its end alone, and a
 // goroutine leaves nothing.
@@ -203,8 +203,8 @@ func (e ends) close() {
 
 // imported has the blocks of a parcel, which this process holds.
 type imported struct {
-	domain  *shm.Domain
-	handles []shm.Handle
+	domain  *arena.Domain
+	handles []arena.Handle
 }
 
 func importBlocks(blocks []uint64) (*imported, error) {
@@ -213,21 +213,21 @@ func importBlocks(blocks []uint64) (*imported, error) {
 		return b, nil
 	}
 	var err error
-	if b.domain, err = shm.Default(); err != nil {
+	if b.domain, err = arena.Default(); err != nil {
 		return nil, err
 	}
 	for i, h := range blocks {
-		if err := b.domain.Import(shm.Handle(h)); err != nil {
+		if err := b.domain.Import(arena.Handle(h)); err != nil {
 			b.release()
 			return nil, fmt.Errorf("import block %d of %d: %w", i+1, len(blocks), err)
 		}
-		b.handles = append(b.handles, shm.Handle(h))
+		b.handles = append(b.handles, arena.Handle(h))
 	}
 	return b, nil
 }
 
-// Take returns a block with a reference of its own, as wire.Blocks demands.
-func (b *imported) Take(i int) (shm.Handle, error) {
+// Take returns a block with a reference of its own, as codec.Blocks demands.
+func (b *imported) Take(i int) (arena.Handle, error) {
 	h := b.handles[i]
 	return h, b.domain.Retain(h)
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // This file is all that the package knows of domains. Every process that it starts joins its
@@ -12,17 +12,17 @@ import (
 
 // home tells apart the domains that this process has had. A process inherits the domain that its
 // starter has at that time.
-func home() shm.Token {
-	d, err := shm.Default()
+func home() arena.Token {
+	d, err := arena.Default()
 	if err != nil {
-		return shm.Token{} // the call that starts a process returns this error
+		return arena.Token{} // the call that starts a process returns this error
 	}
 	return d.Token()
 }
 
 // domainFiles returns the two descriptors that a new process inherits.
 func domainFiles() ([]*os.File, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -32,23 +32,23 @@ func domainFiles() ([]*os.File, error) {
 	return d.Files(), nil
 }
 
-// inspectable makes the domain of a family answer to shm.Inspect. This is the task of the family's
-// root. If it fails, nothing depends on it. The listener ends with the domain.
+// inspectable makes the domain of a family answer to arena.Inspect. This is the task of the
+// family's root. If it fails, nothing depends on it. The listener ends with the domain.
 var inspectable sync.Once
 
 // joinDomain makes the inherited domain this process's default and returns its seat there.
 func joinDomain(control, data *os.File) (seat int, err error) {
-	d, err := shm.Attach(control, data)
+	d, err := arena.Attach(control, data)
 	if err != nil {
 		return 0, err
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	return d.Seat(), nil
 }
 
 // leaveDomain releases all that this process holds.
 func leaveDomain() {
-	if d := shm.Current(); d != nil {
+	if d := arena.Current(); d != nil {
 		d.Close()
 	}
 }
@@ -56,7 +56,7 @@ func leaveDomain() {
 // reapDomain takes back what a process held that has ended, now instead of at the next notice, and
 // a while later the pages that nobody has used since.
 func reapDomain() {
-	if d := shm.Current(); d != nil {
+	if d := arena.Current(); d != nil {
 		d.Reap()
 		d.TrimSoon()
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -71,7 +71,7 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 		if !kill && what != "barrier" && errors.Is(err, ipc.ErrClosed) {
 			continue // the ends were still its starter's, which has closed them
 		}
-		if e := new(shm.PeerError); !errors.As(err, &e) || e.PID != pid {
+		if e := new(arena.PeerError); !errors.As(err, &e) || e.PID != pid {
 			t.Errorf("%s: %v: want the death of process %d", what, err, pid)
 		}
 	}
@@ -93,7 +93,7 @@ func unborn(t *testing.T, opts shoal.Options, kill bool) {
 }
 
 func blocksLeft(t *testing.T) (n int) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	for ctx := testutil.Context(t); ctx.Err() == nil; d.Reap() {
 		if n = d.Stats().Blocks; n == 0 {

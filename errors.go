@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // The ways in which a process can fail that are no error of its function. Test for them with
@@ -77,8 +77,8 @@ type ProcessError struct {
 
 // follows reports whether the process failed because another one had ended.
 func (e *ProcessError) follows() bool {
-	peer, ok := errors.AsType[*shm.PeerError](e.Err)
-	return ok && peer.PID != e.PID || errors.Is(e.Err, shm.ErrBroken) || errors.Is(e.Err, os.ErrClosed)
+	peer, ok := errors.AsType[*arena.PeerError](e.Err)
+	return ok && peer.PID != e.PID || errors.Is(e.Err, arena.ErrBroken) || errors.Is(e.Err, os.ErrClosed)
 }
 
 // Error returns one line.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // An ending is what the starter knows of an ended process besides the process's own words on the
@@ -57,7 +57,7 @@ func (c *child) died(how error) error {
 	if !c.reply.member {
 		return how
 	}
-	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
+	return describe(how.Error(), how, &arena.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
 // untimely is the error of a process that ended without a reply, or badly after its reply.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	internal "github.com/shoal-mp/shoal/internal/shm"
+	internal "github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/shm"
 )
 

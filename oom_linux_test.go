@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 func init() {
@@ -61,13 +61,13 @@ func runEater(ctx context.Context, _ int64) error {
 
 // fill takes all of the shared memory that it can get, touches it and says how much it was.
 func fill(_ context.Context, budget int64) error {
-	d, err := shm.New(shm.Options{Budget: budget})
+	d, err := arena.New(arena.Options{Budget: budget})
 	if err != nil {
 		return err
 	}
 	got := 0
 	for err == nil {
-		var h shm.Handle
+		var h arena.Handle
 		if h, err = d.Alloc(4 << 20); err == nil {
 			var p []byte
 			p, err = d.Bytes(h)
@@ -77,7 +77,7 @@ func fill(_ context.Context, budget int64) error {
 			got += len(p)
 		}
 	}
-	space, ok := errors.AsType[*shm.SpaceError](err)
+	space, ok := errors.AsType[*arena.SpaceError](err)
 	if !ok || space.Want != 4<<20 || space.Free >= space.Want {
 		return fmt.Errorf("%d bytes, then %w", got, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // Restart is a policy for processes that fail. A process that the group has cancelled, or that its
@@ -78,7 +78,7 @@ func (p *Process) countRestart() {
 	p.mu.Lock()
 	p.restarts++
 	p.mu.Unlock()
-	if d := shm.Current(); d != nil {
+	if d := arena.Current(); d != nil {
 		d.CountRestart()
 	}
 }

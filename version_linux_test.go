@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	_ "github.com/shoal-mp/shoal/ipc/tcp"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -27,7 +27,7 @@ type numbered struct {
 
 var (
 	ofWorkers = numbered{"worker_env.go", regexp.MustCompile(`(workerEnvVersion = )(\d+)()`)}
-	ofDomains = numbered{"internal/shm/store_layout.go", regexp.MustCompile(`(protocolVersion = )(\d+)()`)}
+	ofDomains = numbered{"internal/arena/store_layout.go", regexp.MustCompile(`(protocolVersion = )(\d+)()`)}
 	ofLinks   = numbered{"internal/link/handshake.go", regexp.MustCompile(`('L', )(\d+)(, 0})`)}
 )
 
@@ -90,7 +90,7 @@ func TestVersion_BuildsOfTwoVersionsRefuseEachOther(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs")
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestVersion_BuildsOfTwoVersionsRefuseEachOther(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			l, err := d.Listen(shm.ListenOptions{})
+			l, err := d.Listen(arena.ListenOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,14 +145,14 @@ func asWorker(t *testing.T, program string, ours, newer int) {
 		if err == nil {
 			err = g.Wait()
 		}
-		if !errors.Is(err, shm.ErrVersion) {
+		if !errors.Is(err, arena.ErrVersion) {
 			t.Errorf("%v: %v, want ErrVersion", m, err)
 			continue
 		}
 		wantBoth(t, m.String(), err.Error(), ours, ours+newer)
 	}
 	err := shoal.Warm(testutil.Context(t), 1, shoal.Options{Executable: program})
-	if !errors.Is(err, shm.ErrVersion) {
+	if !errors.Is(err, arena.ErrVersion) {
 		t.Errorf("warm: %v, want ErrVersion", err)
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/registry"
-	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart,
@@ -39,7 +39,7 @@ var reserve = warmPool{kinds: make(map[string]*warmKind)}
 
 type warmPool struct {
 	mu     sync.Mutex
-	home   shm.Token            // the domain of the processes that wait
+	home   arena.Token          // the domain of the processes that wait
 	kinds  map[string]*warmKind // by domain and kind of launch
 	closed bool
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -119,7 +119,7 @@ func TestWarm_SaysWhyItCannot(t *testing.T) {
 // shm.Options does that is late with it.
 func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=c"}}
-	first, err := shm.Default()
+	first, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +128,13 @@ func TestWarm_ProcessIsOfTodaysDomain(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := slices.DeleteFunc(kin(t), func(pid string) bool { return slices.Contains(before, pid) })
-	second, err := shm.New(shm.Options{})
+	second, err := arena.New(arena.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	shm.SetDefault(second)
-	defer shm.SetDefault(first)
+	arena.SetDefault(second)
+	defer arena.SetDefault(first)
 	var out strings.Builder
 	opts.Stdout = &out
 	g := shoal.NewGroup(testutil.Context(t), opts)

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -45,7 +45,7 @@ const (
 
 // serve does the job for which this process was started, and never returns.
 func (w *worker) serve() {
-	wire.Trust(false)
+	codec.Trust(false)
 	registry.Seal()
 	if w.warm {
 		if err := w.enterEarly(); err != nil {
@@ -303,17 +303,17 @@ func cut(s string) string {
 
 // Sentinels of this package keep their identity through any number of processes.
 func init() {
-	wire.RegisterError("shoal.ErrMemoryInUse", ErrMemoryInUse)
-	wire.RegisterError("shoal.ErrPanic", ErrPanic)
-	wire.RegisterError("shoal.ErrExited", ErrExited)
-	wire.RegisterError("shoal.ErrOOM", ErrOOM)
-	wire.RegisterError("shoal.ErrNoMain", ErrNoMain)
-	wire.RegisterError("shoal.ErrNotRegistered", ErrNotRegistered)
-	wire.RegisterError("shoal.ErrArgument", ErrArgument)
-	wire.RegisterError("shoal.ErrOrphaned", ErrOrphaned)
-	wire.RegisterError("shoal.ErrInterrupted", ErrInterrupted)
-	wire.RegisterError("shoal.ErrAbandoned", ErrAbandoned)
-	wire.RegisterError("shoal.ErrStartMethod", ErrStartMethod)
-	wire.RegisterError("shoal.ErrClosed", ErrClosed)
-	wire.RegisterError("shm.ErrVersion", shm.ErrVersion)
+	codec.RegisterError("shoal.ErrMemoryInUse", ErrMemoryInUse)
+	codec.RegisterError("shoal.ErrPanic", ErrPanic)
+	codec.RegisterError("shoal.ErrExited", ErrExited)
+	codec.RegisterError("shoal.ErrOOM", ErrOOM)
+	codec.RegisterError("shoal.ErrNoMain", ErrNoMain)
+	codec.RegisterError("shoal.ErrNotRegistered", ErrNotRegistered)
+	codec.RegisterError("shoal.ErrArgument", ErrArgument)
+	codec.RegisterError("shoal.ErrOrphaned", ErrOrphaned)
+	codec.RegisterError("shoal.ErrInterrupted", ErrInterrupted)
+	codec.RegisterError("shoal.ErrAbandoned", ErrAbandoned)
+	codec.RegisterError("shoal.ErrStartMethod", ErrStartMethod)
+	codec.RegisterError("shoal.ErrClosed", ErrClosed)
+	codec.RegisterError("shm.ErrVersion", shm.ErrVersion)
 }

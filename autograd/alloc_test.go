@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -303,14 +303,14 @@ func TestScope_SecondDerivativesAllocateNothing(t *testing.T) {
 
 // inDomain makes a small domain the test's.
 func inDomain(t *testing.T) {
-	domain, err := shm.NewLocal(8 << 20)
+	domain, err := arena.NewLocal(8 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := shm.Current()
-	shm.SetDefault(domain)
+	before := arena.Current()
+	arena.SetDefault(domain)
 	t.Cleanup(func() {
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		domain.Close()
 	})
 }

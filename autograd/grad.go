@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -28,7 +28,7 @@ var ErrCreateGraph = errors.New("it cannot be derived again")
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("autograd.ErrCreateGraph", ErrCreateGraph)
+	codec.RegisterError("autograd.ErrCreateGraph", ErrCreateGraph)
 }
 
 // Grad returns the derivatives of the sum of outputs with respect to inputs, in the order and of

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -27,8 +27,8 @@ type Param struct {
 // A Param arrives once in a message, so that a module and its optimizer, and layers that share a
 // weight, still have the same Param.
 func init() {
-	wire.CustomOnce((*Param).marshal, (*Param).unmarshal)
-	wire.RegisterType[*Param]("autograd.Param")
+	codec.CustomOnce((*Param).marshal, (*Param).unmarshal)
+	codec.RegisterType[*Param]("autograd.Param")
 }
 
 // NewParam returns a parameter with value t. Close of the Param closes t.
@@ -113,11 +113,11 @@ const (
 	withGrad           // [name, frozen, T, Grad]
 )
 
-var paramTags = &wire.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
+var paramTags = &codec.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
 
 // marshal writes name, frozen, T and, where it exists, Grad. The error wraps tensor.ErrClosed where
 // there is no T.
-func (p *Param) marshal(e *wire.Encoder) error {
+func (p *Param) marshal(e *codec.Encoder) error {
 	if p.T == nil {
 		return fmt.Errorf("send parameter %q, which has no value: %w", p.Name, tensor.ErrClosed)
 	}
@@ -130,7 +130,7 @@ func (p *Param) marshal(e *wire.Encoder) error {
 	e.Bool(p.Frozen)
 	for _, t := range p.tensors() {
 		on := heapOf(t)
-		if err := wire.Encode(e, t); err != nil {
+		if err := codec.Encode(e, t); err != nil {
 			return fmt.Errorf("send parameter %s: %w", p.Name, err)
 		}
 		left(on)
@@ -139,7 +139,7 @@ func (p *Param) marshal(e *wire.Encoder) error {
 }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
-func (p *Param) unmarshal(d *wire.Decoder) error {
+func (p *Param) unmarshal(d *codec.Decoder) error {
 	tag, err := d.Tag(paramTags)
 	if err != nil {
 		return err
@@ -150,16 +150,16 @@ func (p *Param) unmarshal(d *wire.Decoder) error {
 	if p.Frozen, err = d.Bool(); err != nil {
 		return err
 	}
-	if p.T, err = wire.Decode[*tensor.Tensor](d); err != nil {
+	if p.T, err = codec.Decode[*tensor.Tensor](d); err != nil {
 		return err
 	}
 	if p.T == nil {
-		return fmt.Errorf("read parameter %q without a value: %w", p.Name, wire.ErrFormat)
+		return fmt.Errorf("read parameter %q without a value: %w", p.Name, codec.ErrFormat)
 	}
 	if tag == withoutGrad {
 		return nil
 	}
-	if p.Grad, err = wire.Decode[*tensor.Tensor](d); err != nil {
+	if p.Grad, err = codec.Decode[*tensor.Tensor](d); err != nil {
 		return err
 	}
 	return p.checkGrad()
@@ -168,11 +168,11 @@ func (p *Param) unmarshal(d *wire.Decoder) error {
 // checkGrad refuses a gradient that optimizers could not add to the value.
 func (p *Param) checkGrad() error {
 	if p.Grad == nil {
-		return fmt.Errorf("read parameter %q, whose gradient is missing: %w", p.Name, wire.ErrFormat)
+		return fmt.Errorf("read parameter %q, whose gradient is missing: %w", p.Name, codec.ErrFormat)
 	}
 	if p.Grad.DType() != p.T.DType() || !sameShape(p.Grad.Shape(), p.T.Shape()) {
 		return fmt.Errorf("read parameter %q of %v %v with a gradient of %v %v: %w", p.Name,
-			p.T.DType(), p.T.Shape(), p.Grad.DType(), p.Grad.Shape(), wire.ErrFormat)
+			p.T.DType(), p.T.Shape(), p.Grad.DType(), p.Grad.Shape(), codec.ErrFormat)
 	}
 	return nil
 }

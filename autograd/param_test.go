@@ -5,42 +5,42 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // taker hands out references of the blocks of a message that holds none itself.
 type taker struct {
-	domain *shm.Domain
-	blocks []shm.Handle
+	domain *arena.Domain
+	blocks []arena.Handle
 }
 
-func (k taker) Take(i int) (shm.Handle, error) {
+func (k taker) Take(i int) (arena.Handle, error) {
 	return k.blocks[i], k.domain.Retain(k.blocks[i])
 }
 
 // local makes a small domain the process's default until the test ends.
-func local(t testing.TB) *shm.Domain {
-	d, err := shm.NewLocal(1 << 20)
+func local(t testing.TB) *arena.Domain {
+	d, err := arena.NewLocal(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	t.Cleanup(func() {
-		shm.SetDefault(nil)
+		arena.SetDefault(nil)
 		d.Close()
 	})
 	return d
 }
 
 // receive decodes a parameter and gives all back that a malformed message has taken.
-func receive(d *shm.Domain, m wire.Message) (*autograd.Param, error) {
-	plan, err := wire.PlanOf[*autograd.Param]()
+func receive(d *arena.Domain, m codec.Message) (*autograd.Param, error) {
+	plan, err := codec.PlanOf[*autograd.Param]()
 	if err != nil {
 		return nil, err
 	}
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, taker{d, m.Blocks})
 	p, err := plan.Decode(&dec)
 	if err == nil {
@@ -50,10 +50,10 @@ func receive(d *shm.Domain, m wire.Message) (*autograd.Param, error) {
 	return p, err
 }
 
-func encode(t testing.TB, p *autograd.Param) wire.Message {
-	var e wire.Encoder
+func encode(t testing.TB, p *autograd.Param) codec.Message {
+	var e codec.Encoder
 	e.Reset(nil)
-	err := wire.Encode(&e, p)
+	err := codec.Encode(&e, p)
 	e.Done(err == nil)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestParam_WithAGradientOfAnotherShapeIsRefused(t *testing.T) {
 	p := autograd.NewParam("weight", values(1, 1, 2, 3))
 	for _, g := range []*tensor.Tensor{values(1, 1, 6), values(1, 1, 2, 3).To(tensor.Float32)} {
 		p.Grad = g
-		if _, err := receive(d, encode(t, p)); !errors.Is(err, wire.ErrFormat) {
+		if _, err := receive(d, encode(t, p)); !errors.Is(err, codec.ErrFormat) {
 			t.Errorf("gradient %v %v: %v", g.DType(), g.Shape(), err)
 		}
 		g.Close()
@@ -107,9 +107,9 @@ func TestParam_WithAGradientOfAnotherShapeIsRefused(t *testing.T) {
 // A parameter without a value is an error of its sender. That a message of one is refused is in the
 // corpus of FuzzParam.
 func TestParam_WithoutAValueIsNotSent(t *testing.T) {
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
-	if err := wire.Encode(&e, &autograd.Param{Name: "w"}); !errors.Is(err, tensor.ErrClosed) {
+	if err := codec.Encode(&e, &autograd.Param{Name: "w"}); !errors.Is(err, tensor.ErrClosed) {
 		t.Errorf("sent without a value: %v", err)
 	}
 	e.Done(false)
@@ -123,7 +123,7 @@ func FuzzParam(f *testing.F) {
 	m := encode(f, p)
 	f.Add(m.Body)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := receive(d, wire.Message{Body: body, Blocks: m.Blocks})
+		got, err := receive(d, codec.Message{Body: body, Blocks: m.Blocks})
 		if err == nil && got != nil {
 			if got.T == nil {
 				t.Fatal("a parameter without a value")

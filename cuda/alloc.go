@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // alignment is the alignment in bytes of an allocation within a segment. cuMemAlloc aligns its
@@ -15,9 +15,9 @@ const alignment = 512
 
 // Alloc allocates n bytes of device memory. The memory is not initialised. The error wraps
 // [ErrorOutOfMemory] if the device has too little free memory, [ErrKeeper] if the domain's keeper
-// has ended, or an error of [shm.Domain], because each allocation has a block in the domain.
+// has ended, or an error of [arena.Domain], because each allocation has a block in the domain.
 func (d engine) Alloc(n int) (device.Memory, error) {
-	domain, err := shm.Default()
+	domain, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (d engine) Alloc(n int) (device.Memory, error) {
 	return m, nil
 }
 
-func (d *Device) alloc(domain *shm.Domain, n int) (*memory, error) {
+func (d *Device) alloc(domain *arena.Domain, n int) (*memory, error) {
 	block, err := domain.Alloc(0)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (d *Device) alloc(domain *shm.Domain, n int) (*memory, error) {
 
 // place allocates n bytes in a segment of this process and returns nil if no segment has enough
 // free space. If it returns an error, it has released the block.
-func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, error) {
+func (d *Device) place(domain *arena.Domain, n int, block arena.Handle) (*memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
 	for _, s := range segments.m {
@@ -71,14 +71,14 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*memory, er
 
 // take reserves n contiguous bytes of the segment for block. If there is no free range, it first
 // removes the extents of allocations that were freed, and tries once more.
-func (s *segment) take(n int, block shm.Handle) (off int, ok bool) {
+func (s *segment) take(n int, block arena.Handle) (off int, ok bool) {
 	if off, ok = s.fit(n, block); !ok && s.collect() {
 		off, ok = s.fit(n, block)
 	}
 	return off, ok
 }
 
-func (s *segment) fit(n int, block shm.Handle) (off int, ok bool) {
+func (s *segment) fit(n int, block arena.Handle) (off int, ok bool) {
 	for i, e := range s.used {
 		if e.off-off >= n {
 			s.used = slices.Insert(s.used, i, extent{off, n, block})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -55,7 +55,7 @@ func (c cargo) close() error {
 	return errors.Join(c.X.Close(), x.Close(), c.State["weight"].Close())
 }
 
-func init() { wire.RegisterType[cargo]("cuda_test.cargo") }
+func init() { codec.RegisterType[cargo]("cuda_test.cargo") }
 
 type delivery struct {
 	Cargo cargo

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
-	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Note [An event that travels] A sender does not wait until its device has written the memory that
@@ -45,14 +45,14 @@ const abandoned = 1 << 30
 
 // A clockPage is a clock as mapped in this process.
 type clockPage struct {
-	d      *shm.Domain
-	block  shm.Handle
+	d      *arena.Domain
+	block  arena.Handle
 	pages  []byte
 	number *atomic.Uint32
 }
 
 // clockPageOf returns the clock in a block. The caller must hold a reference to the block.
-func clockPageOf(d *shm.Domain, block shm.Handle) (w clockPage, err error) {
+func clockPageOf(d *arena.Domain, block arena.Handle) (w clockPage, err error) {
 	w = clockPage{d: d, block: block}
 	if w.pages, err = d.Bytes(block); err != nil {
 		return w, err
@@ -68,8 +68,8 @@ func clockPageOf(d *shm.Domain, block shm.Handle) (w clockPage, err error) {
 func (w clockPage) giveBack() error { return released(w.d, w.block) }
 
 // released releases a block. It ignores the error if this process has already left the domain.
-func released(d *shm.Domain, h shm.Handle) error {
-	if err := d.Release(h); !errors.Is(err, shm.ErrClosed) {
+func released(d *arena.Domain, h arena.Handle) error {
+	if err := d.Release(h); !errors.Is(err, arena.ErrClosed) {
 		return err
 	}
 	return nil
@@ -79,8 +79,8 @@ func released(d *shm.Domain, h shm.Handle) error {
 type clock struct {
 	clockPage
 	*registration
-	life shm.Handle // a block that becomes stale when this process ends
-	now  uint32     // the last number assigned
+	life arena.Handle // a block that becomes stale when this process ends
+	now  uint32       // the last number assigned
 }
 
 // A registration is a clock's page registered with the driver, and its device address.
@@ -92,7 +92,7 @@ type registration struct {
 // A sent is the pending wait for received memory that the sender's device may not have written yet.
 type sent struct {
 	clockPage
-	life   shm.Handle
+	life   arena.Handle
 	want   uint32
 	of     *memory
 	uses   int64 // value of of.fate.uses on arrival
@@ -106,7 +106,7 @@ type sent struct {
 type foreignClock struct {
 	clockPage
 	*registration
-	life shm.Handle
+	life arena.Handle
 	uses int // number of pending waits for this clock
 }
 
@@ -119,7 +119,7 @@ type events struct {
 	number sync.Mutex // guards clock
 	clock  *clock
 	// the domain at whose closing the device finishes its work; see leaveLate
-	left    atomic.Pointer[shm.Domain]
+	left    atomic.Pointer[arena.Domain]
 	waits   atomic.Bool // streams cannot write numbers, so the sender must wait
 	awaited []*sent     // pending and judged waits of the stream
 	watched bool        // a goroutine runs [Device.watch]
@@ -147,7 +147,7 @@ func refused(err error) bool {
 // clock and that number. The clock is nil if the stream is idle; if the stream cannot write a
 // number, tick waits until it is idle. First, tick waits until all memory that this process has
 // received is written, or returns the error that it will not be.
-func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
+func (d *Device) tick(domain *arena.Domain) (*clock, uint32, error) {
 	r, err := d.use()
 	if err != nil {
 		return nil, 0, err
@@ -162,16 +162,16 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	}
 	if !d.events.waits.Load() {
 		c, n, err := d.next(r, domain)
-		if err == nil || !refused(err) && !errors.Is(err, shm.ErrNoSpace) {
+		if err == nil || !refused(err) && !errors.Is(err, arena.ErrNoSpace) {
 			return c, n, err
 		}
-		d.events.waits.Store(!errors.Is(err, shm.ErrNoSpace))
+		d.events.waits.Store(!errors.Is(err, arena.ErrNoSpace))
 	}
 	return nil, 0, d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
 }
 
 // next queues the write of the clock's next number on the stream.
-func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err error) {
+func (d *Device) next(r *ready, domain *arena.Domain) (c *clock, n uint32, err error) {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
 	if c = d.events.clock; c == nil || c.d != domain || c.now >= abandoned-1 {
@@ -187,7 +187,7 @@ func (d *Device) next(r *ready, domain *shm.Domain) (c *clock, n uint32, err err
 }
 
 // newClock creates a clock at 0.
-func (d *Device) newClock(domain *shm.Domain) (*clock, error) {
+func (d *Device) newClock(domain *arena.Domain) (*clock, error) {
 	block, err := domain.Alloc(os.Getpagesize())
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (c *clock) drop() error {
 // dropClock releases the device's clock after the stream has written all its numbers: then no
 // receiver needs to know whether this process is alive. If of is not nil, it only releases a clock
 // of that domain.
-func (d *Device) dropClock(of *shm.Domain) error {
+func (d *Device) dropClock(of *arena.Domain) error {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
 	c := d.events.clock
@@ -248,7 +248,7 @@ func (d *Device) dropClock(of *shm.Domain) error {
 // leaveLate registers a function that runs before this process leaves the domain. The function
 // finishes the device's work on memory that other processes share, and releases the clocks, because
 // their pages are unmapped with the domain.
-func (d *Device) leaveLate(domain *shm.Domain) error {
+func (d *Device) leaveLate(domain *arena.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (d *Device) leaveLate(domain *shm.Domain) error {
 
 type leaving struct {
 	*Device
-	of *shm.Domain
+	of *arena.Domain
 }
 
 func (l leaving) Close() error {

@@ -3,7 +3,7 @@ package cuda
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // Close releases all device resources of this process: cached memory, and contexts. The caller must
@@ -17,7 +17,7 @@ func Close() error {
 	err := errors.Join(emptyCaches(), unlockAll())
 	segments.Lock()
 	left := segments.m
-	segments.m, segments.domain = map[shm.Handle]*segment{}, nil
+	segments.m, segments.domain = map[arena.Handle]*segment{}, nil
 	segments.Unlock()
 	for _, s := range left {
 		if s.refs > 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/dl"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -19,7 +19,7 @@ func collected(t *testing.T, segments int) {
 	t.Helper()
 	eventually(t, func() string {
 		runtime.GC()
-		if shm.Current().Stats().Blocks <= segments {
+		if arena.Current().Stats().Blocks <= segments {
 			return "collected"
 		}
 		return "tensors are left"

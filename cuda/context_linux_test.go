@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -58,7 +58,7 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	ours, err := cuda.Context(dev)
 	testutil.NoError(t, err)
 	// one that waited in the domain of another test is of no use
-	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", shm.Current().Token())}}
+	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", arena.Current().Token())}}
 	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m, Process: kind})
 	testutil.NoError(t, err)
 	const tasks = 12

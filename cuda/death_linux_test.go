@@ -13,8 +13,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -152,7 +152,7 @@ func TestSegment_KilledConsumersLeaveNothing(t *testing.T) {
 	for _, q := range []*ipc.Queue[*tensor.Tensor]{in, out} {
 		testutil.NoError(t, q.Close())
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	eventually(t, func() string { return fmt.Sprint(d.Unreaped()) }, "false <nil>")
 	comesTo(t, devices, 0, base)

@@ -3,9 +3,9 @@ package cuda
 import (
 	"errors"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
@@ -17,7 +17,7 @@ var (
 	ErrDevice = errors.New("cuda: no such device")
 	// ErrKeeper is wrapped by errors if the process that created the domain, and keeps the
 	// descriptors of device memory, has ended.
-	ErrKeeper = shm.ErrKeeper
+	ErrKeeper = arena.ErrKeeper
 	// ErrUnfinished is wrapped by errors if the process that sent memory ended before its device
 	// had written it. Results computed from that memory are invalid and must be discarded.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
@@ -53,12 +53,12 @@ var (
 )
 
 func init() {
-	wire.RegisterError("cuda.ErrUnavailable", ErrUnavailable)
-	wire.RegisterError("cuda.ErrDevice", ErrDevice)
-	wire.RegisterError("cuda.ErrRange", ErrRange)
-	wire.RegisterError("cuda.ErrUnfinished", ErrUnfinished)
-	wire.RegisterError("cuda.ErrNotLegacy", ErrNotLegacy)
-	wire.RegisterError("cuda.ErrForeign", ErrForeign)
-	wire.RegisterError("cuda.ErrNotPageable", ErrNotPageable)
-	wire.RegisterError("cuda.ErrArray", ErrArray)
+	codec.RegisterError("cuda.ErrUnavailable", ErrUnavailable)
+	codec.RegisterError("cuda.ErrDevice", ErrDevice)
+	codec.RegisterError("cuda.ErrRange", ErrRange)
+	codec.RegisterError("cuda.ErrUnfinished", ErrUnfinished)
+	codec.RegisterError("cuda.ErrNotLegacy", ErrNotLegacy)
+	codec.RegisterError("cuda.ErrForeign", ErrForeign)
+	codec.RegisterError("cuda.ErrNotPageable", ErrNotPageable)
+	codec.RegisterError("cuda.ErrArray", ErrArray)
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -18,12 +18,12 @@ func exampleOn(f func(dev *cuda.Device) error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	domain, err := shm.New(shm.Options{Budget: 64 << 20})
+	domain, err := arena.New(arena.Options{Budget: 64 << 20})
 	if err != nil {
 		log.Fatal(err)
 	}
-	before, paths := shm.Current(), os.Getenv(cuda.SimulateKey)
-	shm.SetDefault(domain)
+	before, paths := arena.Current(), os.Getenv(cuda.SimulateKey)
+	arena.SetDefault(domain)
 	if err = errors.Join(cuda.Close(), os.Setenv(cuda.SimulateKey, devices.Paths()[0])); err == nil {
 		var dev *cuda.Device
 		if dev, err = cuda.Current(); err == nil {
@@ -33,7 +33,7 @@ func exampleOn(f func(dev *cuda.Device) error) {
 	if err = errors.Join(err, cuda.Close(), os.Setenv(cuda.SimulateKey, paths)); err != nil {
 		log.Fatal(err)
 	}
-	shm.SetDefault(before)
+	arena.SetDefault(before)
 	if err := errors.Join(domain.Close(), devices.Close()); err != nil {
 		log.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -72,7 +72,7 @@ func (m *memory) Allocation() (size uint64, err error) {
 }
 
 // Segment returns the block of m's segment.
-func (m *memory) Segment() shm.Handle { return m.segment.block }
+func (m *memory) Segment() arena.Handle { return m.segment.block }
 
 // Clock returns how far the clock of a device has come that this process has sent something of.
 func Clock(d *Device) (uint32, error) {

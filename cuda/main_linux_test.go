@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -139,14 +139,14 @@ func simulated(t testing.TB) tensor.Device {
 // inDomain runs the test in a domain of its own, in which nothing may be left after end.
 func inDomain(t testing.TB, end func()) {
 	t.Helper()
-	d, err := shm.New(shm.Options{Budget: 64 * mib})
+	d, err := arena.New(arena.Options{Budget: 64 * mib})
 	testutil.NoError(t, err)
-	before := shm.Current()
-	shm.SetDefault(d)
+	before := arena.Current()
+	arena.SetDefault(d)
 	t.Cleanup(func() {
 		end()
 		eventually(t, func() string { return fmt.Sprintf("%d blocks are left", d.Stats().Blocks) }, "0 blocks are left")
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, d.Close())
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -18,7 +18,7 @@ import (
 // its segment's block.
 type memory struct {
 	*segment
-	block     shm.Handle
+	block     arena.Handle
 	off, size int
 	ended     atomic.Bool
 	fate      *fate
@@ -35,12 +35,12 @@ type fate struct {
 
 // memory returns a memory for an allocation. The caller must have incremented s.refs, and must hold
 // the lock of segments.
-func (s *segment) memory(block shm.Handle, off, size int) *memory {
+func (s *segment) memory(block arena.Handle, off, size int) *memory {
 	f := s.fates[block]
 	if f == nil {
 		f = new(fate)
 		if s.fates == nil {
-			s.fates = map[shm.Handle]*fate{}
+			s.fates = map[arena.Handle]*fate{}
 		}
 		s.fates[block] = f
 	}
@@ -179,8 +179,8 @@ func (m *memory) Key() any {
 }
 
 type key struct {
-	d     *shm.Domain
-	block shm.Handle
+	d     *arena.Domain
+	block arena.Handle
 }
 
 // End releases the references. If another process may reuse the memory, this process's device must
@@ -227,15 +227,15 @@ const (
 	awaitedMemory
 )
 
-var memoryTags = &wire.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 7}}
+var memoryTags = &codec.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 7}}
 
 // Marshal encodes the memory. The error wraps [ErrForeign] if the memory is not in the domain, and
 // [ErrUnfinished] if its own sender never wrote it.
-func (m *memory) Marshal(e *wire.Encoder) error {
+func (m *memory) Marshal(e *codec.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil || d != m.d {
 		return errors.Join(tensor.ErrDomain, err)
 	}
@@ -256,7 +256,7 @@ func (m *memory) Marshal(e *wire.Encoder) error {
 	return nil
 }
 
-func (m *memory) place(e *wire.Encoder) {
+func (m *memory) place(e *codec.Encoder) {
 	e.Block(m.segment.block)
 	e.Block(m.block)
 	e.Uint(uint64(m.off))
@@ -269,7 +269,7 @@ func init() {
 		EmptyCache: emptyCaches,
 		Parse:      parse,
 		Engine:     engineOf,
-		Read: func(d *wire.Decoder) (device.Memory, error) {
+		Read: func(d *codec.Decoder) (device.Memory, error) {
 			m, err := read(d)
 			if err != nil {
 				return nil, fmt.Errorf("memory of a device: %w", err)
@@ -282,8 +282,8 @@ func init() {
 }
 
 // read decodes memory that [memory.Marshal] encoded.
-func read(dec *wire.Decoder) (*memory, error) {
-	d, err := shm.Default()
+func read(dec *codec.Decoder) (*memory, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func read(dec *wire.Decoder) (*memory, error) {
 
 // read decodes the clock and the number to wait for. On success, s holds the reference to the
 // clock's block.
-func (s *sent) read(dec *wire.Decoder, d *shm.Domain) error {
+func (s *sent) read(dec *codec.Decoder, d *arena.Domain) error {
 	block, err := dec.Block()
 	if err != nil {
 		return err
@@ -323,13 +323,13 @@ func (s *sent) read(dec *wire.Decoder, d *shm.Domain) error {
 	if err != nil {
 		return errors.Join(err, released(d, block))
 	}
-	s.life, s.want = shm.Handle(life), uint32(number)
+	s.life, s.want = arena.Handle(life), uint32(number)
 	return nil
 }
 
-func readPlace(dec *wire.Decoder, d *shm.Domain) (*memory, error) {
+func readPlace(dec *codec.Decoder, d *arena.Domain) (*memory, error) {
 	var err error
-	var held [2]shm.Handle
+	var held [2]arena.Handle
 	give := func(err error) (*memory, error) {
 		for _, h := range held {
 			if h != 0 {

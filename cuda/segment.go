@@ -7,8 +7,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -23,8 +23,8 @@ import (
 // allocates in it; every process that uses it maps all of it once.
 type segment struct {
 	dev   *Device
-	d     *shm.Domain
-	block shm.Handle // see Note [The keeper of segments]
+	d     *arena.Domain
+	block arena.Handle // see Note [The keeper of segments]
 	base  cudriver.Ptr
 	size  int
 
@@ -33,8 +33,8 @@ type segment struct {
 	used []extent // if mine: allocated extents, sorted by offset
 	refs int      // number of allocations in this process
 
-	fates  map[shm.Handle]*fate // fates of those allocations
-	guests map[*Device]bool     // other devices with access
+	fates  map[arena.Handle]*fate // fates of those allocations
+	guests map[*Device]bool       // other devices with access
 
 	// end is set for memory outside of the domain, which otherwise has only dev, base, size and
 	// host.
@@ -47,7 +47,7 @@ type segment struct {
 // too.
 type extent struct {
 	off, size int
-	block     shm.Handle
+	block     arena.Handle
 }
 
 // segments is the table of segments that this process has mapped. Its lock must not be held during
@@ -55,9 +55,9 @@ type extent struct {
 // memory, which may wait for the device.
 var segments = struct {
 	sync.Mutex
-	m      map[shm.Handle]*segment
-	domain *shm.Domain // the last domain that had segments, or nil
-}{m: map[shm.Handle]*segment{}}
+	m      map[arena.Handle]*segment
+	domain *arena.Domain // the last domain that had segments, or nil
+}{m: map[arena.Handle]*segment{}}
 
 // segmentSize is the default size of a segment in bytes. A segment is larger if an allocation needs
 // more, and smaller if the device has less than 8 times as much memory.
@@ -67,11 +67,11 @@ const segmentSize = 64 << 20
 // until the keeper has acknowledged the subscription.
 var followed struct {
 	sync.Mutex
-	domain *shm.Domain
+	domain *arena.Domain
 }
 
 // follow subscribes to the keeper's notifications of unused segments.
-func follow(d *shm.Domain) error {
+func follow(d *arena.Domain) error {
 	followed.Lock()
 	defer followed.Unlock()
 	if followed.domain != d {
@@ -98,7 +98,7 @@ func sweep() error {
 }
 
 // noteOf encodes the size and device of a segment for the keeper. [importSegment] decodes it.
-func noteOf(size int, uuid [16]byte) (n shm.Note) {
+func noteOf(size int, uuid [16]byte) (n arena.Note) {
 	binary.LittleEndian.PutUint64(n[:], uint64(size))
 	copy(n[8:], uuid[:])
 	return n
@@ -106,7 +106,7 @@ func noteOf(size int, uuid [16]byte) (n shm.Note) {
 
 // dropSegment unmaps a segment that is not used any more. It is a no-op if this process still uses
 // or owns the segment.
-func dropSegment(block shm.Handle) {
+func dropSegment(block arena.Handle) {
 	segments.Lock()
 	s := segments.m[block]
 	if s != nil && (s.refs > 0 || s.mine) {
@@ -131,7 +131,7 @@ func (s *segment) leave() error {
 }
 
 // newSegment creates a segment with at least n bytes and passes its descriptor to the keeper.
-func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
+func newSegment(dev *Device, d *arena.Domain, n int) (*segment, error) {
 	if err := follow(d); err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 
 // importSegment returns the segment of a block and increments its reference count. It maps the
 // segment if necessary. The caller must hold a reference to the block.
-func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
+func importSegment(d *arena.Domain, block arena.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
 	}
@@ -260,7 +260,7 @@ func useNumber(file *os.File, f func(fd int) error) (err error) {
 
 // enterSegment increments the reference count of a block's segment. If the segment is not in the
 // table, it adds fresh, unless fresh is nil. It returns nil if there is no segment.
-func enterSegment(block shm.Handle, fresh *segment) *segment {
+func enterSegment(block arena.Handle, fresh *segment) *segment {
 	segments.Lock()
 	s := segments.m[block]
 	if s == nil && fresh != nil {

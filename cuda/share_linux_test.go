@@ -10,8 +10,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -214,38 +214,38 @@ func TestDevice_IsTheSameInAnyOrder(t *testing.T) {
 
 // blocks take the blocks of a message within one process.
 type blocks struct {
-	d     *shm.Domain
-	table []shm.Handle
+	d     *arena.Domain
+	table []arena.Handle
 }
 
-func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
+func (b blocks) Take(i int) (arena.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
 
 // cross sends what write wrote to this process, as a tensor.
-func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
+func cross(t *testing.T, write func(e *codec.Encoder)) (*tensor.Tensor, error) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	write(&e)
 	testutil.NoError(t, e.Err())
 	defer e.Done(true)
 	m := e.Message()
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, blocks{d, m.Blocks})
-	x, err := wire.Decode[*tensor.Tensor](&dec)
+	x, err := codec.Decode[*tensor.Tensor](&dec)
 	dec.Done(err == nil)
 	return x, err
 }
 
 func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	onDevices(t, 1, 64*mib)
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 10)
 	testutil.NoError(t, err)
 	defer x.Close()
-	y, err := cross(t, func(e *wire.Encoder) { testutil.NoError(t, wire.Encode(e, x)) })
+	y, err := cross(t, func(e *codec.Encoder) { testutil.NoError(t, codec.Encode(e, x)) })
 	testutil.NoError(t, err)
 	if !y.SameStorage(x) {
 		t.Error("sent to itself it is another storage")
@@ -256,7 +256,7 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	stranger, err := d.Alloc(0)
 	testutil.NoError(t, err)
 	defer d.Release(stranger)
-	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
+	place := func(e *codec.Encoder, segment, block arena.Handle, off, size uint64) {
 		e.Block(segment)
 		e.Block(block)
 		e.Uint(off)
@@ -265,8 +265,8 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 	page, err := d.Alloc(os.Getpagesize())
 	testutil.NoError(t, err)
 	defer d.Release(page)
-	timed := func(clock shm.Handle, number uint64) func(e *wire.Encoder) {
-		return func(e *wire.Encoder) {
+	timed := func(clock arena.Handle, number uint64) func(e *codec.Encoder) {
+		return func(e *codec.Encoder) {
 			e.ArrayLen(8)
 			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
@@ -280,8 +280,8 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 			e.Uint(number)
 		}
 	}
-	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
-		return func(e *wire.Encoder) {
+	put := func(kind string, segment arena.Handle, announced, off, size uint64) func(e *codec.Encoder) {
+		return func(e *codec.Encoder) {
 			e.ArrayLen(8)
 			e.Uint(2) // a device's tag
 			e.Uint(uint64(tensor.Float32))
@@ -296,7 +296,7 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 			e.Nil()
 		}
 	}
-	later := func(e *wire.Encoder) {
+	later := func(e *codec.Encoder) {
 		e.ArrayLen(8)
 		e.Uint(2) // a device's tag
 		e.Uint(uint64(tensor.Float32))
@@ -307,10 +307,10 @@ func TestMemory_ThatArrivesIsChecked(t *testing.T) {
 		e.Nil()
 	}
 	for name, c := range map[string]struct {
-		write func(e *wire.Encoder)
+		write func(e *codec.Encoder)
 		want  error
 	}{
-		"memory of a later version": {later, wire.ErrTag},
+		"memory of a later version": {later, codec.ErrTag},
 		"a device of another kind":  {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
 		"no segment":                {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
 		"beyond the segment":        {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},

@@ -1,6 +1,6 @@
 package data
 
-import "github.com/shoal-mp/shoal/internal/wire"
+import "github.com/shoal-mp/shoal/internal/codec"
 
 // An Any holds a value of an interface type T, such as another Dataset, in a field of a Dataset or
 // a Stream that is sent to worker processes. The type of the value is registered by
@@ -9,17 +9,17 @@ type Any[T any] struct{ Value T }
 
 // A traveler has methods that write it to a message and read it.
 type traveler interface {
-	marshal(e *wire.Encoder) error
-	unmarshal(d *wire.Decoder) error
+	marshal(e *codec.Encoder) error
+	unmarshal(d *codec.Decoder) error
 }
 
-func init() { wire.CustomMethods(traveler.marshal, traveler.unmarshal) }
+func init() { codec.CustomMethods(traveler.marshal, traveler.unmarshal) }
 
 // marshal writes the value with the name of its type.
-func (b *Any[T]) marshal(e *wire.Encoder) error { return encodeAny(e, b.Value) }
+func (b *Any[T]) marshal(e *codec.Encoder) error { return encodeAny(e, b.Value) }
 
 // unmarshal reads what marshal wrote.
-func (b *Any[T]) unmarshal(d *wire.Decoder) (err error) {
+func (b *Any[T]) unmarshal(d *codec.Decoder) (err error) {
 	b.Value, err = decodeAny[T](d)
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,10 +22,10 @@ func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) 
 		return f, nil
 	}
 	err := f.allocate()
-	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
+	if errors.Is(err, arena.ErrNoSpace) && l.shed() {
 		err = f.allocate()
 	}
-	if errors.Is(err, shm.ErrNoSpace) && !l.opts.Reuse {
+	if errors.Is(err, arena.ErrNoSpace) && !l.opts.Reuse {
 		// what it finds that nobody has, is given back some time after: a batch that has to wait
 		// tries again
 		runtime.GC()

@@ -10,16 +10,16 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 func init() {
-	wire.RegisterType[*concatDataset]("data.ConcatDataset")
-	wire.RegisterType[*stackDataset]("data.StackDataset")
-	wire.RegisterType[*subset]("data.Subset")
-	wire.RegisterType[*valuedDataset]("data.valuedDataset")
-	wire.RegisterType[*chainDataset]("data.ChainDataset")
-	wire.RegisterType[*valuedChain]("data.valuedChain")
+	codec.RegisterType[*concatDataset]("data.ConcatDataset")
+	codec.RegisterType[*stackDataset]("data.StackDataset")
+	codec.RegisterType[*subset]("data.Subset")
+	codec.RegisterType[*valuedDataset]("data.valuedDataset")
+	codec.RegisterType[*chainDataset]("data.ChainDataset")
+	codec.RegisterType[*valuedChain]("data.valuedChain")
 }
 
 // A combination is a Dataset of other data sets.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -87,9 +87,9 @@ type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
 
-var anyPlan = sync.OnceValues(wire.PlanOf[any])
+var anyPlan = sync.OnceValues(codec.PlanOf[any])
 
-func encodeAny(e *wire.Encoder, v any) error {
+func encodeAny(e *codec.Encoder, v any) error {
 	plan, err := anyPlan()
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func encodeAny(e *wire.Encoder, v any) error {
 }
 
 // decodeAny reads a value of any type that is a T.
-func decodeAny[T any](d *wire.Decoder) (t T, err error) {
+func decodeAny[T any](d *codec.Decoder) (t T, err error) {
 	plan, err := anyPlan()
 	if err != nil {
 		return t, err
@@ -109,7 +109,7 @@ func decodeAny[T any](d *wire.Decoder) (t T, err error) {
 	}
 	t, ok := v.(T)
 	if !ok {
-		return t, fmt.Errorf("%w: a %T is no %T", wire.ErrFormat, v, &t)
+		return t, fmt.Errorf("%w: a %T is no %T", codec.ErrFormat, v, &t)
 	}
 	return t, nil
 }
@@ -126,7 +126,7 @@ type TensorDataset struct {
 
 var _ Gatherer = (*TensorDataset)(nil)
 
-func init() { wire.RegisterType[*TensorDataset]("data.TensorDataset") }
+func init() { codec.RegisterType[*TensorDataset]("data.TensorDataset") }
 
 // NewTensorDataset makes a TensorDataset of tensors with the same first dimension. Its Close closes
 // the tensors.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -14,8 +14,8 @@ import (
 type few int
 
 func init() {
-	wire.RegisterType[few]("test.few")
-	wire.RegisterType[slowToOpen]("test.slowToOpen")
+	codec.RegisterType[few]("test.few")
+	codec.RegisterType[slowToOpen]("test.slowToOpen")
 }
 
 func (n few) Len() int { return int(n) }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/devicetest"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -96,10 +96,10 @@ func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 	testutil.NoError(t, err)
 	testutil.NoError(t, cuda.Close()) // others may have asked, and there were none
 	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
-	domain, err := shm.New(shm.Options{Budget: 16 << 20})
+	domain, err := arena.New(arena.Options{Budget: 16 << 20})
 	testutil.NoError(t, err)
-	before := shm.Current()
-	shm.SetDefault(domain)
+	before := arena.Current()
+	arena.SetDefault(domain)
 	dev, err := tensor.ParseDevice("cuda")
 	testutil.NoError(t, err)
 	batchesOnADevice(t, dev)
@@ -113,7 +113,7 @@ func TestTensorDataset_OnAGPUStaysThere(t *testing.T) {
 		}
 		return nil
 	})
-	shm.SetDefault(before)
+	arena.SetDefault(before)
 	testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 }
 

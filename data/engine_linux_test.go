@@ -14,7 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 	"github.com/shoal-mp/shoal/wire"
@@ -240,7 +240,7 @@ func TestOptions_RetriesAndSkipAreForBadSamples(t *testing.T) {
 // fewBlocks fails unless there are soon no more blocks than that. There may be fewer: the garbage
 // collector finds what other tests have left. And those of a process that has ended may still be on
 // their way back.
-func fewBlocks(t *testing.T, d *shm.Domain, most int) {
+func fewBlocks(t *testing.T, d *arena.Domain, most int) {
 	t.Helper()
 	testutil.EventuallyNoError(t, func() error {
 		if n := d.Stats().Blocks; n > most {
@@ -252,7 +252,7 @@ func fewBlocks(t *testing.T, d *shm.Domain, most int) {
 }
 
 func TestStack_MakesOneBlock(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 var (
@@ -60,15 +60,15 @@ func (e *SampleError) Unwrap() error { return e.Err }
 
 // A loader in a worker process returns these to its starter.
 func init() {
-	wire.RegisterError("data.ErrClosed", ErrClosed)
-	wire.RegisterError("data.ErrTruncated", ErrTruncated)
-	wire.RegisterError("data.ErrTrailing", ErrTrailing)
-	wire.RegisterError("data.ErrShape", ErrShape)
-	wire.RegisterError("data.ErrPart", ErrPart)
-	wire.RegisterError("data.ErrState", ErrState)
-	wire.RegisterError("data.ErrTimeout", ErrTimeout)
-	wire.RegisterError("data.ErrPlace", ErrPlace)
-	wire.RegisterError("data.ErrSample", ErrSample)
-	wire.RegisterError("data.ErrEmptyBatch", ErrEmptyBatch)
-	wire.RegisterType[*SampleError]("data.SampleError")
+	codec.RegisterError("data.ErrClosed", ErrClosed)
+	codec.RegisterError("data.ErrTruncated", ErrTruncated)
+	codec.RegisterError("data.ErrTrailing", ErrTrailing)
+	codec.RegisterError("data.ErrShape", ErrShape)
+	codec.RegisterError("data.ErrPart", ErrPart)
+	codec.RegisterError("data.ErrState", ErrState)
+	codec.RegisterError("data.ErrTimeout", ErrTimeout)
+	codec.RegisterError("data.ErrPlace", ErrPlace)
+	codec.RegisterError("data.ErrSample", ErrSample)
+	codec.RegisterError("data.ErrEmptyBatch", ErrEmptyBatch)
+	codec.RegisterType[*SampleError]("data.SampleError")
 }

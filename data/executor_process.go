@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/pool"
 )
 
@@ -113,7 +113,7 @@ var (
 	openWorker = pool.RegisterInit("data.open", func(ctx context.Context, c workerConfig) error {
 		w, err := newWorker(ctx, c, c.First+pool.Rank(ctx))
 		if err == nil {
-			w.then = shm.Blocked
+			w.then = arena.Blocked
 			workersHere.Store(c.Loader, w)
 		}
 		return err
@@ -129,7 +129,7 @@ var (
 		result.Kind = Processes
 		if here.track != nil || here.shown != nil {
 			result.sent = func() {
-				here.shown.Turn(shm.Idle, r.Batch, time.Now())
+				here.shown.Turn(arena.Idle, r.Batch, time.Now())
 				here.delivered()
 				here.Trace.Flush()
 			}

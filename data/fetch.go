@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A fetchRequest is what a worker is to do at once: to write some samples to rows of a batch, or to
@@ -46,17 +46,17 @@ type failed struct {
 // fields is a fetchResult without its methods, for the plan of its message.
 type fields fetchResult
 
-var fieldsPlan = sync.OnceValues(wire.PlanOf[fields])
+var fieldsPlan = sync.OnceValues(codec.PlanOf[fields])
 
 // MarshalWire writes a result. Its batch, which the worker has made, is then the receiver's alone.
-func (r *fetchResult) MarshalWire(e *wire.Encoder) error {
+func (r *fetchResult) MarshalWire(e *codec.Encoder) error {
 	plan, err := fieldsPlan()
 	if err != nil {
 		return err
 	}
 	b := r.Batch
 	sent := r.sent
-	e.OnDone(wire.WatcherFunc(func(bool) {
+	e.OnDone(codec.WatcherFunc(func(bool) {
 		closeAll(b)
 		if sent != nil {
 			sent()
@@ -66,7 +66,7 @@ func (r *fetchResult) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (r *fetchResult) UnmarshalWire(d *wire.Decoder) error {
+func (r *fetchResult) UnmarshalWire(d *codec.Decoder) error {
 	plan, err := fieldsPlan()
 	if err != nil {
 		return err

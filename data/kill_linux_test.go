@@ -15,7 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -29,16 +29,16 @@ func (d *traced) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 // MarshalWire writes what noisy is.
-func (d *traced) MarshalWire(e *wire.Encoder) error { e.Uint(uint64(d.N)); return nil }
+func (d *traced) MarshalWire(e *codec.Encoder) error { e.Uint(uint64(d.N)); return nil }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (d *traced) UnmarshalWire(dec *wire.Decoder) error {
+func (d *traced) UnmarshalWire(dec *codec.Decoder) error {
 	n, err := dec.Uint()
 	d.N = int(n)
 	return err
 }
 
-func init() { wire.RegisterType[*traced]("test.traced") }
+func init() { codec.RegisterType[*traced]("test.traced") }
 
 // TestLoader_SurvivesAnyWorkersDeathAtAnyTime kills one of eight workers again and again, from
 // outside. Each batch is delivered once, in order.
@@ -119,7 +119,7 @@ type hurdle struct {
 	Dir      string
 }
 
-func init() { wire.RegisterType[*hurdle]("test.hurdle") }
+func init() { codec.RegisterType[*hurdle]("test.hurdle") }
 
 // kill kills this process unless it has been called Kills times for a place.
 func (h *hurdle) kill(place string) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -38,7 +38,7 @@ func holding(t *testing.T) (h held, mappings int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

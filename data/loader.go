@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/trace"
 )
 
@@ -153,10 +153,10 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	track := l.borrowTrack()
 	defer l.returnTrack(track)
 	shown, key := p.timeline.show(0), uint64(0)
-	defer func() { shown.Turn(shm.Finished, key, time.Now()) }()
+	defer func() { shown.Turn(arena.Finished, key, time.Now()) }()
 	for {
 		begin := time.Now()
-		shown.Turn(shm.Idle, key, begin)
+		shown.Turn(arena.Idle, key, begin)
 		b, err := p.take()
 		stall := time.Since(begin)
 		l.meter.waited(stall)
@@ -190,7 +190,7 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 		}
 		key = batchKey(p.epoch, b.number)
 		p.passed(b, begin, begin.Add(stall))
-		shown.Turn(shm.Working, key, begin.Add(stall))
+		shown.Turn(arena.Working, key, begin.Add(stall))
 		begin = track.Now()
 		more := yield(b, nil)
 		track.Span("use", begin, track.Now())

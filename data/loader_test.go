@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -212,7 +212,7 @@ func TestOptions_ReuseUsesBuffersAgain(t *testing.T) {
 }
 
 func TestOptions_SharedBatchesBelongToTheConsumer(t *testing.T) {
-	dom, err := shm.Default()
+	dom, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

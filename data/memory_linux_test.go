@@ -14,7 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -78,7 +78,7 @@ func TestLoader_AFullDomainIsAnError(t *testing.T) {
 	l := data.NewLoader(huge{}, data.Options{BatchSize: 4, Shared: true})
 	defer l.Close()
 	for _, err := range l.Batches(t.Context()) {
-		if !errors.Is(err, shm.ErrTooLarge) {
+		if !errors.Is(err, arena.ErrTooLarge) {
 			t.Errorf("%v, want ErrTooLarge", err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // advance begins a batch, if there is room for it, and has unlock go on with the next. mu is held.
@@ -95,7 +95,7 @@ func (p *prefetcher) make(b *batchState, n int) {
 // is no memory now. mu is held.
 func (p *prefetcher) assume(b *batchState) bool {
 	err := p.allot(b)
-	if errors.Is(err, shm.ErrNoSpace) && p.batches[0] != b {
+	if errors.Is(err, arena.ErrNoSpace) && p.batches[0] != b {
 		return false // there will be some when those before it are consumed
 	}
 	if err != nil {

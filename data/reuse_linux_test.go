@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -18,7 +18,7 @@ import (
 // An enumerated set has the numbers up to N, without a Gather.
 type enumerated struct{ N int }
 
-func init() { wire.RegisterType[*enumerated]("test.enumerated") }
+func init() { codec.RegisterType[*enumerated]("test.enumerated") }
 
 func (c *enumerated) Len() int { return c.N }
 func (c *enumerated) Get(_ context.Context, i int) (data.Sample, error) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/tree"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A ValueDataset is a numbered set of samples of any structure: tensors, numbers, bools, strings,
@@ -29,9 +29,9 @@ type ValueStream interface {
 }
 
 func init() {
-	wire.RegisterType[*structuredDataset]("data.StructuredDataset")
-	wire.RegisterType[*structuredOpener]("data.structuredOpener")
-	wire.RegisterType[*structuredStream]("data.StructuredStream")
+	codec.RegisterType[*structuredDataset]("data.StructuredDataset")
+	codec.RegisterType[*structuredOpener]("data.structuredOpener")
+	codec.RegisterType[*structuredStream]("data.StructuredStream")
 }
 
 // A structuredDataset is a Dataset of samples of any structure.

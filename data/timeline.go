@@ -3,32 +3,32 @@ package data
 import (
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A timeline is what others see of a Loader: shoal watch draws it. It is there wherever the program
 // has shared memory: two notes for each task of a worker cost less than a percent.
-type timeline struct{ *shm.Timeline }
+type timeline struct{ *arena.Timeline }
 
 // MarshalWire lets a worker that is a process write its track.
-func (t *timeline) MarshalWire(e *wire.Encoder) error {
+func (t *timeline) MarshalWire(e *codec.Encoder) error {
 	if err := t.Retain(); err != nil {
 		return err
 	}
-	d, h := shm.Current(), t.Handle()
-	e.OnDone(wire.WatcherFunc(func(bool) { d.Release(h) }))
+	d, h := arena.Current(), t.Handle()
+	e.OnDone(codec.WatcherFunc(func(bool) { d.Release(h) }))
 	e.Block(h)
 	return e.Err()
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (t *timeline) UnmarshalWire(d *wire.Decoder) error {
+func (t *timeline) UnmarshalWire(d *codec.Decoder) error {
 	h, err := d.Block()
 	if err != nil {
 		return err
 	}
-	here, err := shm.Default()
+	here, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (t *timeline) UnmarshalWire(d *wire.Decoder) error {
 		here.Release(h)
 		return err
 	}
-	d.OnDone(wire.WatcherFunc(func(kept bool) {
+	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			t.Close()
 		}
@@ -61,9 +61,9 @@ func (l *Loader) borrowTimeline() *timeline {
 
 // newTimeline makes one. A program that has no shared memory does not get any for it.
 func (l *Loader) newTimeline() *timeline {
-	d := shm.Current()
+	d := arena.Current()
 	if d == nil && Kind(l.kind.Load()) == Processes && l.opts.Workers > 0 {
-		d, _ = shm.Default() // which the workers take part in
+		d, _ = arena.Default() // which the workers take part in
 	}
 	if d == nil {
 		return nil
@@ -102,7 +102,7 @@ func (l *Loader) endTimeline() {
 }
 
 // show begins to write a track, the consumer's if it is 0.
-func (t *timeline) show(track int) *shm.Track {
+func (t *timeline) show(track int) *arena.Track {
 	if t == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func batchKey(epoch, number int) uint64 { return uint64(epoch&0xffffff)<<32 | ui
 // passed notes the way of a batch that the consumer has taken.
 func (p *prefetcher) passed(b *batchState, begin, taken time.Time) {
 	if t := p.timeline; t != nil {
-		t.Passed(shm.Passage{Batch: batchKey(p.epoch, b.number), Asked: b.asked, Began: b.began, Ready: b.done,
+		t.Passed(arena.Passage{Batch: batchKey(p.epoch, b.number), Asked: b.asked, Began: b.began, Ready: b.done,
 			Want: t.Clock(begin), Taken: t.Clock(taken)})
 	}
 }

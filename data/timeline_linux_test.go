@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 func init() {
-	wire.RegisterType[mortal]("data_test.mortal")
-	wire.RegisterType[stuck]("data_test.stuck")
+	codec.RegisterType[mortal]("data_test.mortal")
+	codec.RegisterType[stuck]("data_test.stuck")
 }
 
 // watched returns how to see the only timeline that is made after it was called, nil if there is
 // none. Loaders of other tests may have theirs until the garbage collector finds them.
-func watched(t *testing.T) func() *shm.TimelineView {
+func watched(t *testing.T) func() *arena.TimelineView {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func watched(t *testing.T) func() *shm.TimelineView {
 	for _, v := range d.Observe().Timelines {
 		known[v.Block] = true
 	}
-	return func() (found *shm.TimelineView) {
+	return func() (found *arena.TimelineView) {
 		for _, v := range d.Observe().Timelines {
 			if known[v.Block] {
 				continue

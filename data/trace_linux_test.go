@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/timeline"
 	"github.com/shoal-mp/shoal/trace"
 )
 
-func init() { wire.RegisterType[paced]("data_test.paced") }
+func init() { codec.RegisterType[paced]("data_test.paced") }
 
 // paced is samples that take a while each.
 type paced int

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -27,9 +27,9 @@ type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
 func (f TransformFunc) Apply(dst, src *tensor.Tensor) *tensor.Tensor { return f(dst, src) }
 
 func init() {
-	wire.RegisterType[rescale]("data.ToTensor")
-	wire.RegisterType[normalize]("data.Normalize")
-	wire.RegisterType[compose]("data.Compose")
+	codec.RegisterType[rescale]("data.ToTensor")
+	codec.RegisterType[normalize]("data.Normalize")
+	codec.RegisterType[compose]("data.Compose")
 }
 
 // ToTensor makes numbers of pixels: (…, H, W) Uint8 becomes (…, 1, H, W) Float32 from 0 to 1. The

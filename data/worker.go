@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/trace"
@@ -53,14 +53,14 @@ type worker struct {
 	readers    map[int]*reader // of a Stream, by part
 	track      *trace.Track
 	idle       time.Time // since when, on the track
-	shown      *shm.Track
-	then       shm.Activity // what follows a load
+	shown      *arena.Track
+	then       arena.Activity // what follows a load
 }
 
 // newWorker opens what a worker reads.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id),
-		shown: s.Timeline.show(1 + s.Track + id), then: shm.Idle}
+		shown: s.Timeline.show(1 + s.Track + id), then: arena.Idle}
 	defer func(begin time.Time) { w.idle = w.span("open", begin) }(w.track.Now())
 	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: given(s.Source)}
 	if s.Collate != "" {
@@ -94,7 +94,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 // close ends what the worker has opened.
 func (w *worker) close() error {
 	w.waited()
-	w.shown.Turn(shm.Finished, 0, time.Now())
+	w.shown.Turn(arena.Finished, 0, time.Now())
 	var errs []error
 	for _, r := range w.readers {
 		errs = append(errs, r.close())
@@ -108,7 +108,7 @@ func (w *worker) close() error {
 // do does a request.
 func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
-	w.shown.Turn(shm.Working, o.Batch, begin)
+	w.shown.Turn(arena.Working, o.Batch, begin)
 	start := w.waited()
 	if ctx != w.parent {
 		w.parent, w.ctx = ctx, w.current.in(ctx)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -56,7 +56,7 @@ const letDown = math.MaxInt64
 // specific.
 func (g *Group) dead(err error) (pids []int, _ error) {
 	dead := g.barrier.Dead()
-	var known *shm.PeerError
+	var known *arena.PeerError
 	switch {
 	case errors.As(err, &known):
 		dead = append(dead, known)

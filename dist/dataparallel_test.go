@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -218,18 +218,18 @@ func TestDataParallel_RefusesBatchesThatAreNone(t *testing.T) {
 
 // Where there is no room for the pipes of all, those that have begun are ended.
 func TestDataParallel_WithoutRoom(t *testing.T) {
-	before, err := shm.Default()
+	before, err := arena.Default()
 	testutil.NoError(t, err)
-	local, err := shm.NewLocal(12 << 20)
+	local, err := arena.NewLocal(12 << 20)
 	testutil.NoError(t, err)
-	shm.SetDefault(local)
+	arena.SetDefault(local)
 	defer func() {
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, local.Close())
 	}()
 	_, err = dist.NewDataParallel(testutil.Context(t), netLoss, newNet(3),
 		shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
-	if !errors.Is(err, shm.ErrNoSpace) {
+	if !errors.Is(err, arena.ErrNoSpace) {
 		t.Errorf("got %v", err)
 	}
 	if n := len(shoal.ActiveChildren()); n != 0 {

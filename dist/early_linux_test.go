@@ -13,7 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -55,7 +55,7 @@ var beEarly = shoal.Register("live long enough", func(ctx context.Context, _ int
 		err = newbornDeeds[b.Does](ctx, b)
 	}
 	r := report{Rank: b.Rank, PID: os.Getpid(), Message: err.Error()}
-	if p := new(shm.PeerError); errors.As(err, &p) {
+	if p := new(arena.PeerError); errors.As(err, &p) {
 		r.Dead, r.PID = true, p.PID
 	}
 	if e := new(dist.RankError); errors.As(err, &e) {

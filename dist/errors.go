@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -35,14 +35,14 @@ var (
 
 // init registers the errors, so that [errors.Is] also matches them after they crossed processes.
 func init() {
-	wire.RegisterError("dist.ErrMismatch", ErrMismatch)
-	wire.RegisterError("dist.ErrTensor", ErrTensor)
-	wire.RegisterError("dist.ErrLeft", ErrLeft)
-	wire.RegisterError("dist.ErrRank", ErrRank)
-	wire.RegisterError("dist.ErrTag", ErrTag)
-	wire.RegisterError("dist.ErrSize", ErrSize)
-	wire.RegisterType[*RankError]("dist.RankError")
-	wire.RegisterError("dist.ErrEngine", ErrEngine)
+	codec.RegisterError("dist.ErrMismatch", ErrMismatch)
+	codec.RegisterError("dist.ErrTensor", ErrTensor)
+	codec.RegisterError("dist.ErrLeft", ErrLeft)
+	codec.RegisterError("dist.ErrRank", ErrRank)
+	codec.RegisterError("dist.ErrTag", ErrTag)
+	codec.RegisterError("dist.ErrSize", ErrSize)
+	codec.RegisterType[*RankError]("dist.RankError")
+	codec.RegisterError("dist.ErrEngine", ErrEngine)
 }
 
 // A RankError reports a call that failed because of other ranks.

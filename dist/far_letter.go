@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -77,7 +77,7 @@ func (m farMailbox) TryGet() (letter, error) {
 		return letter{}, err
 	}
 	if size < sealBytes {
-		return letter{}, fmt.Errorf("a letter of %d bytes from rank %d: %w", size, from, wire.ErrFormat)
+		return letter{}, fmt.Errorf("a letter of %d bytes from rank %d: %w", size, from, codec.ErrFormat)
 	}
 	if whole := int(binary.LittleEndian.Uint64(b)); whole > size {
 		b = append(make([]byte, 0, whole), b...)
@@ -180,7 +180,7 @@ func sealTensor(b []byte, t *tensor.Tensor) ([]byte, error) {
 }
 
 func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
-	bad := fmt.Errorf("a tensor of another rank: %w", wire.ErrFormat)
+	bad := fmt.Errorf("a tensor of another rank: %w", codec.ErrFormat)
 	if len(b) < 2 || len(b) < 2+8*int(b[1]) {
 		return nil, bad
 	}
@@ -205,8 +205,8 @@ func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
 
 // seal appends a value: its type, and its message with copies of its blocks.
 func (p parcel) seal(b []byte) ([]byte, error) {
-	m := wire.Message{Body: p.body, Blocks: p.blocks}
-	spans, ok, err := wire.Spans(m)
+	m := codec.Message{Body: p.body, Blocks: p.blocks}
+	spans, ok, err := codec.Spans(m)
 	if err != nil {
 		return b, err
 	}
@@ -225,7 +225,7 @@ func (p parcel) seal(b []byte) ([]byte, error) {
 }
 
 func unsealValue(b []byte) (p parcel, err error) {
-	bad := fmt.Errorf("a value of another rank: %w", wire.ErrFormat)
+	bad := fmt.Errorf("a value of another rank: %w", codec.ErrFormat)
 	if len(b) < 4 {
 		return p, bad
 	}

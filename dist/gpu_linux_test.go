@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -22,7 +22,7 @@ var real = flag.Bool("dist.real", false, "on the GPUs of this machine, not on si
 // own texts, and on which nothing may be left, or real ones.
 func gpus(t testing.TB, n int) []tensor.Device {
 	t.Helper()
-	domain, err := shm.New(shm.Options{Budget: 64 << 20})
+	domain, err := arena.New(arena.Options{Budget: 64 << 20})
 	testutil.NoError(t, err)
 	// a real one may be used by others as well
 	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil }
@@ -35,8 +35,8 @@ func gpus(t testing.TB, n int) []tensor.Device {
 	} else if cuda.Available() != nil {
 		t.Skip(cuda.Available())
 	}
-	before := shm.Current()
-	shm.SetDefault(domain)
+	before := arena.Current()
+	arena.SetDefault(domain)
 	all := make([]tensor.Device, n)
 	for i := range all {
 		all[i], err = cuda.ForRank(i)
@@ -56,7 +56,7 @@ func gpus(t testing.TB, n int) []tensor.Device {
 				}
 			}
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), done()))
 	})
 	return all

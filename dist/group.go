@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -209,14 +209,14 @@ func (m *member) shut() (err error) {
 }
 
 // groupTags describes the encoding: [barrier, life, ranks, memory, inboxes as a parcel].
-var groupTags = &wire.Tags{Type: "Group", Fields: []int{5}}
+var groupTags = &codec.Tags{Type: "Group", Fields: []int{5}}
 
-func init() { wire.Custom((*Group).marshal, (*Group).unmarshal) }
+func init() { codec.Custom((*Group).marshal, (*Group).unmarshal) }
 
 // marshal encodes a Group that is part of a sent value. The decoded Group has not joined. It
 // returns an error that wraps ipc.ErrShared for a group over a library, because such a group has no
 // shared state.
-func (g *Group) marshal(e *wire.Encoder) error {
+func (g *Group) marshal(e *codec.Encoder) error {
 	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)
 	}
@@ -227,27 +227,27 @@ func (g *Group) marshal(e *wire.Encoder) error {
 		return fmt.Errorf("send group: %w: its ranks are processes of several machines, and each calls Init", ipc.ErrShared)
 	}
 	e.Tag(groupTags, 0)
-	return errors.Join(wire.Encode(e, *g.barrier), wire.Encode(e, *g.life), wire.Encode(e, *g.ranks),
-		wire.Encode(e, *g.memory), g.posts.marshal(e))
+	return errors.Join(codec.Encode(e, *g.barrier), codec.Encode(e, *g.life), codec.Encode(e, *g.ranks),
+		codec.Encode(e, *g.memory), g.posts.marshal(e))
 }
 
 // decodeInto returns a function that decodes a value into *v.
-func decodeInto[T any](v *T) func(*wire.Decoder) error {
-	return func(d *wire.Decoder) (err error) {
-		*v, err = wire.Decode[T](d)
+func decodeInto[T any](v *T) func(*codec.Decoder) error {
+	return func(d *codec.Decoder) (err error) {
+		*v, err = codec.Decode[T](d)
 		return err
 	}
 }
 
 // unmarshal decodes the encoding of marshal. It returns an error that wraps wire.ErrFormat if the
 // parts do not belong to one group.
-func (g *Group) unmarshal(d *wire.Decoder) error {
+func (g *Group) unmarshal(d *codec.Decoder) error {
 	if err := d.OnlyTag(groupTags); err != nil {
 		return err
 	}
 	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]),
 		memory: new(ipc.Memory)}
-	for _, decode := range []func(*wire.Decoder) error{decodeInto(m.barrier), decodeInto(m.life),
+	for _, decode := range []func(*codec.Decoder) error{decodeInto(m.barrier), decodeInto(m.life),
 		decodeInto(m.ranks), decodeInto(m.memory)} {
 		if err := decode(d); err != nil {
 			return err
@@ -259,19 +259,19 @@ func (g *Group) unmarshal(d *wire.Decoder) error {
 	size := m.barrier.Parties()
 	if size > maxSize || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 ||
 		m.memory.Size() != stageBytes(size) {
-		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), wire.ErrFormat)
+		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), codec.ErrFormat)
 	}
 	if err := m.setUp(size); err != nil {
 		return err
 	}
 	g.member = m
-	d.OnDone(wire.WatcherFunc(func(kept bool) {
+	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if kept {
 			m.posts.dropped = runtime.AddCleanup(m, func(p parcel) { p.release() }, m.posts.parcel)
 		} else {
 			m.stage.close()
 		}
 	}))
-	d.OnEnd(wire.WatcherFunc(func(bool) { (&Group{member: m}).Close() }))
+	d.OnEnd(codec.WatcherFunc(func(bool) { (&Group{member: m}).Close() }))
 	return nil
 }

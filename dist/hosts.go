@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/dist/internal/collective"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -229,6 +229,6 @@ func (h *hosts) close(broken bool) error {
 // known reports whether an error of this host's ranks is a root cause: a death, or a rank that has
 // left. Otherwise the cause may be on another host, and a notice reports it.
 func known(err error) bool {
-	var dead *shm.PeerError
+	var dead *arena.PeerError
 	return errors.As(err, &dead) || errors.Is(err, ErrLeft)
 }

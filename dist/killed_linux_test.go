@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
@@ -152,7 +152,7 @@ var until = shoal.Register("go on until one is killed", func(ctx context.Context
 		err = deeds[m.Does](ctx, m)
 	}
 	r := report{Rank: m.Rank, Message: err.Error()}
-	if p := new(shm.PeerError); errors.As(err, &p) {
+	if p := new(arena.PeerError); errors.As(err, &p) {
 		r.Dead, r.PID = true, p.PID
 	}
 	if e := new(dist.RankError); errors.As(err, &e) {
@@ -212,7 +212,7 @@ func killedWhile(t *testing.T, does string, victim int) {
 // allBlocksCome wants all memory back, as soon as the dead have been reaped, and the collector has
 // found what the tests before have dropped.
 func allBlocksCome(t *testing.T, ctx context.Context) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	testutil.EventuallyNoError(t, func() error {
 		if n := d.Stats().Blocks; n > 0 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,10 +39,10 @@ const (
 	valueLetter         // [from, tag, type, parcel]
 )
 
-var letterTags = &wire.Tags{Type: "letter", Fields: []int{tensorLetter: 3, valueLetter: 4}}
+var letterTags = &codec.Tags{Type: "letter", Fields: []int{tensorLetter: 3, valueLetter: 4}}
 
 // MarshalWire encodes the letter in one of the forms of letterTags.
-func (l letter) MarshalWire(e *wire.Encoder) error {
+func (l letter) MarshalWire(e *codec.Encoder) error {
 	form := valueLetter
 	if l.tensor != nil {
 		form = tensorLetter
@@ -51,7 +51,7 @@ func (l letter) MarshalWire(e *wire.Encoder) error {
 	e.Int(int64(l.from))
 	e.Int(int64(l.tag))
 	if form == tensorLetter {
-		return wire.Encode(e, l.tensor)
+		return codec.Encode(e, l.tensor)
 	}
 	e.String(l.value.kind)
 	return l.value.marshal(e)
@@ -59,7 +59,7 @@ func (l letter) MarshalWire(e *wire.Encoder) error {
 
 // UnmarshalWire decodes the encoding of MarshalWire. It returns [wire.ErrFormat] if the input is
 // invalid.
-func (l *letter) UnmarshalWire(d *wire.Decoder) error {
+func (l *letter) UnmarshalWire(d *codec.Decoder) error {
 	form, err := d.Tag(letterTags)
 	if err != nil {
 		return err
@@ -73,12 +73,12 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 		return err
 	}
 	if from < 0 || from >= maxSize {
-		return fmt.Errorf("read a letter of rank %d: %w", from, wire.ErrFormat)
+		return fmt.Errorf("read a letter of rank %d: %w", from, codec.ErrFormat)
 	}
 	l.from, l.tag = int(from), int(tag)
 	if form == tensorLetter {
-		if l.tensor, err = wire.Decode[*tensor.Tensor](d); err == nil && l.tensor == nil {
-			err = fmt.Errorf("read a letter without its tensor: %w", wire.ErrFormat)
+		if l.tensor, err = codec.Decode[*tensor.Tensor](d); err == nil && l.tensor == nil {
+			err = fmt.Errorf("read a letter without its tensor: %w", codec.ErrFormat)
 		}
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 type parcel struct {
 	kind   string // name of the type
 	body   []byte
-	blocks []shm.Handle
+	blocks []arena.Handle
 }
 
 func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
@@ -103,11 +103,11 @@ func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 // then. If copies is set, the contents of tensors are encoded instead of references to their
 // memory.
 func pack[T any](v T, copies bool) (p parcel, done func(sent bool), err error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return parcel{}, nil, err
 	}
-	e := &wire.Encoder{ByValue: copies}
+	e := &codec.Encoder{ByValue: copies}
 	if err := plan.Encode(e, v); err != nil {
 		e.Done(false)
 		return parcel{}, nil, err
@@ -128,12 +128,12 @@ func unpack[T any](p parcel) (v T, err error) {
 
 // decode decodes a parcel without releasing it.
 func decode[T any](p parcel) (v T, err error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return v, err
 	}
-	var d wire.Decoder
-	d.Reset(wire.Message{Body: p.body, Blocks: p.blocks}, p)
+	var d codec.Decoder
+	d.Reset(codec.Message{Body: p.body, Blocks: p.blocks}, p)
 	if v, err = plan.Decode(&d); err == nil {
 		err = d.Finish()
 	}
@@ -141,9 +141,9 @@ func decode[T any](p parcel) (v T, err error) {
 	return v, err
 }
 
-// Take implements [wire.Blocks]. It adds a reference for the decoded value.
-func (p parcel) Take(i int) (shm.Handle, error) {
-	d, err := shm.Default()
+// Take implements [codec.Blocks]. It adds a reference for the decoded value.
+func (p parcel) Take(i int) (arena.Handle, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +155,7 @@ func (p parcel) release() (err error) {
 	if len(p.blocks) == 0 {
 		return nil
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -165,12 +165,12 @@ func (p parcel) release() (err error) {
 	return err
 }
 
-func (p parcel) marshal(e *wire.Encoder) error {
-	return e.Parcel(wire.Message{Body: p.body, Blocks: p.blocks})
+func (p parcel) marshal(e *codec.Encoder) error {
+	return e.Parcel(codec.Message{Body: p.body, Blocks: p.blocks})
 }
 
-func (p *parcel) unmarshal(d *wire.Decoder) error {
-	m, err := d.Parcel(func(h shm.Handle) { parcel{blocks: []shm.Handle{h}}.release() })
+func (p *parcel) unmarshal(d *codec.Decoder) error {
+	m, err := d.Parcel(func(h arena.Handle) { parcel{blocks: []arena.Handle{h}}.release() })
 	p.body, p.blocks = m.Body, m.Blocks
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -27,16 +27,16 @@ type note struct {
 // without: what is accepted can be opened as what it says it is, or as something else, and nothing
 // of it is left.
 func FuzzLetter(f *testing.F) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(f, err)
-	plan, err := wire.PlanOf[dist.Letter]()
+	plan, err := codec.PlanOf[dist.Letter]()
 	testutil.NoError(f, err)
 	t, err := tensor.NewShared(tensor.Float32, 2, 3)
 	testutil.NoError(f, err)
 	defer t.Close()
-	var kinds []wire.Message
+	var kinds []codec.Message
 	add := func(l dist.Letter, sent func(bool)) {
-		var e wire.Encoder
+		var e codec.Encoder
 		e.Reset(nil)
 		testutil.NoError(f, plan.Encode(&e, l))
 		m := e.Message()
@@ -65,8 +65,8 @@ func FuzzLetter(f *testing.F) {
 }
 
 // read decodes a letter as a queue does, and has use use it up.
-func read(t *testing.T, plan *wire.Plan[dist.Letter], m wire.Message, d *shm.Domain, use func(l dist.Letter)) {
-	var dec wire.Decoder
+func read(t *testing.T, plan *codec.Plan[dist.Letter], m codec.Message, d *arena.Domain, use func(l dist.Letter)) {
+	var dec codec.Decoder
 	dec.Reset(m, holder{d, m})
 	l, err := plan.Decode(&dec)
 	if err == nil {
@@ -91,7 +91,7 @@ func checkOpened(n note, err error) {
 
 // A group that was dropped leaves no goroutine and no memory: nobody could close it any more.
 func TestRegression_S3_3_AGroupThatNobodyClosesLeavesNothing(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	before, blocks := watchmen(), d.Stats().Blocks
 	sendAndForget(t)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -48,7 +48,7 @@ func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 			for _, q := range all {
 				err = errors.Join(err, q.Close())
 			}
-			return nil, errors.Join(fmt.Errorf("%d inboxes of %d ranks: %w", len(all), size, wire.ErrFormat), err)
+			return nil, errors.Join(fmt.Errorf("%d inboxes of %d ranks: %w", len(all), size, codec.ErrFormat), err)
 		}
 		p.inboxes = all
 	}
@@ -56,7 +56,7 @@ func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 }
 
 // marshal encodes the inboxes as a parcel.
-func (p *posts) marshal(e *wire.Encoder) error {
+func (p *posts) marshal(e *codec.Encoder) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -69,7 +69,7 @@ func (p *posts) marshal(e *wire.Encoder) error {
 	if err != nil {
 		return err
 	}
-	e.OnDone(wire.WatcherFunc(done))
+	e.OnDone(codec.WatcherFunc(done))
 	return packed.marshal(e)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -99,7 +99,7 @@ var endless = shoal.Register("reduce until somebody dies", func(ctx context.Cont
 		err = v.Group.AllReduce(ctx, dist.Mean, t)
 	}
 	r := report{Rank: v.Rank, Message: err.Error()}
-	var peer *shm.PeerError
+	var peer *arena.PeerError
 	var rank *dist.RankError
 	if r.Dead = errors.As(err, &peer); r.Dead {
 		r.PID = peer.PID

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -266,7 +266,7 @@ func (w *wanted) ranks() []int {
 }
 
 // peerOf returns the *shm.PeerError in err's chain, or nil.
-func peerOf(err error) (p *shm.PeerError) {
+func peerOf(err error) (p *arena.PeerError) {
 	errors.As(err, &p)
 	return p
 }

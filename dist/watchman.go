@@ -7,7 +7,7 @@ import (
 	"slices"
 	"weak"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -117,8 +117,8 @@ func (m *member) absent() map[int]error {
 // deaths returns an error for each process of the group that has died, by PID.
 func (m *member) deaths() map[int]error {
 	dead := map[int]error{}
-	add := func(p *shm.PeerError) {
-		dead[p.PID] = &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: errDied}
+	add := func(p *arena.PeerError) {
+		dead[p.PID] = &arena.PeerError{PID: p.PID, Seat: p.Seat, Cause: errDied}
 	}
 	for _, b := range []*ipc.Barrier{m.life, m.barrier} {
 		for _, d := range b.Dead() {

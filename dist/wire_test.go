@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -14,20 +14,20 @@ import (
 
 // holder takes blocks as a queue does: those of a message that this process holds.
 type holder struct {
-	d *shm.Domain
-	m wire.Message
+	d *arena.Domain
+	m codec.Message
 }
 
-func (h holder) Take(n int) (shm.Handle, error) { return h.m.Blocks[n], h.d.Import(h.m.Blocks[n]) }
+func (h holder) Take(n int) (arena.Handle, error) { return h.m.Blocks[n], h.d.Import(h.m.Blocks[n]) }
 
 // receive decodes a Group from a message with other bytes.
-func receive(t testing.TB, body []byte, m wire.Message) (g *dist.Group, err error) {
-	d, err := shm.Default()
+func receive(t testing.TB, body []byte, m codec.Message) (g *dist.Group, err error) {
+	d, err := arena.Default()
 	testutil.NoError(t, err)
-	plan, err := wire.PlanOf[*dist.Group]()
+	plan, err := codec.PlanOf[*dist.Group]()
 	testutil.NoError(t, err)
 	m.Body = body
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, holder{d, m})
 	g, err = plan.Decode(&dec)
 	dec.Done(err == nil)
@@ -41,12 +41,12 @@ type parts struct {
 	memory        *ipc.Memory
 }
 
-func (p parts) marshal(e *wire.Encoder) error {
+func (p parts) marshal(e *codec.Encoder) error {
 	e.ArrayLen(6)
 	e.Uint(0)
-	err := errors.Join(wire.Encode(e, p.barrier), wire.Encode(e, p.life), wire.Encode(e, p.ranks),
-		wire.Encode(e, p.memory))
-	return errors.Join(err, e.Parcel(wire.Message{})) // of the inboxes
+	err := errors.Join(codec.Encode(e, p.barrier), codec.Encode(e, p.life), codec.Encode(e, p.ranks),
+		codec.Encode(e, p.memory))
+	return errors.Join(err, e.Parcel(codec.Message{})) // of the inboxes
 }
 
 func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
@@ -62,11 +62,11 @@ func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 	testutil.NoError(t, err)
 	for _, p := range []parts{{barrier, life, ranks, memory}, {barrier, barrier, ranks, memory},
 		{huge, life, ranks, memory}} {
-		var e wire.Encoder
+		var e codec.Encoder
 		e.Reset(nil)
 		testutil.NoError(t, p.marshal(&e))
 		m := e.Message()
-		if _, err := receive(t, m.Body, m); !errors.Is(err, wire.ErrFormat) {
+		if _, err := receive(t, m.Body, m); !errors.Is(err, codec.ErrFormat) {
 			t.Error(err)
 		}
 		e.Done(true)
@@ -78,7 +78,7 @@ func TestGroup_OfPartsOfDifferentOnesIsRefused(t *testing.T) {
 // nothingIsLeft wants all memory back that groups of this process had.
 func nothingIsLeft(t testing.TB) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	if n := d.Stats().Blocks; n > 0 {
 		t.Errorf("%d blocks are left", n)
@@ -98,9 +98,9 @@ func FuzzGroup(f *testing.F) {
 	g, err := dist.NewGroup(2)
 	testutil.NoError(f, err)
 	defer g.Close()
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
-	plan, err := wire.PlanOf[*dist.Group]()
+	plan, err := codec.PlanOf[*dist.Group]()
 	testutil.NoError(f, err)
 	testutil.NoError(f, plan.Encode(&e, g))
 	defer func() { e.Done(true) }()

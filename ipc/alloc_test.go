@@ -7,12 +7,12 @@ package ipc_test
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestQueue_PutAndGetAllocateOnlyTheValue(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		checkAllocs(t, 7, 0, func(int) {})
 		checkAllocs(t, small{1, 2, 0.5, true}, 0, func(small) {})
 		checkAllocs(t, make([]byte, 100), 1, func([]byte) {})

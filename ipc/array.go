@@ -3,8 +3,8 @@ package ipc
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An Array is a fixed number of numbers in shared memory, for any processes of the domain. Each
@@ -31,7 +31,7 @@ func NewArray[T Number](n int) (*Array[T], error) {
 
 // newNumbers makes an object of a lock and n numbers.
 func newNumbers[T Number](name string, n int) (*object, error) {
-	return newCells(name, n, shm.SizeOf[T]())
+	return newCells(name, n, arena.SizeOf[T]())
 }
 
 // newCells makes an object of a lock and n cells of so many bytes. How many they are is its flag.
@@ -39,7 +39,7 @@ func newCells(name string, n, size int) (*object, error) {
 	if err := sized(name, n, 0, 1<<48/size); err != nil {
 		return nil, err
 	}
-	o, err := newObject(name, shm.SyncOptions{Form: shm.FormMutex, Bytes: n * size})
+	o, err := newObject(name, arena.SyncOptions{Form: arena.FormMutex, Bytes: n * size})
 	if err == nil {
 		o.sync.SetFlag(uint64(n))
 	}
@@ -71,32 +71,32 @@ func (a *Array[T]) Len() int { return a.obj.count() }
 
 // At returns element i, ErrIndex if there is none.
 func (a *Array[T]) At(i int) (v T, err error) {
-	err = a.with(i, 1, func(n shm.Numbers[T]) { v = n.At(0) })
+	err = a.with(i, 1, func(n arena.Numbers[T]) { v = n.At(0) })
 	return v, err
 }
 
 // Set sets element i, ErrIndex if there is none.
 func (a *Array[T]) Set(i int, v T) error {
-	return a.with(i, 1, func(n shm.Numbers[T]) { n.Set(0, v) })
+	return a.with(i, 1, func(n arena.Numbers[T]) { n.Set(0, v) })
 }
 
 // Add adds delta to element i and returns the sum. No addition is lost, although other processes
 // add at the same time.
 func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
-	err = a.with(i, 1, func(n shm.Numbers[T]) { sum = n.Add(0, delta) })
+	err = a.with(i, 1, func(n arena.Numbers[T]) { sum = n.Add(0, delta) })
 	return sum, err
 }
 
 // CompareAndSwap sets element i to v if it equals old, and reports whether it did.
 func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
-	err = a.with(i, 1, func(n shm.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
+	err = a.with(i, 1, func(n arena.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
 	return swapped, err
 }
 
 // Read reads the elements from i on into all of dst. Each element is whole; hold the Mutex to read
 // all of them as they are at one moment. The error is ErrIndex if there are fewer.
 func (a *Array[T]) Read(i int, dst []T) error {
-	return a.with(i, len(dst), func(n shm.Numbers[T]) {
+	return a.with(i, len(dst), func(n arena.Numbers[T]) {
 		for k := range dst {
 			dst[k] = n.At(k)
 		}
@@ -105,7 +105,7 @@ func (a *Array[T]) Read(i int, dst []T) error {
 
 // Write writes src to the elements from i on. The error is ErrIndex if there are fewer.
 func (a *Array[T]) Write(i int, src []T) error {
-	return a.with(i, len(src), func(n shm.Numbers[T]) {
+	return a.with(i, len(src), func(n arena.Numbers[T]) {
 		for k, v := range src {
 			n.Set(k, v)
 		}
@@ -113,8 +113,8 @@ func (a *Array[T]) Write(i int, src []T) error {
 }
 
 // with calls f with the n elements from i on.
-func (a *Array[T]) with(i, n int, f func(shm.Numbers[T])) error {
-	return a.obj.span(i, n, func(at int) { f(shm.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
+func (a *Array[T]) with(i, n int, f func(arena.Numbers[T])) error {
+	return a.obj.span(i, n, func(at int) { f(arena.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
 }
 
 // span calls f with the place of element i, if there are n from there on. Below 0, i counts from
@@ -142,8 +142,8 @@ func fromEnd(i, n int) int {
 }
 
 // readNumbers reads an object of so many numbers as its flag says.
-func readNumbers(d *wire.Decoder, name string, size int) (*object, error) {
-	o, err := readObject(d, name, shm.FormMutex)
+func readNumbers(d *codec.Decoder, name string, size int) (*object, error) {
+	o, err := readObject(d, name, arena.FormMutex)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func readNumbers(d *wire.Decoder, name string, size int) (*object, error) {
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
 // another type.
-func (a *Array[T]) unmarshalWire(d *wire.Decoder) (err error) {
-	a.obj, err = readNumbers(d, arrayName[T](), shm.SizeOf[T]())
+func (a *Array[T]) unmarshalWire(d *codec.Decoder) (err error) {
+	a.obj, err = readNumbers(d, arrayName[T](), arena.SizeOf[T]())
 	return err
 }

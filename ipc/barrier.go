@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
@@ -32,7 +32,7 @@ func NewBarrier(parties int) (*Barrier, error) {
 	if err := sized(barrierName, parties, 1, maxCount); err != nil {
 		return nil, err
 	}
-	o, err := newObject(barrierName, shm.SyncOptions{Form: shm.FormBarrier, Limit: parties})
+	o, err := newObject(barrierName, arena.SyncOptions{Form: arena.FormBarrier, Limit: parties})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
 
 // Lost returns how many members are known to be gone, 0 if the barrier is closed. The ready
 // function of a Watch may call it. Dead names the members.
-func (b *Barrier) Lost() int { return b.count(shm.Barrier.Lost) }
+func (b *Barrier) Lost() int { return b.count(arena.Barrier.Lost) }
 
 // Reset makes the barrier as new: a Wait that is going on returns ErrBroken, and members that have
 // died are members no more.
@@ -90,7 +90,7 @@ func (b *Barrier) Broken() bool {
 
 // Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. Dead
 // looks at every member itself, so a death that has just happened counts.
-func (b *Barrier) Dead() []*shm.PeerError {
+func (b *Barrier) Dead() []*arena.PeerError {
 	if b.obj.enter() != nil {
 		return nil
 	}
@@ -99,12 +99,12 @@ func (b *Barrier) Dead() []*shm.PeerError {
 }
 
 // Parties returns how many parties the barrier waits for, 0 if it is closed.
-func (b *Barrier) Parties() int { return b.count(shm.Barrier.Parties) }
+func (b *Barrier) Parties() int { return b.count(arena.Barrier.Parties) }
 
 // Waiting returns how many parties are waiting, 0 if the barrier is broken or closed.
-func (b *Barrier) Waiting() int { return b.count(shm.Barrier.Waiting) }
+func (b *Barrier) Waiting() int { return b.count(arena.Barrier.Waiting) }
 
-func (b *Barrier) count(f func(shm.Barrier) int) int {
+func (b *Barrier) count(f func(arena.Barrier) int) int {
 	if b.obj.enter() != nil {
 		return 0
 	}
@@ -112,11 +112,11 @@ func (b *Barrier) count(f func(shm.Barrier) int) int {
 	return f(b.shm())
 }
 
-func (b *Barrier) shm() shm.Barrier { return shm.Barrier{Sync: b.obj.sync} }
+func (b *Barrier) shm() arena.Barrier { return arena.Barrier{Sync: b.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (b *Barrier) unmarshalWire(d *wire.Decoder) (err error) {
-	b.obj, err = readObject(d, barrierName, shm.FormBarrier)
+func (b *Barrier) unmarshalWire(d *codec.Decoder) (err error) {
+	b.obj, err = readObject(d, barrierName, arena.FormBarrier)
 	return err
 }

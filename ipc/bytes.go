@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A BytesReceiver is where messages of bytes come from: a *PipeEnd or a *Conn of []byte.
 type BytesReceiver interface {
 	Recv(ctx context.Context) ([]byte, error)
-	recvBody(ctx context.Context, read func(*wire.Decoder) error) error
+	recvBody(ctx context.Context, read func(*codec.Decoder) error) error
 }
 
 var ( // what the interface is of, for tools that look through no type parameters
@@ -42,7 +42,7 @@ func (e *BufferTooShortError) Unwrap() error { return io.ErrShortBuffer }
 // *[BufferTooShortError], which has the message, and buf is as it was. Otherwise the errors are
 // those of Recv.
 func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, err error) {
-	err = from.recvBody(ctx, func(d *wire.Decoder) error {
+	err = from.recvBody(ctx, func(d *codec.Decoder) error {
 		b, err := bytesOf(d)
 		switch {
 		case err != nil:
@@ -64,13 +64,13 @@ func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []by
 	if maxLength < 0 {
 		return nil, fmt.Errorf("receive at most %d bytes: %w", maxLength, ErrSize)
 	}
-	err = from.recvBody(ctx, func(d *wire.Decoder) error {
+	err = from.recvBody(ctx, func(d *codec.Decoder) error {
 		b, err := bytesOf(d)
 		switch {
 		case err != nil:
 			return err
 		case len(b) > maxLength:
-			return fmt.Errorf("receive: %w: %d bytes, of at most %d", wire.ErrTooLong, len(b), maxLength)
+			return fmt.Errorf("receive: %w: %d bytes, of at most %d", codec.ErrTooLong, len(b), maxLength)
 		}
 		msg = append(make([]byte, 0, len(b)), b...)
 		return nil
@@ -79,7 +79,7 @@ func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []by
 }
 
 // bytesOf reads a message of bytes where it lies.
-func bytesOf(d *wire.Decoder) (b []byte, err error) {
+func bytesOf(d *codec.Decoder) (b []byte, err error) {
 	if d.IsNil() { // a nil slice
 		return nil, d.Finish()
 	}
@@ -89,12 +89,12 @@ func bytesOf(d *wire.Decoder) (b []byte, err error) {
 	return b, d.Finish()
 }
 
-func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	return c.in.getBody(ctx, read)
 }
 
 // getBody is Get of a message that read reads. Its memory is good until read returns.
-func (r *Receiver[T]) getBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (r *Receiver[T]) getBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	if err := r.end.enter(); err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (r *Receiver[T]) getBody(ctx context.Context, read func(*wire.Decoder) erro
 	return readBody(&in.dec, in.Body, read)
 }
 
-func readBody(d *wire.Decoder, body []byte, read func(*wire.Decoder) error) error {
-	d.Reset(wire.Message{Body: body}, nil)
+func readBody(d *codec.Decoder, body []byte, read func(*codec.Decoder) error) error {
+	d.Reset(codec.Message{Body: body}, nil)
 	err := read(d)
 	d.Done(err == nil)
 	return err
 }
 
-func (c *Conn[T]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (c *Conn[T]) recvBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	if c.pipe != nil {
 		return c.pipe.recvBody(ctx, read)
 	}
@@ -124,5 +124,5 @@ func (c *Conn[T]) recvBody(ctx context.Context, read func(*wire.Decoder) error) 
 		return err
 	}
 	defer crossing.Release(m.Blocks)
-	return readBody(new(wire.Decoder), m.Body, read)
+	return readBody(new(codec.Decoder), m.Body, read)
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -43,7 +43,7 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 		}
 		send(msg)
 		_, err = ipc.RecvBytes(ctx, c, len(msg)-1)
-		testutil.ErrorIs(t, err, wire.ErrTooLong)
+		testutil.ErrorIs(t, err, codec.ErrTooLong)
 	}
 	_, err := ipc.RecvBytes(ctx, c, -1)
 	testutil.ErrorIs(t, err, ipc.ErrSize)
@@ -54,7 +54,7 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 }
 
 func TestRegression_S3_2_BytesOfAPipeAreBounded(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[[]byte, int]()
 		testutil.NoError(t, err)

@@ -1,6 +1,6 @@
 package ipc
 
-import "github.com/shoal-mp/shoal/internal/wire"
+import "github.com/shoal-mp/shoal/internal/codec"
 
 // A cell is the part that a Mutex and its siblings have in common: one object in shared memory.
 // Each of them reads the object from a message by itself, because a Mutex is not an Event.
@@ -12,4 +12,4 @@ func (c *cell) Close() error { return c.obj.close() }
 
 // marshalWire lets the object be part of a value that is sent. Its receiver has one of its own, of
 // the same memory.
-func (c *cell) marshalWire(e *wire.Encoder) error { return c.obj.marshal(e) }
+func (c *cell) marshalWire(e *codec.Encoder) error { return c.obj.marshal(e) }

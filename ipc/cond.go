@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Cond lets goroutines of any processes wait until another goroutine, which holds the Cond's
@@ -28,10 +28,10 @@ func NewCond(m *Mutex) (c *Cond, err error) {
 			return nil, err
 		}
 		c.mu = *m
-	} else if c.mu.obj, err = m.obj.clone(shm.FormMutex); err != nil {
+	} else if c.mu.obj, err = m.obj.clone(arena.FormMutex); err != nil {
 		return nil, fmt.Errorf("new %s: %w", condName, err)
 	}
-	if c.obj, err = newObject(condName, shm.SyncOptions{Form: shm.FormCond}); err != nil {
+	if c.obj, err = newObject(condName, arena.SyncOptions{Form: arena.FormCond}); err != nil {
 		return nil, errors.Join(err, c.mu.Close())
 	}
 	return c, nil
@@ -58,7 +58,7 @@ func (c *Cond) Wait(ctx context.Context) error {
 		if !c.mu.obj.locks() {
 			return ErrNotOwner
 		}
-		held, err := shm.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
+		held, err := arena.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
 		if !held {
 			c.mu.obj.dropLock()
 			if end := context.Cause(ctx); end != nil && errors.Is(err, end) {
@@ -84,7 +84,7 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 // before it marks the Mutex consistent.
 func (c *Cond) Notify(n int) error {
 	return c.obj.do(context.Background(), "notify", nil, func() error {
-		shm.Cond{Sync: c.obj.sync}.Notify(n)
+		arena.Cond{Sync: c.obj.sync}.Notify(n)
 		return nil
 	})
 }
@@ -97,21 +97,21 @@ func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
 // condTags are those of [object, Mutex].
-var condTags = &wire.Tags{Type: condName, Fields: []int{2}}
+var condTags = &codec.Tags{Type: condName, Fields: []int{2}}
 
 // marshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
 // its Mutex.
-func (c *Cond) marshalWire(e *wire.Encoder) error {
+func (c *Cond) marshalWire(e *codec.Encoder) error {
 	e.Tag(condTags, 0)
 	return errors.Join(c.obj.marshal(e), c.mu.marshalWire(e))
 }
 
 // unmarshalWire is the counterpart of marshalWire.
-func (c *Cond) unmarshalWire(d *wire.Decoder) (err error) {
+func (c *Cond) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(condTags); err != nil {
 		return err
 	}
-	if c.obj, err = readObject(d, condName, shm.FormCond); err != nil {
+	if c.obj, err = readObject(d, condName, arena.FormCond); err != nil {
 		return err
 	}
 	return c.mu.unmarshalWire(d)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -81,7 +81,7 @@ func TestCond_TwoHaveOneMutex(t *testing.T) {
 // A lock belongs to the process: whichever of its Mutexes has locked, each of them unlocks, and
 // each Cond of it waits.
 func TestMutex_IsUnlockedByAnyOfTheProcess(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, b := testutil.Context(t), newBuffer(t)
 		q := newQueue[*ipc.Mutex](t, 1)
 		testutil.NoError(t, q.Put(ctx, b.Mu))

@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Conn is what two processes have that met by Listen and Dial: values of type T, both ways. It
@@ -29,7 +29,7 @@ import (
 type Conn[T any] struct {
 	pipe   *PipeEnd[T, T] // or
 	stream *link.Conn     // between two domains
-	plan   *wire.Plan[T]
+	plan   *codec.Plan[T]
 }
 
 // frameValue is the kind of frames with values on a stream.
@@ -49,7 +49,7 @@ func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	if c.pipe != nil {
 		return c.pipe.Send(ctx, v)
 	}
-	e := wire.Encoder{Limits: wire.Limits{Bytes: maxValue}, ByValue: true}
+	e := codec.Encoder{Limits: codec.Limits{Bytes: maxValue}, ByValue: true}
 	e.Reset(nil)
 	err := c.plan.Encode(&e, v)
 	if err == nil {
@@ -60,7 +60,7 @@ func (c *Conn[T]) Send(ctx context.Context, v T) error {
 }
 
 // send sends a message with copies of its blocks.
-func (c *Conn[T]) send(ctx context.Context, m wire.Message) error {
+func (c *Conn[T]) send(ctx context.Context, m codec.Message) error {
 	blocks, ok, err := crossing.Copies(m)
 	if err != nil {
 		return fmt.Errorf("send: %w", err)
@@ -100,7 +100,7 @@ func (c *Conn[T]) sent(err error) error {
 }
 
 // message receives a value from the stream, with a reference of each copied block.
-func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
+func (c *Conn[T]) message(ctx context.Context) (m codec.Message, err error) {
 	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {
 		return m, streamError(ctx, "receive", err, ErrEmpty)
@@ -108,7 +108,7 @@ func (c *Conn[T]) message(ctx context.Context) (m wire.Message, err error) {
 	for _, b := range blocks {
 		if b.Number != crossing.Copied {
 			crossing.Release(m.Blocks)
-			return m, c.sent(fmt.Errorf("receive: %w: block %d, which is nobody's", wire.ErrFormat, b.Number))
+			return m, c.sent(fmt.Errorf("receive: %w: block %d, which is nobody's", codec.ErrFormat, b.Number))
 		}
 	}
 	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {
@@ -124,7 +124,7 @@ func streamError(ctx context.Context, op string, err, state error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, link.ErrFrame):
-		return fmt.Errorf("%s: %w: %w", op, wire.ErrTooLong, err)
+		return fmt.Errorf("%s: %w: %w", op, codec.ErrTooLong, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s: %w: %w", op, ErrClosed, err) // in the middle of a value
 	case errors.Is(err, link.ErrClosed):

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -25,7 +25,7 @@ type load struct{ half, rest []byte }
 // midway is called in the middle of writing or reading a load. It is set in victims only.
 var midway = func(*load) {}
 
-func (l *load) MarshalWire(e *wire.Encoder) error {
+func (l *load) MarshalWire(e *codec.Encoder) error {
 	e.ArrayLen(2)
 	e.Bytes(l.half)
 	midway(l)
@@ -33,7 +33,7 @@ func (l *load) MarshalWire(e *wire.Encoder) error {
 	return nil
 }
 
-func (l *load) UnmarshalWire(d *wire.Decoder) (err error) {
+func (l *load) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.ArrayOf(2); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func parked() (n int) {
 	all := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
 		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") &&
-			strings.Contains(frames, "shm.(*waitQueue).wait(") {
+			strings.Contains(frames, "arena.(*waitQueue).wait(") {
 			n++
 		}
 	}
@@ -257,7 +257,7 @@ func judge(t *testing.T, p place, how string, cmd *exec.Cmd, err error) {
 	case how == "SIGSTOP+deadline" || p.died == nil:
 		testutil.NoError(t, err)
 	default:
-		var peer *shm.PeerError
+		var peer *arena.PeerError
 		if !errors.As(err, &peer) || peer.PID != cmd.Process.Pid {
 			t.Errorf("the error is %v, and does not name process %d", err, cmd.Process.Pid)
 		}

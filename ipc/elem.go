@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"reflect"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-func elemName[T any]() string { return wire.FullName(reflect.TypeFor[T]()) }
+func elemName[T any]() string { return codec.FullName(reflect.TypeFor[T]()) }
 
 // shortName is the name of a type without the directories of its packages, for errors.
 func shortName(elem string) string {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it
@@ -37,9 +37,9 @@ const (
 // ring.
 type port struct {
 	hold
-	ring   *shm.Ring
-	block  shm.Handle // of the ring
-	token  shm.Handle
+	ring   *arena.Ring
+	block  arena.Handle // of the ring
+	token  arena.Handle
 	elem   string // name of the type of the queue's values
 	policy Policy
 }
@@ -115,8 +115,8 @@ func (e *end) clone() (*end, error) {
 	return newEnd(p), nil
 }
 
-func newPort(d *shm.Domain, block, token shm.Handle, elem string) *port {
-	return &port{hold: hold{d: d, blocks: []shm.Handle{token, block}}, block: block, token: token, elem: elem}
+func newPort(d *arena.Domain, block, token arena.Handle, elem string) *port {
+	return &port{hold: hold{d: d, blocks: []arena.Handle{token, block}}, block: block, token: token, elem: elem}
 }
 
 // open makes the view of the ring. If it cannot, it releases the port's references.
@@ -129,17 +129,17 @@ func (p *port) open() (err error) {
 }
 
 // endTags are those of [type of the values, policy, ring, token].
-var endTags = &wire.Tags{Type: "end of a queue", Fields: []int{4}}
+var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 
 // marshal writes the end. The message becomes another holder of it, so it must stay open until the
 // message is one.
-func (e *end) marshal(enc *wire.Encoder) error {
+func (e *end) marshal(enc *codec.Encoder) error {
 	if err := e.enter(); err != nil {
 		return fmt.Errorf("send an end of a queue: %w", err)
 	}
 	p := e.port
 	enc.Keep(e)
-	enc.OnDone(wire.WatcherFunc(func(bool) { p.leave() }))
+	enc.OnDone(codec.WatcherFunc(func(bool) { p.leave() }))
 	enc.Tag(endTags, 0)
 	enc.String(p.elem)
 	enc.Uint(uint64(p.policy))
@@ -149,7 +149,7 @@ func (e *end) marshal(enc *wire.Encoder) error {
 }
 
 // unmarshal reads what marshal wrote: the end owns one reference of each of its two blocks.
-func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
+func unmarshal(dec *codec.Decoder, elem string, s side) (*end, error) {
 	p, err := readPort(dec, elem)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
 	if err := p.open(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEnd, err)
 	}
-	unused := wire.WatcherFunc(func(kept bool) {
+	unused := codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			p.close()
 		}
@@ -174,8 +174,8 @@ func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
 	return newEnd(p), nil
 }
 
-func readPort(dec *wire.Decoder, elem string) (p *port, err error) {
-	d, err := shm.Default()
+func readPort(dec *codec.Decoder, elem string) (p *port, err error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Sentinels of this package; the errors that it returns are or wrap them.
@@ -48,39 +48,39 @@ var (
 // *[shm.PeerError] that names the process.
 var (
 	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
-	ErrNotOwner = shm.ErrNotOwner
+	ErrNotOwner = arena.ErrNotOwner
 	// ErrOwnerDied comes with a lock whose holder died: the caller holds the lock, and the data
 	// that it guards may be half changed.
-	ErrOwnerDied = shm.ErrOwnerDied
+	ErrOwnerDied = arena.ErrOwnerDied
 	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without
 	// MarkConsistent.
-	ErrNotRecoverable = shm.ErrNotRecoverable
+	ErrNotRecoverable = arena.ErrNotRecoverable
 	// ErrBroken is returned by a Barrier that is broken.
-	ErrBroken = shm.ErrBroken
+	ErrBroken = arena.ErrBroken
 	// ErrReleased is returned by a Release that would give a bounded semaphore too many permits.
-	ErrReleased = shm.ErrReleased
+	ErrReleased = arena.ErrReleased
 )
 
 // A worker's error is still ErrClosed where it is received.
 func init() {
-	wire.RegisterError("ipc.ErrClosed", ErrClosed)
-	wire.RegisterError("ipc.ErrFull", ErrFull)
-	wire.RegisterError("ipc.ErrEmpty", ErrEmpty)
-	wire.RegisterError("ipc.ErrType", ErrType)
-	wire.RegisterError("ipc.ErrNil", ErrNil)
-	wire.RegisterError("ipc.ErrNotEnd", ErrNotEnd)
-	wire.RegisterError("ipc.ErrLocked", ErrLocked)
-	wire.RegisterError("ipc.ErrNotObject", ErrNotObject)
-	wire.RegisterError("ipc.ErrIndex", ErrIndex)
-	wire.RegisterError("ipc.ErrNotOwner", ErrNotOwner)
-	wire.RegisterError("ipc.ErrOwnerDied", ErrOwnerDied)
-	wire.RegisterError("ipc.ErrNotRecoverable", ErrNotRecoverable)
-	wire.RegisterError("ipc.ErrBroken", ErrBroken)
-	wire.RegisterError("ipc.ErrReleased", ErrReleased)
-	wire.RegisterError("ipc.ErrSize", ErrSize)
-	wire.RegisterError("ipc.ErrNotList", ErrNotList)
-	wire.RegisterError("ipc.ErrKey", ErrKey)
-	wire.RegisterError("ipc.ErrPeer", ErrPeer)
+	codec.RegisterError("ipc.ErrClosed", ErrClosed)
+	codec.RegisterError("ipc.ErrFull", ErrFull)
+	codec.RegisterError("ipc.ErrEmpty", ErrEmpty)
+	codec.RegisterError("ipc.ErrType", ErrType)
+	codec.RegisterError("ipc.ErrNil", ErrNil)
+	codec.RegisterError("ipc.ErrNotEnd", ErrNotEnd)
+	codec.RegisterError("ipc.ErrLocked", ErrLocked)
+	codec.RegisterError("ipc.ErrNotObject", ErrNotObject)
+	codec.RegisterError("ipc.ErrIndex", ErrIndex)
+	codec.RegisterError("ipc.ErrNotOwner", ErrNotOwner)
+	codec.RegisterError("ipc.ErrOwnerDied", ErrOwnerDied)
+	codec.RegisterError("ipc.ErrNotRecoverable", ErrNotRecoverable)
+	codec.RegisterError("ipc.ErrBroken", ErrBroken)
+	codec.RegisterError("ipc.ErrReleased", ErrReleased)
+	codec.RegisterError("ipc.ErrSize", ErrSize)
+	codec.RegisterError("ipc.ErrNotList", ErrNotList)
+	codec.RegisterError("ipc.ErrKey", ErrKey)
+	codec.RegisterError("ipc.ErrPeer", ErrPeer)
 }
 
 // shmError returns what an error of package shm means here. state is why the operation waited, or
@@ -89,17 +89,17 @@ func shmError(ctx context.Context, op string, err, state error) error {
 	switch err { // the bare ones only: a block that was closed is another matter
 	case nil:
 		return nil
-	case shm.ErrFinished, shm.ErrClosed:
+	case arena.ErrFinished, arena.ErrClosed:
 		return ErrClosed
-	case shm.ErrFull:
+	case arena.ErrFull:
 		return ErrFull
-	case shm.ErrEmpty:
+	case arena.ErrEmpty:
 		return ErrEmpty
-	case shm.ErrLocked:
+	case arena.ErrLocked:
 		return ErrLocked
 	}
-	if p := new(shm.PeerError); errors.As(err, &p) && p.Cause == shm.ErrFinished {
-		return &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrClosed}
+	if p := new(arena.PeerError); errors.As(err, &p) && p.Cause == arena.ErrFinished {
+		return &arena.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrClosed}
 	}
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

@@ -3,8 +3,8 @@ package ipc
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An Event is a flag for which goroutines of any processes wait. The zero Event is closed.
@@ -14,7 +14,7 @@ const eventName = "Event"
 
 // NewEvent makes an Event that is not set. The caller closes it.
 func NewEvent() (*Event, error) {
-	o, err := newObject(eventName, shm.SyncOptions{Form: shm.FormEvent})
+	o, err := newObject(eventName, arena.SyncOptions{Form: arena.FormEvent})
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func (e *Event) Wait(ctx context.Context) error {
 	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
 }
 
-func (e *Event) shm() shm.Event { return shm.Event{Sync: e.obj.sync} }
+func (e *Event) shm() arena.Event { return arena.Event{Sync: e.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (e *Event) unmarshalWire(d *wire.Decoder) (err error) {
-	e.obj, err = readObject(d, eventName, shm.FormEvent)
+func (e *Event) unmarshalWire(d *codec.Decoder) (err error) {
+	e.obj, err = readObject(d, eventName, arena.FormEvent)
 	return err
 }

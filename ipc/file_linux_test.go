@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -203,35 +203,35 @@ func TestFile_ThatCannotBeSentSaysWhy(t *testing.T) {
 // What says that it is a file, and is another block, is an error, and the block is given back.
 func TestFile_IsNoOtherBlock(t *testing.T) {
 	d := shared(t)
-	plan, err := wire.PlanOf[*os.File]()
+	plan, err := codec.PlanOf[*os.File]()
 	testutil.NoError(t, err)
 	b := newBlob(t, d, "no file")
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	e.ArrayLen(3)
 	e.Uint(0) // the tag
 	e.String("name")
 	e.Block(b.h)
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(e.Message(), importer{d, e.Message().Blocks})
 	_, err = plan.Decode(&dec)
 	dec.Done(false)
 	e.Done(true)
-	testutil.ErrorIs(t, err, shm.ErrKeeper)
+	testutil.ErrorIs(t, err, arena.ErrKeeper)
 	testutil.NoError(t, b.Close())
 	for _, body := range [][]byte{{0x93}, {0x94, 0, 0xa0, 0xc0, 0xc0}, {0x93, 0, 0xa0, 0xc0},
 		{0x93, 0, 0xa0, 0xd4, 'S', 0}, {0x93, 0, 0x05, 0xd4, 'S', 0}, {0x93, 1, 0xa0, 0xd4, 'S', 0}} {
-		dec.Reset(wire.Message{Body: body}, nil)
+		dec.Reset(codec.Message{Body: body}, nil)
 		_, err := plan.Decode(&dec)
 		dec.Done(false)
-		testutil.ErrorIs(t, err, wire.ErrFormat)
+		testutil.ErrorIs(t, err, codec.ErrFormat)
 	}
 }
 
 func TestFile_NeedsAKeeper(t *testing.T) {
 	local(t)
 	_, w := openPipe(t)
-	testutil.ErrorIs(t, newQueue[*os.File](t, 1).Put(testutil.Context(t), w), shm.ErrKeeper, errors.ErrUnsupported)
+	testutil.ErrorIs(t, newQueue[*os.File](t, 1).Put(testutil.Context(t), w), arena.ErrKeeper, errors.ErrUnsupported)
 }
 
 // The domain's maker does not run out of descriptors because nobody receives them.
@@ -246,7 +246,7 @@ func TestFile_TooManyUnderWayAreRefused(t *testing.T) {
 	for err = q.Put(ctx, w); err == nil && n < 1<<14; err = q.Put(ctx, w) {
 		n++
 	}
-	testutil.ErrorIs(t, err, shm.ErrTooManyFiles)
+	testutil.ErrorIs(t, err, arena.ErrTooManyFiles)
 	for range 2 { // there is room for as many as are received
 		f, err := q.Get(ctx)
 		testutil.NoError(t, err)

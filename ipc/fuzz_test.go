@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -37,17 +37,17 @@ func FuzzQueue_Message(f *testing.F) {
 		Array: tools.Array}), uint8(7))
 	f.Add([]byte{0x96}, uint8(1))
 	f.Add([]byte{}, uint8(0))
-	plan, err := wire.PlanOf[*ipc.Queue[parcel]]()
+	plan, err := codec.PlanOf[*ipc.Queue[parcel]]()
 	testutil.NoError(f, err)
 	q := newQueue[parcel](f, 1)
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(f, plan.Encode(&enc, q))
 	f.Cleanup(func() { enc.Done(true) })
 	ring, err := d.OpenRing(enc.Message().Blocks[0])
 	testutil.NoError(f, err)
 	f.Cleanup(ring.Close)
-	table := append([]shm.Handle{b.h}, blocksOf(f, inner)...)
+	table := append([]arena.Handle{b.h}, blocksOf(f, inner)...)
 	table = append(append(table, blocksOf(f, tools.Cond)...), blocksOf(f, tools.Array)...)
 	f.Fuzz(func(t *testing.T, body []byte, blocks uint8) {
 		before := d.Stats().Blocks
@@ -65,8 +65,8 @@ func FuzzQueue_Message(f *testing.F) {
 }
 
 func typed(err error) bool {
-	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong,
-		wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd,
+	for _, want := range []error{codec.ErrFormat, codec.ErrOverflow, codec.ErrTooDeep, codec.ErrTooLong,
+		codec.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd,
 		ipc.ErrNotObject, ipc.ErrSize, ipc.ErrNotList} {
 		if errors.Is(err, want) {
 			return true
@@ -140,17 +140,17 @@ func FuzzShareableList_Bytes(f *testing.F) {
 
 // passAs sends v and receives it as another type.
 func passAs[U, T any](t testing.TB, v T) (U, error) {
-	from, err := wire.PlanOf[T]()
+	from, err := codec.PlanOf[T]()
 	testutil.NoError(t, err)
-	to, err := wire.PlanOf[U]()
+	to, err := codec.PlanOf[U]()
 	testutil.NoError(t, err)
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(t, from.Encode(&enc, v))
 	defer enc.Done(true)
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
 	u, err := to.Decode(&dec)
 	dec.Done(err == nil)
@@ -166,10 +166,10 @@ func listMemory(t testing.TB, l *ipc.ShareableList) *ipc.Memory {
 }
 
 // blocksOf returns the blocks of a value, in the order in which its message has them.
-func blocksOf[T any](t testing.TB, v T) []shm.Handle {
-	plan, err := wire.PlanOf[T]()
+func blocksOf[T any](t testing.TB, v T) []arena.Handle {
+	plan, err := codec.PlanOf[T]()
 	testutil.NoError(t, err)
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(t, plan.Encode(&enc, v))
 	defer enc.Done(true)
@@ -179,9 +179,9 @@ func blocksOf[T any](t testing.TB, v T) []shm.Handle {
 func encodeSeed(t testing.TB, p parcel) []byte {
 	carrier := newQueue[parcel](t, 1)
 	p.Sender = *carrier.Sender()
-	plan, err := wire.PlanOf[parcel]()
+	plan, err := codec.PlanOf[parcel]()
 	testutil.NoError(t, err)
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(t, plan.Encode(&enc, p))
 	defer enc.Done(true)

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A hold is some references of this process, and a view of what they are of. It is open until it is
 // closed, and its references are released when the last operation on it is over.
 type hold struct {
-	d      *shm.Domain
-	blocks []shm.Handle
+	d      *arena.Domain
+	blocks []arena.Handle
 	view   interface{ Close() } // nil where nobody waits
 
 	peers *peers // the holds of the same object; nil where no lock is held by one of them for another
@@ -94,7 +94,7 @@ func (h *hold) release() (err error) {
 	for _, b := range h.blocks {
 		err = errors.Join(err, h.d.Release(b))
 	}
-	if errors.Is(err, shm.ErrClosed) {
+	if errors.Is(err, arena.ErrClosed) {
 		return nil // the domain was closed before
 	}
 	return err

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A JoinableQueue is a queue of tasks: Join waits until each value that was put was got and is
@@ -30,7 +30,7 @@ const joinableName = "JoinableQueue"
 // in its hands.
 var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
 
-func init() { wire.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
+func init() { codec.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
 // NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is
 // memory. The caller closes it.
@@ -43,7 +43,7 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("joinable queue: %w", err), q.Close())
 	}
-	taken, err := newObject(joinableName, shm.SyncOptions{Form: shm.FormSemaphore, Limit: maxCount, Bounded: true})
+	taken, err := newObject(joinableName, arena.SyncOptions{Form: arena.FormSemaphore, Limit: maxCount, Bounded: true})
 	if err != nil {
 		return nil, errors.Join(err, q.Close(), mu.Close())
 	}
@@ -103,12 +103,12 @@ func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 		return v, err
 	}
 	defer j.mu.Unlock()
-	err = j.permits(ctx, "get", func(s shm.Semaphore) error { return s.Take(ctx) })
+	err = j.permits(ctx, "get", func(s arena.Semaphore) error { return s.Take(ctx) })
 	if err != nil {
 		return v, err
 	}
 	if v, err = j.in.TryGet(); err != nil {
-		err = errors.Join(err, j.permits(ctx, "get", shm.Semaphore.Release))
+		err = errors.Join(err, j.permits(ctx, "get", arena.Semaphore.Release))
 		if errors.Is(err, ErrEmpty) {
 			err = ErrEmpty
 		}
@@ -125,14 +125,14 @@ func (j *JoinableQueue[T]) lock(ctx context.Context) error {
 	return err
 }
 
-func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(shm.Semaphore) error) error {
-	return j.taken.do(ctx, op, nil, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
+func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(arena.Semaphore) error) error {
+	return j.taken.do(ctx, op, nil, func() error { return f(arena.Semaphore{Sync: j.taken.sync}) })
 }
 
 // TaskDone says that a task is done: one that this process has got, or else one that another
 // process has. It returns ErrReleased if no process has a task.
 func (j *JoinableQueue[T]) TaskDone() error {
-	err := j.permits(context.Background(), "task done", shm.Semaphore.Release)
+	err := j.permits(context.Background(), "task done", arena.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
 		return fmt.Errorf("%w: more tasks are done than were got", err)
 	}
@@ -146,7 +146,7 @@ func (j *JoinableQueue[T]) TaskDone() error {
 // in the queue and another process does it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
-		err := j.permits(ctx, "join", func(s shm.Semaphore) error { return s.Watch(ctx, j.idle) })
+		err := j.permits(ctx, "join", func(s arena.Semaphore) error { return s.Watch(ctx, j.idle) })
 		if err != nil {
 			return err
 		}
@@ -168,15 +168,15 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	defer j.mu.Unlock()
-	err = j.permits(ctx, "join", func(s shm.Semaphore) error {
+	err = j.permits(ctx, "join", func(s arena.Semaphore) error {
 		n, err := s.Permits()
 		if done = err == nil && j.idle(n); done {
 			err = s.TakeDeath()
 		}
 		return err
 	})
-	if p := new(shm.PeerError); errors.As(err, &p) {
-		err = &shm.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrTasksLost}
+	if p := new(arena.PeerError); errors.As(err, &p) {
+		err = &arena.PeerError{PID: p.PID, Seat: p.Seat, Cause: ErrTasksLost}
 	}
 	return done, err
 }
@@ -191,24 +191,24 @@ func (j *JoinableQueue[T]) Close() error {
 }
 
 // joinableTags are those of [Queue, semaphore, Mutex].
-var joinableTags = &wire.Tags{Type: joinableName, Fields: []int{3}}
+var joinableTags = &codec.Tags{Type: joinableName, Fields: []int{3}}
 
 // marshalWire lets a queue be part of a value that is sent.
-func (j *JoinableQueue[T]) marshalWire(e *wire.Encoder) error {
+func (j *JoinableQueue[T]) marshalWire(e *codec.Encoder) error {
 	e.Tag(joinableTags, 0)
 	return errors.Join(marshalPair(e, &j.out, &j.in), j.taken.marshal(e), j.mu.marshalWire(e))
 }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (j *JoinableQueue[T]) unmarshalWire(d *wire.Decoder) (err error) {
+func (j *JoinableQueue[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(joinableTags); err != nil {
 		return err
 	}
 	if err := unmarshalPair(d, &j.out, &j.in); err != nil {
 		return err
 	}
-	if j.taken, err = readObject(d, joinableName, shm.FormSemaphore); err != nil {
+	if j.taken, err = readObject(d, joinableName, arena.FormSemaphore); err != nil {
 		return err
 	}
 	return j.mu.unmarshalWire(d)

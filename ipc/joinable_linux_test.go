@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -66,7 +66,7 @@ func TestJoinableQueue_JoinDoesNotWaitForTheDead(t *testing.T) {
 	}
 	testutil.NoError(t, dead.Process.Kill())
 	err = <-joined
-	var p *shm.PeerError
+	var p *arena.PeerError
 	if testutil.ErrorIs(t, err, ipc.ErrTasksLost); !errors.As(err, &p) || p.PID != dead.Process.Pid {
 		t.Errorf("%v does not name process %d", err, dead.Process.Pid)
 	}

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		j, err := ipc.NewJoinableQueue[int](128)
 		testutil.NoError(t, err)
@@ -66,7 +66,7 @@ func TestJoinableQueue_JoinWaitsUntilAllIsDone(t *testing.T) {
 }
 
 func TestJoinableQueue_JoinWaitsForTasksInHand(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		j, err := ipc.NewJoinableQueue[int](2)
 		testutil.NoError(t, err)
@@ -104,7 +104,7 @@ func TestJoinableQueue_JoinWaitsForTasksInHand(t *testing.T) {
 }
 
 func TestWait_ReturnsWhatIsReady(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		a, b := newQueue[int](t, 1), newQueue[string](t, 1)
 		here, there, err := ipc.Pipe[int, int]()

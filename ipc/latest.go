@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Latest has one value, the one that was stored last, for any processes of the domain: weights
@@ -34,7 +34,7 @@ const latestSlots = 8
 // NewLatest makes a Latest of v, which stays the caller's to close. The caller closes the Latest.
 // The error wraps wire.ErrType if values of type T cannot cross processes.
 func NewLatest[T any](v T) (*Latest[T], error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return nil, fmt.Errorf("new latest: %w", err)
 	}
@@ -42,7 +42,7 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("new latest: %w", err)
 	}
-	send, recv, err := makeEnds(shm.RingOptions{Capacity: latestSlots, News: true}, latestName[T](), Block)
+	send, recv, err := makeEnds(arena.RingOptions{Capacity: latestSlots, News: true}, latestName[T](), Block)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new latest: %w", err), mu.Close())
 	}
@@ -127,25 +127,25 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
 
 // latestTags are those of [Mutex, Sender, Receiver].
-var latestTags = &wire.Tags{Type: "Latest", Fields: []int{3}}
+var latestTags = &codec.Tags{Type: "Latest", Fields: []int{3}}
 
 // marshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
 // the same value.
-func (l *Latest[T]) marshalWire(e *wire.Encoder) error {
+func (l *Latest[T]) marshalWire(e *codec.Encoder) error {
 	e.Tag(latestTags, 0)
 	return errors.Join(l.mu.marshalWire(e), l.in.marshalWire(e), l.out.marshalWire(e))
 }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is one of another
 // type.
-func (l *Latest[T]) unmarshalWire(d *wire.Decoder) (err error) {
+func (l *Latest[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(latestTags); err != nil {
 		return err
 	}
 	if err := l.mu.unmarshalWire(d); err != nil {
 		return err
 	}
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -115,7 +115,7 @@ func TestLatest_SurvivesKillsOfStoresAndLoads(t *testing.T) {
 }
 
 // awaitBlocks waits until so many blocks are in use, which is when the dead are reaped.
-func awaitBlocks(t testing.TB, d *shm.Domain, want int) {
+func awaitBlocks(t testing.TB, d *arena.Domain, want int) {
 	t.Helper()
 	testutil.EventuallyNoError(t, func() error {
 		_, err := d.Reap()

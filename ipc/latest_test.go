@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -23,7 +23,7 @@ type edition struct {
 }
 
 // publish makes an edition; one in three does not fit into a slot.
-func publish(d *shm.Domain, n int) (edition, error) {
+func publish(d *arena.Domain, n int) (edition, error) {
 	e := edition{N: n, Text: fmt.Sprint("edition ", n)}
 	if n%3 == 0 {
 		e.Text = strings.Repeat(e.Text+" ", 40)
@@ -61,7 +61,7 @@ func (e *edition) Close() (err error) {
 
 // store publishes and stores an edition.
 func store(ctx context.Context, l *ipc.Latest[edition], n int) (uint64, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +73,7 @@ func store(ctx context.Context, l *ipc.Latest[edition], n int) (uint64, error) {
 	return version, errors.Join(err, e.Close())
 }
 
-func newLatest(t testing.TB, d *shm.Domain) *ipc.Latest[edition] {
+func newLatest(t testing.TB, d *arena.Domain) *ipc.Latest[edition] {
 	t.Helper()
 	e, err := publish(d, 0)
 	testutil.NoError(t, err)
@@ -84,7 +84,7 @@ func newLatest(t testing.TB, d *shm.Domain) *ipc.Latest[edition] {
 }
 
 func TestLatest_HasWhatWasStoredLast(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, l := testutil.Context(t), newLatest(t, d)
 		old, version, err := l.Load()
 		testutil.NoError(t, errors.Join(err, old.check()))
@@ -106,7 +106,7 @@ func TestLatest_HasWhatWasStoredLast(t *testing.T) {
 }
 
 func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, l := testutil.Context(t), newLatest(t, d)
 		var readers sync.WaitGroup
 		for range 4 {
@@ -141,7 +141,7 @@ func TestLatest_WaitReturnsTheNextVersion(t *testing.T) {
 
 // In a local domain the race detector sees it.
 func TestLatest_ManyStoreAndLoadAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, l := testutil.Context(t), newLatest(t, d)
 		var writers, readers sync.WaitGroup
 		done := make(chan struct{})
@@ -188,7 +188,7 @@ func TestLatest_ManyStoreAndLoadAtOnce(t *testing.T) {
 // The version never falls, also while the value before is taken out. A look at one slot after the
 // other once came to each too early or too late, and found none.
 func TestLatest_VersionNeverFalls(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		l, err := ipc.NewLatest(0)
 		testutil.NoError(t, err)
@@ -222,7 +222,7 @@ func TestLatest_VersionNeverFalls(t *testing.T) {
 }
 
 func TestLatest_ThatIsClosedSaysSo(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, l := testutil.Context(t), newLatest(t, d)
 		waiting := make(chan error)
 		go func() {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"reflect"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // recordName is what a Record of T is called. Beside the name of the type it has a sum of the
@@ -14,10 +14,10 @@ import (
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
-	if path, reason := layout(sum, t, wire.FullName(t)); reason != "" {
+	if path, reason := layout(sum, t, codec.FullName(t)); reason != "" {
 		return "", fmt.Errorf("ipc: no record of %s: %s %s%.0w", t, path, reason, ErrType)
 	}
-	return fmt.Sprintf("%s[%s %x]", kind, wire.FullName(t), sum.Sum(nil)), nil
+	return fmt.Sprintf("%s[%s %x]", kind, codec.FullName(t), sum.Sum(nil)), nil
 }
 
 // layout writes the layout of t, or returns the part that has none and why: other processes read

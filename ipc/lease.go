@@ -8,14 +8,14 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // ErrSettled is returned by Ack and Nack of a Lease that was acknowledged or returned before.
 var ErrSettled = errors.New("ipc: lease is settled already")
 
-func init() { wire.RegisterError("ipc.ErrSettled", ErrSettled) }
+func init() { codec.RegisterError("ipc.ErrSettled", ErrSettled) }
 
 // A Lease is a value of a queue that its receiver has not acknowledged yet. The value is in the
 // queue until Ack. It goes back to the queue, before all values that wait there, if the process
@@ -35,7 +35,7 @@ type Lease[T any] struct {
 // claim is the part of a Lease that its cleanup needs.
 type claim struct {
 	end     *end
-	message shm.Claim
+	message arena.Claim
 	settled atomic.Bool
 }
 
@@ -76,7 +76,7 @@ func (r *Receiver[T]) lease(ctx context.Context, in *incoming) (*Lease[T], error
 		return nil, errors.Join(fmt.Errorf("lease: %w", err), r.end.ring.Acknowledge(message))
 	}
 	l := &Lease[T]{v, &claim{end: r.end, message: message}}
-	runtime.AddCleanup(l, func(c *claim) { c.settle("collect", (*shm.Ring).Return) }, l.claim)
+	runtime.AddCleanup(l, func(c *claim) { c.settle("collect", (*arena.Ring).Return) }, l.claim)
 	return l, nil
 }
 
@@ -101,17 +101,17 @@ func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 // process wait for a stopped process for a second, the lease goes on, and Ack may be called again.
 func (l *Lease[T]) Ack() error {
 	defer runtime.KeepAlive(l)
-	return l.claim.settle("acknowledge", (*shm.Ring).Acknowledge)
+	return l.claim.settle("acknowledge", (*arena.Ring).Acknowledge)
 }
 
 // Nack returns the value to the queue at once: the next receiver gets it, which may be the same
 // one. The errors are those of Ack.
 func (l *Lease[T]) Nack() error {
 	defer runtime.KeepAlive(l)
-	return l.claim.settle("return", (*shm.Ring).Return)
+	return l.claim.settle("return", (*arena.Ring).Return)
 }
 
-func (c *claim) settle(op string, f func(*shm.Ring, shm.Claim) error) error {
+func (c *claim) settle(op string, f func(*arena.Ring, arena.Claim) error) error {
 	if c == nil || c.settled.Swap(true) {
 		return fmt.Errorf("%s: %w", op, ErrSettled)
 	}
@@ -121,7 +121,7 @@ func (c *claim) settle(op string, f func(*shm.Ring, shm.Claim) error) error {
 		return shmError(context.Background(), op, err, nil)
 	}
 	c.end.port.drop()
-	if err == shm.ErrNotLeased {
+	if err == arena.ErrNotLeased {
 		return fmt.Errorf("%s: the lease was lost: %w", op, ErrClosed)
 	}
 	return shmError(context.Background(), op, err, nil)

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestLease_StaysInTheQueueUntilItIsAcknowledged(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[note](t, 4)
 		blocks := d.Stats().Blocks
 		for n := range 3 {
@@ -58,7 +58,7 @@ func TestLease_StaysInTheQueueUntilItIsAcknowledged(t *testing.T) {
 }
 
 func TestLease_ReceiversWaitForTheLastOne(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 4)
 		testutil.NoError(t, q.Put(ctx, 7))
 		testutil.NoError(t, q.Finish())
@@ -89,7 +89,7 @@ func TestLease_ReceiversWaitForTheLastOne(t *testing.T) {
 }
 
 func TestLease_IsAcknowledgedWhileOthersWait(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 1)
 		testutil.NoError(t, q.Put(ctx, 1))
 		l := testutil.Value(q.Receiver().Lease(ctx))(t)
@@ -109,7 +109,7 @@ func TestLease_IsAcknowledgedWhileOthersWait(t *testing.T) {
 
 // A Lease outlives the Receiver, and one that is forgotten is returned.
 func TestLease_IsReturnedWhenItIsForgotten(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 4)
 		testutil.NoError(t, q.Put(ctx, 1))
 		testutil.NoError(t, q.Put(ctx, 2))
@@ -127,7 +127,7 @@ func TestLease_IsReturnedWhenItIsForgotten(t *testing.T) {
 
 // The last receiving end is closed while a value of it is leased: a return lets go of the value.
 func TestLease_OfAQueueWithoutReceivers(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		before := d.Stats().Blocks
 		q := testutil.Value(ipc.NewQueue[*blob](2))(t)
@@ -143,7 +143,7 @@ func TestLease_OfAQueueWithoutReceivers(t *testing.T) {
 }
 
 func TestLeases_EndsWithTheQueue(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 100)
 		for n := range 100 {
 			testutil.NoError(t, q.Put(ctx, n))

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // How two processes fail to meet. Test for them with errors.Is.
@@ -25,7 +25,7 @@ var (
 	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
-func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
+func init() { codec.RegisterError("ipc.ErrShared", ErrShared) }
 
 // meetingTime is how long a caller has to prove the key and to join.
 const meetingTime = 10 * time.Second
@@ -36,8 +36,8 @@ type Listener[T any] struct {
 	key    []byte
 	who    []meetingOption
 	sock   link.Listener
-	scheme string        // of sock's addresses; empty on this machine
-	joins  *shm.Listener // nil if the domain cannot be joined
+	scheme string          // of sock's addresses; empty on this machine
+	joins  *arena.Listener // nil if the domain cannot be joined
 
 	ctx       context.Context
 	end       context.CancelFunc
@@ -63,7 +63,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
 	}
-	if err := wire.Check[T](); err != nil {
+	if err := codec.Check[T](); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(sys.MostStrangers),
@@ -75,7 +75,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	if t != nil {
 		return l, l.listenFar(t, host)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 		return nil, err
 	}
 	l.sock = sock
-	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if l.joins, err = d.Listen(arena.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())

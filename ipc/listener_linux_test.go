@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -70,7 +70,7 @@ func beStrange(text string) error {
 		}
 		_, err := ipc.Dial[word](ctx, addr, meetingKey)
 		fmt.Print("!")
-		if !errors.Is(err, shm.ErrUser) {
+		if !errors.Is(err, arena.ErrUser) {
 			return fmt.Errorf("a listener of another user: %w", err)
 		}
 		c, err := ipc.Dial[word](ctx, addr, meetingKey, ipc.AnyUser)
@@ -128,8 +128,8 @@ func beStrange(text string) error {
 
 // ownDomain makes a domain that is so small that qemu-user can back it by memory.
 func ownDomain() error {
-	d, err := shm.New(shm.Options{Budget: 256 << 20, Reserve: 256 << 20})
-	shm.SetDefault(d)
+	d, err := arena.New(arena.Options{Budget: 256 << 20, Reserve: 256 << 20})
+	arena.SetDefault(d)
 	return err
 }
 
@@ -238,7 +238,7 @@ func TestConn_BetweenTwoDomainsValuesGoByCopy(t *testing.T) {
 	b := newBlob(t, d, "x")
 	defer b.Close()
 	testutil.ErrorIs(t, c.Send(ctx, word{"hello", b}), ipc.ErrShared)
-	testutil.ErrorIs(t, c.Send(ctx, word{Text: strings.Repeat("x", 65<<20)}), wire.ErrTooLong)
+	testutil.ErrorIs(t, c.Send(ctx, word{Text: strings.Repeat("x", 65<<20)}), codec.ErrTooLong)
 	for _, text := range []string{"hello", strings.Repeat("long ", 1<<20)} {
 		testutil.NoError(t, c.Send(ctx, word{Text: text}))
 		testutil.NoError(t, c.Poll(ctx))
@@ -272,7 +272,7 @@ func TestDial_WrongOnesDoNotMeet(t *testing.T) {
 	_, err = ipc.Dial[int](ctx, l.Addr(), meetingKey)
 	testutil.ErrorIs(t, err, ipc.ErrType)
 	_, err = ipc.Dial[func()](ctx, l.Addr(), meetingKey)
-	testutil.ErrorIs(t, err, wire.ErrType)
+	testutil.ErrorIs(t, err, codec.ErrType)
 	_, err = ipc.Dial[word](ctx, "@shoal-test/nobody", meetingKey)
 	testutil.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = ipc.Listen[word](l.Addr(), meetingKey)

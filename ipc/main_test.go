@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -29,7 +29,7 @@ type job struct {
 }
 
 // roles are the functions that workers run, by name.
-var roles = map[string]func(ctx context.Context, m wire.Message) error{}
+var roles = map[string]func(ctx context.Context, m codec.Message) error{}
 
 // A role is a function that runs in a worker. Values of this type are package-level variables.
 type role[A any] struct{ name string }
@@ -38,7 +38,7 @@ func newRole[A any](name string, f func(ctx context.Context, arg A) error) role[
 	if roles[name] != nil {
 		panic("two roles of one name: " + name)
 	}
-	roles[name] = func(ctx context.Context, m wire.Message) error {
+	roles[name] = func(ctx context.Context, m codec.Message) error {
 		arg, err := decodeArg[A](m)
 		if err != nil {
 			return err
@@ -53,22 +53,22 @@ func newRole[A any](name string, f func(ctx context.Context, arg A) error) role[
 
 // importer takes blocks whose handles came from the parent, which holds them.
 type importer struct {
-	d     *shm.Domain
-	table []shm.Handle
+	d     *arena.Domain
+	table []arena.Handle
 }
 
-func (i importer) Take(n int) (shm.Handle, error) { return i.table[n], i.d.Import(i.table[n]) }
+func (i importer) Take(n int) (arena.Handle, error) { return i.table[n], i.d.Import(i.table[n]) }
 
-func decodeArg[A any](m wire.Message) (arg A, err error) {
-	d, err := shm.Default()
+func decodeArg[A any](m codec.Message) (arg A, err error) {
+	d, err := arena.Default()
 	if err != nil {
 		return arg, err
 	}
-	plan, err := wire.PlanOf[A]()
+	plan, err := codec.PlanOf[A]()
 	if err != nil {
 		return arg, err
 	}
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, importer{d, m.Blocks})
 	arg, err = plan.Decode(&dec)
 	dec.Done(err == nil)
@@ -77,19 +77,19 @@ func decodeArg[A any](m wire.Message) (arg A, err error) {
 
 // start starts a worker in a process and returns when the worker has arg, which stays the caller's.
 // The worker is killed when the test is over.
-func (r role[A]) start(t testing.TB, d *shm.Domain, arg A) *exec.Cmd {
+func (r role[A]) start(t testing.TB, d *arena.Domain, arg A) *exec.Cmd {
 	t.Helper()
 	return r.startSaying(t, d, arg, os.Stderr)
 }
 
 // startSaying is start with somewhere for the worker's output.
-func (r role[A]) startSaying(t testing.TB, d *shm.Domain, arg A, out io.Writer) *exec.Cmd {
+func (r role[A]) startSaying(t testing.TB, d *arena.Domain, arg A, out io.Writer) *exec.Cmd {
 	t.Helper()
-	plan, err := wire.PlanOf[A]()
+	plan, err := codec.PlanOf[A]()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	err = plan.Encode(&enc, arg)
 	m := enc.Message()
@@ -132,17 +132,17 @@ func work(text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	d, err := arena.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
 	if err != nil {
 		return err
 	}
-	shm.SetDefault(d)
-	m := wire.Message{}
+	arena.SetDefault(d)
+	m := codec.Message{}
 	if m.Body, err = hex.DecodeString(j.Body); err != nil {
 		return err
 	}
 	for _, h := range j.Blocks {
-		m.Blocks = append(m.Blocks, shm.Handle(h))
+		m.Blocks = append(m.Blocks, arena.Handle(h))
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("the worker hangs"))
 	defer cancel()
@@ -150,7 +150,7 @@ func work(text string) error {
 }
 
 // settled waits while another goroutine is still taking back what the dead held.
-func settled(t testing.TB, d *shm.Domain) {
+func settled(t testing.TB, d *arena.Domain) {
 	t.Helper()
 	testutil.EventuallyNoError(t, func() error {
 		if s := d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
@@ -161,12 +161,12 @@ func settled(t testing.TB, d *shm.Domain) {
 }
 
 // use makes d the domain of the test. At its end nothing may be left in it, whoever was killed.
-func use(t testing.TB, d *shm.Domain, err error) *shm.Domain {
+func use(t testing.TB, d *arena.Domain, err error) *arena.Domain {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	t.Cleanup(func() {
 		testutil.Eventually(t, func() bool {
 			if d.Stats().Participants <= 1 {
@@ -177,7 +177,7 @@ func use(t testing.TB, d *shm.Domain, err error) *shm.Domain {
 			return false
 		}, "participants are left")
 		settled(t, d)
-		shm.SetDefault(nil)
+		arena.SetDefault(nil)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
@@ -186,37 +186,37 @@ func use(t testing.TB, d *shm.Domain, err error) *shm.Domain {
 }
 
 // shared makes a domain that other processes can join.
-func shared(t testing.TB) *shm.Domain {
+func shared(t testing.TB) *arena.Domain {
 	t.Helper()
-	d, err := shm.New(shm.Options{Budget: 256 << 20})
+	d, err := arena.New(arena.Options{Budget: 256 << 20})
 	return use(t, d, err)
 }
 
 // local makes a domain that the race detector sees.
-func local(t testing.TB) *shm.Domain {
+func local(t testing.TB) *arena.Domain {
 	t.Helper()
-	d, err := shm.NewLocal(16 << 20)
+	d, err := arena.NewLocal(16 << 20)
 	return use(t, d, err)
 }
 
 // each runs a test in both sorts of domain.
-func each(t *testing.T, f func(t *testing.T, d *shm.Domain)) {
+func each(t *testing.T, f func(t *testing.T, d *arena.Domain)) {
 	t.Helper()
 	t.Run("local", func(t *testing.T) { f(t, local(t)) })
 	t.Run("shared", func(t *testing.T) { f(t, shared(t)) })
 }
 
 // A blob is a block that travels, as a tensor does.
-type blob struct{ h shm.Handle }
+type blob struct{ h arena.Handle }
 
-func newBlob(t testing.TB, d *shm.Domain, text string) *blob {
+func newBlob(t testing.TB, d *arena.Domain, text string) *blob {
 	t.Helper()
 	b, err := makeBlob(d, text)
 	testutil.NoError(t, err)
 	return b
 }
 
-func makeBlob(d *shm.Domain, text string) (*blob, error) {
+func makeBlob(d *arena.Domain, text string) (*blob, error) {
 	h, err := d.Alloc(max(len(text), 1))
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func makeBlob(d *shm.Domain, text string) (*blob, error) {
 }
 
 func (b *blob) bytes() []byte {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		panic(err)
 	}
@@ -239,23 +239,23 @@ func (b *blob) bytes() []byte {
 }
 
 func (b *blob) Close() error {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
 	return d.Release(b.h)
 }
 
-func (b *blob) MarshalWire(e *wire.Encoder) error {
+func (b *blob) MarshalWire(e *codec.Encoder) error {
 	e.Block(b.h)
 	return nil
 }
 
-func (b *blob) UnmarshalWire(d *wire.Decoder) (err error) {
+func (b *blob) UnmarshalWire(d *codec.Decoder) (err error) {
 	if b.h, err = d.Block(); err != nil {
 		return err
 	}
-	d.OnDone(wire.WatcherFunc(func(kept bool) {
+	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			b.Close()
 		}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Note [Meeting] When the key is proven (see package link), the listener offers its domain, the
@@ -62,7 +62,7 @@ func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOpt
 }
 
 func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOption) (_ *Conn[T], err error) {
-	if err := wire.Check[T](); err != nil {
+	if err := codec.Check[T](); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
@@ -142,7 +142,7 @@ func welcome(s *sys.Conn, who []meetingOption) error {
 	}
 	uid, _, err := sys.PeerUID(s)
 	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: user %d; see ipc.AnyUser", shm.ErrUser, uid)
+		err = fmt.Errorf("%w: user %d; see ipc.AnyUser", arena.ErrUser, uid)
 	}
 	return err
 }
@@ -184,15 +184,15 @@ func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 // together reports whether this process is in the domain of an offer, which it joins if it is in
 // none.
 func together(ctx context.Context, o offer) bool {
-	d := shm.Current()
+	d := arena.Current()
 	if d == nil && o.Addr != "" {
 		var err error
-		if d, err = shm.Join(ctx, o.Addr, o.Token); err != nil {
+		if d, err = arena.Join(ctx, o.Addr, o.Token); err != nil {
 			return false // another namespace, as a rule: values go by copy
 		}
-		if !shm.SetFirst(d) { // somebody else was quicker
+		if !arena.SetFirst(d) { // somebody else was quicker
 			d.Close()
-			d = shm.Current()
+			d = arena.Current()
 		}
 	}
 	return d != nil && d.Token() == o.Domain
@@ -220,7 +220,7 @@ func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 	m := meeting{conn}
 	o := offer{Elem: elemName[T]()}
 	if l.scheme == "" {
-		d, err := shm.Default()
+		d, err := arena.Default()
 		if err != nil {
 			return nil, err
 		}
@@ -255,17 +255,17 @@ func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 }
 
 func streamOf[T any](m meeting) (*Conn[T], error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	return &Conn[T]{stream: m.Conn, plan: plan}, err
 }
 
 // handOver sends one side of a pipe and waits until the other process holds it.
 func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
-	plan, err := wire.PlanOf[*PipeEnd[T, T]]()
+	plan, err := codec.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
 		return err
 	}
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	err = plan.Encode(&e, side)
 	p := parcel{Body: e.Message().Body}
@@ -284,23 +284,23 @@ func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 
 // unpackPipe imports a side of a pipe, which its sender holds meanwhile.
 func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
-	plan, err := wire.PlanOf[*PipeEnd[T, T]]()
+	plan, err := codec.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
 		return nil, err
 	}
 	im := importer{d: d}
 	for _, h := range p.Blocks {
-		im.handles = append(im.handles, shm.Handle(h))
+		im.handles = append(im.handles, arena.Handle(h))
 	}
-	var dec wire.Decoder
-	dec.Reset(wire.Message{Body: p.Body, Blocks: im.handles}, im)
+	var dec codec.Decoder
+	dec.Reset(codec.Message{Body: p.Body, Blocks: im.handles}, im)
 	pipe, err := plan.Decode(&dec)
 	if err == nil && pipe == nil {
-		err = fmt.Errorf("%w: no pipe", wire.ErrFormat)
+		err = fmt.Errorf("%w: no pipe", codec.ErrFormat)
 	}
 	dec.Done(err == nil)
 	if err != nil {
@@ -311,12 +311,14 @@ func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
 
 // An importer takes blocks that somebody else holds for it.
 type importer struct {
-	d       *shm.Domain
-	handles []shm.Handle
+	d       *arena.Domain
+	handles []arena.Handle
 }
 
-// Take implements wire.Blocks.
-func (im importer) Take(i int) (shm.Handle, error) { return im.handles[i], im.d.Import(im.handles[i]) }
+// Take implements codec.Blocks.
+func (im importer) Take(i int) (arena.Handle, error) {
+	return im.handles[i], im.d.Import(im.handles[i])
+}
 
 // A meeting is a stream on which the key is proven and nothing else is settled.
 type meeting struct{ *link.Conn }
@@ -324,7 +326,7 @@ type meeting struct{ *link.Conn }
 func (m meeting) expect(ctx context.Context, kind byte) ([]byte, error) {
 	got, body, err := m.Recv(ctx)
 	if err == nil && got != kind {
-		err = fmt.Errorf("%w: a frame of kind %d, not %d", wire.ErrFormat, got, kind)
+		err = fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
 	}
 	return body, err
 }
@@ -334,22 +336,22 @@ func hear[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
 	if err != nil {
 		return v, err
 	}
-	plan, err := wire.PlanOf[M]()
+	plan, err := codec.PlanOf[M]()
 	if err != nil {
 		return v, err
 	}
-	if v, err = crossing.Decode(plan, wire.Message{Body: body}); err != nil {
+	if v, err = crossing.Decode(plan, codec.Message{Body: body}); err != nil {
 		return v, fmt.Errorf("receive: %w", err)
 	}
 	return v, nil
 }
 
 func say[M any](ctx context.Context, m meeting, kind byte, v M) error {
-	plan, err := wire.PlanOf[M]()
+	plan, err := codec.PlanOf[M]()
 	if err != nil {
 		return err
 	}
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	err = plan.Encode(&e, v)
 	if err == nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Memory is a fixed number of bytes of shared memory, with or without a name: Python's
@@ -23,7 +23,7 @@ type region struct {
 
 // newRegion makes a region of a reference of h, which it releases if it cannot. The error is
 // ErrSize if the block is smaller.
-func newRegion(d *shm.Domain, h shm.Handle, size uint64) (*region, error) {
+func newRegion(d *arena.Domain, h arena.Handle, size uint64) (*region, error) {
 	b, err := d.Bytes(h)
 	if err == nil && size > uint64(len(b)) {
 		err = fmt.Errorf("memory of %d bytes in a block of %d: %w", size, len(b), ErrSize)
@@ -31,7 +31,7 @@ func newRegion(d *shm.Domain, h shm.Handle, size uint64) (*region, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
-	r := &region{&hold{d: d, blocks: []shm.Handle{h}}, b[:size:size]}
+	r := &region{&hold{d: d, blocks: []arena.Handle{h}}, b[:size:size]}
 	runtime.AddCleanup(r, func(h *hold) { h.close() }, r.hold)
 	return r, nil
 }
@@ -43,7 +43,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("new memory of %d bytes: %w", size, ErrSize)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func NewMemory(name string, size int) (*Memory, error) {
 	if name == "" {
 		return m, nil
 	}
-	if err := Bind(shm.Briefly, name, m); err != nil {
+	if err := Bind(arena.Briefly, name, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -92,16 +92,16 @@ func (m *Memory) Close() error {
 }
 
 // memoryTags are those of [block, size].
-var memoryTags = &wire.Tags{Type: "memory", Fields: []int{2}}
+var memoryTags = &codec.Tags{Type: "memory", Fields: []int{2}}
 
 // marshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
 // the same bytes.
-func (m *Memory) marshalWire(e *wire.Encoder) error {
+func (m *Memory) marshalWire(e *codec.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
 	r := m.region
-	e.OnDone(wire.WatcherFunc(func(bool) { r.leave() }))
+	e.OnDone(codec.WatcherFunc(func(bool) { r.leave() }))
 	e.Tag(memoryTags, 0)
 	e.Block(r.blocks[0])
 	e.Uint(uint64(len(r.bytes)))
@@ -110,8 +110,8 @@ func (m *Memory) marshalWire(e *wire.Encoder) error {
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrSize if the block has fewer
 // bytes.
-func (m *Memory) unmarshalWire(dec *wire.Decoder) error {
-	d, err := shm.Default()
+func (m *Memory) unmarshalWire(dec *codec.Decoder) error {
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (m *Memory) unmarshalWire(dec *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	dec.OnDone(wire.WatcherFunc(func(kept bool) {
+	dec.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			r.close()
 		}

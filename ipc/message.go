@@ -3,8 +3,8 @@ package ipc
 import (
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // keepBytes is the most memory that an encoder in the pool keeps between two messages.
@@ -12,14 +12,14 @@ const keepBytes = 8 << 20
 
 // An outgoing is where a value becomes a message.
 type outgoing struct {
-	enc  wire.Encoder
+	enc  codec.Encoder
 	buf  []byte
 	ends []int // of the values of a batch
 	own  bool  // of an end, not of the pool
 	busy bool  // an operation has it; until the end, if a value's own code panicked in it
 }
 
-var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, shm.SlotSize)} }}
+var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, arena.SlotSize)} }}
 
 func newOutgoing() *outgoing { return outgoings.Get().(*outgoing) }
 
@@ -85,18 +85,18 @@ func (e *end) freeIncoming(in *incoming) {
 // An incoming is where a message becomes a value. It is how the value's objects take their blocks:
 // the first gets the message's reference, each other one gets its own.
 type incoming struct {
-	shm.Message
-	d     *shm.Domain
-	dec   wire.Decoder
+	arena.Message
+	d     *arena.Domain
+	dec   codec.Decoder
 	taken []bool
-	batch shm.Batch
+	batch arena.Batch
 	own   bool // of an end, not of the pool
 	busy  bool // an operation has it
 }
 
 var incomings = sync.Pool{New: func() any { return new(incoming) }}
 
-func newIncoming(d *shm.Domain) *incoming {
+func newIncoming(d *arena.Domain) *incoming {
 	in := incomings.Get().(*incoming)
 	in.d = d
 	return in
@@ -107,8 +107,8 @@ func (in *incoming) free() {
 	incomings.Put(in)
 }
 
-// Take implements wire.Blocks.
-func (in *incoming) Take(i int) (shm.Handle, error) {
+// Take implements codec.Blocks.
+func (in *incoming) Take(i int) (arena.Handle, error) {
 	h := in.Blocks[i]
 	if in.taken[i] {
 		if err := in.d.Retain(h); err != nil {
@@ -121,9 +121,9 @@ func (in *incoming) Take(i int) (shm.Handle, error) {
 
 // readN decodes the messages of the batch into vs and returns how many it could. The error is of
 // one that it could not.
-func readN[T any](in *incoming, plan *wire.Plan[T], vs []T) (n int, err error) {
+func readN[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) {
 	for i := range in.batch.Ends {
-		in.dec.Reset(wire.Message{Body: in.batch.At(i)}, nil)
+		in.dec.Reset(codec.Message{Body: in.batch.At(i)}, nil)
 		v, fault := plan.Decode(&in.dec)
 		if fault == nil {
 			fault = in.dec.Finish()
@@ -141,7 +141,7 @@ func readN[T any](in *incoming, plan *wire.Plan[T], vs []T) (n int, err error) {
 
 // read decodes the message and lets go of it. What nobody took is released, and if the value cannot
 // be read, what was taken as well.
-func read[T any](in *incoming, plan *wire.Plan[T]) (v T, err error) {
+func read[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
 	in.begin()
 	v, err = plan.Decode(&in.dec)
 	if err = in.end(err); err != nil {
@@ -157,7 +157,7 @@ func (in *incoming) begin() {
 	if n := len(in.Blocks); n > 0 {
 		in.taken = append(in.taken, make([]bool, n)...)
 	}
-	in.dec.Reset(wire.Message{Body: in.Body, Blocks: in.Blocks}, in)
+	in.dec.Reset(codec.Message{Body: in.Body, Blocks: in.Blocks}, in)
 }
 
 // end lets go of the message, of which something was decoded with an error or without. The error is

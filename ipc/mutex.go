@@ -3,8 +3,8 @@ package ipc
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,
@@ -22,7 +22,7 @@ const mutexName = "Mutex"
 
 // NewMutex makes a Mutex that is free. The caller closes it.
 func NewMutex() (*Mutex, error) {
-	o, err := newObject(mutexName, shm.SyncOptions{Form: shm.FormMutex})
+	o, err := newObject(mutexName, arena.SyncOptions{Form: arena.FormMutex})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
 	}
-	if err := (shm.Mutex{Sync: m.obj.sync}).Lock(ctx); err != nil {
+	if err := (arena.Mutex{Sync: m.obj.sync}).Lock(ctx); err != nil {
 		return m.obj.locked(ctx, err)
 	}
 	m.obj.keep()
@@ -74,11 +74,11 @@ func (m *Mutex) Locked() bool {
 	return m.shm().Holder() != 0
 }
 
-func (m *Mutex) shm() shm.Mutex { return shm.Mutex{Sync: m.obj.sync} }
+func (m *Mutex) shm() arena.Mutex { return arena.Mutex{Sync: m.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (m *Mutex) unmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, mutexName, shm.FormMutex)
+func (m *Mutex) unmarshalWire(d *codec.Decoder) (err error) {
+	m.obj, err = readObject(d, mutexName, arena.FormMutex)
 	return err
 }

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Bind gives a value a name in the domain, under which [Lookup] finds it in every process until the
@@ -24,14 +24,14 @@ import (
 // A name keeps its value until it is unlinked, and between an Unlink and the next Bind no Lookup
 // finds it. Bind a [Latest] once for a value that is replaced while others look it up.
 func Bind[T any](ctx context.Context, name string, v T) error {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if p := reflect.ValueOf(&v).Elem(); err == nil && p.Kind() == reflect.Pointer && p.IsNil() {
 		err = fmt.Errorf("a nil %T: %w", v, ErrNil)
 	}
 	if err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,11 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 // memory. The error is shm.ErrNotExist if the name is not bound, and ErrType if the value is of
 // another type.
 func Lookup[T any](name string) (v T, err error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return v, fmt.Errorf("look up name %q: %w", name, err)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return v, err
 	}
@@ -79,7 +79,7 @@ func Lookup[T any](name string) (v T, err error) {
 }
 
 // decodeNamed reads a value that says its type, since a Lookup may expect another one.
-func decodeNamed[T any](d *wire.Decoder, plan *wire.Plan[T]) (v T, err error) {
+func decodeNamed[T any](d *codec.Decoder, plan *codec.Plan[T]) (v T, err error) {
 	if err := d.OnlyTag(namedTags); err != nil {
 		return v, err
 	}
@@ -95,7 +95,7 @@ func decodeNamed[T any](d *wire.Decoder, plan *wire.Plan[T]) (v T, err error) {
 // Unlink frees a name. A process that has looked the name up keeps its value. The error is
 // shm.ErrNotExist if the name is not bound.
 func Unlink(name string) error {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func Unlink(name string) error {
 
 // Names returns the names that are bound in the domain, sorted.
 func Names() ([]string, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -112,4 +112,4 @@ func Names() ([]string, error) {
 }
 
 // namedTags are those of [type, value].
-var namedTags = &wire.Tags{Type: "value of a name", Fields: []int{2}}
+var namedTags = &codec.Tags{Type: "value of a name", Fields: []int{2}}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -15,7 +15,7 @@ import (
 var first = newRole("first", func(ctx context.Context, won *ipc.Sender[bool]) error {
 	defer won.Close()
 	m, err := ipc.NewMemory("once", 64)
-	if err != nil && !errors.Is(err, shm.ErrExist) {
+	if err != nil && !errors.Is(err, arena.ErrExist) {
 		return err
 	}
 	won.Put(ctx, err == nil)
@@ -61,19 +61,19 @@ func TestMemory_OutlivesItsMaker(t *testing.T) {
 // An invitation is what a stranger is told.
 type invitation struct {
 	Addr  string
-	Token shm.Token
+	Token arena.Token
 }
 
 // stranger joins by the socket, as a process that has inherited nothing does, and changes what it
 // finds under a name.
 var stranger = newRole("stranger", func(ctx context.Context, i invitation) error {
-	d, err := shm.Join(ctx, i.Addr, i.Token)
+	d, err := arena.Join(ctx, i.Addr, i.Token)
 	if err != nil {
 		return err
 	}
-	inherited, err := shm.Default()
-	shm.SetDefault(d)
-	defer shm.SetDefault(inherited)
+	inherited, err := arena.Default()
+	arena.SetDefault(d)
+	defer arena.SetDefault(inherited)
 	m, err1 := ipc.Lookup[*ipc.Memory]("raw")
 	q, err2 := ipc.Lookup[*ipc.Sender[string]]("answers")
 	if err := errors.Join(err, err1, err2); err != nil {
@@ -90,7 +90,7 @@ var stranger = newRole("stranger", func(ctx context.Context, i invitation) error
 
 func TestLookup_StrangersShareByName(t *testing.T) {
 	d := shared(t)
-	l, err := d.Listen(shm.ListenOptions{})
+	l, err := d.Listen(arena.ListenOptions{})
 	testutil.NoError(t, err)
 	m, err := ipc.NewMemory("raw", 16)
 	testutil.NoError(t, err)

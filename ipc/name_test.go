@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func TestMemory_ByName(t *testing.T) {
-	each(t, func(t *testing.T, _ *shm.Domain) {
+	each(t, func(t *testing.T, _ *arena.Domain) {
 		m, err := ipc.NewMemory("m", 1000)
 		testutil.NoError(t, err)
 		again, err := ipc.Lookup[*ipc.Memory]("m")
@@ -45,20 +45,20 @@ func TestMemory_ByName(t *testing.T) {
 func TestBind_RefusesNames(t *testing.T) {
 	local(t)
 	_, err := ipc.Lookup[*ipc.Memory]("m")
-	testutil.ErrorIs(t, err, shm.ErrNotExist, fs.ErrNotExist)
-	testutil.ErrorIs(t, ipc.Unlink("m"), shm.ErrNotExist)
+	testutil.ErrorIs(t, err, arena.ErrNotExist, fs.ErrNotExist)
+	testutil.ErrorIs(t, ipc.Unlink("m"), arena.ErrNotExist)
 	err = ipc.Bind(t.Context(), "", 5)
-	testutil.ErrorIs(t, err, shm.ErrName)
+	testutil.ErrorIs(t, err, arena.ErrName)
 	if !strings.Contains(err.Error(), "1 to 192 bytes of UTF-8") {
 		t.Errorf("%v does not say what a name is", err)
 	}
 	_, err = ipc.NewMemory("m", -1)
 	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewMemory("m", 1<<40)
-	testutil.ErrorIs(t, err, shm.ErrTooLarge)
+	testutil.ErrorIs(t, err, arena.ErrTooLarge)
 	testutil.NoError(t, ipc.Bind(t.Context(), "m", 5))
 	_, err = ipc.NewMemory("m", 10)
-	testutil.ErrorIs(t, err, shm.ErrExist, fs.ErrExist)
+	testutil.ErrorIs(t, err, arena.ErrExist, fs.ErrExist)
 	_, err = ipc.Lookup[*ipc.Memory]("m")
 	testutil.ErrorIs(t, err, ipc.ErrType)
 	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
@@ -84,7 +84,7 @@ func TestBind_RefusesNames(t *testing.T) {
 
 // A queue whose end has a name stays open for processes that look it up.
 func TestLookup_FindsAQueue(t *testing.T) {
-	each(t, func(t *testing.T, _ *shm.Domain) {
+	each(t, func(t *testing.T, _ *arena.Domain) {
 		q := newQueue[string](t, 4)
 		testutil.NoError(t, ipc.Bind(t.Context(), "q", q.Sender()))
 		testutil.NoError(t, q.Sender().Close())
@@ -127,7 +127,7 @@ func TestMemory_ThatIsForgottenIsClosed(t *testing.T) {
 }
 
 func TestMemory_ManyMakeOneNameAndOneDoes(t *testing.T) {
-	each(t, func(t *testing.T, _ *shm.Domain) {
+	each(t, func(t *testing.T, _ *arena.Domain) {
 		var wg sync.WaitGroup
 		var won atomic.Int32
 		for range 8 {
@@ -136,7 +136,7 @@ func TestMemory_ManyMakeOneNameAndOneDoes(t *testing.T) {
 				switch {
 				case err == nil:
 					won.Add(1)
-				case errors.Is(err, shm.ErrExist):
+				case errors.Is(err, arena.ErrExist):
 					if m, err = ipc.Lookup[*ipc.Memory]("m"); err != nil {
 						t.Error(err)
 						return

@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be
 // copied, so the object is what the garbage collector is asked about.
 type object struct {
 	*hold
-	sync *shm.Sync
+	sync *arena.Sync
 	name string // of its type, so that none is received as another
 }
 
-func newObject(name string, opts shm.SyncOptions) (*object, error) {
-	d, err := shm.Default()
+func newObject(name string, opts arena.SyncOptions) (*object, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, fmt.Errorf("new %s: %w", name, err)
 	}
@@ -41,8 +41,8 @@ func sized(name string, n, low, high int) error {
 	return nil
 }
 
-func makeObject(d *shm.Domain, name string, s *shm.Sync) *object {
-	o := &object{&hold{d: d, blocks: []shm.Handle{s.Handle()}, view: s}, s, name}
+func makeObject(d *arena.Domain, name string, s *arena.Sync) *object {
+	o := &object{&hold{d: d, blocks: []arena.Handle{s.Handle()}, view: s}, s, name}
 	o.join()
 	runtime.AddCleanup(o, func(h *hold) { h.close() }, o.hold)
 	return o
@@ -86,7 +86,7 @@ func (o *object) lock(ctx context.Context, f func() error) error {
 // being taken.
 func (o *object) locked(ctx context.Context, err error) error {
 	state := ErrLocked
-	if pid := (shm.Mutex{Sync: o.sync}).Holder(); pid != 0 {
+	if pid := (arena.Mutex{Sync: o.sync}).Holder(); pid != 0 {
 		state = fmt.Errorf("%w by process %d", ErrLocked, pid)
 	}
 	if errors.Is(err, ErrOwnerDied) {
@@ -144,7 +144,7 @@ func (o *object) close() error {
 }
 
 // clone returns another object of the same block.
-func (o *object) clone(form shm.Form) (*object, error) {
+func (o *object) clone(form arena.Form) (*object, error) {
 	if err := o.enter(); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (o *object) clone(form shm.Form) (*object, error) {
 }
 
 // openObject makes an object of a reference of h, which it releases if it cannot.
-func openObject(d *shm.Domain, name string, h shm.Handle, form shm.Form) (*object, error) {
+func openObject(d *arena.Domain, name string, h arena.Handle, form arena.Form) (*object, error) {
 	s, err := d.OpenSync(h, form)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrNotObject, name, err), d.Release(h))
@@ -165,15 +165,15 @@ func openObject(d *shm.Domain, name string, h shm.Handle, form shm.Form) (*objec
 }
 
 // objectTags are those of [name, block].
-var objectTags = &wire.Tags{Type: "synchronisation object", Fields: []int{2}}
+var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 
 // marshal writes the object. The message becomes another holder of it, so it must stay open until
 // the message is one.
-func (o *object) marshal(e *wire.Encoder) error {
+func (o *object) marshal(e *codec.Encoder) error {
 	if err := o.enter(); err != nil {
 		return fmt.Errorf("send what is closed: %w", err)
 	}
-	e.OnDone(wire.WatcherFunc(func(bool) { o.leave() }))
+	e.OnDone(codec.WatcherFunc(func(bool) { o.leave() }))
 	e.Tag(objectTags, 0)
 	e.String(o.name)
 	e.Block(o.blocks[0])
@@ -181,8 +181,8 @@ func (o *object) marshal(e *wire.Encoder) error {
 }
 
 // readObject reads what marshal wrote.
-func readObject(dec *wire.Decoder, name string, form shm.Form) (*object, error) {
-	d, err := shm.Default()
+func readObject(dec *codec.Decoder, name string, form arena.Form) (*object, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func readObject(dec *wire.Decoder, name string, form shm.Form) (*object, error) 
 	if err != nil {
 		return nil, err
 	}
-	dec.OnDone(wire.WatcherFunc(func(kept bool) {
+	dec.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			o.close()
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Once does something once for all processes of the domain. The zero Once is closed.
@@ -18,7 +18,7 @@ const (
 
 // NewOnce makes a Once. The caller closes it.
 func NewOnce() (*Once, error) {
-	o, err := newObject(onceName, shm.SyncOptions{Form: shm.FormMutex})
+	o, err := newObject(onceName, arena.SyncOptions{Form: arena.FormMutex})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (o *Once) Done() (bool, error) {
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (o *Once) unmarshalWire(d *wire.Decoder) (err error) {
-	o.obj, err = readObject(d, onceName, shm.FormMutex)
+func (o *Once) unmarshalWire(d *codec.Decoder) (err error) {
+	o.obj, err = readObject(d, onceName, arena.FormMutex)
 	return err
 }

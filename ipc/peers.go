@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // peers are the holds of one synchronisation object in this process. A process holds a lock, and
@@ -18,8 +18,8 @@ type peers struct {
 }
 
 type peersKey struct {
-	d *shm.Domain
-	h shm.Handle
+	d *arena.Domain
+	h arena.Handle
 }
 
 var allPeers = struct {

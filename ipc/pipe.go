@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // pipeCapacity is how many values may wait in each direction of a pipe.
@@ -71,8 +71,8 @@ func (c *PipeEnd[S, R]) Len() int { return c.in.Len() }
 func (c *PipeEnd[S, R]) Close() error { return errors.Join(c.out.Close(), c.in.Close()) }
 
 // marshalWire lets a side be part of a value that is sent. Its receiver has that side as well.
-func (c *PipeEnd[S, R]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &c.out, &c.in) }
+func (c *PipeEnd[S, R]) marshalWire(e *codec.Encoder) error { return marshalPair(e, &c.out, &c.in) }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the pipe carries other
 // types.
-func (c *PipeEnd[S, R]) unmarshalWire(d *wire.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }
+func (c *PipeEnd[S, R]) unmarshalWire(d *codec.Decoder) error { return unmarshalPair(d, &c.out, &c.in) }

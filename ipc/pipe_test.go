@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -12,7 +12,7 @@ import (
 func collect() { runtime.GC() }
 
 func TestPipe_GoesBothWays(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[int, string]()
 		testutil.NoError(t, err)
@@ -36,7 +36,7 @@ func TestPipe_GoesBothWays(t *testing.T) {
 }
 
 func TestPipe_EndsAfterItIsDrained(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		a, b, err := ipc.Pipe[int, int]()
 		testutil.NoError(t, err)
@@ -56,7 +56,7 @@ func TestPipe_EndsAfterItIsDrained(t *testing.T) {
 }
 
 func TestPipe_ThatIsFullSaysSo(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		a, b, err := ipc.Pipe[int, int]()
 		testutil.NoError(t, err)
 		defer a.Close()

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Policy says what a put does while the queue is full.
@@ -34,7 +34,7 @@ func (p Policy) String() string {
 }
 
 // put puts a message, as the queue's policy says.
-func (p *port) put(ctx context.Context, m wire.Message, wait bool) (err error) {
+func (p *port) put(ctx context.Context, m codec.Message, wait bool) (err error) {
 	move := len(m.Given) == len(m.Blocks)
 	switch {
 	case p.policy == DropOldest:
@@ -54,21 +54,21 @@ func (p *port) put(ctx context.Context, m wire.Message, wait bool) (err error) {
 
 // putDropping takes the oldest message out until there is room. It waits only where somebody is in
 // the middle of putting or getting that one.
-func (p *port) putDropping(ctx context.Context, m wire.Message, move bool) error {
-	var old shm.Message
+func (p *port) putDropping(ctx context.Context, m codec.Message, move bool) error {
+	var old arena.Message
 	for {
 		err := p.ring.TryPut(m.Body, m.Blocks, move)
-		if err != shm.ErrFull {
+		if err != arena.ErrFull {
 			return err
 		}
 		switch err := p.ring.TryGet(&old); {
 		case err == nil:
 			old.Discard()
-		case err == shm.ErrEmpty:
+		case err == arena.ErrEmpty:
 			if err := p.awaitChange(ctx); err != nil {
 				return err
 			}
-		case errors.Is(err, shm.ErrFinished):
+		case errors.Is(err, arena.ErrFinished):
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -30,7 +30,7 @@ type putting struct {
 // put puts notes until it has put Count, or for ever if that is 0.
 var put = newRole("put", func(ctx context.Context, p putting) error {
 	defer p.Out.Close()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}

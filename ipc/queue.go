@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders
@@ -75,7 +75,7 @@ func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
 
 // newEnds makes a ring and both of its ends, which are not joined.
 func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +90,13 @@ func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
 	return &Queue[T]{Sender[T]{send, plan}, Receiver[T]{recv, plan}}, nil
 }
 
-func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, err error) {
-	d, err := shm.Default()
+func makeEnds(ro arena.RingOptions, elem string, policy Policy) (send, recv *end, err error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, nil, err
 	}
 	if ro.Capacity == 0 {
-		ro.Capacity = int(defaultMaxBytes(d.SpaceLeft()) / shm.SlotSize)
+		ro.Capacity = int(defaultMaxBytes(d.SpaceLeft()) / arena.SlotSize)
 	}
 	ro.Label = shortName(elem)
 	ring, senders, receivers, err := d.NewRing(ro)
@@ -125,19 +125,19 @@ func defaultMaxBytes(left int64) int64 {
 	return n
 }
 
-func (o QueueOptions) ring() (shm.RingOptions, error) {
+func (o QueueOptions) ring() (arena.RingOptions, error) {
 	switch {
-	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/shm.SlotSize > maxCapacity:
-		return shm.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity,
+	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/arena.SlotSize > maxCapacity:
+		return arena.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity,
 			o.MaxBytes, ErrSize, maxCapacity)
-	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < shm.SlotSize:
-		return shm.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, shm.SlotSize)
+	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < arena.SlotSize:
+		return arena.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, arena.SlotSize)
 	case o.Policy > DropOldest:
-		return shm.RingOptions{}, fmt.Errorf("%w: unknown %v", ErrSize, o.Policy)
+		return arena.RingOptions{}, fmt.Errorf("%w: unknown %v", ErrSize, o.Policy)
 	case o.Capacity != 0:
-		return shm.RingOptions{Capacity: o.Capacity}, nil
+		return arena.RingOptions{Capacity: o.Capacity}, nil
 	}
-	return shm.RingOptions{Capacity: int(o.MaxBytes / shm.SlotSize), Grow: true}, nil
+	return arena.RingOptions{Capacity: int(o.MaxBytes / arena.SlotSize), Grow: true}, nil
 }
 
 // Sender returns the queue's sending end. To close it is to say that this process does not put any
@@ -201,11 +201,11 @@ func (q *Queue[T]) Cap() int { return q.receiver.Cap() }
 func (q *Queue[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
 
 // marshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
-func (q *Queue[T]) marshalWire(e *wire.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
+func (q *Queue[T]) marshalWire(e *codec.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (q *Queue[T]) unmarshalWire(d *wire.Decoder) error {
+func (q *Queue[T]) unmarshalWire(d *codec.Decoder) error {
 	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
 		return err
 	}
@@ -214,14 +214,14 @@ func (q *Queue[T]) unmarshalWire(d *wire.Decoder) error {
 }
 
 // pairTags are those of [Sender, Receiver].
-var pairTags = &wire.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
+var pairTags = &codec.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 
-func marshalPair[S, R any](e *wire.Encoder, out *Sender[S], in *Receiver[R]) error {
+func marshalPair[S, R any](e *codec.Encoder, out *Sender[S], in *Receiver[R]) error {
 	e.Tag(pairTags, 0)
 	return errors.Join(out.marshalWire(e), in.marshalWire(e))
 }
 
-func unmarshalPair[S, R any](d *wire.Decoder, out *Sender[S], in *Receiver[R]) error {
+func unmarshalPair[S, R any](d *codec.Decoder, out *Sender[S], in *Receiver[R]) error {
 	if err := d.OnlyTag(pairTags); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -26,7 +26,7 @@ func newQueue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
 }
 
 func TestQueue_KeepsTheOrder(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[string](t, 3)
 		go func() {
 			defer q.Finish()
@@ -57,7 +57,7 @@ func TestQueue_EachValueArrivesOnceAndInOrder(t *testing.T) {
 	const senders, receivers, each1 = 4, 3, 500
 	for _, capacity := range []int{1, 3, 64} {
 		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
-			each(t, func(t *testing.T, d *shm.Domain) {
+			each(t, func(t *testing.T, d *arena.Domain) {
 				ctx, q := testutil.Context(t), newQueue[item](t, capacity)
 				var wg sync.WaitGroup
 				for s := range senders {
@@ -109,7 +109,7 @@ func TestQueue_EachValueArrivesOnceAndInOrder(t *testing.T) {
 }
 
 func TestQueue_HasRoomForItsCapacity(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		q := newQueue[int](t, 3)
 		for i := range 3 {
 			testutil.NoError(t, q.TryPut(i))
@@ -129,7 +129,7 @@ func TestQueue_HasRoomForItsCapacity(t *testing.T) {
 }
 
 func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		q := newQueue[int](t, 1)
 		brief := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -168,7 +168,7 @@ func TestQueue_DeadlinesSayWhatItWas(t *testing.T) {
 }
 
 func TestQueue_CancelEndsAWait(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		q := newQueue[int](t, 1)
 		ctx, cancel := context.WithCancel(testutil.Context(t))
 		ended := make(chan error)
@@ -181,7 +181,7 @@ func TestQueue_CancelEndsAWait(t *testing.T) {
 }
 
 func TestFinish_QueuesAreDrained(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 4)
 		testutil.NoError(t, q.Put(ctx, 1))
 		testutil.NoError(t, q.Finish())
@@ -197,7 +197,7 @@ func TestFinish_QueuesAreDrained(t *testing.T) {
 }
 
 func TestQueue_PutsEndWithTheLastReceiver(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 1)
 		testutil.NoError(t, q.Put(ctx, 1))
 		other, err := q.Receiver().Clone()
@@ -212,7 +212,7 @@ func TestQueue_PutsEndWithTheLastReceiver(t *testing.T) {
 
 // Python's consumers hang here: the one who takes the nil ends, the others wait for ever.
 func TestFinish_IsEnoughForFourConsumers(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[*int](t, 4)
 		var wg sync.WaitGroup
 		for range 4 {
@@ -237,7 +237,7 @@ func TestFinish_IsEnoughForFourConsumers(t *testing.T) {
 }
 
 func TestQueue_CloseIsIdempotentAndFinal(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		q, err := ipc.NewQueue[int](1)
 		testutil.NoError(t, err)
@@ -264,7 +264,7 @@ func TestQueue_CloseIsIdempotentAndFinal(t *testing.T) {
 }
 
 func TestQueue_CloseEndsWaits(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		for range 50 {
 			empty, full := newQueue[int](t, 1), newQueue[int](t, 1)
@@ -284,7 +284,7 @@ func TestQueue_CloseEndsWaits(t *testing.T) {
 }
 
 func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		func() {
 			q, err := ipc.NewQueue[*blob](2)
 			testutil.NoError(t, err)
@@ -297,7 +297,7 @@ func TestQueue_ThatIsForgottenIsCollected(t *testing.T) {
 }
 
 func TestQueue_MessagesHoldTheirBlocks(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[*blob](t, 2)
 		b := newBlob(t, d, "hello")
 		testutil.NoError(t, q.Put(ctx, b))
@@ -318,7 +318,7 @@ func TestQueue_MessagesHoldTheirBlocks(t *testing.T) {
 }
 
 func TestQueue_ObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[[]*blob](t, 1)
 		b, other := newBlob(t, d, "hello"), newBlob(t, d, "other")
 		testutil.NoError(t, q.Put(ctx, []*blob{b, b, other, nil, b}))
@@ -338,7 +338,7 @@ func TestQueue_ObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
 }
 
 func TestQueue_CarriesManyBlocks(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[map[int]*blob](t, 1)
 		in := map[int]*blob{}
 		for i := range 300 {
@@ -361,12 +361,12 @@ func TestQueue_CarriesManyBlocks(t *testing.T) {
 }
 
 func TestQueue_RefusesAClosedBlock(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		q := newQueue[*blob](t, 1)
 		b := newBlob(t, d, "x")
 		testutil.NoError(t, b.Close())
 		err := q.TryPut(b)
-		testutil.ErrorIs(t, err, shm.ErrStale)
+		testutil.ErrorIs(t, err, arena.ErrStale)
 		if errors.Is(err, ipc.ErrClosed) {
 			t.Errorf("the queue is not closed: %v", err)
 		}
@@ -374,7 +374,7 @@ func TestQueue_RefusesAClosedBlock(t *testing.T) {
 }
 
 func TestQueue_CarriesValuesOfAllSizes(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[[]byte](t, 2)
 		for _, n := range []int{0, 1, 150, 197, 198, 199, 200, 201, 4096, 1 << 20} {
 			in := make([]byte, n)
@@ -392,7 +392,7 @@ func TestQueue_CarriesValuesOfAllSizes(t *testing.T) {
 }
 
 func TestGetN_TakesBatches(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 8)
 		in := make([]int, 1000)
 		for i := range in {
@@ -425,7 +425,7 @@ func TestGetN_TakesBatches(t *testing.T) {
 
 // Values go together where they are short and plain: between them stand those that are not.
 func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[string](t, 300)
 		var in []string
 		for i := range 300 {
@@ -457,19 +457,19 @@ func TestGetN_TakesValuesOfAllSorts(t *testing.T) {
 
 // What comes behind a message that cannot be read is not lost with it.
 func TestGetN_PassesWhatItCannotRead(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[string](t, 8)
 		testutil.NoError(t, errors.Join(q.Put(ctx, "a"), ipc.PutRaw(q, []byte{0xc1}), q.Put(ctx, "b")))
 		out := make([]string, 8)
 		n, err := q.GetN(ctx, out)
-		if n != 2 || !errors.Is(err, wire.ErrFormat) || out[0] != "a" || out[1] != "b" {
+		if n != 2 || !errors.Is(err, codec.ErrFormat) || out[0] != "a" || out[1] != "b" {
 			t.Errorf("got %q, %v", out[:n], err)
 		}
 	})
 }
 
 func TestPutN_SaysHowFarItCame(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		q := newQueue[int](t, 3)
 		go func() {
@@ -487,7 +487,7 @@ func TestPutN_SaysHowFarItCame(t *testing.T) {
 }
 
 func TestPolicy_SaysWhatAFullQueueDoes(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		failing, err := ipc.NewQueueWith[int](ipc.QueueOptions{Capacity: 2, Policy: ipc.Fail})
 		testutil.NoError(t, err)
@@ -519,7 +519,7 @@ func TestPolicy_SaysWhatAFullQueueDoes(t *testing.T) {
 }
 
 func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		type item struct{ Sender, N int }
 		ctx := testutil.Context(t)
 		q, err := ipc.NewQueueWith[item](ipc.QueueOptions{Capacity: 2, Policy: ipc.DropOldest})
@@ -591,7 +591,7 @@ func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 
 func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	d := shared(t)
-	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * shm.SlotSize})
+	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * arena.SlotSize})
 	testutil.NoError(t, err)
 	defer q.Close()
 	if b := d.Stats().Bytes; b > 128<<10 {
@@ -617,10 +617,10 @@ func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 // A queue without a capacity takes addresses before it takes memory. A server that makes one for
 // each of its clients must not run out of them, nor leave none to tensors.
 func TestNewQueue_ManyWithoutACapacity(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 64 << 20, Reserve: 16 << 30})
+	d, err := arena.New(arena.Options{Budget: 64 << 20, Reserve: 16 << 30})
 	use(t, d, err)
 	first := newQueue[int](t, 0)
-	if got, want := first.Cap(), 64<<20/shm.SlotSize; got != want { // a 256th of the addresses
+	if got, want := first.Cap(), 64<<20/arena.SlotSize; got != want { // a 256th of the addresses
 		t.Errorf("the first has room for %d values, want %d", got, want)
 	}
 	for range 300 {
@@ -646,11 +646,11 @@ func TestNewQueue_ChecksItsOptions(t *testing.T) {
 	_, err = ipc.NewJoinableQueue[int](-1)
 	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewQueue[func()](1)
-	testutil.ErrorIs(t, err, wire.ErrType)
+	testutil.ErrorIs(t, err, codec.ErrType)
 }
 
 func TestQueue_ErrorsKeepTheirMeaning(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[error](t, 1)
 		_, empty := q.TryGet()
 		testutil.NoError(t, q.Put(ctx, empty))
@@ -663,7 +663,7 @@ func TestQueue_ErrorsKeepTheirMeaning(t *testing.T) {
 type sameName struct{ A int }
 
 func TestSender_TravelsInAQueue(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		type all struct {
 			Queue    *ipc.Queue[int]
 			Sender   *ipc.Sender[int]
@@ -703,13 +703,13 @@ func TestSender_TravelsInAQueue(t *testing.T) {
 }
 
 func TestSender_OfAnotherTypeIsRefused(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		q := newQueue[int](t, 1)
 		testutil.NoError(t, reopen[*ipc.Queue[int], *ipc.Queue[int]](t, d, q))
 		testutil.ErrorIs(t, reopen[*ipc.Queue[int], *ipc.Queue[string]](t, d, q), ipc.ErrType)
 		testutil.ErrorIs(t, reopen[*ipc.Queue[int], *ipc.Queue[sameName]](t, d, q), ipc.ErrType)
 		testutil.ErrorIs(t, reopen[*ipc.Sender[int], *ipc.Receiver[int]](t, d, q.Sender()), ipc.ErrNotEnd)
-		testutil.ErrorIs(t, reopen[*ipc.Sender[int], *ipc.Queue[int]](t, d, q.Sender()), wire.ErrFormat)
+		testutil.ErrorIs(t, reopen[*ipc.Sender[int], *ipc.Queue[int]](t, d, q.Sender()), codec.ErrFormat)
 		named := newQueue[map[string][2][]*sameName](t, 1)
 		type queue = *ipc.Queue[map[string][2][]*sameName]
 		testutil.NoError(t, reopen[queue, queue](t, d, named))
@@ -717,18 +717,18 @@ func TestSender_OfAnotherTypeIsRefused(t *testing.T) {
 }
 
 // reopen encodes v and decodes it as a B, and closes what it got.
-func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v A) error {
+func reopen[A any, B interface{ Close() error }](t *testing.T, d *arena.Domain, v A) error {
 	t.Helper()
-	pa, err := wire.PlanOf[A]()
+	pa, err := codec.PlanOf[A]()
 	testutil.NoError(t, err)
-	pb, err := wire.PlanOf[B]()
+	pb, err := codec.PlanOf[B]()
 	testutil.NoError(t, err)
-	var enc wire.Encoder
+	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(t, pa.Encode(&enc, v))
 	defer enc.Done(true)
 	m := enc.Message()
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, importer{d, m.Blocks})
 	got, err := pb.Decode(&dec)
 	dec.Done(err == nil)
@@ -751,7 +751,7 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	testutil.NoError(t, ipc.Bind(t.Context(), "results", q))
 	defer ipc.Unlink("results")
 	_, err = d.Alloc(1 << 30)
-	var full *shm.SpaceError
+	var full *arena.SpaceError
 	if !errors.As(err, &full) || !strings.Contains(err.Error(),
 		`2097152 bytes by 1 unread in queue "results" of *ipc_test.blob`) {
 		t.Error(err)
@@ -790,7 +790,7 @@ func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 // A value whose own code panics leaves nothing behind that the next value would be written over or
 // read from: the queue goes on.
 func TestQueue_GoesOnAfterAPanicOfAValue(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[touchy](t, 4)
 		panics := func(f func()) (p any) {
 			defer func() { p = recover() }()
@@ -823,19 +823,19 @@ const (
 	panicsAtGet touchy = -2
 )
 
-func (v touchy) MarshalWire(e *wire.Encoder) error {
+func (v touchy) MarshalWire(e *codec.Encoder) error {
 	if v == panicsAtPut {
-		e.OnDone(wire.WatcherFunc(func(bool) {}))
+		e.OnDone(codec.WatcherFunc(func(bool) {}))
 		panic("at put")
 	}
 	e.Int(int64(v))
 	return nil
 }
 
-func (v *touchy) UnmarshalWire(d *wire.Decoder) error {
+func (v *touchy) UnmarshalWire(d *codec.Decoder) error {
 	n, err := d.Int()
 	if *v = touchy(n); *v == panicsAtGet {
-		d.OnDone(wire.WatcherFunc(func(bool) {}))
+		d.OnDone(codec.WatcherFunc(func(bool) {}))
 		panic("at get")
 	}
 	return err
@@ -847,7 +847,7 @@ func TestQueue_LastReceiverLetsGoOfRequests(t *testing.T) {
 	type request struct {
 		Reply *ipc.Sender[int]
 	}
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		requests, replies := newQueue[request](t, 4), newQueue[int](t, 1)
 		testutil.NoError(t, requests.Put(t.Context(), request{replies.Sender()}))
 		testutil.NoError(t, replies.Sender().Close())

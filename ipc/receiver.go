@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one
 // receiver. Its methods may be called by several goroutines. The zero Receiver is closed.
 type Receiver[T any] struct {
 	end  *end
-	plan *wire.Plan[T]
+	plan *codec.Plan[T]
 }
 
 // Get takes the oldest value and waits while the queue is empty. The caller must close the shared
@@ -179,12 +179,12 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 func (r *Receiver[T]) Close() error { return r.end.close() }
 
 // marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (r *Receiver[T]) marshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+func (r *Receiver[T]) marshalWire(e *codec.Encoder) error { return r.end.marshal(e) }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (r *Receiver[T]) unmarshalWire(d *wire.Decoder) (err error) {
-	if r.plan, err = wire.PlanOf[T](); err != nil {
+func (r *Receiver[T]) unmarshalWire(d *codec.Decoder) (err error) {
+	if r.plan, err = codec.PlanOf[T](); err != nil {
 		return err
 	}
 	r.end, err = unmarshal(d, elemName[T](), receiving)

@@ -1,8 +1,8 @@
 package ipc
 
 import (
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Record is a value of fixed layout in shared memory, for any processes of the domain: a bool, a
@@ -64,16 +64,16 @@ func newElements[T any](kind string, n int) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newCells(name, n, shm.SizeOf[T]())
+	return newCells(name, n, arena.SizeOf[T]())
 }
 
 // readElements reads what newElements has made, if T has the same layout here.
-func readElements[T any](d *wire.Decoder, kind string) (*object, error) {
+func readElements[T any](d *codec.Decoder, kind string) (*object, error) {
 	name, err := recordName[T](kind)
 	if err != nil {
 		return nil, err
 	}
-	return readNumbers(d, name, shm.SizeOf[T]())
+	return readNumbers(d, name, arena.SizeOf[T]())
 }
 
 // Len returns the number of records, 0 if they are closed.
@@ -102,19 +102,19 @@ func (r *Records[T]) Write(i int, src []T) error {
 
 // with calls f with the n records from i on.
 func (r *Records[T]) with(i, n int, f func([]T)) error {
-	return r.obj.span(i, n, func(at int) { f(shm.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
+	return r.obj.span(i, n, func(at int) { f(arena.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
 }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
 // another type.
-func (r *Record[T]) unmarshalWire(d *wire.Decoder) (err error) {
+func (r *Record[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Record")
 	return err
 }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
 // another type.
-func (r *Records[T]) unmarshalWire(d *wire.Decoder) (err error) {
+func (r *Records[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Records")
 	return err
 }

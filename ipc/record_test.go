@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -28,7 +28,7 @@ type fish struct {
 }
 
 func TestRegression_S3_2_ABoolAndAStructAreShared(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		flag, err := ipc.NewRecord(true)
 		testutil.NoError(t, err)
 		defer flag.Close()

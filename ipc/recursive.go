@@ -4,8 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An Owner holds a RecursiveMutex: a call and the functions that it calls, to which it passes the
@@ -23,7 +23,7 @@ const recursiveName = "RecursiveMutex"
 
 // NewRecursiveMutex makes a RecursiveMutex that is free. The caller closes it.
 func NewRecursiveMutex() (*RecursiveMutex, error) {
-	o, err := newObject(recursiveName, shm.SyncOptions{Form: shm.FormMutex})
+	o, err := newObject(recursiveName, arena.SyncOptions{Form: arena.FormMutex})
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent(owner.id) })
 }
 
-func (m *RecursiveMutex) shm() shm.RecursiveMutex { return shm.RecursiveMutex{Sync: m.obj.sync} }
+func (m *RecursiveMutex) shm() arena.RecursiveMutex { return arena.RecursiveMutex{Sync: m.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (m *RecursiveMutex) unmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, recursiveName, shm.FormMutex)
+func (m *RecursiveMutex) unmarshalWire(d *codec.Decoder) (err error) {
+	m.obj, err = readObject(d, recursiveName, arena.FormMutex)
 	return err
 }

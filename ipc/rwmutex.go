@@ -3,8 +3,8 @@ package ipc
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
@@ -16,7 +16,7 @@ const rwMutexName = "RWMutex"
 
 // NewRWMutex makes an RWMutex that is free. The caller closes it.
 func NewRWMutex() (*RWMutex, error) {
-	o, err := newObject(rwMutexName, shm.SyncOptions{Form: shm.FormRWMutex})
+	o, err := newObject(rwMutexName, arena.SyncOptions{Form: arena.FormRWMutex})
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (m *RWMutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
-func (m *RWMutex) shm() shm.RWMutex { return shm.RWMutex{Sync: m.obj.sync} }
+func (m *RWMutex) shm() arena.RWMutex { return arena.RWMutex{Sync: m.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (m *RWMutex) unmarshalWire(d *wire.Decoder) (err error) {
-	m.obj, err = readObject(d, rwMutexName, shm.FormRWMutex)
+func (m *RWMutex) unmarshalWire(d *codec.Decoder) (err error) {
+	m.obj, err = readObject(d, rwMutexName, arena.FormRWMutex)
 	return err
 }

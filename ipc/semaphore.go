@@ -3,8 +3,8 @@ package ipc
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Semaphore counts permits, which processes take and give back. A permit that a process has taken
@@ -23,16 +23,16 @@ const semaphoreName = "Semaphore"
 // NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize. The caller
 // closes it.
 func NewSemaphore(permits int) (*Semaphore, error) {
-	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits})
+	return newSemaphore(arena.SyncOptions{Form: arena.FormSemaphore, Limit: permits})
 }
 
 // NewBoundedSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize, which
 // never has more: a Release too many is ErrReleased. The caller closes it.
 func NewBoundedSemaphore(permits int) (*Semaphore, error) {
-	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits, Bounded: true})
+	return newSemaphore(arena.SyncOptions{Form: arena.FormSemaphore, Limit: permits, Bounded: true})
 }
 
-func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
+func newSemaphore(opts arena.SyncOptions) (*Semaphore, error) {
 	if err := sized(semaphoreName, opts.Limit, 0, maxCount); err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func (s *Semaphore) Permits() (n int, err error) {
 	return n, err
 }
 
-func (s *Semaphore) shm() shm.Semaphore { return shm.Semaphore{Sync: s.obj.sync} }
+func (s *Semaphore) shm() arena.Semaphore { return arena.Semaphore{Sync: s.obj.sync} }
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
 // type.
-func (s *Semaphore) unmarshalWire(d *wire.Decoder) (err error) {
-	s.obj, err = readObject(d, semaphoreName, shm.FormSemaphore)
+func (s *Semaphore) unmarshalWire(d *codec.Decoder) (err error) {
+	s.obj, err = readObject(d, semaphoreName, arena.FormSemaphore)
 	return err
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Sender is the sending end of a queue. It travels to other processes. A process that has a
@@ -13,7 +13,7 @@ import (
 // The zero Sender is closed.
 type Sender[T any] struct {
 	end  *end
-	plan *wire.Plan[T]
+	plan *codec.Plan[T]
 }
 
 // Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is
@@ -81,7 +81,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 // tryPutN puts the first of the values together and returns how many: none where put has to see.
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
-	most := min(len(vs), shm.MaxBatch, ring.Room())
+	most := min(len(vs), arena.MaxBatch, ring.Room())
 	if most < 2 || ctx.Err() == context.Canceled || !s.plan.Plain() {
 		return 0
 	}
@@ -91,12 +91,12 @@ func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 		from := len(o.enc.Message().Body)
 		err := s.plan.Encode(&o.enc, v)
 		to := len(o.enc.Message().Body)
-		if err != nil || to-from > shm.SlotBody {
+		if err != nil || to-from > arena.SlotBody {
 			break
 		}
 		o.ends = append(o.ends, to)
 	}
-	n, _ := ring.TryPutBatch(&shm.Batch{Body: o.enc.Message().Body, Ends: o.ends})
+	n, _ := ring.TryPutBatch(&arena.Batch{Body: o.enc.Message().Body, Ends: o.ends})
 	o.done(true)
 	return n
 }
@@ -149,12 +149,12 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 func (s *Sender[T]) Close() error { return s.end.close() }
 
 // marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
-func (s *Sender[T]) marshalWire(e *wire.Encoder) error { return s.end.marshal(e) }
+func (s *Sender[T]) marshalWire(e *codec.Encoder) error { return s.end.marshal(e) }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
 // another type.
-func (s *Sender[T]) unmarshalWire(d *wire.Decoder) (err error) {
-	if s.plan, err = wire.PlanOf[T](); err != nil {
+func (s *Sender[T]) unmarshalWire(d *codec.Decoder) (err error) {
+	if s.plan, err = codec.PlanOf[T](); err != nil {
 		return err
 	}
 	s.end, err = unmarshal(d, elemName[T](), sending)

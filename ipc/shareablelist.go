@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A ShareableList is a list of fixed length in shared memory: nil, bool, int, float64, string and
@@ -306,7 +306,7 @@ func (l *ShareableList) Close() error {
 
 // marshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
 // same elements.
-func (l *ShareableList) marshalWire(e *wire.Encoder) error {
+func (l *ShareableList) marshalWire(e *codec.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mem == nil {
@@ -316,7 +316,7 @@ func (l *ShareableList) marshalWire(e *wire.Encoder) error {
 }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrNotList if what arrives is none.
-func (l *ShareableList) unmarshalWire(d *wire.Decoder) error {
+func (l *ShareableList) unmarshalWire(d *codec.Decoder) error {
 	l.mem = new(Memory)
 	if err := l.mem.unmarshalWire(d); err != nil {
 		return err

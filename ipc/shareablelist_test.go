@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -19,7 +19,7 @@ func values(l *ipc.ShareableList) (all []any) {
 }
 
 func TestShareableList_IsPythons(t *testing.T) {
-	each(t, func(t *testing.T, _ *shm.Domain) {
+	each(t, func(t *testing.T, _ *arena.Domain) {
 		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42,
 			uint8(7), float32(0.5), "")
 		testutil.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -68,7 +68,7 @@ func soon(t testing.TB) context.Context {
 }
 
 func TestQueue_CarriesEveryPrimitive(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		b, q := newToolbox(t), newQueue[*toolbox](t, 1)
 		testutil.NoError(t, q.Put(ctx, b))
@@ -131,7 +131,7 @@ func TestMutex_OfAnotherTypeIsRefused(t *testing.T) {
 }
 
 func TestMutex_DeadlineNamesItsHolder(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		b := newToolbox(t)
 		testutil.NoError(t, b.Mutex.TryLock())
 		err := b.Mutex.Lock(soon(t))
@@ -157,7 +157,7 @@ func TestMutex_DeadlineNamesItsHolder(t *testing.T) {
 }
 
 func TestMutex_CloseEndsWaitsAndAHeldLockStays(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		m, err := ipc.NewMutex()
 		testutil.NoError(t, err)
@@ -177,7 +177,7 @@ func TestMutex_CloseEndsWaitsAndAHeldLockStays(t *testing.T) {
 }
 
 func TestOnce_IsDoneOnce(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		b := newToolbox(t)
 		testutil.ErrorIs(t, b.Once.Do(ctx, func() error { return ipc.ErrFull }), ipc.ErrFull)
@@ -286,7 +286,7 @@ func number[T ipc.Number](t *testing.T, high T) {
 type celsius float32
 
 func TestArray_OfNumbersOfEverySize(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		number[int8](t, math.MinInt8)
 		number[uint8](t, math.MaxUint8)
 		number[int16](t, math.MinInt16)
@@ -314,17 +314,17 @@ func TestArray_OfNumbersOfEverySize(t *testing.T) {
 // receive encodes v and decodes it as a T.
 func receive[T any](t testing.TB, v any) (T, error) {
 	t.Helper()
-	return wire.Decode[T](decoderOf(t, v))
+	return codec.Decode[T](decoderOf(t, v))
 }
 
 // decoderOf returns a decoder of a message with v.
-func decoderOf(t testing.TB, v any) *wire.Decoder {
+func decoderOf(t testing.TB, v any) *codec.Decoder {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
-	enc, dec := new(wire.Encoder), new(wire.Decoder)
+	enc, dec := new(codec.Encoder), new(codec.Decoder)
 	enc.Reset(nil)
-	testutil.NoError(t, wire.EncodeValue(enc, v))
+	testutil.NoError(t, codec.EncodeValue(enc, v))
 	t.Cleanup(func() { enc.Done(true); dec.Done(false) })
 	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
 	return dec

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -15,7 +15,7 @@ import (
 // Each turn has one action, of the last one to come, before anybody goes on; and each place in it
 // is one caller's.
 func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		const parties, turns = 3, 20
 		ctx := testutil.Context(t)
 		b, err := ipc.NewBarrier(parties)
@@ -48,7 +48,7 @@ func TestBarrier_ActionIsTheLastOnes(t *testing.T) {
 }
 
 func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		b, err := ipc.NewBarrier(2)
 		testutil.NoError(t, err)
@@ -86,7 +86,7 @@ func TestBarrier_IsBrokenUntilItIsReset(t *testing.T) {
 }
 
 func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		e, err := ipc.NewEvent()
 		testutil.NoError(t, err)
 		for range 2 {
@@ -112,7 +112,7 @@ func TestEvent_IsSetUntilItIsCleared(t *testing.T) {
 
 // A semaphore without a bound is a signal as well.
 func TestSemaphore_CountsItsPermits(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx := testutil.Context(t)
 		s, err := ipc.NewSemaphore(0)
 		testutil.NoError(t, err)
@@ -139,7 +139,7 @@ func TestSemaphore_CountsItsPermits(t *testing.T) {
 }
 
 func TestValue_IsSwappedIfItIsTheOldOne(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		v, err := ipc.NewValue[uint8](250)
 		testutil.NoError(t, err)
 		defer v.Close()
@@ -182,7 +182,7 @@ func TestSemaphore_RefusesCountsThatThereCannotBe(t *testing.T) {
 // A waiter for a condition that does not come holds the lock afterwards; without the lock there is
 // no waiting.
 func TestCond_GivesUpWithItsContext(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		c, err := ipc.NewCond(nil)
 		testutil.NoError(t, err)
 		defer c.Close()

@@ -1,8 +1,8 @@
 package ipc
 
 import (
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Value is a number in shared memory, for any processes of the domain. It is read and changed as
@@ -43,7 +43,7 @@ func (v *Value[T]) CompareAndSwap(old, n T) (swapped bool, err error) {
 
 // unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
 // another type.
-func (v *Value[T]) unmarshalWire(d *wire.Decoder) (err error) {
-	v.obj, err = readNumbers(d, valueName[T](), shm.SizeOf[T]())
+func (v *Value[T]) unmarshalWire(d *codec.Decoder) (err error) {
+	v.obj, err = readNumbers(d, valueName[T](), arena.SizeOf[T]())
 	return err
 }

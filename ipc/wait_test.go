@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -94,7 +94,7 @@ func TestWait_ForAProcessAndAGroup(t *testing.T) {
 // reported: all that have a value are named each time, so no sender waits for ever behind a busy
 // one.
 func TestWait_IsFair(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		const senders, values = 4, 50
 		ctx := testutil.Context(t)
 		var things []ipc.Poller
@@ -150,7 +150,7 @@ func TestWait_SeesStreamsAndCallersThatAreReady(t *testing.T) {
 // What GetN enters it leaves, whatever the slice: the end is released by Close, and senders learn
 // of it.
 func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
-	each(t, func(t *testing.T, d *shm.Domain) {
+	each(t, func(t *testing.T, d *arena.Domain) {
 		ctx, q := testutil.Context(t), newQueue[int](t, 1)
 		testutil.NoError(t, q.TryPut(7))
 		for _, vs := range [][]int{nil, {}} {

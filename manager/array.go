@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -129,8 +129,8 @@ const (
 	wordFirst
 )
 
-func wordsIn(k keeper, h shm.Handle) words {
-	d, ok := k.(*shm.Domain)
+func wordsIn(k keeper, h arena.Handle) words {
+	d, ok := k.(*arena.Domain)
 	if !ok {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (w words) loadAll(low int, to []uint64) bool {
 type array struct {
 	words
 	arithmetic
-	handle shm.Handle
+	handle arena.Handle
 	held   bool // by a transaction: the version stays odd
 }
 
@@ -226,7 +226,7 @@ func newArray(c *call) (any, error) {
 	return a, nil
 }
 
-func (a *array) shared() shm.Handle { return a.handle }
+func (a *array) shared() arena.Handle { return a.handle }
 
 // change runs f while readers see that the array changes.
 func (a *array) change(f func()) {

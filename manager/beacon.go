@@ -3,19 +3,19 @@ package manager
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A beacon tells when the last holder of its token is gone, in whatever process or message, and
 // however it died: a ring that carries nothing, of which the token is the sending end.
 type beacon struct {
-	d    *shm.Domain
-	ring *shm.Ring
+	d    *arena.Domain
+	ring *arena.Ring
 }
 
 // newBeacon returns a beacon and its token, which the caller holds once.
-func newBeacon(d *shm.Domain) (*beacon, shm.Handle, error) {
-	ring, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+func newBeacon(d *arena.Domain) (*beacon, arena.Handle, error) {
+	ring, senders, receivers, err := d.NewRing(arena.RingOptions{Capacity: 1})
 	if err != nil {
 		return nil, 0, err
 	}

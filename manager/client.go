@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -18,8 +18,8 @@ import (
 type address struct {
 	server [16]byte
 	pid    int
-	accept shm.Handle // the ring that takes hellos
-	alive  shm.Handle // the ring of a beacon that goes out when the server dies
+	accept arena.Handle // the ring that takes hellos
+	alive  arena.Handle // the ring of a beacon that goes out when the server dies
 }
 
 // A client is this process, as a server sees it: all proxies and managers of one server share it,
@@ -31,7 +31,7 @@ type client struct {
 	dial    func(ctx context.Context) (lane[request, reply], error)
 	shut    func()                          // lets go of what dial needs
 	how     func(ctx context.Context) error // says how the server ended, if this process has started it; or nil
-	hellos  *shm.Ring                       // a view of accept
+	hellos  *arena.Ring                     // a view of accept
 
 	failed atomic.Pointer[error] // why no call is possible any more
 	fails  sync.Once
@@ -52,7 +52,7 @@ var clients struct {
 // clientOf returns the client of the server at a, used once more. It takes over the references that
 // a holds.
 func clientOf(a address) (*client, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (a address) release(k keeper) (err error) {
 	return err
 }
 
-func newClient(d *shm.Domain, a address) (*client, error) {
+func newClient(d *arena.Domain, a address) (*client, error) {
 	c := &client{address: a, keeper: d, uses: 1}
 	if err := sys.Random(c.session[:]); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[req
 	err = errors.Join(err, theirs.Close())
 	if err != nil {
 		ours.Close()
-		if errors.Is(err, shm.ErrFinished) {
+		if errors.Is(err, arena.ErrFinished) {
 			return nil, c.lost()
 		}
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // create makes the object that the first argument names and returns a proxy of it. The other
@@ -65,7 +65,7 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 }
 
 // outlive waits until no process has a proxy of o any more, and lets o go.
-func (s *server) outlive(o *object, token shm.Handle) {
+func (s *server) outlive(o *object, token arena.Handle) {
 	if o.life.await(s.ctx) != nil {
 		return // the server ends, and closes what is left
 	}

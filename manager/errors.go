@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -74,19 +74,19 @@ var (
 )
 
 func init() {
-	wire.RegisterError("manager.ErrClosed", ErrClosed)
-	wire.RegisterError("manager.ErrServerDied", ErrServerDied)
-	wire.RegisterError("manager.ErrNoObject", ErrNoObject)
-	wire.RegisterError("manager.ErrNoMethod", ErrNoMethod)
-	wire.RegisterError("manager.ErrArgument", ErrArgument)
-	wire.RegisterError("manager.ErrType", ErrType)
-	wire.RegisterError("manager.ErrNotNumber", ErrNotNumber)
-	wire.RegisterError("manager.ErrNotOrdered", ErrNotOrdered)
-	wire.RegisterError("manager.ErrNoKey", ErrNoKey)
-	wire.RegisterError("manager.ErrPanic", ErrPanic)
-	wire.RegisterError("manager.ErrTxn", ErrTxn)
-	wire.RegisterError("manager.ErrForeign", ErrForeign)
-	wire.RegisterType[*PanicError]("manager.PanicError")
+	codec.RegisterError("manager.ErrClosed", ErrClosed)
+	codec.RegisterError("manager.ErrServerDied", ErrServerDied)
+	codec.RegisterError("manager.ErrNoObject", ErrNoObject)
+	codec.RegisterError("manager.ErrNoMethod", ErrNoMethod)
+	codec.RegisterError("manager.ErrArgument", ErrArgument)
+	codec.RegisterError("manager.ErrType", ErrType)
+	codec.RegisterError("manager.ErrNotNumber", ErrNotNumber)
+	codec.RegisterError("manager.ErrNotOrdered", ErrNotOrdered)
+	codec.RegisterError("manager.ErrNoKey", ErrNoKey)
+	codec.RegisterError("manager.ErrPanic", ErrPanic)
+	codec.RegisterError("manager.ErrTxn", ErrTxn)
+	codec.RegisterError("manager.ErrForeign", ErrForeign)
+	codec.RegisterType[*PanicError]("manager.PanicError")
 }
 
 // serverDied is the error of a server that is gone, 0 if that was on another machine. cause is why,

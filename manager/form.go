@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A form is a proxy on its way: the address of the server, the object's number there, and the
@@ -20,7 +20,7 @@ import (
 type form struct {
 	address
 	id         uint64
-	life, data shm.Handle
+	life, data arena.Handle
 }
 
 // The tags of a form.
@@ -32,7 +32,7 @@ const (
 
 const formHead = 3 // fields before the blocks
 
-var formTags = &wire.Tags{Type: "proxy's form",
+var formTags = &codec.Tags{Type: "proxy's form",
 	Fields: []int{farForm: formHead + 1, nearForm: formHead + 3, dataForm: formHead + 4}}
 
 func (f form) tag() int {
@@ -45,13 +45,13 @@ func (f form) tag() int {
 	return dataForm
 }
 
-func (f form) write(e *wire.Encoder) error {
+func (f form) write(e *codec.Encoder) error {
 	tag := f.tag()
 	e.Tag(formTags, tag)
 	e.Bytes(f.server[:])
 	e.Int(int64(f.pid))
 	e.Uint(f.id)
-	blocks := [...]shm.Handle{f.life, f.accept, f.alive, f.data}
+	blocks := [...]arena.Handle{f.life, f.accept, f.alive, f.data}
 	for _, h := range blocks[:formTags.Fields[tag]-formHead] {
 		e.Block(h)
 	}
@@ -59,7 +59,7 @@ func (f form) write(e *wire.Encoder) error {
 }
 
 // readForm returns a form, which owns its references, and its client, used once more.
-func readForm(d *wire.Decoder) (f form, c *client, err error) {
+func readForm(d *codec.Decoder) (f form, c *client, err error) {
 	tag, err := d.Tag(formTags)
 	if err != nil {
 		return f, nil, err
@@ -69,7 +69,7 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 		return f, nil, err
 	}
 	if len(server) != len(f.server) {
-		return f, nil, fmt.Errorf("%w: a server's name of %d bytes", wire.ErrFormat, len(server))
+		return f, nil, fmt.Errorf("%w: a server's name of %d bytes", codec.ErrFormat, len(server))
 	}
 	copy(f.server[:], server)
 	pid, err := d.Int()
@@ -80,7 +80,7 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 	if f.id, err = d.Uint(); err != nil {
 		return f, nil, err
 	}
-	var blocks [4]shm.Handle
+	var blocks [4]arena.Handle
 	for i := range formTags.Fields[tag] - formHead {
 		if blocks[i], err = d.Block(); err != nil {
 			return f, nil, errors.Join(err, releaseBlocks(blocks))
@@ -109,7 +109,7 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 	return f, c, err
 }
 
-func releaseBlocks(blocks [4]shm.Handle) error {
+func releaseBlocks(blocks [4]arena.Handle) error {
 	for _, h := range blocks {
 		switch r := farOf(h); {
 		case r != nil:

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -93,7 +93,7 @@ func FuzzServe_Stream(f *testing.F) {
 	testutil.NoError(f, err)
 	f.Cleanup(func() { testutil.NoError(f, witness.Close()) })
 	testutil.NoError(f, witness.Set(ctx, 1)) // the lanes of this process are there
-	domain, err := shm.Default()
+	domain, err := arena.Default()
 	testutil.NoError(f, err)
 	before := domain.Stats().Blocks
 	f.Fuzz(func(t *testing.T, stream []byte) {

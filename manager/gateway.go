@@ -7,10 +7,10 @@ import (
 	"math"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -35,7 +35,7 @@ type guest struct {
 
 // lent is an object, and how often it was granted.
 type lent struct {
-	life   shm.Handle
+	life   arena.Handle
 	grants int
 }
 
@@ -56,7 +56,7 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	}
 	kind, body, err := conn.Recv(ctx)
 	if err == nil && (kind != frameHello || len(body) != len(c.session)) {
-		err = fmt.Errorf("%w: a hello of kind %d and %d bytes", wire.ErrFormat, kind, len(body))
+		err = fmt.Errorf("%w: a hello of kind %d and %d bytes", codec.ErrFormat, kind, len(body))
 	}
 	if err != nil {
 		return fmt.Errorf("manager: gateway: %w", err)
@@ -181,12 +181,12 @@ func (g *gateway) leave(gu *guest) {
 const anyBlock = math.MaxUint64
 
 // Retain and Release are those of the domain: what a guest sends was translated.
-func (gu *guest) Retain(h shm.Handle) error  { return gu.c.Retain(h) }
-func (gu *guest) Release(h shm.Handle) error { return gu.c.Release(h) }
+func (gu *guest) Retain(h arena.Handle) error  { return gu.c.Retain(h) }
+func (gu *guest) Release(h arena.Handle) error { return gu.c.Release(h) }
 
 // export grants the objects that a reply has proxies of. Of all else in shared memory the guest
 // gets copies.
-func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, error) {
+func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
 	}
@@ -221,10 +221,10 @@ func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, err
 }
 
 // adopt lets a guest name what it was granted, and nothing else.
-func (gu *guest) adopt(numbers []uint64) ([]shm.Handle, error) {
+func (gu *guest) adopt(numbers []uint64) ([]arena.Handle, error) {
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
-	var blocks []shm.Handle
+	var blocks []arena.Handle
 	for _, n := range numbers {
 		l := gu.objects[n]
 		if l == nil {

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An Instance is a proxy of an object of a registered type.
@@ -36,7 +36,7 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 		return nil, a.none()
 	}
 	if len(a.items) != len(f.out) {
-		return nil, fmt.Errorf("%s: %w: %d results instead of %d", f.name, wire.ErrFormat, len(a.items), len(f.out))
+		return nil, fmt.Errorf("%s: %w: %d results instead of %d", f.name, codec.ErrFormat, len(a.items), len(f.out))
 	}
 	results := make([]any, len(a.items))
 	for i, it := range a.items {
@@ -85,7 +85,7 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 }
 
 // marshalWire lets a proxy be part of a value that is sent.
-func (o *Instance) marshalWire(e *wire.Encoder) error {
+func (o *Instance) marshalWire(e *codec.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
@@ -94,7 +94,7 @@ func (o *Instance) marshalWire(e *wire.Encoder) error {
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if the type is not
 // registered here.
-func (o *Instance) unmarshalWire(d *wire.Decoder) error {
+func (o *Instance) unmarshalWire(d *codec.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}

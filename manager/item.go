@@ -5,38 +5,38 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // An item is one value as bytes, and the blocks of shared memory that it refers to by index. The
 // server keeps items and compares their bytes; it never needs to know the types of what it keeps.
 type item struct {
 	body   []byte
-	blocks []shm.Handle
+	blocks []arena.Handle
 }
 
 // A keeper counts references of blocks: a domain, or a client whose server is on another machine.
 type keeper interface {
-	Retain(shm.Handle) error
-	Release(shm.Handle) error
+	Retain(arena.Handle) error
+	Release(arena.Handle) error
 }
 
 // MarshalWire writes the item. Its blocks must be held until the message is sent.
-func (it *item) MarshalWire(e *wire.Encoder) error {
-	return e.Parcel(wire.Message{Body: it.body, Blocks: it.blocks})
+func (it *item) MarshalWire(e *codec.Encoder) error {
+	return e.Parcel(codec.Message{Body: it.body, Blocks: it.blocks})
 }
 
 // UnmarshalWire reads an item, which holds its blocks.
-func (it *item) UnmarshalWire(d *wire.Decoder) error {
-	m, err := d.Parcel(func(h shm.Handle) { defaultKeeper().Release(h) })
+func (it *item) UnmarshalWire(d *codec.Decoder) error {
+	m, err := d.Parcel(func(h arena.Handle) { defaultKeeper().Release(h) })
 	it.body, it.blocks = m.Body, m.Blocks
 	return err
 }
 
 // defaultKeeper is the domain of this process. It exists where items with blocks do.
 func defaultKeeper() keeper {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return unkept{}
 	}
@@ -45,8 +45,8 @@ func defaultKeeper() keeper {
 
 type unkept struct{}
 
-func (unkept) Retain(shm.Handle) error  { return shm.ErrClosed }
-func (unkept) Release(shm.Handle) error { return nil }
+func (unkept) Retain(arena.Handle) error  { return arena.ErrClosed }
+func (unkept) Release(arena.Handle) error { return nil }
 
 // clone returns the item with memory and references of its own.
 func (it item) clone(k keeper) (item, error) {
@@ -80,12 +80,12 @@ func releaseAll(k keeper, items []item) {
 // is good until done.
 type argument struct {
 	item
-	encoder *wire.Encoder
+	encoder *codec.Encoder
 	err     error                    // the value cannot be sent
 	again   func() (argument, error) // packs the value for another machine; nil if that is the same
 }
 
-var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
+var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 
 // keepBytes is the most memory that an encoder keeps for the next value.
 const keepBytes = 64 << 10
@@ -112,7 +112,7 @@ func in[T any](v T) argument {
 	if err == nil && a.encoder.Local() {
 		w := v // so that v stays where it is if this is not reached
 		a.again = func() (argument, error) {
-			return packWith(true, func(e *wire.Encoder) error { return wire.Encode(e, w) })
+			return packWith(true, func(e *codec.Encoder) error { return codec.Encode(e, w) })
 		}
 	}
 	return a
@@ -131,15 +131,15 @@ func (a argument) abroad() argument {
 
 // pack makes an item of v, with blocks that v holds until done is called.
 func pack[T any](v T) (argument, error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return argument{}, err
 	}
-	return packWith(false, func(e *wire.Encoder) error { return plan.Encode(e, v) })
+	return packWith(false, func(e *codec.Encoder) error { return plan.Encode(e, v) })
 }
 
-func packValue(plan *wire.TypePlan, v reflect.Value) (argument, error) {
-	encode := func(e *wire.Encoder) error { return plan.Encode(e, v) }
+func packValue(plan *codec.TypePlan, v reflect.Value) (argument, error) {
+	encode := func(e *codec.Encoder) error { return plan.Encode(e, v) }
 	a, err := packWith(false, encode)
 	if err == nil && a.encoder.Local() {
 		a.again = func() (argument, error) { return packWith(true, encode) }
@@ -147,8 +147,8 @@ func packValue(plan *wire.TypePlan, v reflect.Value) (argument, error) {
 	return a, err
 }
 
-func packWith(byValue bool, encode func(e *wire.Encoder) error) (argument, error) {
-	e := encoders.Get().(*wire.Encoder)
+func packWith(byValue bool, encode func(e *codec.Encoder) error) (argument, error) {
+	e := encoders.Get().(*codec.Encoder)
 	e.ByValue = byValue
 	e.Reset(e.Message().Body)
 	a := argument{encoder: e}
@@ -164,12 +164,12 @@ func packWith(byValue bool, encode func(e *wire.Encoder) error) (argument, error
 
 // unpack makes the value of an item, whose references it takes over whatever comes of it.
 func unpack[T any](k keeper, it item) (v T, err error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		it.release(k)
 		return v, err
 	}
-	err = unpackWith(k, it, func(d *wire.Decoder) (err error) {
+	err = unpackWith(k, it, func(d *codec.Decoder) (err error) {
 		v, err = plan.Decode(d)
 		return err
 	})
@@ -180,18 +180,18 @@ func unpack[T any](k keeper, it item) (v T, err error) {
 	return v, nil
 }
 
-func unpackValue(k keeper, it item, plan *wire.TypePlan) (v reflect.Value, err error) {
-	err = unpackWith(k, it, func(d *wire.Decoder) (err error) {
+func unpackValue(k keeper, it item, plan *codec.TypePlan) (v reflect.Value, err error) {
+	err = unpackWith(k, it, func(d *codec.Decoder) (err error) {
 		v, err = plan.Decode(d)
 		return err
 	})
 	return v, err
 }
 
-var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
+var decoders = sync.Pool{New: func() any { return new(codec.Decoder) }}
 
-func unpackWith(k keeper, it item, decode func(d *wire.Decoder) error) error {
-	d := decoders.Get().(*wire.Decoder)
+func unpackWith(k keeper, it item, decode func(d *codec.Decoder) error) error {
+	d := decoders.Get().(*codec.Decoder)
 	defer decoders.Put(d)
 	if len(it.blocks) == 0 {
 		return decodeAll(d, it, nil, decode)
@@ -206,8 +206,8 @@ func unpackWith(k keeper, it item, decode func(d *wire.Decoder) error) error {
 	return err
 }
 
-func decodeAll(d *wire.Decoder, it item, blocks wire.Blocks, decode func(d *wire.Decoder) error) error {
-	d.Reset(wire.Message{Body: it.body, Blocks: it.blocks}, blocks)
+func decodeAll(d *codec.Decoder, it item, blocks codec.Blocks, decode func(d *codec.Decoder) error) error {
+	d.Reset(codec.Message{Body: it.body, Blocks: it.blocks}, blocks)
 	err := decode(d)
 	if err == nil {
 		err = d.Finish()
@@ -220,12 +220,12 @@ func decodeAll(d *wire.Decoder, it item, blocks wire.Blocks, decode func(d *wire
 // later one.
 type taker struct {
 	keeper
-	blocks []shm.Handle
+	blocks []arena.Handle
 	taken  []bool
 }
 
-// Take implements wire.Blocks.
-func (t taker) Take(i int) (shm.Handle, error) {
+// Take implements codec.Blocks.
+func (t taker) Take(i int) (arena.Handle, error) {
 	h := t.blocks[i]
 	if t.taken[i] {
 		if err := t.Retain(h); err != nil {

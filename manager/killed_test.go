@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -100,7 +100,7 @@ func TestManager_ObjectsOfAKilledClientAreFreed(t *testing.T) {
 	closing(t, d, err)
 	ready, err := ipc.NewQueue[bool](1)
 	closing(t, ready, err)
-	domain, err := shm.Default()
+	domain, err := arena.Default()
 	testutil.NoError(t, err)
 	before := domain.Stats().Blocks
 	g := shoal.NewGroup(ctx, shoal.Options{})
@@ -156,7 +156,7 @@ func TestBarrier_IsBrokenByAKilledActor(t *testing.T) {
 	testutil.NoError(t, err)
 	testutil.NoError(t, p.Kill())
 	err = <-waited
-	var owner *shm.PeerError
+	var owner *arena.PeerError
 	if !errors.Is(err, manager.ErrBroken) || !errors.As(err, &owner) || owner.PID != pid {
 		t.Errorf("%v does not say that process %d broke it", err, pid)
 	}

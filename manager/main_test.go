@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -24,7 +24,7 @@ func want[T comparable](t testing.TB, got T, err error, wanted T) {
 // let go.
 func settled(t testing.TB) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	before := d.Stats()
 	t.Cleanup(func() {

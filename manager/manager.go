@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -125,18 +125,18 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p p
 		return p, fmt.Errorf("new %s: %w", kind.name, a.err)
 	}
 	if len(a.items) != 1 {
-		return p, errors.Join(wire.ErrFormat, a.none())
+		return p, errors.Join(codec.ErrFormat, a.none())
 	}
 	err = unpackWith(c, a.items[0], p.read)
 	return p, err
 }
 
 // managerTags are those of [server, pid, accept, alive].
-var managerTags = &wire.Tags{Type: "manager", Fields: []int{4}}
+var managerTags = &codec.Tags{Type: "manager", Fields: []int{4}}
 
 // marshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
 // server.
-func (m *Manager) marshalWire(e *wire.Encoder) error {
+func (m *Manager) marshalWire(e *codec.Encoder) error {
 	c, err := m.open()
 	if err != nil {
 		return fmt.Errorf("send a manager: %w", err)
@@ -153,7 +153,7 @@ func (m *Manager) marshalWire(e *wire.Encoder) error {
 }
 
 // unmarshalWire is the counterpart of marshalWire.
-func (m *Manager) unmarshalWire(d *wire.Decoder) error {
+func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (m *Manager) unmarshalWire(d *wire.Decoder) error {
 		return err
 	}
 	if len(server) != len(a.server) {
-		return fmt.Errorf("%w: a server's name of %d bytes", wire.ErrFormat, len(server))
+		return fmt.Errorf("%w: a server's name of %d bytes", codec.ErrFormat, len(server))
 	}
 	copy(a.server[:], server)
 	pid, err := d.Int()
@@ -175,7 +175,7 @@ func (m *Manager) unmarshalWire(d *wire.Decoder) error {
 		return err
 	}
 	if a.alive, err = d.Block(); err != nil {
-		return errors.Join(err, releaseBlocks([4]shm.Handle{a.accept}))
+		return errors.Join(err, releaseBlocks([4]arena.Handle{a.accept}))
 	}
 	if isFar(a.accept) || isFar(a.alive) {
 		return fmt.Errorf("receive a manager: %w", ErrShared)
@@ -183,7 +183,7 @@ func (m *Manager) unmarshalWire(d *wire.Decoder) error {
 	if m.c, err = clientOf(a); err != nil {
 		return err
 	}
-	d.OnDone(wire.WatcherFunc(func(kept bool) {
+	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			m.Close()
 		}

@@ -3,7 +3,7 @@ package manager
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -22,12 +22,12 @@ type reply struct {
 }
 
 var (
-	requestTags = &wire.Tags{Type: "request", Fields: []int{4}} // [object, method, owner, [argument …]]
-	replyTags   = &wire.Tags{Type: "reply", Fields: []int{2}}   // [error or nil, [result …]]
+	requestTags = &codec.Tags{Type: "request", Fields: []int{4}} // [object, method, owner, [argument …]]
+	replyTags   = &codec.Tags{Type: "reply", Fields: []int{2}}   // [error or nil, [result …]]
 )
 
 // MarshalWire writes [object, method, owner, arguments].
-func (r *request) MarshalWire(e *wire.Encoder) error {
+func (r *request) MarshalWire(e *codec.Encoder) error {
 	e.Tag(requestTags, 0)
 	e.Uint(r.Object)
 	e.String(r.Method)
@@ -36,7 +36,7 @@ func (r *request) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (r *request) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *request) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(requestTags); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *request) UnmarshalWire(d *wire.Decoder) (err error) {
 	return err
 }
 
-var errorPlan = must(wire.PlanOf[error]())
+var errorPlan = must(codec.PlanOf[error]())
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -63,7 +63,7 @@ func must[T any](v T, err error) T {
 }
 
 // MarshalWire writes [error, results].
-func (r *reply) MarshalWire(e *wire.Encoder) error {
+func (r *reply) MarshalWire(e *codec.Encoder) error {
 	e.Tag(replyTags, 0)
 	if r.Err == nil {
 		e.Nil() // what the plan does with it, sooner
@@ -74,7 +74,7 @@ func (r *reply) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *reply) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(replyTags); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
 	return err
 }
 
-func writeItems(e *wire.Encoder, items []item) error {
+func writeItems(e *codec.Encoder, items []item) error {
 	if items == nil {
 		e.Nil()
 		return nil
@@ -103,7 +103,7 @@ func writeItems(e *wire.Encoder, items []item) error {
 
 // readItems reads items that hold their blocks. Each is one byte of the message at least, so what
 // is announced is there.
-func readItems(d *wire.Decoder) ([]item, error) {
+func readItems(d *codec.Decoder) ([]item, error) {
 	if d.IsNil() {
 		return nil, nil
 	}

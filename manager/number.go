@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -133,4 +133,4 @@ func (c *call) addTo(old item, kind, delta int) (item, error) {
 }
 
 // check says early that values of type T cannot cross.
-func check[T any]() error { return wire.Check[T]() }
+func check[T any]() error { return codec.Check[T]() }

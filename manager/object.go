@@ -8,15 +8,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // An object is a value in the server.
 type object struct {
 	id   uint64
 	kind *kind
-	life *beacon    // over when nobody has a proxy any more
-	data shm.Handle // what clients read without a call, or 0
+	life *beacon      // over when nobody has a proxy any more
+	data arena.Handle // what clients read without a call, or 0
 
 	mu      sync.Mutex // held by a call; never while it waits
 	state   any
@@ -78,7 +78,7 @@ type (
 	// A closer holds items.
 	closer interface{ close(k keeper) }
 	// A sharer keeps its data where clients read it.
-	sharer interface{ shared() shm.Handle }
+	sharer interface{ shared() arena.Handle }
 )
 
 // A call is one request that is being served.

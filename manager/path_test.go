@@ -3,7 +3,7 @@ package manager
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // BenchmarkPath is what a call costs besides its two messages.
@@ -26,9 +26,9 @@ func BenchmarkPath(b *testing.B) {
 	}
 	defer l.Close()
 	s := &served{s: srv}
-	requests, replies := must(wire.PlanOf[request]()), must(wire.PlanOf[reply]())
-	var e wire.Encoder
-	var d wire.Decoder
+	requests, replies := must(codec.PlanOf[request]()), must(codec.PlanOf[reply]())
+	var e codec.Encoder
+	var d codec.Decoder
 	buf := make([]byte, 0, 256)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A proxy stands for an object in the server; every kind of object has its own type with a proxy in
@@ -27,7 +27,7 @@ type ref struct {
 // A hold is the part of a ref that is released once.
 type hold struct {
 	c          *client
-	life, data shm.Handle
+	life, data arena.Handle
 	closed     atomic.Bool
 }
 
@@ -51,7 +51,7 @@ func (h *hold) close() error {
 		err = errors.Join(err, h.c.Release(h.data))
 	}
 	h.c.done()
-	if errors.Is(err, shm.ErrClosed) {
+	if errors.Is(err, arena.ErrClosed) {
 		return nil // the domain was closed before
 	}
 	return err
@@ -149,7 +149,7 @@ func one[R any](a answer) (v R, err error) {
 	}
 	if len(a.items) != 1 {
 		releaseAll(a.c, a.items)
-		return v, fmt.Errorf("%w: %d results instead of 1", wire.ErrFormat, len(a.items))
+		return v, fmt.Errorf("%w: %d results instead of 1", codec.ErrFormat, len(a.items))
 	}
 	return unpack[R](a.c, a.items[0])
 }
@@ -161,7 +161,7 @@ func pair[A, B any](a answer) (x A, y B, err error) {
 	}
 	if len(a.items) != 2 {
 		releaseAll(a.c, a.items)
-		return x, y, fmt.Errorf("%w: %d results instead of 2", wire.ErrFormat, len(a.items))
+		return x, y, fmt.Errorf("%w: %d results instead of 2", codec.ErrFormat, len(a.items))
 	}
 	if x, err = unpack[A](a.c, a.items[0]); err != nil {
 		releaseAll(a.c, a.items[1:])
@@ -204,40 +204,40 @@ func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (
 
 // A traveler is a type of this package with methods that write it to a message and read it.
 type traveler interface {
-	marshalWire(e *wire.Encoder) error
-	unmarshalWire(d *wire.Decoder) error
+	marshalWire(e *codec.Encoder) error
+	unmarshalWire(d *codec.Decoder) error
 }
 
-func init() { wire.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
+func init() { codec.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
 
 // marshalWire lets a proxy be part of a value that is sent. Its receiver has one of its own.
-func (p *typed[T]) marshalWire(e *wire.Encoder) error { return p.marshal(e, typeName[T]()) }
+func (p *typed[T]) marshalWire(e *codec.Encoder) error { return p.marshal(e, typeName[T]()) }
 
 // unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is a proxy of another
 // type.
-func (p *typed[T]) unmarshalWire(d *wire.Decoder) error { return p.unmarshal(d, typeName[T]()) }
+func (p *typed[T]) unmarshalWire(d *codec.Decoder) error { return p.unmarshal(d, typeName[T]()) }
 
 // typeName tells the types of proxies apart, those of one name in packages of one name too.
 func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 
 // proxyTags are those of [type's name, form].
-var proxyTags = &wire.Tags{Type: "proxy", Fields: []int{2}}
+var proxyTags = &codec.Tags{Type: "proxy", Fields: []int{2}}
 
 // marshal writes the proxy as one of the named type.
-func (p *proxy) marshal(e *wire.Encoder, name string) error {
+func (p *proxy) marshal(e *codec.Encoder, name string) error {
 	c, err := p.open()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
 	r := p.ref
-	e.OnDone(wire.WatcherFunc(func(bool) { runtime.KeepAlive(r) }))
+	e.OnDone(codec.WatcherFunc(func(bool) { runtime.KeepAlive(r) }))
 	e.Tag(proxyTags, 0)
 	e.String(name)
 	f := form{id: r.id, life: r.life, data: r.data, address: c.address}
 	return f.write(e)
 }
 
-func (p *proxy) unmarshal(d *wire.Decoder, name string) error {
+func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err
 	}
@@ -252,14 +252,14 @@ func (p *proxy) unmarshal(d *wire.Decoder, name string) error {
 }
 
 // read reads a form.
-func (p *proxy) read(d *wire.Decoder) error {
+func (p *proxy) read(d *codec.Decoder) error {
 	f, c, err := readForm(d)
 	if err != nil {
 		return err
 	}
 	*p = newProxy(c, f)
 	h := p.ref.hold
-	d.OnDone(wire.WatcherFunc(func(kept bool) {
+	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if !kept {
 			h.close()
 		}

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/registry"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Type is a registered type of this program whose objects live in servers.
@@ -94,7 +94,7 @@ func methodName(v reflect.Value) string {
 // A parameter is one that crosses, or a result.
 type parameter struct {
 	typ  reflect.Type
-	plan *wire.TypePlan // nil for the pointer that a constructor returns
+	plan *codec.TypePlan // nil for the pointer that a constructor returns
 }
 
 // A function is one that is called from another process.
@@ -127,7 +127,7 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 		i++
 	}
 	for n := 1; i < t.NumIn(); i, n = i+1, n+1 {
-		plan, err := wire.PlanOfType(t.In(i))
+		plan, err := codec.PlanOfType(t.In(i))
 		if err != nil {
 			return nil, fmt.Errorf("%s, argument %d: %w", name, n, err)
 		}
@@ -142,7 +142,7 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 		p := parameter{typ: typ}
 		if fn.self {
 			var err error
-			if p.plan, err = wire.PlanOfType(typ); err != nil {
+			if p.plan, err = codec.PlanOfType(typ); err != nil {
 				return nil, fmt.Errorf("%s, result %d: %w", name, i+1, err)
 			}
 		}

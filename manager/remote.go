@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Note [Far blocks] A proxy of an object on another machine has a block as well, which is none: a
@@ -23,14 +23,14 @@ import (
 //	| object   | 1 | client |
 const farBit = 1 << 31
 
-func farBlock(object uint64, client uint32) shm.Handle {
-	return shm.Handle(object<<32 | farBit | uint64(client))
+func farBlock(object uint64, client uint32) arena.Handle {
+	return arena.Handle(object<<32 | farBit | uint64(client))
 }
 
-func isFar(h shm.Handle) bool            { return uint64(h)&farBit != 0 }
-func farObject(h shm.Handle) uint64      { return uint64(h) >> 32 }
-func farClient(h shm.Handle) uint32      { return uint32(h) &^ farBit }
-func (r *far) block(o uint64) shm.Handle { return farBlock(o, r.number) }
+func isFar(h arena.Handle) bool            { return uint64(h)&farBit != 0 }
+func farObject(h arena.Handle) uint64      { return uint64(h) >> 32 }
+func farClient(h arena.Handle) uint32      { return uint32(h) &^ farBit }
+func (r *far) block(o uint64) arena.Handle { return farBlock(o, r.number) }
 
 // far is what a client of a server on another machine knows of the objects that it has proxies of.
 type far struct {
@@ -51,7 +51,7 @@ var fars struct {
 }
 
 // farOf returns the client whose block h is, or nil.
-func farOf(h shm.Handle) *client {
+func farOf(h arena.Handle) *client {
 	if !isFar(h) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
 		return err
 	}
 	if kind != frameWelcome || len(body) != len(c.server) {
-		return fmt.Errorf("%w: a welcome of kind %d and %d bytes", wire.ErrFormat, kind, len(body))
+		return fmt.Errorf("%w: a welcome of kind %d and %d bytes", codec.ErrFormat, kind, len(body))
 	}
 	server := [16]byte(body)
 	c.mu.Lock()
@@ -120,7 +120,7 @@ func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
 }
 
 // Retain counts one more reference. What is no far block is a copy, in this process's domain.
-func (r *far) Retain(h shm.Handle) error {
+func (r *far) Retain(h arena.Handle) error {
 	if !isFar(h) {
 		return defaultKeeper().Retain(h)
 	}
@@ -138,7 +138,7 @@ func (r *far) Retain(h shm.Handle) error {
 }
 
 // Release counts one less, and gives the object back with the last.
-func (r *far) Release(h shm.Handle) error {
+func (r *far) Release(h arena.Handle) error {
 	if !isFar(h) {
 		return defaultKeeper().Release(h)
 	}
@@ -161,7 +161,7 @@ func (r *far) Release(h shm.Handle) error {
 	return nil
 }
 
-func (r *far) export(_ context.Context, blocks []shm.Handle) ([]uint64, error) {
+func (r *far) export(_ context.Context, blocks []arena.Handle) ([]uint64, error) {
 	numbers := make([]uint64, len(blocks))
 	for i, h := range blocks {
 		switch {
@@ -176,13 +176,13 @@ func (r *far) export(_ context.Context, blocks []shm.Handle) ([]uint64, error) {
 	return numbers, nil
 }
 
-func (r *far) adopt(numbers []uint64) ([]shm.Handle, error) {
+func (r *far) adopt(numbers []uint64) ([]arena.Handle, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	blocks := make([]shm.Handle, len(numbers))
+	blocks := make([]arena.Handle, len(numbers))
 	for i, id := range numbers {
 		if id > 1<<32-1 {
-			return nil, fmt.Errorf("%w: object %d", wire.ErrFormat, id)
+			return nil, fmt.Errorf("%w: object %d", codec.ErrFormat, id)
 		}
 		blocks[i] = r.block(id)
 		if id == 0 {

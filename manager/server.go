@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -17,14 +17,14 @@ import (
 // hello, a beacon that goes out when the server dies, one for each object that goes out with its
 // last proxy, and the lanes.
 type server struct {
-	d     *shm.Domain
+	d     *arena.Domain
 	id    [16]byte
 	gate  gate
 	alive *beacon
-	light shm.Handle // token of alive, held by the server only
+	light arena.Handle // token of alive, held by the server only
 
-	accept             *shm.Ring
-	senders, receivers shm.Handle // tokens of accept
+	accept             *arena.Ring
+	senders, receivers arena.Handle // tokens of accept
 
 	ctx  context.Context
 	end  context.CancelFunc
@@ -32,9 +32,9 @@ type server struct {
 
 	mu       sync.Mutex
 	objects  map[uint64]*object
-	named    map[shm.Handle]uint64 // by the handles that proxies have of them
-	last     uint64                // object
-	names    map[string]item       // published
+	named    map[arena.Handle]uint64 // by the handles that proxies have of them
+	last     uint64                  // object
+	names    map[string]item         // published
 	sessions map[[16]byte]*session
 }
 
@@ -42,11 +42,11 @@ type server struct {
 const helloRoom = 64
 
 func newServer(ctx context.Context) (_ *server, err error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64),
+	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[arena.Handle]uint64),
 		names: make(map[string]item), sessions: make(map[[16]byte]*session)}
 	if err := sys.Random(s.id[:]); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	if s.alive, s.light, err = newBeacon(d); err != nil {
 		return nil, err
 	}
-	if s.accept, s.senders, s.receivers, err = d.NewRing(shm.RingOptions{Capacity: helloRoom}); err != nil {
+	if s.accept, s.senders, s.receivers, err = d.NewRing(arena.RingOptions{Capacity: helloRoom}); err != nil {
 		return nil, errors.Join(err, d.Release(s.light), s.alive.close())
 	}
 	s.named[s.accept.Handle()], s.named[s.alive.ring.Handle()] = anyBlock, anyBlock
@@ -81,12 +81,12 @@ func (s *server) manager() (*Manager, error) {
 func (s *server) run() error {
 	defer s.end()
 	for s.ctx.Err() == nil {
-		var m shm.Message
+		var m arena.Message
 		err := s.accept.Get(s.ctx, &m)
 		switch {
 		case err == nil:
 			s.welcome(&m)
-		case shm.Lost(err): // one hello
+		case arena.Lost(err): // one hello
 		default:
 			s.end()
 		}
@@ -95,7 +95,7 @@ func (s *server) run() error {
 }
 
 // welcome begins to serve a lane.
-func (s *server) welcome(m *shm.Message) {
+func (s *server) welcome(m *arena.Message) {
 	it := item{slices.Clone(m.Body), m.Blocks}
 	m.Done()
 	h, err := unpack[hello](s.d, it)
@@ -111,10 +111,10 @@ func (s *server) close() error {
 	s.done.Wait()
 	err := s.d.Release(s.receivers)
 	for {
-		var m shm.Message
+		var m arena.Message
 		if e := s.accept.TryGet(&m); e == nil {
 			m.Discard()
-		} else if !shm.Lost(e) {
+		} else if !arena.Lost(e) {
 			break
 		}
 	}
@@ -298,7 +298,7 @@ func (l *served) identify(c *call) error {
 	}
 	l.s.mu.Lock()
 	for i, h := range handles {
-		handles[i] = l.s.named[shm.Handle(h)]
+		handles[i] = l.s.named[arena.Handle(h)]
 	}
 	l.s.mu.Unlock()
 	return give(c, handles)

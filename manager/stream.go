@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -39,9 +39,9 @@ type translator interface {
 	keeper
 	// export returns the numbers of blocks that are about to be sent, crossing.Copied for those
 	// that are to be copied.
-	export(ctx context.Context, blocks []shm.Handle) ([]uint64, error)
+	export(ctx context.Context, blocks []arena.Handle) ([]uint64, error)
 	// adopt returns the blocks of numbers that came, each with a reference.
-	adopt(numbers []uint64) ([]shm.Handle, error)
+	adopt(numbers []uint64) ([]arena.Handle, error)
 }
 
 // A streamLane is a lane to another machine. The frame of a call is a message of package crossing.
@@ -63,20 +63,20 @@ func (l *streamLane[S, R]) Send(ctx context.Context, v S) error {
 	}
 	blocks, err := l.stands(ctx, a.blocks, any(v).(carrier).carries())
 	if err == nil {
-		err = crossing.Send(ctx, l.conn, frameCall, wire.Message{Body: a.body, Blocks: a.blocks}, blocks)
+		err = crossing.Send(ctx, l.conn, frameCall, codec.Message{Body: a.body, Blocks: a.blocks}, blocks)
 	}
 	a.done(err == nil)
 	return laneError(err)
 }
 
 // stands returns what stands for the blocks of a message with items.
-func (l *streamLane[S, R]) stands(ctx context.Context, handles []shm.Handle, items []item) ([]crossing.Block, error) {
+func (l *streamLane[S, R]) stands(ctx context.Context, handles []arena.Handle, items []item) ([]crossing.Block, error) {
 	numbers, err := l.export(ctx, handles)
 	if err != nil {
 		return nil, err
 	}
 	blocks := make([]crossing.Block, len(numbers))
-	place := make(map[shm.Handle]int)
+	place := make(map[arena.Handle]int)
 	for i, n := range numbers {
 		if blocks[i].Number = n; n == crossing.Copied {
 			place[handles[i]] = i
@@ -86,7 +86,7 @@ func (l *streamLane[S, R]) stands(ctx context.Context, handles []shm.Handle, ite
 		return blocks, nil
 	}
 	for _, it := range items {
-		spans, ok, err := wire.Spans(wire.Message{Body: it.body, Blocks: it.blocks})
+		spans, ok, err := codec.Spans(codec.Message{Body: it.body, Blocks: it.blocks})
 		if err != nil {
 			return nil, err
 		}
@@ -128,13 +128,13 @@ func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
 	if v, err = unpack[R](l, item{m.Body, m.Blocks}); err != nil {
 		return v, err
 	}
-	place := make(map[shm.Handle]int, len(m.Blocks))
+	place := make(map[arena.Handle]int, len(m.Blocks))
 	for i, h := range m.Blocks {
 		place[h] = i
 	}
 	items := any(v).(carrier).carries()
 	for _, it := range items {
-		err = crossing.Check(wire.Message{Body: it.body, Blocks: it.blocks}, blocks,
+		err = crossing.Check(codec.Message{Body: it.body, Blocks: it.blocks}, blocks,
 			func(i int) int { return place[it.blocks[i]] })
 		if err != nil {
 			releaseAll(l, items)

@@ -13,8 +13,8 @@ import (
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 const (
@@ -210,7 +210,7 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 				continue
 			}
 			if len(m.Data) != len(places[n]) {
-				return 0, fmt.Errorf("%w: a chunk of %d bytes, not %d", wire.ErrFormat, len(m.Data), len(places[n]))
+				return 0, fmt.Errorf("%w: a chunk of %d bytes, not %d", codec.ErrFormat, len(m.Data), len(places[n]))
 			}
 			copy(places[n], m.Data)
 			have[n] = true
@@ -237,7 +237,7 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 var errMissing = errors.New("nats: a value is not complete")
 
 // decodeLarge reads and decodes a value that is stored in chunks.
-func decodeLarge[T any](ctx context.Context, plan *wire.Plan[T], k chunks, prefix string, l large) (v T, err error) {
+func decodeLarge[T any](ctx context.Context, plan *codec.Plan[T], k chunks, prefix string, l large) (v T, err error) {
 	head := make([]byte, l.head)
 	places := pieces(head, int(l.size))
 	next, err := k.read(ctx, prefix, l.id, 0, 1, places)

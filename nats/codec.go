@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Note [Payload] The payload of a value in one message is
@@ -30,7 +30,7 @@ const (
 
 // An outgoing is an encoded value. The value must stay alive until [outgoing.done].
 type outgoing struct {
-	enc  wire.Encoder
+	enc  codec.Encoder
 	head []byte
 	load [][]byte
 	size int
@@ -41,7 +41,7 @@ var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
 // encode encodes v. The caller must call [outgoing.done], even if encode returns an error. It
 // returns [ErrShared] if v cannot be copied.
-func encode[T any](plan *wire.Plan[T], v T) (*outgoing, error) {
+func encode[T any](plan *codec.Plan[T], v T) (*outgoing, error) {
 	o := outgoings.Get().(*outgoing)
 	o.enc.ByValue = true
 	o.enc.Reset(o.body)
@@ -127,7 +127,7 @@ func (l large) append(b []byte) []byte {
 // itself. It returns an error that wraps [wire.ErrFormat] for a malformed payload.
 func largeOf(b []byte) (l large, ok bool, err error) {
 	if len(b) < lengthSize {
-		return l, false, fmt.Errorf("%w: a message of %d bytes", wire.ErrFormat, len(b))
+		return l, false, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
 	}
 	if binary.LittleEndian.Uint32(b) != largeMark {
 		return l, false, nil
@@ -138,7 +138,7 @@ func largeOf(b []byte) (l large, ok bool, err error) {
 			binary.LittleEndian.Uint64(b[lengthSize+8:])}
 	}
 	if l.size == 0 || l.size > mostChunk || l.head == 0 || l.head > mostHead || len(l.id) > mostID || !plain(l.id) {
-		return l, false, fmt.Errorf("%w: a value in chunks, of %d bytes each, that it does not name", wire.ErrFormat, l.size)
+		return l, false, fmt.Errorf("%w: a value in chunks, of %d bytes each, that it does not name", codec.ErrFormat, l.size)
 	}
 	return l, true, nil
 }
@@ -165,10 +165,10 @@ func (o *outgoing) pieces(size int) [][]byte {
 
 // decode decodes the payload of a value in one message. b must have passed [largeOf], which checks
 // its minimum length.
-func decode[T any](plan *wire.Plan[T], b []byte) (v T, err error) {
+func decode[T any](plan *codec.Plan[T], b []byte) (v T, err error) {
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-lengthSize) {
-		return v, fmt.Errorf("%w: a head of %d bytes in a message of %d", wire.ErrFormat, n, len(b))
+		return v, fmt.Errorf("%w: a head of %d bytes in a message of %d", codec.ErrFormat, n, len(b))
 	}
 	head, rest := b[lengthSize:lengthSize+n], b[lengthSize+n:]
 	m, parts, err := crossing.Open(head)
@@ -178,13 +178,13 @@ func decode[T any](plan *wire.Plan[T], b []byte) (v T, err error) {
 	for _, p := range parts {
 		if len(p) > len(rest) {
 			crossing.Release(m.Blocks)
-			return v, fmt.Errorf("%w: a message of %d bytes ends too early", wire.ErrFormat, len(b))
+			return v, fmt.Errorf("%w: a message of %d bytes ends too early", codec.ErrFormat, len(b))
 		}
 		rest = rest[copy(p, rest):]
 	}
 	if len(rest) > 0 {
 		crossing.Release(m.Blocks)
-		return v, fmt.Errorf("%w: %d bytes after the last block", wire.ErrFormat, len(rest))
+		return v, fmt.Errorf("%w: %d bytes after the last block", codec.ErrFormat, len(rest))
 	}
 	return crossing.Decode(plan, m)
 }

@@ -13,7 +13,7 @@ import (
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -64,7 +64,7 @@ func init() {
 		"Broker": ErrBroker, "Storage": ErrStorage, "TooLarge": ErrTooLarge, "Options": ErrOptions,
 		"Uncertain": ErrUncertain, "Expired": ErrExpired, "Version": ErrVersion, "Exist": ErrExist,
 		"NotExist": ErrNotExist} {
-		wire.RegisterError("nats.Err"+name, err)
+		codec.RegisterError("nats.Err"+name, err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -77,7 +77,7 @@ func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err er
 	case ctx.Err() != nil, errors.Is(err, shm.ErrNoSpace): // not the value's fault
 		q.giveBack(h, 0)
 		return v, false, q.failed("get", err)
-	case errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLong), errors.Is(err, wire.ErrUnknownType),
+	case errors.Is(err, codec.ErrFormat), errors.Is(err, codec.ErrTooLong), errors.Is(err, codec.ErrUnknownType),
 		errors.Is(err, errMissing), errors.Is(err, shm.ErrTooLarge):
 		if dead := q.deadLetter(ctx, h, err.Error()); dead != nil {
 			err = errors.Join(err, dead)

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/nats"
 	"github.com/shoal-mp/shoal/nats/broker"
 	"github.com/shoal-mp/shoal/shoaltest"
@@ -77,7 +77,7 @@ func same(t testing.TB, got, want *tensor.Tensor) {
 // noBlocks wants the domain to have no more blocks at the end than now.
 func noBlocks(t testing.TB) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Skip(err)
 	}

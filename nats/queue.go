@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Queue is a persistent FIFO queue of values of type T, stored by a broker, for any number of
@@ -25,7 +25,7 @@ import (
 // Its methods may be called from several goroutines. The zero Queue is closed.
 type Queue[T any] struct {
 	*work
-	plan *wire.Plan[T]
+	plan *codec.Plan[T]
 }
 
 // QueueOptions configure a queue. The first process that opens a queue creates it; a zero option
@@ -141,7 +141,7 @@ func finishedSubjects(name string) []string { return []string{"shoal.finished." 
 // If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
 // wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
 func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	if err == nil && (!plain(name) || len(name) > mostName) {
 		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
 	}
@@ -150,7 +150,7 @@ func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptio
 	}
 	w := &work{c: c, name: name, closing: make(chan struct{}), finished: make(chan struct{}),
 		held: make(map[*held]struct{}), unique: nuid.Next(), prefetch: opts.Prefetch}
-	if err := w.open(ctx, wire.FullName(reflect.TypeFor[T]()), opts); err != nil {
+	if err := w.open(ctx, codec.FullName(reflect.TypeFor[T]()), opts); err != nil {
 		return nil, hostError("open queue "+name, c.Host(), err)
 	}
 	return &Queue[T]{w, plan}, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Store is a persistent key-value store at a broker, for any number of processes on any machines.
@@ -30,7 +30,7 @@ import (
 type Store[T any] struct {
 	c      *Conn
 	name   string
-	plan   *wire.Plan[T]
+	plan   *codec.Plan[T]
 	unique string
 	ids    atomic.Uint64
 
@@ -68,7 +68,7 @@ type Entry[T any] struct {
 // If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
 // wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
 func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptions) (*Store[T], error) {
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
 	if err == nil && (!plain(name) || len(name) > mostName) {
 		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
@@ -80,7 +80,7 @@ func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptio
 		return nil, fmt.Errorf("nats: open store: %w", err)
 	}
 	s := &Store[T]{c: c, name: name, plan: plan, unique: nuid.Next()}
-	if err := s.open(ctx, wire.FullName(reflect.TypeFor[T]()), opts); err != nil {
+	if err := s.open(ctx, codec.FullName(reflect.TypeFor[T]()), opts); err != nil {
 		return nil, hostError("open store "+name, c.Host(), err)
 	}
 	return s, nil

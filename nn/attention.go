@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -299,7 +299,7 @@ func later(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
 }
 
 func init() {
-	wire.RegisterType[*MultiheadAttention]("nn.MultiheadAttention")
-	wire.RegisterType[*TransformerEncoderLayer]("nn.TransformerEncoderLayer")
-	wire.RegisterType[*TransformerEncoder]("nn.TransformerEncoder")
+	codec.RegisterType[*MultiheadAttention]("nn.MultiheadAttention")
+	codec.RegisterType[*TransformerEncoderLayer]("nn.TransformerEncoderLayer")
+	codec.RegisterType[*TransformerEncoder]("nn.TransformerEncoder")
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
@@ -48,7 +48,7 @@ type crate[T any] struct {
 // already, and "-" that it cannot be.
 func carries[T any](name, tag string, l load[T]) cargo {
 	if tag != "" && tag != "-" {
-		wire.RegisterType[T](tag)
+		codec.RegisterType[T](tag)
 	}
 	unpack := shoal.Register("carries "+name, func(ctx context.Context, rank int, c crate[T]) error {
 		if tag != "-" && l.look(c.Any.(T)) != l.look(c.V) {
@@ -356,9 +356,9 @@ func TestCarries(t *testing.T) {
 	for _, c := range slices.Concat(cargoes, proxies) {
 		for way, f := range c.ways {
 			t.Run(c.name+" by "+way, func(t *testing.T) {
-				d, err := shm.New(shm.Options{Budget: 64 << 20})
+				d, err := arena.New(arena.Options{Budget: 64 << 20})
 				testutil.NoError(t, err)
-				shm.SetDefault(d)
+				arena.SetDefault(d)
 				f(t)
 				for _, h := range held {
 					testutil.NoError(t, h.Close())
@@ -367,7 +367,7 @@ func TestCarries(t *testing.T) {
 					testutil.NoError(t, os.RemoveAll(dir))
 				}
 				held, files = nil, nil
-				shm.SetDefault(nil)
+				arena.SetDefault(nil)
 				testutil.NoError(t, d.Close())
 			})
 		}

@@ -3,7 +3,7 @@ package nn
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Faults of a state that is loaded or saved. The error of a load wraps all of its faults, with the
@@ -27,10 +27,10 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("nn.ErrMissing", ErrMissing)
-	wire.RegisterError("nn.ErrUnexpected", ErrUnexpected)
-	wire.RegisterError("nn.ErrShape", ErrShape)
-	wire.RegisterError("nn.ErrDType", ErrDType)
-	wire.RegisterError("nn.ErrEmpty", ErrEmpty)
-	wire.RegisterError("nn.ErrFile", ErrFile)
+	codec.RegisterError("nn.ErrMissing", ErrMissing)
+	codec.RegisterError("nn.ErrUnexpected", ErrUnexpected)
+	codec.RegisterError("nn.ErrShape", ErrShape)
+	codec.RegisterError("nn.ErrDType", ErrDType)
+	codec.RegisterError("nn.ErrEmpty", ErrEmpty)
+	codec.RegisterError("nn.ErrFile", ErrFile)
 }

@@ -2,7 +2,7 @@ package nn
 
 import (
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -126,4 +126,4 @@ func ofTwo(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.V
 	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0], args[1]) }
 }
 
-func init() { wire.RegisterType[Func]("nn.Func") }
+func init() { codec.RegisterType[Func]("nn.Func") }

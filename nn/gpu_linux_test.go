@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -28,10 +28,10 @@ func simulated(t *testing.T) tensor.Device {
 	devices, err := sim.Create(1, 256<<20)
 	testutil.NoError(t, err)
 	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
-	domain, err := shm.New(shm.Options{Budget: 16 << 20})
+	domain, err := arena.New(arena.Options{Budget: 16 << 20})
 	testutil.NoError(t, err)
-	before := shm.Current()
-	shm.SetDefault(domain)
+	before := arena.Current()
+	arena.SetDefault(domain)
 	dev, err := tensor.ParseDevice("cuda")
 	testutil.NoError(t, err)
 	t.Cleanup(func() {
@@ -46,7 +46,7 @@ func simulated(t *testing.T) tensor.Device {
 				t.Fatalf("%d bytes are left on the device", used)
 			}
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
 	})
 	return dev

@@ -2,7 +2,7 @@ package nn
 
 import (
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -55,4 +55,4 @@ func (l Loss) classes() autograd.Classification {
 	return autograd.Classification{Weight: l.Weight, Ignore: l.Ignore, Smoothing: l.Smoothing, Reduction: l.Reduction}
 }
 
-func init() { wire.RegisterType[Loss]("nn.Loss") }
+func init() { codec.RegisterType[Loss]("nn.Loss") }

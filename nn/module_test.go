@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -252,7 +252,7 @@ func TestShare_SaysWhenThereIsNoRoom(t *testing.T) {
 	m := nn.NewSequential(nn.NewLinear(1500, 1000, nil), nn.NewLinear(1500, 1000, nil)) // 6 MB each in 8 MB
 	defer nn.Close(m)
 	err := nn.Share(m)
-	if !errors.Is(err, shm.ErrNoSpace) || !strings.Contains(err.Error(), "1.weight") {
+	if !errors.Is(err, arena.ErrNoSpace) || !strings.Contains(err.Error(), "1.weight") {
 		t.Errorf("%v, want ErrNoSpace and the parameter", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -23,15 +23,15 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // inDomain makes a small domain the test's.
 func inDomain(t *testing.T) {
-	d, err := shm.NewLocal(8 << 20)
+	d, err := arena.NewLocal(8 << 20)
 	testutil.NoError(t, err)
-	before := shm.Current()
-	shm.SetDefault(d)
+	before := arena.Current()
+	arena.SetDefault(d)
 	t.Cleanup(func() {
 		if n := d.Stats().Blocks; n != 0 {
 			t.Errorf("%d blocks are left", n)
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, d.Close())
 	})
 }
@@ -92,7 +92,7 @@ func TestSequential_WithAnUnknownLayerIsNotSent(t *testing.T) {
 	q, err := ipc.NewQueue[*nn.Sequential](1)
 	testutil.NoError(t, err)
 	defer q.Close()
-	if err := q.Put(testutil.Context(t), nn.NewSequential(private{})); !errors.Is(err, wire.ErrUnknownType) {
+	if err := q.Put(testutil.Context(t), nn.NewSequential(private{})); !errors.Is(err, codec.ErrUnknownType) {
 		t.Errorf("%v, want ErrUnknownType", err)
 	}
 }
@@ -103,10 +103,10 @@ type forged struct {
 	net    *nn.Sequential
 }
 
-func (f *forged) MarshalWire(e *wire.Encoder) error { return wire.Encode(e, f.layers) }
+func (f *forged) MarshalWire(e *codec.Encoder) error { return codec.Encode(e, f.layers) }
 
-func (f *forged) UnmarshalWire(d *wire.Decoder) (err error) {
-	f.net, err = wire.Decode[*nn.Sequential](d)
+func (f *forged) UnmarshalWire(d *codec.Decoder) (err error) {
+	f.net, err = codec.Decode[*nn.Sequential](d)
 	return err
 }
 
@@ -119,13 +119,13 @@ func TestSequential_WithoutALayerIsRefused(t *testing.T) {
 		sequentials, err := ipc.NewQueue[*nn.Sequential](1)
 		testutil.NoError(t, err)
 		err = sequentials.Put(testutil.Context(t), nn.NewSequential(linear, layer))
-		if !errors.Is(err, wire.ErrFormat) {
+		if !errors.Is(err, codec.ErrFormat) {
 			t.Errorf("sent with a nil %T: %v", layer, err)
 		}
 		lists, err := ipc.NewQueue[*forged](1)
 		testutil.NoError(t, err)
 		testutil.NoError(t, lists.Put(testutil.Context(t), &forged{layers: []any{linear, layer}}))
-		if got, err := lists.Get(testutil.Context(t)); !errors.Is(err, wire.ErrFormat) || got != nil {
+		if got, err := lists.Get(testutil.Context(t)); !errors.Is(err, codec.ErrFormat) || got != nil {
 			t.Errorf("read with a nil %T: %v", layer, err)
 		}
 		testutil.NoError(t, errors.Join(sequentials.Close(), lists.Close()))

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -231,6 +231,6 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var,
 }
 
 func init() {
-	wire.RegisterType[*LSTM]("nn.LSTM")
-	wire.RegisterType[*GRU]("nn.GRU")
+	codec.RegisterType[*LSTM]("nn.LSTM")
+	codec.RegisterType[*GRU]("nn.GRU")
 }

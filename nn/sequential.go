@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Sequential applies layers one after another. In the names of parameters the layers are 0, 1 and
@@ -30,39 +30,39 @@ func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 
 // Layers travel in an any, which arrives as the type that was sent.
 func init() {
-	wire.Custom((*Sequential).marshal, (*Sequential).unmarshal)
-	wire.RegisterType[*PReLU]("nn.PReLU")
-	wire.RegisterType[*GroupNorm]("nn.GroupNorm")
-	wire.RegisterType[*BatchNorm1d]("nn.BatchNorm1d")
-	wire.RegisterType[*Conv1d]("nn.Conv1d")
-	wire.RegisterType[*Linear]("nn.Linear")
-	wire.RegisterType[*Conv2d]("nn.Conv2d")
-	wire.RegisterType[*MaxPool2d]("nn.MaxPool2d")
-	wire.RegisterType[*AvgPool2d]("nn.AvgPool2d")
-	wire.RegisterType[*BatchNorm2d]("nn.BatchNorm2d")
-	wire.RegisterType[*LayerNorm]("nn.LayerNorm")
-	wire.RegisterType[*Embedding]("nn.Embedding")
-	wire.RegisterType[*Dropout]("nn.Dropout")
-	wire.RegisterType[*Dropout2d]("nn.Dropout2d")
-	wire.RegisterType[*Sequential]("nn.Sequential")
+	codec.Custom((*Sequential).marshal, (*Sequential).unmarshal)
+	codec.RegisterType[*PReLU]("nn.PReLU")
+	codec.RegisterType[*GroupNorm]("nn.GroupNorm")
+	codec.RegisterType[*BatchNorm1d]("nn.BatchNorm1d")
+	codec.RegisterType[*Conv1d]("nn.Conv1d")
+	codec.RegisterType[*Linear]("nn.Linear")
+	codec.RegisterType[*Conv2d]("nn.Conv2d")
+	codec.RegisterType[*MaxPool2d]("nn.MaxPool2d")
+	codec.RegisterType[*AvgPool2d]("nn.AvgPool2d")
+	codec.RegisterType[*BatchNorm2d]("nn.BatchNorm2d")
+	codec.RegisterType[*LayerNorm]("nn.LayerNorm")
+	codec.RegisterType[*Embedding]("nn.Embedding")
+	codec.RegisterType[*Dropout]("nn.Dropout")
+	codec.RegisterType[*Dropout2d]("nn.Dropout2d")
+	codec.RegisterType[*Sequential]("nn.Sequential")
 }
 
 // marshal writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
 // type is not registered, and wire.ErrFormat where a layer is nil.
-func (s *Sequential) marshal(e *wire.Encoder) error {
+func (s *Sequential) marshal(e *codec.Encoder) error {
 	layers := make([]any, len(s.Layers))
 	for i, l := range s.Layers {
 		if isNil(l) {
-			return fmt.Errorf("send layer %d of a Sequential, which is nil: %w", i, wire.ErrFormat)
+			return fmt.Errorf("send layer %d of a Sequential, which is nil: %w", i, codec.ErrFormat)
 		}
 		layers[i] = l
 	}
-	return wire.Encode(e, layers)
+	return codec.Encode(e, layers)
 }
 
 // unmarshal reads what marshal wrote.
-func (s *Sequential) unmarshal(d *wire.Decoder) error {
-	layers, err := wire.Decode[[]any](d)
+func (s *Sequential) unmarshal(d *codec.Decoder) error {
+	layers, err := codec.Decode[[]any](d)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func (s *Sequential) unmarshal(d *wire.Decoder) error {
 	for i, l := range layers {
 		var ok bool
 		if s.Layers[i], ok = l.(Layer); !ok {
-			return fmt.Errorf("read layer %d of a Sequential, which is a %T: %w", i, l, wire.ErrFormat)
+			return fmt.Errorf("read layer %d of a Sequential, which is a %T: %w", i, l, codec.ErrFormat)
 		}
 		if isNil(l) {
-			return fmt.Errorf("read layer %d of a Sequential, which is a nil %T: %w", i, l, wire.ErrFormat)
+			return fmt.Errorf("read layer %d of a Sequential, which is a nil %T: %w", i, l, codec.ErrFormat)
 		}
 	}
 	return nil

@@ -6,9 +6,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // AdagradOptions are the options of torch.optim.Adagrad. Nil stands for PyTorch's default. The
@@ -77,10 +77,10 @@ func adagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
 }
 
 // marshal writes options, parameters and, after Share, the state.
-func (a *Adagrad) marshal(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
+func (a *Adagrad) marshal(e *codec.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
-func (a *Adagrad) unmarshal(d *wire.Decoder) (err error) {
+func (a *Adagrad) unmarshal(d *codec.Decoder) (err error) {
 	a.AdagradOptions, err = unmarshal[AdagradOptions](d, &a.core)
 	a.bind()
 	return err

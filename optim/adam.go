@@ -6,9 +6,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // AdamOptions are the options of torch.optim.Adam and AdamW. Nil stands for PyTorch's default.
@@ -109,10 +109,10 @@ func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 }
 
 // marshal writes options, parameters and, after Share, the state.
-func (a *Adam) marshal(e *wire.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
+func (a *Adam) marshal(e *codec.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
-func (a *Adam) unmarshal(d *wire.Decoder) (err error) {
+func (a *Adam) unmarshal(d *codec.Decoder) (err error) {
 	a.AdamOptions, err = unmarshal[AdamOptions](d, &a.core)
 	a.bind()
 	return err

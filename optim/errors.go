@@ -3,7 +3,7 @@ package optim
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Faults of a state dict that is loaded. The error of a load wraps all of its faults. Test for them
@@ -27,11 +27,11 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("optim.ErrFormat", ErrFormat)
-	wire.RegisterError("optim.ErrClass", ErrClass)
-	wire.RegisterError("optim.ErrGroups", ErrGroups)
-	wire.RegisterError("optim.ErrMissing", ErrMissing)
-	wire.RegisterError("optim.ErrUnexpected", ErrUnexpected)
-	wire.RegisterError("optim.ErrShape", ErrShape)
-	wire.RegisterError("optim.ErrDType", ErrDType)
+	codec.RegisterError("optim.ErrFormat", ErrFormat)
+	codec.RegisterError("optim.ErrClass", ErrClass)
+	codec.RegisterError("optim.ErrGroups", ErrGroups)
+	codec.RegisterError("optim.ErrMissing", ErrMissing)
+	codec.RegisterError("optim.ErrUnexpected", ErrUnexpected)
+	codec.RegisterError("optim.ErrShape", ErrShape)
+	codec.RegisterError("optim.ErrDType", ErrDType)
 }

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 func init() {
-	wire.Custom((*SGD).marshal, (*SGD).unmarshal)
-	wire.Custom((*Adam).marshal, (*Adam).unmarshal)
-	wire.Custom((*RMSprop).marshal, (*RMSprop).unmarshal)
-	wire.Custom((*Adagrad).marshal, (*Adagrad).unmarshal)
+	codec.Custom((*SGD).marshal, (*SGD).unmarshal)
+	codec.Custom((*Adam).marshal, (*Adam).unmarshal)
+	codec.Custom((*RMSprop).marshal, (*RMSprop).unmarshal)
+	codec.Custom((*Adagrad).marshal, (*Adagrad).unmarshal)
 }
 
 // A parcel is how an optimizer travels: numbers, parameters, and the state if it is shared.
@@ -24,34 +24,34 @@ type parcel[O any] struct {
 }
 
 // marshal writes an optimizer with options o.
-func marshal[O any](e *wire.Encoder, c *core, o O) error {
+func marshal[O any](e *codec.Encoder, c *core, o O) error {
 	slots := slices.Clone(c.slots)
 	for i := range slots {
 		if !c.shared {
 			slots[i].Steps, slots[i].State = nil, nil
 		}
 	}
-	return wire.Encode(e, parcel[O]{o, c.shared, slots})
+	return codec.Encode(e, parcel[O]{o, c.shared, slots})
 }
 
 // unmarshal reads what marshal wrote, into a core that is to be bound to the options.
 func unmarshal[O any, P interface {
 	*O
 	options
-}](d *wire.Decoder, c *core) (o P, err error) {
+}](d *codec.Decoder, c *core) (o P, err error) {
 	o = new(O)
-	p, err := wire.Decode[parcel[O]](d)
+	p, err := codec.Decode[parcel[O]](d)
 	if err != nil {
 		return o, err
 	}
 	*o = p.Options
 	if problem := o.problem(); problem != "" {
-		return o, fmt.Errorf("read an optimizer: %s: %w", problem, wire.ErrFormat)
+		return o, fmt.Errorf("read an optimizer: %s: %w", problem, codec.ErrFormat)
 	}
 	*c = core{slots: p.Slots, shared: p.Shared}
 	for _, s := range c.slots {
 		if states, _ := o.states(); !s.fits(p.Shared, states) {
-			return o, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", wire.ErrFormat)
+			return o, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", codec.ErrFormat)
 		}
 	}
 	return o, nil

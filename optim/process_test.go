@@ -9,8 +9,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -85,15 +85,15 @@ func cross[T any](t *testing.T, v T) T {
 // inDomain makes a small domain the test's.
 func inDomain(t testing.TB) {
 	t.Helper()
-	d, err := shm.NewLocal(8 << 20)
+	d, err := arena.NewLocal(8 << 20)
 	testutil.NoError(t, err)
-	before := shm.Current()
-	shm.SetDefault(d)
+	before := arena.Current()
+	arena.SetDefault(d)
 	t.Cleanup(func() {
 		if n := d.Stats().Blocks; n != 0 {
 			t.Errorf("%d blocks are left", n)
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, d.Close())
 	})
 }
@@ -154,7 +154,7 @@ func TestOptimizer_SaysWhenThereIsNoRoomToShare(t *testing.T) {
 	inDomain(t)
 	net := nn.NewLinear(1000, 1000, nil) // moments of 8 MB
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{})
-	if err := adam.Share(); !errors.Is(err, shm.ErrNoSpace) {
+	if err := adam.Share(); !errors.Is(err, arena.ErrNoSpace) {
 		t.Errorf("%v, want ErrNoSpace", err)
 	}
 	testutil.NoError(t, adam.Close())
@@ -181,7 +181,7 @@ func TestOptimizer_MalformedIsRefused(t *testing.T) {
 			Slots: optim.Slots(p, steps(), tensor.New(tensor.Int32, 2))},
 		"state that is nil": {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), nil)},
 	} {
-		if err := asSGD(t, b); !errors.Is(err, wire.ErrFormat) {
+		if err := asSGD(t, b); !errors.Is(err, codec.ErrFormat) {
 			t.Errorf("%s: %v, want ErrFormat", name, err)
 		}
 		for _, held := range b.Slots {
@@ -197,17 +197,17 @@ func TestOptimizer_MalformedIsRefused(t *testing.T) {
 
 // asSGD reads an SGD from what is none.
 func asSGD(t *testing.T, p optim.Parcel) error {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
-	parcels, err := wire.PlanOf[optim.Parcel]()
+	parcels, err := codec.PlanOf[optim.Parcel]()
 	testutil.NoError(t, err)
-	optimizers, err := wire.PlanOf[*optim.SGD]()
+	optimizers, err := codec.PlanOf[*optim.SGD]()
 	testutil.NoError(t, err)
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	testutil.NoError(t, parcels.Encode(&e, p))
 	defer e.Done(true)
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(e.Message(), blocks{d, e.Message().Blocks})
 	_, err = optimizers.Decode(&dec)
 	dec.Done(err == nil)
@@ -216,8 +216,8 @@ func asSGD(t *testing.T, p optim.Parcel) error {
 
 // blocks take the blocks of a message within one process.
 type blocks struct {
-	d     *shm.Domain
-	table []shm.Handle
+	d     *arena.Domain
+	table []arena.Handle
 }
 
-func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
+func (b blocks) Take(i int) (arena.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }

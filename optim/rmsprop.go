@@ -7,9 +7,9 @@ import (
 	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // RMSpropOptions are the options of torch.optim.RMSprop. Nil stands for PyTorch's default.
@@ -105,10 +105,10 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 }
 
 // marshal writes options, parameters and, after Share, the state.
-func (r *RMSprop) marshal(e *wire.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
+func (r *RMSprop) marshal(e *codec.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
-func (r *RMSprop) unmarshal(d *wire.Decoder) (err error) {
+func (r *RMSprop) unmarshal(d *codec.Decoder) (err error) {
 	r.RMSpropOptions, err = unmarshal[RMSpropOptions](d, &r.core)
 	r.bind()
 	return err

@@ -6,9 +6,9 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // SGDOptions are the options of torch.optim.SGD. The zero values but LR are PyTorch's defaults.
@@ -83,10 +83,10 @@ func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 }
 
 // marshal writes options, parameters and, after Share, the state.
-func (s *SGD) marshal(e *wire.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
+func (s *SGD) marshal(e *codec.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
 
 // unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
-func (s *SGD) unmarshal(d *wire.Decoder) (err error) {
+func (s *SGD) unmarshal(d *codec.Decoder) (err error) {
 	s.SGDOptions, err = unmarshal[SGDOptions](d, &s.core)
 	s.bind()
 	return err

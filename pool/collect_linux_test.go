@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
@@ -92,7 +92,7 @@ var sums = pool.Register("sums", func(_ context.Context, t *tensor.Tensor) (floa
 // The pages of an argument are used again soon, although a worker's heap is so small that the
 // collector never runs by itself.
 func TestPool_CollectsWhatFunctionsForget(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ var ones = pool.Register("ones", func(_ context.Context, give bool) (*tensor.Ten
 
 // The worker closes a result that it gives, so one of these is in use at a time, or two.
 func TestPool_AWorkerClosesResultsThatItGives(t *testing.T) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestPool_FreesResultsThatNobodyGets(t *testing.T) {
 
 func freesResults(t *testing.T, chunkSize int) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -227,7 +227,7 @@ func (p *Pool) reportBarren(rank int, err error) {
 func (p *Pool) reportRetry(e RetryEvent) {
 	slog.Warn("pool: a task is run again, since its worker has died", "func", e.Func, "index", e.Index, "rank", e.Rank,
 		"attempt", e.Attempt, "cause", e.Err)
-	if d := shm.Current(); d != nil {
+	if d := arena.Current(); d != nil {
 		d.CountRetry()
 	}
 	if p.opts.OnRetry != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Sentinels of this package; the errors that it returns are or wrap them.
@@ -51,9 +51,9 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 // A worker that uses a pool itself passes these on.
 func init() {
-	wire.RegisterError("pool.ErrClosed", ErrClosed)
-	wire.RegisterError("pool.ErrBroken", ErrBroken)
-	wire.RegisterError("pool.ErrTimeout", ErrTimeout)
-	wire.RegisterError("pool.ErrNotReady", ErrNotReady)
-	wire.RegisterError("pool.ErrRunning", ErrRunning)
+	codec.RegisterError("pool.ErrClosed", ErrClosed)
+	codec.RegisterError("pool.ErrBroken", ErrBroken)
+	codec.RegisterError("pool.ErrTimeout", ErrTimeout)
+	codec.RegisterError("pool.ErrNotReady", ErrNotReady)
+	codec.RegisterError("pool.ErrRunning", ErrRunning)
 }

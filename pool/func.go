@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/registry"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Func is a registered function that workers run. Register makes it. Several goroutines may call
 // its methods, with any pool.
 type Func[In, Out any] struct {
 	name string
-	in   *wire.Plan[In]
-	out  *wire.Plan[Out]
+	in   *codec.Plan[In]
+	out  *codec.Plan[Out]
 	body func(ctx context.Context, in In) (Out, error)
 
 	chunk int // 0: as the pool's options say
@@ -34,8 +34,8 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	}
 	f := &Func[In, Out]{name: name, body: fn}
 	var err error
-	if f.in, err = wire.PlanOf[In](); err == nil {
-		f.out, err = wire.PlanOf[Out]()
+	if f.in, err = codec.PlanOf[In](); err == nil {
+		f.out, err = codec.PlanOf[Out]()
 	}
 	if err != nil {
 		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
@@ -62,8 +62,8 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 // run does a call, in a worker. The first value that fails ends it, and so does the end of ctx: the
 // results of the values before go unseen, and those that the function has given are closed.
 func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
-	r.err = c.args.unpack(func(d *wire.Decoder) (err error) {
-		r.results, err = pack(true, func(e *wire.Encoder) error {
+	r.err = c.args.unpack(func(d *codec.Decoder) (err error) {
+		r.results, err = pack(true, func(e *codec.Encoder) error {
 			for r.index = range c.n {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -80,7 +80,7 @@ func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
 }
 
 // one reads a value, runs the function with it and writes the result.
-func (f *Func[In, Out]) one(ctx context.Context, d *wire.Decoder, e *wire.Encoder) error {
+func (f *Func[In, Out]) one(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
 	in, err := next(f.in, d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", shoal.ErrArgument, err)

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // FuzzPool_Messages feeds hostile bytes to whatever reads them: the messages, and the values in
 // their parcels.
 func FuzzPool_Messages(f *testing.F) {
-	calls, replies := must(wire.PlanOf[call]()), must(wire.PlanOf[reply]())
+	calls, replies := must(codec.PlanOf[call]()), must(codec.PlanOf[reply]())
 	args, err := packAll(tiny.in, []int{1, 2, 3})
 	if err != nil {
 		f.Fatal(err)
@@ -38,8 +38,8 @@ func FuzzPool_Messages(f *testing.F) {
 	})
 }
 
-func encoded[T any](t testing.TB, p *wire.Plan[T], v T) []byte {
-	var e wire.Encoder
+func encoded[T any](t testing.TB, p *codec.Plan[T], v T) []byte {
+	var e codec.Encoder
 	e.Reset(nil)
 	err := p.Encode(&e, v)
 	e.Done(err == nil)
@@ -49,9 +49,9 @@ func encoded[T any](t testing.TB, p *wire.Plan[T], v T) []byte {
 	return e.Message().Body
 }
 
-func decoded[T any](p *wire.Plan[T], body []byte) (T, error) {
-	var d wire.Decoder
-	d.Reset(wire.Message{Body: body}, nil)
+func decoded[T any](p *codec.Plan[T], body []byte) (T, error) {
+	var d codec.Decoder
+	d.Reset(codec.Message{Body: body}, nil)
 	v, err := p.Decode(&d)
 	if err == nil {
 		err = d.Finish()
@@ -76,7 +76,7 @@ func TestPool_RefusesACallThatContradictsItself(t *testing.T) {
 	if r := perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
 		t.Error("an unknown function runs")
 	}
-	if _, err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, wire.ErrFormat) {
+	if _, err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, codec.ErrFormat) {
 		t.Errorf("half a reply: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -61,7 +61,7 @@ func open(t testing.TB, opts pool.Options) *pool.Pool {
 }
 
 func nothingIsLeft(t testing.TB) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

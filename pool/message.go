@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A call is what a worker is to do: a chunk of values for one function.
@@ -28,11 +28,11 @@ type reply struct {
 }
 
 var (
-	callTags  = &wire.Tags{Type: "call", Fields: []int{5}}  // [id, name, count, deadline, parcel]
-	replyTags = &wire.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, parcel]
+	callTags  = &codec.Tags{Type: "call", Fields: []int{5}}  // [id, name, count, deadline, parcel]
+	replyTags = &codec.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, parcel]
 )
 
-var errorPlan = must(wire.PlanOf[error]())
+var errorPlan = must(codec.PlanOf[error]())
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -42,7 +42,7 @@ func must[T any](v T, err error) T {
 }
 
 // MarshalWire writes [id, name, count, deadline, arguments].
-func (c *call) MarshalWire(e *wire.Encoder) error {
+func (c *call) MarshalWire(e *codec.Encoder) error {
 	e.Tag(callTags, 0)
 	e.Uint(c.id)
 	e.String(c.fn)
@@ -52,7 +52,7 @@ func (c *call) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
+func (c *call) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(callTags); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
 }
 
 // MarshalWire writes [id, index, nanoseconds, error, results].
-func (r *reply) MarshalWire(e *wire.Encoder) error {
+func (r *reply) MarshalWire(e *codec.Encoder) error {
 	e.Tag(replyTags, 0)
 	e.Uint(r.id)
 	e.Uint(uint64(r.index))
@@ -86,7 +86,7 @@ func (r *reply) MarshalWire(e *wire.Encoder) error {
 }
 
 // UnmarshalWire is the counterpart of MarshalWire.
-func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
+func (r *reply) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(replyTags); err != nil {
 		return err
 	}

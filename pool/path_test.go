@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 var tiny = Register("tiny", func(_ context.Context, x int) (int, error) { return x * x, nil })
 
 func BenchmarkPath(b *testing.B) {
-	callPlan := must(wire.PlanOf[call]())
-	replyPlan := must(wire.PlanOf[reply]())
-	var e wire.Encoder
-	var d wire.Decoder
+	callPlan := must(codec.PlanOf[call]())
+	replyPlan := must(codec.PlanOf[reply]())
+	var e codec.Encoder
+	var d codec.Decoder
 	buf := make([]byte, 0, 256)
 	in := []int{7}
 	b.ReportAllocs()

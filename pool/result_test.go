@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -27,7 +27,7 @@ func TestThen_HandsInMore(t *testing.T) {
 	r := lengthOf.ApplyAsync(p, make([]byte, 64<<20-16))
 	next := make(chan *pool.Result[int], 1)
 	r.Then(func(_ int, err error) {
-		if !errors.Is(err, wire.ErrTooLong) {
+		if !errors.Is(err, codec.ErrTooLong) {
 			t.Errorf("called with %v", err)
 		}
 		next <- square.ApplyAsync(p, 3)

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -22,12 +22,12 @@ import (
 
 // domain makes one of so many bytes for this test and its workers, which is more than an emulator
 // can do.
-func domain(t *testing.T, budget int64) *shm.Domain {
+func domain(t *testing.T, budget int64) *arena.Domain {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes many processes, or much memory")
 	}
-	d, err := shm.New(shm.Options{Budget: budget})
+	d, err := arena.New(arena.Options{Budget: budget})
 	testutil.NoError(t, err)
 	use(t, d)
 	return d
@@ -146,7 +146,7 @@ func TestTensor_OutlivesItsSender(t *testing.T) {
 	ctx := testutil.Context(t)
 	q, err := ipc.NewQueue[*tensor.Tensor](0)
 	testutil.NoError(t, err)
-	if err := putAndExit.Spawn(ctx, 1, q.Sender()); errors.Is(err, shm.ErrNoSpace) {
+	if err := putAndExit.Spawn(ctx, 1, q.Sender()); errors.Is(err, arena.ErrNoSpace) {
 		t.Skipf("this machine has too little memory: %v", err)
 	} else if !errors.Is(err, shoal.ErrExited) { // it had no business to exit
 		t.Errorf("the sender: %v", err)
@@ -223,7 +223,7 @@ func TestTensor_IsSentWithoutACopyWhateverItsSize(t *testing.T) {
 	testutil.NoError(t, err)
 	for size := 4; size <= 1<<30; size <<= 7 {
 		x, err := tensor.NewShared(tensor.Uint8, size)
-		if errors.Is(err, shm.ErrNoSpace) {
+		if errors.Is(err, arena.ErrNoSpace) {
 			t.Logf("this machine has too little memory for %d bytes: %v", size, err)
 			break
 		}
@@ -251,16 +251,16 @@ func TestTensor_IsSentWithoutACopyWhateverItsSize(t *testing.T) {
 // What a worker is started with is as long whatever it shares.
 func TestTensor_MakesAnArgumentNoLonger(t *testing.T) {
 	domain(t, 300<<20)
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(t, err)
 	length := func(n int) int {
 		x, err := tensor.NewShared(tensor.Uint8, n, 1)
-		if full, ok := errors.AsType[*shm.SpaceError](err); ok && full.Machine != "" {
+		if full, ok := errors.AsType[*arena.SpaceError](err); ok && full.Machine != "" {
 			t.Skipf("this machine has too little memory, and the budget enough: %v", err)
 		}
 		testutil.NoError(t, err)
 		defer x.Close()
-		var e wire.Encoder
+		var e codec.Encoder
 		e.Reset(nil)
 		testutil.NoError(t, plan.Encode(&e, x))
 		defer e.Done(false)

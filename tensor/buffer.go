@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Buffer is shared memory that a tensor can use, such as an *ipc.Memory. It must be a type that
@@ -23,9 +23,9 @@ type Buffer interface {
 // the layout is malformed or reaches beyond the bytes, ErrAlign if offset is not a multiple of the
 // element's size, or ErrClosed.
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
-	var e wire.Encoder
+	var e codec.Encoder
 	defer e.Done(false) // b stays open until the tensor has a reference of its own
-	if err := wire.EncodeValue(&e, b); err != nil || len(e.Message().Blocks) != 1 {
+	if err := codec.EncodeValue(&e, b); err != nil || len(e.Message().Blocks) != 1 {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
 	if dt.valid() && offset%dt.Size() != 0 {
@@ -41,7 +41,7 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}

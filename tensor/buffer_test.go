@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -101,7 +101,7 @@ var add = shoal.Register("add", func(ctx context.Context, rank int, f frame) err
 })
 
 func TestFromBuffer_IsTheSameMemoryElsewhere(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	d, err := arena.New(arena.Options{Budget: 64 << 20})
 	testutil.NoError(t, err)
 	use(t, d)
 	m, err := ipc.NewMemory("frame", 200)
@@ -134,5 +134,5 @@ func TestTensor_IsFoundByName(t *testing.T) {
 		t.Errorf("%v %v %v", y.DType(), y.Shape(), y.Strides())
 	}
 	testutil.NoError(t, errors.Join(x.Close(), y.Close(), ipc.Unlink("x")))
-	collect(t, func() bool { d, _ := shm.Default(); return d.Stats().Blocks == 0 })
+	collect(t, func() bool { d, _ := arena.Default(); return d.Stats().Blocks == 0 })
 }

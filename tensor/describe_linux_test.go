@@ -4,22 +4,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // here makes a domain that of this process until the test ends.
-func here(t *testing.T, debug string) *shm.Domain {
+func here(t *testing.T, debug string) *arena.Domain {
 	t.Helper()
 	t.Setenv("SHOAL_DEBUG", debug)
-	before := shm.Current()
-	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	before := arena.Current()
+	d, err := arena.New(arena.Options{Budget: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	t.Cleanup(func() {
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}

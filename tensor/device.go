@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Device has memory for tensors beside the host's. Package cuda has such devices. A nil Device
@@ -307,7 +307,7 @@ func (t *Tensor) near() (*Tensor, func()) {
 }
 
 // marshal writes where the memory is.
-func (l *onDevice) marshal(e *wire.Encoder) error {
+func (l *onDevice) marshal(e *codec.Encoder) error {
 	e.String(kindOf(l.Memory.Device()))
 	e.Uint(uint64(l.Size()))
 	return l.Marshal(e)
@@ -324,7 +324,7 @@ func kindOf(dev Device) string {
 }
 
 // readDevice returns the storage of what marshal wrote.
-func readDevice(d *wire.Decoder) (*Storage, error) {
+func readDevice(d *codec.Decoder) (*Storage, error) {
 	kind, err := d.String()
 	if err != nil {
 		return nil, err

@@ -3,19 +3,19 @@ package tensor_test
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 func Example() {
-	d, err := shm.NewLocal(1 << 20) // a program that starts processes needs no line for its domain
+	d, err := arena.NewLocal(1 << 20) // a program that starts processes needs no line for its domain
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer d.Close()
-	defer shm.SetDefault(shm.Current())
-	shm.SetDefault(d)
+	defer arena.SetDefault(arena.Current())
+	arena.SetDefault(d)
 
 	t, err := tensor.NewShared(tensor.Float32, 2, 3)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"weak"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A file is one that is mapped under tensors.
@@ -223,7 +223,7 @@ func (t *fileTable) fault(at uintptr) error {
 }
 
 // marshal writes how another process finds the file, and how much of it is mapped.
-func (f *file) marshal(e *wire.Encoder) {
+func (f *file) marshal(e *codec.Encoder) {
 	e.String(f.Name())
 	e.Uint(f.id.Device)
 	e.Uint(f.id.Inode)
@@ -231,7 +231,7 @@ func (f *file) marshal(e *wire.Encoder) {
 }
 
 // readFile maps the file that marshal described.
-func readFile(d *wire.Decoder) (*Storage, error) {
+func readFile(d *codec.Decoder) (*Storage, error) {
 	path, err := d.String()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -166,7 +166,7 @@ var addToFile = shoal.Register("addToFile", func(ctx context.Context, rank int, 
 })
 
 func TestFromFile_Travels(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 16 << 20})
+	d, err := arena.New(arena.Options{Budget: 16 << 20})
 	testutil.NoError(t, err)
 	use(t, d)
 	t.Chdir(t.TempDir())

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/internal/seed"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Generator makes random numbers, the same for one seed on every machine. It is O'Neill's PCG
@@ -248,13 +248,13 @@ func ManualSeed(s uint64) { seed.Process.Set(s) }
 func InitialSeed() uint64 { return seed.Process.Initial() }
 
 // marshal writes the state, so that a generator travels to other processes as a copy of itself.
-func (g *Generator) marshal(e *wire.Encoder) error {
+func (g *Generator) marshal(e *codec.Encoder) error {
 	e.Bytes(g.State())
 	return nil
 }
 
 // unmarshal reads what marshal wrote. The error wraps ErrState.
-func (g *Generator) unmarshal(d *wire.Decoder) error {
+func (g *Generator) unmarshal(d *codec.Decoder) error {
 	b, err := d.Bytes()
 	if err != nil {
 		return err

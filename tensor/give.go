@@ -1,7 +1,7 @@
 package tensor
 
 import (
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Note [Giving] A message counts as a holder of each block that it carries, so a sender that puts a
@@ -31,16 +31,16 @@ func (t *Tensor) Give() *Tensor {
 // marshalGiven is marshal of a tensor that is given and whose reference can go with the message, or
 // has gone with what was written of it before. It returns false, and has written nothing, where
 // that is not so.
-func (t *Tensor) marshalGiven(e *wire.Encoder) bool {
+func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	s := t.storage.Load()
 	if s == nil {
 		return false
 	}
-	block := (*wire.Encoder).Block
+	block := (*codec.Encoder).Block
 	switch {
 	case s.giver == t && e.Watches((*gift)(s)):
 	case t.given && e.Moves && t.give(s):
-		block = (*wire.Encoder).Give
+		block = (*codec.Encoder).Give
 		e.OnDone((*gift)(s))
 	default:
 		return false

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // known finds the storage of a block that arrives once more, so that views of one storage stay
@@ -15,11 +15,11 @@ var known knownBlocks
 // knownBlocks has a table for each domain that this process has been in.
 type knownBlocks struct {
 	last atomic.Pointer[blockTable] // the one that was asked for last
-	all  sync.Map                   // of *blockTable by *shm.Domain
+	all  sync.Map                   // of *blockTable by *arena.Domain
 }
 
 // of returns the table of a domain.
-func (k *knownBlocks) of(d *shm.Domain) *blockTable {
+func (k *knownBlocks) of(d *arena.Domain) *blockTable {
 	if t := k.last.Load(); t != nil && t.domain == d {
 		return t
 	}
@@ -32,8 +32,8 @@ func (k *knownBlocks) of(d *shm.Domain) *blockTable {
 // A blockTable has the leases of a domain's blocks by their index. A block that was given back may
 // still be there; its lease says so.
 type blockTable struct {
-	domain *shm.Domain
-	pages  [shm.MaxBlocks / blocksPerPage]atomic.Pointer[blockPage]
+	domain *arena.Domain
+	pages  [arena.MaxBlocks / blocksPerPage]atomic.Pointer[blockPage]
 }
 
 const blocksPerPage = 4096
@@ -41,7 +41,7 @@ const blocksPerPage = 4096
 type blockPage [blocksPerPage]atomic.Pointer[lease]
 
 // place returns where the lease of a block stands.
-func (t *blockTable) place(h shm.Handle) *atomic.Pointer[lease] {
+func (t *blockTable) place(h arena.Handle) *atomic.Pointer[lease] {
 	i := h.Index()
 	page := &t.pages[i/blocksPerPage]
 	p := page.Load()
@@ -53,7 +53,7 @@ func (t *blockTable) place(h shm.Handle) *atomic.Pointer[lease] {
 }
 
 // open returns the storage that has a block, with one view more, or nil.
-func (t *blockTable) open(h shm.Handle) *Storage {
+func (t *blockTable) open(h arena.Handle) *Storage {
 	at := t.place(h)
 	return at.Load().open(at)
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // block returns a block, of which the test has a reference.
-func block(t *testing.T) (*shm.Domain, shm.Handle) {
+func block(t *testing.T) (*arena.Domain, arena.Handle) {
 	t.Helper()
 	d := inDomain(t, 1<<20)
 	h, err := d.Alloc(64)
@@ -26,7 +26,7 @@ func block(t *testing.T) (*shm.Domain, shm.Handle) {
 }
 
 // arrive returns the storage of a block that arrives once more, at any goroutine.
-func arrive(d *shm.Domain, h shm.Handle) *Storage {
+func arrive(d *arena.Domain, h arena.Handle) *Storage {
 	if err := d.Retain(h); err != nil {
 		panic(err)
 	}

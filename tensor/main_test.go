@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -28,22 +28,22 @@ func panics(t *testing.T, f func()) {
 }
 
 // local makes a domain on the heap the test's, in which nothing may be left.
-func local(t testing.TB) *shm.Domain {
+func local(t testing.TB) *arena.Domain {
 	t.Helper()
-	d, err := shm.NewLocal(8 << 20)
+	d, err := arena.NewLocal(8 << 20)
 	testutil.NoError(t, err)
 	return use(t, d)
 }
 
-func use(t testing.TB, d *shm.Domain) *shm.Domain {
+func use(t testing.TB, d *arena.Domain) *arena.Domain {
 	t.Helper()
-	before := shm.Current()
-	shm.SetDefault(d)
+	before := arena.Current()
+	arena.SetDefault(d)
 	t.Cleanup(func() {
 		if n := d.Stats().Blocks; n != 0 {
 			t.Errorf("%d blocks are left", n)
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		testutil.NoError(t, d.Close())
 	})
 	return d
@@ -62,18 +62,18 @@ func collect(t testing.TB, f func() bool) {
 
 // blocks take the blocks of a message within one process.
 type blocks struct {
-	d     *shm.Domain
-	table []shm.Handle
+	d     *arena.Domain
+	table []arena.Handle
 }
 
-func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
+func (b blocks) Take(i int) (arena.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
 
 // cross sends v to this process.
-func cross[T any](t testing.TB, d *shm.Domain, v T) (T, error) {
+func cross[T any](t testing.TB, d *arena.Domain, v T) (T, error) {
 	t.Helper()
-	plan, err := wire.PlanOf[T]()
+	plan, err := codec.PlanOf[T]()
 	testutil.NoError(t, err)
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	err = plan.Encode(&e, v)
 	defer func() { e.Done(err == nil) }()
@@ -83,8 +83,8 @@ func cross[T any](t testing.TB, d *shm.Domain, v T) (T, error) {
 	return decode(plan, d, e.Message())
 }
 
-func decode[T any](plan *wire.Plan[T], d *shm.Domain, m wire.Message) (T, error) {
-	var dec wire.Decoder
+func decode[T any](plan *codec.Plan[T], d *arena.Domain, m codec.Message) (T, error) {
+	var dec codec.Decoder
 	dec.Reset(m, blocks{d, m.Blocks})
 	v, err := plan.Decode(&dec)
 	if err == nil {

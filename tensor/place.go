@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Place is a Device with two more uses. It makes tensors on the device: see [On]. And it travels
@@ -40,4 +40,4 @@ func ParseDevice(name string) (Device, error) {
 	return backend.Parse(name)
 }
 
-func init() { wire.RegisterType[Place]("tensor.Place") }
+func init() { codec.RegisterType[Place]("tensor.Place") }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -12,11 +12,11 @@ import (
 
 // BenchmarkQueuePutGet puts a tensor of 64 bytes and gets it, in one goroutine.
 func BenchmarkQueuePutGet(b *testing.B) {
-	d, err := shm.NewLocal(1 << 20)
+	d, err := arena.NewLocal(1 << 20)
 	testutil.NoError(b, err)
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	b.Cleanup(func() {
-		shm.SetDefault(nil)
+		arena.SetDefault(nil)
 		testutil.NoError(b, d.Close())
 	})
 	x := tensor.New(tensor.Float32, 4, 4)

@@ -2,37 +2,37 @@ package tensor
 
 import (
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // What travels in an any, and the errors that are themselves in another process.
 func init() {
-	wire.Custom((*Tensor).marshal, (*Tensor).unmarshal)
-	wire.Custom((*Generator).marshal, (*Generator).unmarshal)
-	wire.RegisterType[*Tensor]("tensor.Tensor")
-	wire.RegisterType[[]*Tensor]("[]tensor.Tensor")
-	wire.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // a state dict
-	wire.RegisterType[DType]("tensor.DType")
-	wire.RegisterType[*Generator]("tensor.Generator")
-	wire.RegisterType[*encoding.FileError]("encoding.FileError")
-	wire.RegisterError("tensor.ErrMisuse", ErrMisuse)
-	wire.RegisterError("tensor.ErrShape", ErrShape)
-	wire.RegisterError("tensor.ErrIndex", ErrIndex)
-	wire.RegisterError("tensor.ErrArgument", ErrArgument)
-	wire.RegisterError("tensor.ErrOperand", ErrOperand)
-	wire.RegisterError("tensor.ErrMemory", ErrMemory)
-	wire.RegisterError("tensor.ErrClosed", ErrClosed)
-	wire.RegisterError("tensor.ErrDType", ErrDType)
-	wire.RegisterError("tensor.ErrLayout", ErrLayout)
-	wire.RegisterError("tensor.ErrAlign", ErrAlign)
-	wire.RegisterError("tensor.ErrFile", ErrFile)
-	wire.RegisterError("tensor.ErrDomain", ErrDomain)
-	wire.RegisterError("tensor.ErrDevice", ErrDevice)
-	wire.RegisterError("tensor.ErrNested", ErrNested)
-	wire.RegisterError("tensor.ErrState", ErrState)
-	wire.RegisterError("tensor.ErrForeign", ErrForeign)
-	wire.RegisterError("tensor.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("tensor.ErrDevices", ErrDevices)
+	codec.Custom((*Tensor).marshal, (*Tensor).unmarshal)
+	codec.Custom((*Generator).marshal, (*Generator).unmarshal)
+	codec.RegisterType[*Tensor]("tensor.Tensor")
+	codec.RegisterType[[]*Tensor]("[]tensor.Tensor")
+	codec.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // a state dict
+	codec.RegisterType[DType]("tensor.DType")
+	codec.RegisterType[*Generator]("tensor.Generator")
+	codec.RegisterType[*encoding.FileError]("encoding.FileError")
+	codec.RegisterError("tensor.ErrMisuse", ErrMisuse)
+	codec.RegisterError("tensor.ErrShape", ErrShape)
+	codec.RegisterError("tensor.ErrIndex", ErrIndex)
+	codec.RegisterError("tensor.ErrArgument", ErrArgument)
+	codec.RegisterError("tensor.ErrOperand", ErrOperand)
+	codec.RegisterError("tensor.ErrMemory", ErrMemory)
+	codec.RegisterError("tensor.ErrClosed", ErrClosed)
+	codec.RegisterError("tensor.ErrDType", ErrDType)
+	codec.RegisterError("tensor.ErrLayout", ErrLayout)
+	codec.RegisterError("tensor.ErrAlign", ErrAlign)
+	codec.RegisterError("tensor.ErrFile", ErrFile)
+	codec.RegisterError("tensor.ErrDomain", ErrDomain)
+	codec.RegisterError("tensor.ErrDevice", ErrDevice)
+	codec.RegisterError("tensor.ErrNested", ErrNested)
+	codec.RegisterError("tensor.ErrState", ErrState)
+	codec.RegisterError("tensor.ErrForeign", ErrForeign)
+	codec.RegisterError("tensor.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("tensor.ErrDevices", ErrDevices)
 }
 
 // MarshalText returns the dtype's name.

@@ -5,19 +5,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // inDomain makes a domain of this process alone the default.
-func inDomain(t *testing.T, size int) *shm.Domain {
+func inDomain(t *testing.T, size int) *arena.Domain {
 	t.Helper()
-	d, err := shm.NewLocal(size)
+	d, err := arena.NewLocal(size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	t.Cleanup(func() {
-		shm.SetDefault(nil)
+		arena.SetDefault(nil)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
@@ -80,7 +80,7 @@ func TestStorage_IsToldFromItsLifeBefore(t *testing.T) {
 func TestStorage_OfABlockThatArrivesWhileItCloses(t *testing.T) {
 	d := inDomain(t, 1<<20)
 	const rounds = 3000
-	arriving := make(chan shm.Handle, 4)
+	arriving := make(chan arena.Handle, 4)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(arriving)

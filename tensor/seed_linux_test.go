@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
@@ -134,7 +134,7 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 		"replaced":            replaced,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := shm.New(shm.Options{Budget: 64 << 20})
+			d, err := arena.New(arena.Options{Budget: 64 << 20})
 			testutil.NoError(t, err)
 			use(t, d)
 			defer collect(t, func() bool { return d.Stats().Blocks == 0 })

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -27,10 +27,10 @@ type Storage struct {
 	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
-	own     *lease     // of its blocks, one after the other; nil before it has one
-	giver   *Tensor    // that gave it to a message which is under way
-	given   shm.Handle // the block that went with the message
-	shell   *Tensor    // between two lives: one that nobody has, for the first tensor of the next
+	own     *lease       // of its blocks, one after the other; nil before it has one
+	giver   *Tensor      // that gave it to a message which is under way
+	given   arena.Handle // the block that went with the message
+	shell   *Tensor      // between two lives: one that nobody has, for the first tensor of the next
 }
 
 // A memory is where bytes are. It does not change.
@@ -47,8 +47,8 @@ type holder interface{ end() error }
 // that ends the storage's life, or begins the next one, writes to it.
 type lease struct {
 	storage  weak.Pointer[Storage]
-	domain   *shm.Domain
-	block    shm.Handle   // 0 when it was given back
+	domain   *arena.Domain
+	block    arena.Handle // 0 when it was given back
 	received int          // its bytes, if it came in a message
 	pinned   bool         // under the storage's lock; see PinMemory
 	unlock   func() error // nil, or what ends that
@@ -103,8 +103,8 @@ func newShared(n int) (*Storage, error) {
 }
 
 // allocate returns a new block of n bytes.
-func allocate(n int) (*shm.Domain, shm.Handle, []byte, error) {
-	d, err := shm.Default()
+func allocate(n int) (*arena.Domain, arena.Handle, []byte, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -154,13 +154,13 @@ func (t *Tensor) describe() {
 		if len(shape) > most {
 			shape = shape[:most] + "…"
 		}
-		l.domain.Describe(l.block, shm.Contents{DType: t.dtype.String(), Shape: shape,
+		l.domain.Describe(l.block, arena.Contents{DType: t.dtype.String(), Shape: shape,
 			Raw: t.dtype == Uint8 && t.Dims() == 1})
 	}
 }
 
 // settle makes block h the memory of s. Other goroutines may use its memory before.
-func (s *Storage) settle(d *shm.Domain, h shm.Handle, b []byte) {
+func (s *Storage) settle(d *arena.Domain, h arena.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
 	// In steady state it is the block that the storage had before.
@@ -223,7 +223,7 @@ func (s *Storage) share() error {
 // begin counts the first view of a storage without views. Until then nobody else changes its life:
 // other goroutines have no tensor of that life, and a table that still has its lease finds it
 // closed.
-func (s *Storage) begin() { shm.SetLocal(&s.life, s.life.Load()+1) }
+func (s *Storage) begin() { arena.SetLocal(&s.life, s.life.Load()+1) }
 
 // lifeBits is where the number of a storage's life begins.
 const lifeBits = 32
@@ -318,7 +318,7 @@ func (l *lease) end() error {
 		unlocked = l.unlock()
 	}
 	err := l.domain.Release(h)
-	if errors.Is(err, shm.ErrClosed) {
+	if errors.Is(err, arena.ErrClosed) {
 		err = nil
 	}
 	if err = errors.Join(unlocked, err); err != nil {
@@ -339,7 +339,7 @@ func (l *lease) part() {
 
 // check returns an error unless the block is in the domain that this process has now.
 func (l *lease) check() error {
-	if d, err := shm.Default(); err != nil || d != l.domain {
+	if d, err := arena.Default(); err != nil || d != l.domain {
 		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
 	}
 	return nil
@@ -347,7 +347,7 @@ func (l *lease) check() error {
 
 // adopt returns the storage of a block of which the caller has one reference, which becomes the
 // storage's or is given back. The storage counts one view more.
-func adopt(d *shm.Domain, h shm.Handle) (*Storage, error) {
+func adopt(d *arena.Domain, h arena.Handle) (*Storage, error) {
 	table := known.of(d)
 	if s := table.open(h); s != nil {
 		return s, d.Release(h)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -117,13 +117,13 @@ func TestTensorShare_IntoAFullDomainChangesNothing(t *testing.T) {
 	testutil.NoError(t, err)
 	defer full.Close()
 	a := tensor.Ones(tensor.Float64, 1<<19)
-	if err := a.Share(); !errors.Is(err, shm.ErrNoSpace) {
+	if err := a.Share(); !errors.Is(err, arena.ErrNoSpace) {
 		t.Errorf("Share: %v", err)
 	}
 	if a.IsShared() || a.Sum() != 1<<19 {
 		t.Error("the tensor has changed")
 	}
-	if _, err := tensor.NewShared(tensor.Float64, 1<<19); !errors.Is(err, shm.ErrNoSpace) {
+	if _, err := tensor.NewShared(tensor.Float64, 1<<19); !errors.Is(err, arena.ErrNoSpace) {
 		t.Errorf("NewShared: %v", err)
 	}
 }

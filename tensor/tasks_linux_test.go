@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -36,7 +36,7 @@ var toil = shoal.Register("toil", func(ctx context.Context, _ int, s shift) erro
 
 // A queue with a bound would wait for ever here: nobody is there to take anything.
 func TestTensor_IsSentBeforeTheFirstWorkerExists(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 128 << 20})
+	d, err := arena.New(arena.Options{Budget: 128 << 20})
 	testutil.NoError(t, err)
 	use(t, d)
 	ctx := testutil.Context(t)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // maxDims bounds the dimensions of a tensor, as PyTorch's does. Sets of dimensions are in 64 bits.
@@ -18,11 +18,11 @@ const (
 	atDevice        // [dtype, kind, bytes, what the device writes, offset, sizes, strides]
 )
 
-var wireTags = &wire.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
+var wireTags = &codec.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
 
 // marshal writes the tensor's dtype, shape, strides and place in its storage, which is shared first
 // if it is not yet: the tensor's receiver has the same memory.
-func (t *Tensor) marshal(e *wire.Encoder) error {
+func (t *Tensor) marshal(e *codec.Encoder) error {
 	if t.marshalGiven(e) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 			return fmt.Errorf("send tensor: %w", err)
 		}
 		if c != t {
-			e.OnDone(wire.WatcherFunc(func(bool) { c.Close() }))
+			e.OnDone(codec.WatcherFunc(func(bool) { c.Close() }))
 			t = c
 		}
 	}
@@ -74,7 +74,7 @@ func (t *Tensor) marshal(e *wire.Encoder) error {
 }
 
 // writeLayout writes the offset, the sizes, and the strides or nil.
-func (t *Tensor) writeLayout(e *wire.Encoder) {
+func (t *Tensor) writeLayout(e *codec.Encoder) {
 	e.Uint(uint64(t.offset))
 	writeNumbers(e, t.Shape())
 	if t.IsContiguous() {
@@ -137,7 +137,7 @@ func (t *received) Done(kept bool) {
 	}
 }
 
-func writeNumbers(e *wire.Encoder, numbers []int) {
+func writeNumbers(e *codec.Encoder, numbers []int) {
 	e.ArrayLen(len(numbers))
 	for _, n := range numbers {
 		e.Uint(uint64(n))
@@ -146,7 +146,7 @@ func writeNumbers(e *wire.Encoder, numbers []int) {
 
 // unmarshal reads what marshal wrote: a tensor on the sender's storage, to be closed by the caller.
 // The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its block.
-func (t *Tensor) unmarshal(d *wire.Decoder) error {
+func (t *Tensor) unmarshal(d *codec.Decoder) error {
 	tag, err := d.Tag(wireTags)
 	if err != nil {
 		return fmt.Errorf("receive tensor: %w", err)
@@ -176,11 +176,11 @@ func (t *Tensor) unmarshal(d *wire.Decoder) error {
 }
 
 // readMemory has by tag what returns the storage.
-var readMemory = [...]func(*wire.Decoder) (*Storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
+var readMemory = [...]func(*codec.Decoder) (*Storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
 
 // readBlock returns the storage of a block.
-func readBlock(d *wire.Decoder) (*Storage, error) {
-	domain, err := shm.Default()
+func readBlock(d *codec.Decoder) (*Storage, error) {
+	domain, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func readBlock(d *wire.Decoder) (*Storage, error) {
 }
 
 // readLayout reads the offset, the sizes, and the strides or nil.
-func (t *Tensor) readLayout(d *wire.Decoder) (err error) {
+func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	if t.offset, err = natural(d); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (t *Tensor) readLayout(d *wire.Decoder) (err error) {
 }
 
 // readNumbers reads a number for each dimension.
-func readNumbers(d *wire.Decoder, numbers []int) (err error) {
+func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 	for i := range numbers {
 		if numbers[i], err = natural(d); err != nil {
 			return err
@@ -231,7 +231,7 @@ func readNumbers(d *wire.Decoder, numbers []int) (err error) {
 }
 
 // natural reads a number that no address exceeds.
-func natural(d *wire.Decoder) (int, error) {
+func natural(d *codec.Decoder) (int, error) {
 	n, err := d.Uint()
 	if err == nil && n >= 1<<48 {
 		err = fmt.Errorf("receive tensor with a size of %d: %w", n, ErrLayout)

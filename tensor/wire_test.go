@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -66,12 +66,12 @@ func TestTensor_IsSentWhileItIsOpen(t *testing.T) {
 	if _, err := cross(t, d, a); !errors.Is(err, tensor.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	other, err := shm.NewLocal(1 << 20)
+	other, err := arena.NewLocal(1 << 20)
 	testutil.NoError(t, err)
-	shm.SetDefault(other)
+	arena.SetDefault(other)
 	b, err := tensor.NewShared(tensor.Float32, 1)
 	testutil.NoError(t, err)
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	if _, err := cross(t, d, b); !errors.Is(err, tensor.ErrDomain) {
 		t.Errorf("another domain's: %v", err)
 	}
@@ -88,9 +88,9 @@ func TestTensor_HasTheGoldenWireForm(t *testing.T) {
 		base, base.T(), base.Select(1, 2), base.Select(0, 1).Select(0, 2), base.Narrow(0, 2, 0), nil,
 		other.Narrow(0, 299, 1), tensor.New(tensor.Complex128).Unsqueeze(0).Expand(5),
 	}
-	plan, err := wire.PlanOf[[]*tensor.Tensor]()
+	plan, err := codec.PlanOf[[]*tensor.Tensor]()
 	testutil.NoError(t, err)
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	testutil.NoError(t, plan.Encode(&e, tensors))
 	m := e.Message()
@@ -126,13 +126,13 @@ func TestTensor_HasTheGoldenWireForm(t *testing.T) {
 // forged is a message that looks like a tensor's.
 type forged struct {
 	DType  uint64
-	Block  shm.Handle
+	Block  arena.Handle
 	Offset uint64
 	Dense  bool
 	Layout []uint64
 }
 
-func (f forged) encode(e *wire.Encoder) {
+func (f forged) encode(e *codec.Encoder) {
 	e.ArrayLen(6)
 	e.Uint(0) // the tag
 	e.Uint(f.DType)
@@ -150,7 +150,7 @@ func (f forged) encode(e *wire.Encoder) {
 	}
 }
 
-func encodeNumbers(e *wire.Encoder, numbers []uint64) {
+func encodeNumbers(e *codec.Encoder, numbers []uint64) {
 	e.ArrayLen(len(numbers))
 	for _, n := range numbers {
 		e.Uint(n)
@@ -162,7 +162,7 @@ func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 	h, err := d.Alloc(64) // 16 elements
 	testutil.NoError(t, err)
 	f32 := uint64(tensor.Float32)
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(t, err)
 	many := make([]uint64, 65)
 	for _, c := range []struct {
@@ -204,7 +204,7 @@ func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 		{forged{uint64(tensor.Float8E5M2) + 1, h, 0, true, nil}, tensor.ErrDType},
 		{forged{1<<64 - 1, h, 0, true, nil}, tensor.ErrDType},
 	} {
-		var e wire.Encoder
+		var e codec.Encoder
 		e.Reset(nil)
 		c.encode(&e)
 		got, err := decode(plan, d, e.Message())
@@ -221,14 +221,14 @@ func TestTensor_BeyondItsBlockIsRefused(t *testing.T) {
 
 func TestTensor_AnUnknownTagIsRefused(t *testing.T) {
 	d := local(t)
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(t, err)
 	for body, want := range map[string]error{
-		"\x91\x03":                      wire.ErrTag,
-		"\x94\x03\x08\x00\x90":          wire.ErrTag,
-		"\x95\x00\x08\xd4S\x00\x00\x90": wire.ErrFormat, // a field less than its tag has
+		"\x91\x03":                      codec.ErrTag,
+		"\x94\x03\x08\x00\x90":          codec.ErrTag,
+		"\x95\x00\x08\xd4S\x00\x00\x90": codec.ErrFormat, // a field less than its tag has
 	} {
-		_, err := decode(plan, d, wire.Message{Body: []byte(body)})
+		_, err := decode(plan, d, codec.Message{Body: []byte(body)})
 		if !errors.Is(err, want) {
 			t.Errorf("%x: %v, want %v", body, err, want)
 		}
@@ -241,7 +241,7 @@ func FuzzUnmarshal(f *testing.F) {
 		{8, 1, 0, true, []uint64{1 << 32, 1 << 32}}, {8, 1, 0, false, []uint64{1 << 40, 0}},
 		{0, 1, 256, true, []uint64{0}}, {7, 1, 0, false, []uint64{3, 1<<48 - 1}},
 	} {
-		var e wire.Encoder
+		var e codec.Encoder
 		e.Reset(nil)
 		g.encode(&e)
 		f.Add(e.Message().Body)
@@ -250,19 +250,19 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte("\x99\x01\x08\xa2/x\x01\x02\x10\x00\x91\x02\xc0")) // in a file
 	f.Add([]byte("\x98\x02\x08\xa2no\x10\xc0\x00\x91\x02\xc0"))     // on a device
 	f.Add([]byte("\x91\x03"))                                       // with a tag that is unknown
-	d, err := shm.NewLocal(1 << 20)
+	d, err := arena.NewLocal(1 << 20)
 	testutil.NoError(f, err)
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	f.Cleanup(func() {
-		shm.SetDefault(nil)
+		arena.SetDefault(nil)
 		testutil.NoError(f, d.Close())
 	})
 	h, err := d.Alloc(256)
 	testutil.NoError(f, err)
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decode(plan, d, wire.Message{Body: body, Blocks: []shm.Handle{h}})
+		got, err := decode(plan, d, codec.Message{Body: body, Blocks: []arena.Handle{h}})
 		if err == nil && got != nil {
 			if got.Numel() < 1<<12 {
 				got.Clone() // reads every element, of a dtype that is only kept as well
@@ -319,7 +319,7 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j task) er
 })
 
 func TestTensor_IsWrittenByProcesses(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	d, err := arena.New(arena.Options{Budget: 64 << 20})
 	testutil.NoError(t, err)
 	use(t, d)
 	const n = 3
@@ -351,12 +351,12 @@ func TestTensor_IsWrittenByProcesses(t *testing.T) {
 // A part of a tensor without elements may begin behind its memory, and travels all the same.
 func TestRegression_S4_1_EmptyViewsBehindTheirMemoryTravel(t *testing.T) {
 	d := local(t)
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(t, err)
 	x := tensor.New(tensor.Float32, 3, 0, 2)
 	v := x.Narrow(0, 2, 1)
 	testutil.NoError(t, v.Share())
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	testutil.NoError(t, plan.Encode(&e, v))
 	got, err := decode(plan, d, e.Message())

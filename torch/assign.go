@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
@@ -264,7 +264,7 @@ func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	if !ok || d.Len() != 2 {
 		return mismatch(dst, d)
 	}
-	t, ok := wire.TypeNamed(text)
+	t, ok := codec.TypeNamed(text)
 	if !ok || !t.AssignableTo(dst.Type()) {
 		return unsupported("%q does not become %s: no such type is registered with wire.RegisterType under that name", text, dst.Type())
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // These errors may be wrapped. Test for them with errors.Is.
@@ -51,20 +51,20 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("torch.ErrAuth", ErrAuth)
-	wire.RegisterError("torch.ErrProtocol", ErrProtocol)
-	wire.RegisterError("torch.ErrTooLong", ErrTooLong)
-	wire.RegisterError("torch.ErrClosed", ErrClosed)
-	wire.RegisterError("torch.ErrLocked", ErrLocked)
-	wire.RegisterError("torch.ErrNoKey", ErrNoKey)
-	wire.RegisterError("torch.ErrGone", ErrGone)
-	wire.RegisterError("torch.ErrTruncated", ErrTruncated)
-	wire.RegisterError("torch.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("torch.ErrUnfetched", ErrUnfetched)
-	wire.RegisterError("torch.ErrArena", ErrArena)
-	wire.RegisterError("torch.ErrCUDA", ErrCUDA)
-	wire.RegisterError("torch.ErrGlobal", ErrGlobal)
-	wire.RegisterError("torch.ErrNoRank", ErrNoRank)
+	codec.RegisterError("torch.ErrAuth", ErrAuth)
+	codec.RegisterError("torch.ErrProtocol", ErrProtocol)
+	codec.RegisterError("torch.ErrTooLong", ErrTooLong)
+	codec.RegisterError("torch.ErrClosed", ErrClosed)
+	codec.RegisterError("torch.ErrLocked", ErrLocked)
+	codec.RegisterError("torch.ErrNoKey", ErrNoKey)
+	codec.RegisterError("torch.ErrGone", ErrGone)
+	codec.RegisterError("torch.ErrTruncated", ErrTruncated)
+	codec.RegisterError("torch.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("torch.ErrUnfetched", ErrUnfetched)
+	codec.RegisterError("torch.ErrArena", ErrArena)
+	codec.RegisterError("torch.ErrCUDA", ErrCUDA)
+	codec.RegisterError("torch.ErrGlobal", ErrGlobal)
+	codec.RegisterError("torch.ErrNoRank", ErrNoRank)
 }
 
 // These are short names of functions that this package calls most.

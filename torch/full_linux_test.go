@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -44,7 +44,7 @@ func TestRegion_InAFullDevShm(t *testing.T) {
 		t.Skipf("nothing can be mounted: %v", err)
 	}
 	for _, n := range []int{100 << 10, 16 << 20} { // below what is asked of the machine first, and above
-		if _, err := (Options{Strategy: FileSystem}).Empty(tensor.Uint8, n); !errors.Is(err, shm.ErrNoSpace) {
+		if _, err := (Options{Strategy: FileSystem}).Empty(tensor.Uint8, n); !errors.Is(err, arena.ErrNoSpace) {
 			t.Errorf("%d bytes: %v, want ErrNoSpace", n, err)
 		}
 		if left, _ := filepath.Glob(shmDir + "/*"); len(left) > 0 {

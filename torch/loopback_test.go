@@ -11,8 +11,8 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -87,7 +87,7 @@ func TestChild_SharedNumbersAreRefusedWithARemedy(t *testing.T) {
 func TestConn_SendRefuses(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey})
 	ctx := testContext(t)
-	arena := sharedTensor(t)
+	inDomain := sharedTensor(t)
 	loop := []any{nil}
 	loop[0] = loop
 	type hidden struct{ x int }
@@ -100,7 +100,7 @@ func TestConn_SendRefuses(t *testing.T) {
 		"a field that is not public": {hidden{1}, ErrUnsupported},
 		"a value in itself":          {loop, ErrUnsupported},
 		"an object of Python's":      {object("builtins.range"), ErrUnsupported},
-		"a tensor of a domain":       {arena, ErrArena},
+		"a tensor of a domain":       {inDomain, ErrArena},
 		"a parameter of ints":        {autograd.NewParam("", tensor.New(tensor.Int64, 2)), ErrUnsupported},
 		"text that is not UTF-8":     {"\xff", pickle.ErrValue},
 	} {
@@ -217,7 +217,7 @@ func TestGuard_MakesAFaultAnError(t *testing.T) {
 // TestEmpty_WithoutRoomIsAnError wants an error, not a signal.
 func TestEmpty_WithoutRoomIsAnError(t *testing.T) {
 	for _, s := range []Strategy{Auto, FileSystem} {
-		if x, err := (Options{Strategy: s}).Empty(tensor.Uint8, 1<<44); !errors.Is(err, shm.ErrNoSpace) {
+		if x, err := (Options{Strategy: s}).Empty(tensor.Uint8, 1<<44); !errors.Is(err, arena.ErrNoSpace) {
 			t.Errorf("%v: %v, %v", s, x, err)
 		}
 	}

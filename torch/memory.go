@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
@@ -90,7 +90,7 @@ func (w *loaderWorker) batchMemory(fields []tree.Field) (all []*tensor.Tensor, e
 	}
 	how := w.script.strategy()
 	block, err := Options{Strategy: how}.Empty(tensor.Uint8, size)
-	if how == FileSystem && errors.Is(err, shm.ErrNoSpace) { // /dev/shm is small in many containers
+	if how == FileSystem && errors.Is(err, arena.ErrNoSpace) { // /dev/shm is small in many containers
 		block, err = Empty(tensor.Uint8, size)
 	}
 	if err != nil {

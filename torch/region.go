@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"weak"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -148,7 +148,7 @@ func (r *region) commit() error {
 		return err
 	}
 	if err := sys.Commit(r.file, int64(r.backed), int64(need-r.backed)); errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%w: %w", shm.ErrNoSpace, err)
+		return fmt.Errorf("%w: %w", arena.ErrNoSpace, err)
 	} else if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (r *region) checkRoom(need int64) error {
 		room = min(room, files)
 	}
 	if need-have > room {
-		return fmt.Errorf("%d bytes where there is room for %d: %w", need-have, room, shm.ErrNoSpace)
+		return fmt.Errorf("%d bytes where there is room for %d: %w", need-have, room, arena.ErrNoSpace)
 	}
 	return nil
 }

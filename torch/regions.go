@@ -7,8 +7,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/foreign"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -65,7 +65,7 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 		}
 	}
 	r, err := newRegion(n, named)
-	if errors.Is(err, shm.ErrNoSpace) { // the idle regions may have the room
+	if errors.Is(err, arena.ErrNoSpace) { // the idle regions may have the room
 		err = t.trim(0)
 		if err == nil {
 			r, err = newRegion(n, named)

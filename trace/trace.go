@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -223,14 +223,14 @@ func (t *Trace) Close() error {
 	return nil
 }
 
-func init() { wire.Custom((*Trace).marshal, (*Trace).unmarshal) }
+func init() { codec.Custom((*Trace).marshal, (*Trace).unmarshal) }
 
 // marshal encodes the sending end of the queue, so that a Trace may be part of a message.
-func (t *Trace) marshal(e *wire.Encoder) error { return wire.Encode(e, *t.sender) }
+func (t *Trace) marshal(e *codec.Encoder) error { return codec.Encode(e, *t.sender) }
 
 // unmarshal decodes a Trace.
-func (t *Trace) unmarshal(d *wire.Decoder) error {
-	sender, err := wire.Decode[ipc.Sender[letter]](d)
+func (t *Trace) unmarshal(d *codec.Decoder) error {
+	sender, err := codec.Decode[ipc.Sender[letter]](d)
 	*t = Trace{zero: time.Now(), at: int64(sys.Monotonic()), sender: &sender}
 	return err
 }

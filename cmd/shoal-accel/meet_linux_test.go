@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/shoaltest"
 )
 
@@ -19,14 +19,14 @@ func TestDoctorHasAnotherProcessWriteATensor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer devices.Close()
-	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	d, err := arena.New(arena.Options{Budget: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := shm.Current()
-	shm.SetDefault(d)
+	before := arena.Current()
+	arena.SetDefault(d)
 	defer func() {
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		if err := errors.Join(cuda.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}

@@ -3,8 +3,8 @@ package datasets
 import (
 	"errors"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // ErrMagic is wrapped where the first four bytes of a file are not the magic number of an IDX file.
@@ -19,11 +19,11 @@ var ErrKey = errors.New("datasets: a name that leads elsewhere")
 
 // Workers that are processes return these.
 func init() {
-	wire.RegisterError("datasets.ErrKey", ErrKey)
-	wire.RegisterError("datasets.ErrLimit", ErrLimit)
-	wire.RegisterError("datasets.ErrMagic", ErrMagic)
-	wire.RegisterError("datasets.ErrRecords", ErrRecords)
-	wire.RegisterError("datasets.ErrNoImages", ErrNoImages)
-	wire.RegisterError("datasets.ErrTar", ErrTar)
-	wire.RegisterError("datasets.ErrPattern", ErrPattern)
+	codec.RegisterError("datasets.ErrKey", ErrKey)
+	codec.RegisterError("datasets.ErrLimit", ErrLimit)
+	codec.RegisterError("datasets.ErrMagic", ErrMagic)
+	codec.RegisterError("datasets.ErrRecords", ErrRecords)
+	codec.RegisterError("datasets.ErrNoImages", ErrNoImages)
+	codec.RegisterError("datasets.ErrTar", ErrTar)
+	codec.RegisterError("datasets.ErrPattern", ErrPattern)
 }

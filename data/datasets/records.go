@@ -3,7 +3,7 @@ package datasets
 import (
 	"iter"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,8 +39,8 @@ func (r *records) Share() error { return r.Block.Share() }
 func (r *records) Close() error { return r.Block.Close() }
 
 // marshal writes the block.
-func (r *records) marshal(e *wire.Encoder) error {
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+func (r *records) marshal(e *codec.Encoder) error {
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (r *records) marshal(e *wire.Encoder) error {
 }
 
 // unmarshal reads what marshal wrote.
-func (r *records) unmarshal(d *wire.Decoder) error {
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+func (r *records) unmarshal(d *codec.Decoder) error {
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,13 @@
 package datasets
 
-import "github.com/shoal-mp/shoal/internal/wire"
+import "github.com/shoal-mp/shoal/internal/codec"
 
 // A type must be given to Custom before a type that contains it is registered, so all is done here.
 func init() {
-	wire.Custom((*List).marshal, (*List).unmarshal)
-	wire.Custom((*Map).marshal, (*Map).unmarshal)
-	wire.RegisterType[*ImageFolder]("data.ImageFolder")
-	wire.RegisterType[*hdf5Rows]("datasets.hdf5Rows")
-	wire.RegisterType[ImageDecoder]("data.ImageDecoder")
-	wire.RegisterType[*shards]("datasets.shards")
+	codec.Custom((*List).marshal, (*List).unmarshal)
+	codec.Custom((*Map).marshal, (*Map).unmarshal)
+	codec.RegisterType[*ImageFolder]("data.ImageFolder")
+	codec.RegisterType[*hdf5Rows]("datasets.hdf5Rows")
+	codec.RegisterType[ImageDecoder]("data.ImageDecoder")
+	codec.RegisterType[*shards]("datasets.shards")
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Faults of an encoded image. Decode returns them in an *encoding.FileError with the offset of the
@@ -22,10 +22,10 @@ var (
 var ErrSize = errors.New("image: not of this size")
 
 func init() {
-	wire.RegisterError("image.ErrFormat", ErrFormat)
-	wire.RegisterError("image.ErrCorrupt", ErrCorrupt)
-	wire.RegisterError("image.ErrTruncated", ErrTruncated)
-	wire.RegisterError("image.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("image.ErrTooLarge", ErrTooLarge)
-	wire.RegisterError("image.ErrSize", ErrSize)
+	codec.RegisterError("image.ErrFormat", ErrFormat)
+	codec.RegisterError("image.ErrCorrupt", ErrCorrupt)
+	codec.RegisterError("image.ErrTruncated", ErrTruncated)
+	codec.RegisterError("image.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("image.ErrTooLarge", ErrTooLarge)
+	codec.RegisterError("image.ErrSize", ErrSize)
 }

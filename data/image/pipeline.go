@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Step changes an image. Its random numbers come from r alone. The error wraps ErrSize if the
@@ -113,8 +113,8 @@ func (s randomApply) Apply(im *Image, r *rand.Rand) error {
 }
 
 // marshal writes the steps. Their types must be registered.
-func (p *Pipeline) marshal(e *wire.Encoder) error {
-	plan, err := wire.PlanOf[[]any]()
+func (p *Pipeline) marshal(e *codec.Encoder) error {
+	plan, err := codec.PlanOf[[]any]()
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (p *Pipeline) marshal(e *wire.Encoder) error {
 }
 
 // unmarshal reads what marshal wrote.
-func (p *Pipeline) unmarshal(d *wire.Decoder) error {
-	plan, err := wire.PlanOf[[]any]()
+func (p *Pipeline) unmarshal(d *codec.Decoder) error {
+	plan, err := codec.PlanOf[[]any]()
 	if err != nil {
 		return err
 	}
@@ -147,19 +147,19 @@ func (p *Pipeline) unmarshal(d *wire.Decoder) error {
 }
 
 func init() {
-	wire.Custom((*Pipeline).marshal, (*Pipeline).unmarshal)
-	wire.RegisterType[Pipeline]("image.Pipeline")
-	wire.RegisterType[Resize]("image.Resize")
-	wire.RegisterType[centerCrop]("image.CenterCrop")
-	wire.RegisterType[RandomCrop]("image.RandomCrop")
-	wire.RegisterType[RandomResizedCrop]("image.RandomResizedCrop")
-	wire.RegisterType[randomHorizontalFlip]("image.RandomHorizontalFlip")
-	wire.RegisterType[randomVerticalFlip]("image.RandomVerticalFlip")
-	wire.RegisterType[RandomAffine]("image.RandomAffine")
-	wire.RegisterType[ColorJitter]("image.ColorJitter")
-	wire.RegisterType[grayscale]("image.Grayscale")
-	wire.RegisterType[Normalize]("image.Normalize")
-	wire.RegisterType[RandomErasing]("image.RandomErasing")
-	wire.RegisterType[Pad]("image.Pad")
-	wire.RegisterType[randomApply]("image.RandomApply")
+	codec.Custom((*Pipeline).marshal, (*Pipeline).unmarshal)
+	codec.RegisterType[Pipeline]("image.Pipeline")
+	codec.RegisterType[Resize]("image.Resize")
+	codec.RegisterType[centerCrop]("image.CenterCrop")
+	codec.RegisterType[RandomCrop]("image.RandomCrop")
+	codec.RegisterType[RandomResizedCrop]("image.RandomResizedCrop")
+	codec.RegisterType[randomHorizontalFlip]("image.RandomHorizontalFlip")
+	codec.RegisterType[randomVerticalFlip]("image.RandomVerticalFlip")
+	codec.RegisterType[RandomAffine]("image.RandomAffine")
+	codec.RegisterType[ColorJitter]("image.ColorJitter")
+	codec.RegisterType[grayscale]("image.Grayscale")
+	codec.RegisterType[Normalize]("image.Normalize")
+	codec.RegisterType[RandomErasing]("image.RandomErasing")
+	codec.RegisterType[Pad]("image.Pad")
+	codec.RegisterType[randomApply]("image.RandomApply")
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/encoding"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 var steps = image.Pipeline{
@@ -54,16 +54,16 @@ func TestPipeline_MakesOnePictureOfASeed(t *testing.T) {
 
 func TestPipeline_GoesToProcesses(t *testing.T) {
 	type letter struct{ Steps image.Pipeline }
-	plan, err := wire.PlanOf[letter]()
+	plan, err := codec.PlanOf[letter]()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
 	if err := plan.Encode(&e, letter{append(image.Pipeline{image.Pipeline{}}, steps...)}); err != nil {
 		t.Fatal(err)
 	}
-	var d wire.Decoder
+	var d codec.Decoder
 	d.Reset(e.Message(), nil)
 	got, err := plan.Decode(&d)
 	if err != nil || len(got.Steps) != len(steps)+1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Faults of a file. Test for them with errors.Is.
@@ -23,9 +23,9 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("jsonl.ErrEmpty", ErrEmpty)
-	wire.RegisterError("jsonl.ErrLong", ErrLong)
-	wire.RegisterError("jsonl.ErrValue", ErrValue)
+	codec.RegisterError("jsonl.ErrEmpty", ErrEmpty)
+	codec.RegisterError("jsonl.ErrLong", ErrLong)
+	codec.RegisterError("jsonl.ErrValue", ErrValue)
 }
 
 // Options configure Open.

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
 	"github.com/shoal-mp/shoal/data/row"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // Faults of a file. Test for them with errors.Is.
@@ -28,10 +28,10 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("parquet.ErrEmpty", ErrEmpty)
-	wire.RegisterError("parquet.ErrFormat", ErrFormat)
-	wire.RegisterError("parquet.ErrKind", ErrKind)
-	wire.RegisterError("parquet.ErrSize", ErrSize)
+	codec.RegisterError("parquet.ErrEmpty", ErrEmpty)
+	codec.RegisterError("parquet.ErrFormat", ErrFormat)
+	codec.RegisterError("parquet.ErrKind", ErrKind)
+	codec.RegisterError("parquet.ErrSize", ErrSize)
 }
 
 // Options configure Open.

@@ -3,7 +3,7 @@ package row
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -17,8 +17,8 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("row.ErrColumn", ErrColumn)
-	wire.RegisterError("row.ErrKind", ErrKind)
+	codec.RegisterError("row.ErrColumn", ErrColumn)
+	codec.RegisterError("row.ErrKind", ErrKind)
 }
 
 // A Column is a wanted column of a table.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 )
@@ -35,13 +35,13 @@ var (
 // Registered errors keep their identity for [errors.Is] when a worker returns them to its parent
 // process.
 func init() {
-	wire.RegisterError("service.ErrLedger", ErrLedger)
-	wire.RegisterError("service.ErrCertificate", ErrCertificate)
-	wire.RegisterError("service.ErrOptions", ErrOptions)
-	wire.RegisterError("service.ErrMismatch", ErrMismatch)
-	wire.RegisterError("service.ErrNoHost", ErrNoHost)
-	wire.RegisterError("service.ErrSilent", ErrSilent)
-	wire.RegisterError("service.ErrExpired", ErrExpired)
+	codec.RegisterError("service.ErrLedger", ErrLedger)
+	codec.RegisterError("service.ErrCertificate", ErrCertificate)
+	codec.RegisterError("service.ErrOptions", ErrOptions)
+	codec.RegisterError("service.ErrMismatch", ErrMismatch)
+	codec.RegisterError("service.ErrNoHost", ErrNoHost)
+	codec.RegisterError("service.ErrSilent", ErrSilent)
+	codec.RegisterError("service.ErrExpired", ErrExpired)
 }
 
 // A HostError is an error of a data host.

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,10 +29,10 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("tokens.ErrOption", ErrOption)
-	wire.RegisterError("tokens.ErrShort", ErrShort)
-	wire.RegisterError("tokens.ErrType", ErrType)
-	wire.RegisterError("tokens.ErrVocabulary", ErrVocabulary)
+	codec.RegisterError("tokens.ErrOption", ErrOption)
+	codec.RegisterError("tokens.ErrShort", ErrShort)
+	codec.RegisterError("tokens.ErrType", ErrType)
+	codec.RegisterError("tokens.ErrVocabulary", ErrVocabulary)
 }
 
 // Options configure Open.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Errors that the functions of this package wrap. They should be tested with [errors.Is].
@@ -35,12 +35,12 @@ var (
 // The errors are registered, so that errors.Is also works in a process that receives them from its
 // worker.
 func init() {
-	wire.RegisterError("hdf5.ErrFormat", ErrFormat)
-	wire.RegisterError("hdf5.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("hdf5.ErrText", ErrText)
-	wire.RegisterError("hdf5.ErrName", ErrName)
-	wire.RegisterError("hdf5.ErrShape", ErrShape)
-	wire.RegisterError("hdf5.ErrLimit", ErrLimit)
+	codec.RegisterError("hdf5.ErrFormat", ErrFormat)
+	codec.RegisterError("hdf5.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("hdf5.ErrText", ErrText)
+	codec.RegisterError("hdf5.ErrName", ErrName)
+	codec.RegisterError("hdf5.ErrShape", ErrShape)
+	codec.RegisterError("hdf5.ErrLimit", ErrLimit)
 }
 
 // about adds the path of the file and the name of the data set to an error.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
@@ -24,9 +24,9 @@ var (
 // The errors are registered, so that errors.Is also works in a process that receives them from its
 // worker.
 func init() {
-	wire.RegisterError("msgpack.ErrFormat", ErrFormat)
-	wire.RegisterError("msgpack.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("msgpack.ErrLimit", ErrLimit)
+	codec.RegisterError("msgpack.ErrFormat", ErrFormat)
+	codec.RegisterError("msgpack.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("msgpack.ErrLimit", ErrLimit)
 }
 
 func malformed(format string, args ...any) error {

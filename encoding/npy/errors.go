@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
@@ -27,10 +27,10 @@ var (
 // The errors are registered, so that errors.Is also works in a process that receives them from its
 // worker.
 func init() {
-	wire.RegisterError("npy.ErrFormat", ErrFormat)
-	wire.RegisterError("npy.ErrDType", ErrDType)
-	wire.RegisterError("npy.ErrName", ErrName)
-	wire.RegisterError("npy.ErrLimit", ErrLimit)
+	codec.RegisterError("npy.ErrFormat", ErrFormat)
+	codec.RegisterError("npy.ErrDType", ErrDType)
+	codec.RegisterError("npy.ErrName", ErrName)
+	codec.RegisterError("npy.ErrLimit", ErrLimit)
 }
 
 // about adds the path of the file and the name of the array to an error.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Errors that the functions of this package wrap. They should be tested with [errors.Is].
@@ -32,12 +32,12 @@ var (
 // The errors are registered, so that errors.Is also works in a process that receives them from its
 // worker.
 func init() {
-	wire.RegisterError("pt.ErrFormat", ErrFormat)
-	wire.RegisterError("pt.ErrUnsupported", ErrUnsupported)
-	wire.RegisterError("pt.ErrGlobal", ErrGlobal)
-	wire.RegisterError("pt.ErrLocation", ErrLocation)
-	wire.RegisterError("pt.ErrLimit", ErrLimit)
-	wire.RegisterError("python.ErrKey", python.ErrKey)
+	codec.RegisterError("pt.ErrFormat", ErrFormat)
+	codec.RegisterError("pt.ErrUnsupported", ErrUnsupported)
+	codec.RegisterError("pt.ErrGlobal", ErrGlobal)
+	codec.RegisterError("pt.ErrLocation", ErrLocation)
+	codec.RegisterError("pt.ErrLimit", ErrLimit)
+	codec.RegisterError("python.ErrKey", python.ErrKey)
 }
 
 // unread wraps an error of package pickle in [ErrUnsupported] or [ErrFormat].

@@ -6,10 +6,10 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -30,7 +30,7 @@ type origin struct {
 
 func newSaver() *saver {
 	s := &saver{storages: map[*tensor.Storage]*origin{}}
-	s.Lowerer.Own, s.Lowerer.NameOf = s.own, wire.TypeName
+	s.Lowerer.Own, s.Lowerer.NameOf = s.own, codec.TypeName
 	return s
 }
 

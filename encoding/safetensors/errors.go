@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/shoal-mp/shoal/encoding"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/safefile"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Errors that the functions of this package wrap. They should be tested with [errors.Is].
@@ -31,11 +31,11 @@ var (
 // The errors are registered, so that errors.Is also works in a process that receives them from its
 // worker.
 func init() {
-	wire.RegisterError("safetensors.ErrHeader", ErrHeader)
-	wire.RegisterError("safetensors.ErrOffsets", ErrOffsets)
-	wire.RegisterError("safetensors.ErrDType", ErrDType)
-	wire.RegisterError("safetensors.ErrName", ErrName)
-	wire.RegisterError("safetensors.ErrLimit", ErrLimit)
+	codec.RegisterError("safetensors.ErrHeader", ErrHeader)
+	codec.RegisterError("safetensors.ErrOffsets", ErrOffsets)
+	codec.RegisterError("safetensors.ErrDType", ErrDType)
+	codec.RegisterError("safetensors.ErrName", ErrName)
+	codec.RegisterError("safetensors.ErrLimit", ErrLimit)
 }
 
 // readFull fills b from r. If r ends early, the error wraps kind and [io.ErrUnexpectedEOF].

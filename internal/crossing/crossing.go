@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Block describes a block of a message. It has a number that the receiver knows, or Copied and
 // the span of the bytes that follow the message.
 type Block struct {
 	Number uint64
-	wire.Span
+	codec.Span
 }
 
 // Copied is the number of a block that the receiver copies.
@@ -30,7 +30,7 @@ const (
 
 // Send sends a message in a frame of some kind. The caller holds its blocks until Send returns.
 // Send waits while the receiver does not read.
-func Send(ctx context.Context, conn *link.Conn, kind byte, m wire.Message, blocks []Block) error {
+func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, blocks []Block) error {
 	head, load, err := Head(m, blocks)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Send(ctx context.Context, conn *link.Conn, kind byte, m wire.Message, block
 
 // Head returns what goes in front of the bytes of the copied blocks, and these bytes where they
 // lie. The caller holds the blocks as long as it uses them.
-func Head(m wire.Message, blocks []Block) (head []byte, load [][]byte, err error) {
+func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err error) {
 	head = binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
 		uint32(len(blocks)))
 	for i, b := range blocks {
@@ -61,8 +61,8 @@ func Head(m wire.Message, blocks []Block) (head []byte, load [][]byte, err error
 
 // Copies returns the blocks of a message, all of them to be copied. ok is false if the message has
 // a block of which a copy would not be the same thing.
-func Copies(m wire.Message) (blocks []Block, ok bool, err error) {
-	spans, good, err := wire.Spans(m)
+func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
+	spans, good, err := codec.Spans(m)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,14 +75,14 @@ func Copies(m wire.Message) (blocks []Block, ok bool, err error) {
 	return blocks, true, nil
 }
 
-func bytesOf(h shm.Handle, s wire.Span) ([]byte, error) {
-	d, err := shm.Default()
+func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}
 	b, err := d.Bytes(h)
 	if err == nil && (s.Begin > s.End || s.End > uint64(len(b))) {
-		err = fmt.Errorf("%w: bytes %d to %d of a block of %d", wire.ErrFormat, s.Begin, s.End, len(b))
+		err = fmt.Errorf("%w: bytes %d to %d of a block of %d", codec.ErrFormat, s.Begin, s.End, len(b))
 	}
 	if err != nil {
 		return nil, err
@@ -95,10 +95,10 @@ func bytesOf(h shm.Handle, s wire.Span) ([]byte, error) {
 //
 // If there is no room for a copy, Recv passes the message over and returns the domain's error. A
 // malformed message ends the stream.
-func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, blocks []Block, err error) {
+func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {
-			return nil, 0, fmt.Errorf("%w: a frame of kind %d, not %d", wire.ErrFormat, got, kind)
+			return nil, 0, fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
 		}
 		table, _, err := parse(body)
 		if err != nil {
@@ -107,7 +107,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, bloc
 		return room(table)
 	})
 	if err != nil {
-		if errors.Is(err, wire.ErrFormat) {
+		if errors.Is(err, codec.ErrFormat) {
 			conn.Close() // the begin of the next frame is unknown
 		}
 		if host := conn.Host(); host != "" && !errors.Is(err, link.ErrClosed) {
@@ -119,18 +119,18 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m wire.Message, bloc
 	if c, ok := load.(*copies); ok {
 		m.Blocks = c.handles
 	} else {
-		m.Blocks = make([]shm.Handle, len(blocks))
+		m.Blocks = make([]arena.Handle, len(blocks))
 	}
 	return m, blocks, nil
 }
 
 // Check returns an error, ErrFormat, unless the bytes that a message uses of its copied blocks are
 // among those that came. place returns the index in blocks of a block of the message.
-func Check(m wire.Message, blocks []Block, place func(i int) (k int)) error {
+func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 	if len(m.Blocks) == 0 {
 		return nil
 	}
-	spans, ok, err := wire.Spans(m)
+	spans, ok, err := codec.Spans(m)
 	if err != nil {
 		return err
 	}
@@ -139,9 +139,9 @@ func Check(m wire.Message, blocks []Block, place func(i int) (k int)) error {
 		switch {
 		case b.Number != Copied:
 		case !ok[i]:
-			return fmt.Errorf("%w: a copied block that is neither a tensor's nor a Memory's", wire.ErrFormat)
+			return fmt.Errorf("%w: a copied block that is neither a tensor's nor a Memory's", codec.ErrFormat)
 		case s.End != 0 && (s.Begin < b.Begin || s.End > b.End):
-			return fmt.Errorf("%w: bytes %d to %d of a block of which %d to %d came", wire.ErrFormat,
+			return fmt.Errorf("%w: bytes %d to %d of a block of which %d to %d came", codec.ErrFormat,
 				s.Begin, s.End, b.Begin, b.End)
 		}
 	}
@@ -151,21 +151,21 @@ func Check(m wire.Message, blocks []Block, place func(i int) (k int)) error {
 // parse reads the table in front of a body.
 func parse(b []byte) (blocks []Block, body []byte, err error) {
 	if len(b) < countSize {
-		return nil, nil, fmt.Errorf("%w: a message of %d bytes", wire.ErrFormat, len(b))
+		return nil, nil, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
 	}
 	n, b := int64(binary.LittleEndian.Uint32(b)), b[countSize:]
-	if n > wire.MaxBlocks || n*blockSize > int64(len(b)) {
-		return nil, nil, fmt.Errorf("%w: a message of %d bytes with %d blocks", wire.ErrFormat, len(b), n)
+	if n > codec.MaxBlocks || n*blockSize > int64(len(b)) {
+		return nil, nil, fmt.Errorf("%w: a message of %d bytes with %d blocks", codec.ErrFormat, len(b), n)
 	}
 	var all uint64
 	for range n {
 		next := func() (v uint64) { v, b = binary.LittleEndian.Uint64(b), b[8:]; return v }
-		x := Block{next(), wire.Span{Begin: next(), End: next()}}
-		if x.Number != Copied && x.Span != (wire.Span{}) || x.Begin > x.End || x.End > maxBytes {
-			return nil, nil, fmt.Errorf("%w: bytes %d to %d of a block", wire.ErrFormat, x.Begin, x.End)
+		x := Block{next(), codec.Span{Begin: next(), End: next()}}
+		if x.Number != Copied && x.Span != (codec.Span{}) || x.Begin > x.End || x.End > maxBytes {
+			return nil, nil, fmt.Errorf("%w: bytes %d to %d of a block", codec.ErrFormat, x.Begin, x.End)
 		}
 		if all += x.End; all > maxBytes {
-			return nil, nil, fmt.Errorf("%w: blocks of more than %d bytes", wire.ErrFormat, uint64(maxBytes))
+			return nil, nil, fmt.Errorf("%w: blocks of more than %d bytes", codec.ErrFormat, uint64(maxBytes))
 		}
 		blocks = append(blocks, x)
 	}
@@ -175,7 +175,7 @@ func parse(b []byte) (blocks []Block, body []byte, err error) {
 // Open reads what Head returned of a message whose blocks are all copied, and allocates the copies.
 // The caller has one reference of each in m.Blocks, and fills parts with the bytes that follow, in
 // this order. The message keeps the memory of head.
-func Open(head []byte) (m wire.Message, parts [][]byte, err error) {
+func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	blocks, body, err := parse(head)
 	if err != nil {
 		return m, nil, err
@@ -183,7 +183,7 @@ func Open(head []byte) (m wire.Message, parts [][]byte, err error) {
 	m.Body = body
 	for _, b := range blocks {
 		if b.Number != Copied {
-			return m, nil, fmt.Errorf("%w: block %d, which is nobody's", wire.ErrFormat, b.Number)
+			return m, nil, fmt.Errorf("%w: block %d, which is nobody's", codec.ErrFormat, b.Number)
 		}
 	}
 	load, _, err := room(blocks)
@@ -194,7 +194,7 @@ func Open(head []byte) (m wire.Message, parts [][]byte, err error) {
 	m.Blocks = c.handles
 	if err := Check(m, blocks, func(i int) int { return i }); err != nil {
 		c.Drop()
-		return wire.Message{}, nil, err
+		return codec.Message{}, nil, err
 	}
 	return m, c.parts, nil
 }
@@ -202,13 +202,13 @@ func Open(head []byte) (m wire.Message, parts [][]byte, err error) {
 // A taker gives the blocks of a message to what is decoded: the first that takes one has the
 // message's reference, each other one its own.
 type taker struct {
-	d     *shm.Domain
-	m     wire.Message
+	d     *arena.Domain
+	m     codec.Message
 	taken []bool
 }
 
-// Take implements wire.Blocks.
-func (t *taker) Take(i int) (shm.Handle, error) {
+// Take implements codec.Blocks.
+func (t *taker) Take(i int) (arena.Handle, error) {
 	h := t.m.Blocks[i]
 	if t.taken[i] {
 		if err := t.d.Retain(h); err != nil {
@@ -221,13 +221,13 @@ func (t *taker) Take(i int) (shm.Handle, error) {
 
 // Decode reads the value of a message whose blocks are all copies, and gives back what it does not
 // take.
-func Decode[T any](plan *wire.Plan[T], m wire.Message) (v T, err error) {
-	var d wire.Decoder
+func Decode[T any](plan *codec.Plan[T], m codec.Message) (v T, err error) {
+	var d codec.Decoder
 	var t taker
 	if len(m.Blocks) == 0 {
 		d.Reset(m, nil)
 	} else {
-		domain, err := shm.Default()
+		domain, err := arena.Default()
 		if err != nil {
 			return v, err
 		}
@@ -253,8 +253,8 @@ func Decode[T any](plan *wire.Plan[T], m wire.Message) (v T, err error) {
 
 // copies are the copied blocks of a message that is under way.
 type copies struct {
-	d       *shm.Domain
-	handles []shm.Handle // 0 for a block that is not copied
+	d       *arena.Domain
+	handles []arena.Handle // 0 for a block that is not copied
 	parts   [][]byte
 }
 
@@ -269,11 +269,11 @@ func room(table []Block) (link.Load, int64, error) {
 	if !any {
 		return nil, 0, nil
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, size, err
 	}
-	c := &copies{d: d, handles: make([]shm.Handle, len(table))}
+	c := &copies{d: d, handles: make([]arena.Handle, len(table))}
 	for i, b := range table {
 		if b.Number != Copied {
 			continue
@@ -299,8 +299,8 @@ func (c *copies) Parts() [][]byte { return c.parts }
 func (c *copies) Drop() { Release(c.handles) }
 
 // Release gives back the copies of a message that was not taken.
-func Release(handles []shm.Handle) {
-	d, err := shm.Default()
+func Release(handles []arena.Handle) {
+	d, err := arena.Default()
 	if err != nil {
 		return // without a domain there are no copies
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A replay is a stream with recorded bytes of the other side.
@@ -38,11 +38,11 @@ func FuzzRecv(f *testing.F) {
 			m, blocks, err := crossing.Recv(context.Background(), conn, 'V')
 			if err != nil {
 				if !errors.Is(err, link.ErrClosed) && !errors.Is(err, link.ErrFrame) &&
-					!errors.Is(err, wire.ErrFormat) && !errors.Is(err, shm.ErrNoSpace) &&
-					!errors.Is(err, shm.ErrTooLarge) {
+					!errors.Is(err, codec.ErrFormat) && !errors.Is(err, arena.ErrNoSpace) &&
+					!errors.Is(err, arena.ErrTooLarge) {
 					t.Errorf("an error of no type: %v", err)
 				}
-				if !errors.Is(err, shm.ErrNoSpace) && !errors.Is(err, shm.ErrTooLarge) {
+				if !errors.Is(err, arena.ErrNoSpace) && !errors.Is(err, arena.ErrTooLarge) {
 					break
 				}
 				continue

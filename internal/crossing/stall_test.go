@@ -9,25 +9,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 const budget = 64 << 20
 
 // domain returns the default domain of a test.
-func domain(t testing.TB) *shm.Domain {
+func domain(t testing.TB) *arena.Domain {
 	t.Helper()
-	d, err := shm.New(shm.Options{Budget: budget, Reserve: 256 << 20})
+	d, err := arena.New(arena.Options{Budget: budget, Reserve: 256 << 20})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("shared memory needs Linux: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
-	t.Cleanup(func() { shm.SetDefault(nil); d.Close() })
+	arena.SetDefault(d)
+	t.Cleanup(func() { arena.SetDefault(nil); d.Close() })
 	return d
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Backend implements the devices of one kind. Functions that the kind does not support are nil.
@@ -17,7 +17,7 @@ type Backend struct {
 	Engine func(d Device) Engine
 
 	// Read decodes memory that another process has marshalled.
-	Read func(d *wire.Decoder) (Memory, error)
+	Read func(d *codec.Decoder) (Memory, error)
 
 	// Lock pins pages of shared memory, so that devices can access them directly. It is called once
 	// for each block, with all its bytes. unlock may be nil; otherwise it must be called before the

@@ -3,7 +3,7 @@ package device
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 )
 
 // A Device is a tensor.Device.
@@ -37,5 +37,5 @@ type Memory interface {
 	// process, even if it arrives several times.
 	Key() any
 	// Marshal encodes a reference to the memory for another process, including its blocks.
-	Marshal(e *wire.Encoder) error
+	Marshal(e *codec.Encoder) error
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // Read calls tell with each number that the domain of this process has now, and with its labels, in
 // the order of the figure's Labels. A program that shares no memory yet has zeros.
 func Read(tell func(f *Figure, v int64, labels ...string)) {
 	r := reading(tell)
-	d := shm.Current()
+	d := arena.Current()
 	if d == nil {
-		r.stats(shm.Stats{})
+		r.stats(arena.Stats{})
 		return
 	}
 	o := d.Observe()
@@ -42,7 +42,7 @@ func Read(tell func(f *Figure, v int64, labels ...string)) {
 // A reading is given each number.
 type reading func(f *Figure, v int64, labels ...string)
 
-func (r reading) stats(s shm.Stats) {
+func (r reading) stats(s arena.Stats) {
 	r(limit, s.Limit)
 	r(committed, s.Committed)
 	r(used, s.Bytes)
@@ -58,8 +58,8 @@ func (r reading) stats(s shm.Stats) {
 
 // named tells what has a name. A value with two queues, such as a pipe, has its name twice: then
 // the second one has "#2" behind it. What has several names is told under the first.
-func (r reading) named(o *shm.Observation) {
-	queues, locks := make(map[string]*shm.QueueView), make(map[string]*shm.LockView)
+func (r reading) named(o *arena.Observation) {
+	queues, locks := make(map[string]*arena.QueueView), make(map[string]*arena.LockView)
 	for i := range o.Queues {
 		queues[o.Queues[i].Block] = &o.Queues[i]
 	}
@@ -90,7 +90,7 @@ func numbered(name string, n int) string {
 	return name + "#" + strconv.Itoa(n)
 }
 
-func (r reading) queue(q *shm.QueueView, name string) {
+func (r reading) queue(q *arena.QueueView, name string) {
 	r(depth, int64(q.Depth), name)
 	r(capacity, int64(q.Capacity), name)
 	r(puts, int64(q.Puts), name)
@@ -99,7 +99,7 @@ func (r reading) queue(q *shm.QueueView, name string) {
 	r(queueing, int64(len(q.Receivers.Waiting)), name, "receive")
 }
 
-func (r reading) lock(l *shm.LockView, name string) {
+func (r reading) lock(l *arena.LockView, name string) {
 	r(locking, int64(len(l.Waiting)), name, l.Kind)
 	has := int64(0)
 	if l.Owner != 0 && !l.Dead {

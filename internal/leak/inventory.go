@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A Program is what the root package does for tests.
@@ -90,8 +90,8 @@ func (before Inventory) Blocks() []string {
 
 // blocks returns how many blocks are in use in the domain of this process, and which of them it
 // holds itself.
-func blocks() (n int, mine []shm.Holding) {
-	d := shm.Current()
+func blocks() (n int, mine []arena.Holding) {
+	d := arena.Current()
 	if d == nil {
 		return 0, nil
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -26,11 +26,11 @@ func (recorded) SetWriteDeadline(time.Time) error { return nil }
 
 // A taker gives out blocks with a reference for each time.
 type taker struct {
-	d      *shm.Domain
-	blocks []shm.Handle
+	d      *arena.Domain
+	blocks []arena.Handle
 }
 
-func (t taker) Take(i int) (shm.Handle, error) { return t.blocks[i], t.d.Retain(t.blocks[i]) }
+func (t taker) Take(i int) (arena.Handle, error) { return t.blocks[i], t.d.Retain(t.blocks[i]) }
 
 // stale is in the bytes of a block that did not come, and in no others.
 const stale = 0xEE
@@ -52,11 +52,11 @@ func FuzzTensor(f *testing.F) {
 		frame(4, 60, []byte{0x96, 0, 8, 0xd4, 'S', 0, 1, 0x92, 2, 2, 0x92, 10, 3})} {
 		f.Add(seed)
 	}
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		f.Skip(err)
 	}
-	plan, err := wire.PlanOf[*tensor.Tensor]()
+	plan, err := codec.PlanOf[*tensor.Tensor]()
 	testutil.NoError(f, err)
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		before := d.Stats().Blocks
@@ -74,7 +74,7 @@ func FuzzTensor(f *testing.F) {
 }
 
 // show reads a tensor out of a message, and all that the tensor shows.
-func show(t *testing.T, d *shm.Domain, plan *wire.Plan[*tensor.Tensor], m wire.Message,
+func show(t *testing.T, d *arena.Domain, plan *codec.Plan[*tensor.Tensor], m codec.Message,
 	blocks []crossing.Block) {
 	for i, b := range blocks {
 		if b.Number != crossing.Copied {
@@ -93,7 +93,7 @@ func show(t *testing.T, d *shm.Domain, plan *wire.Plan[*tensor.Tensor], m wire.M
 	if crossing.Check(m, blocks, func(i int) int { return i }) != nil {
 		return
 	}
-	var dec wire.Decoder
+	var dec codec.Decoder
 	dec.Reset(m, taker{d, m.Blocks})
 	x, err := plan.Decode(&dec)
 	if err == nil {

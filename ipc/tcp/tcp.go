@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/link/secure"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Errors of ipc.Dial with Options. Test for them with errors.Is.
@@ -22,8 +22,8 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("tcp.ErrCertificate", ErrCertificate)
-	wire.RegisterError("tcp.ErrFingerprint", ErrFingerprint)
+	codec.RegisterError("tcp.ErrCertificate", ErrCertificate)
+	codec.RegisterError("tcp.ErrFingerprint", ErrFingerprint)
 }
 
 // Options are what ipc.Listen and ipc.Dial may be told, beside the key, of a connection to another

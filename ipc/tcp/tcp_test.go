@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/crossing"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/link/secure"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/ipc/tcp"
 	public "github.com/shoal-mp/shoal/shm"
@@ -78,7 +78,7 @@ func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 // blocksCome waits until the domain has no more than n blocks.
 func blocksCome(t *testing.T, n int) {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	testutil.EventuallyNoError(t, func() error {
 		if d.Stats().Blocks > n {
@@ -90,7 +90,7 @@ func blocksCome(t *testing.T, n int) {
 
 func blocks(t *testing.T) int {
 	t.Helper()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	testutil.NoError(t, err)
 	return d.Stats().Blocks
 }
@@ -201,7 +201,7 @@ func TestConn_ReceiverWithoutBudget(t *testing.T) {
 	go func() { sent <- a.Send(ctx, big) }()
 	_, err = b.Recv(ctx)
 	testutil.NoError(t, <-sent)
-	testutil.ErrorIs(t, err, shm.ErrNoSpace)
+	testutil.ErrorIs(t, err, arena.ErrNoSpace)
 	testutil.ErrorContains(t, err, "127.0.0.1", "raise Budget")
 	small := tensor.Arange(tensor.Int32, 0, 10, 1)
 	got := send(t, ctx, a, b, small)
@@ -278,15 +278,15 @@ func lie(t *testing.T) (*ipc.Conn[*tensor.Tensor], liar) {
 	x := liar{s, link.NewConn(s, 1<<20)}
 	_, offer, err := x.conn.Recv(ctx)
 	testutil.NoError(t, err)
-	var d wire.Decoder
-	d.Reset(wire.Message{Body: offer}, nil)
+	var d codec.Decoder
+	d.Reset(codec.Message{Body: offer}, nil)
 	testutil.NoError(t, d.ArrayOf(4))
 	elem, err := d.String()
 	testutil.NoError(t, err)
 	d.Done(true)
-	var e wire.Encoder
+	var e codec.Encoder
 	e.Reset(nil)
-	testutil.NoError(t, wire.Encode(&e, struct {
+	testutil.NoError(t, codec.Encode(&e, struct {
 		Elem   string
 		Shared bool
 	}{elem, false}))
@@ -336,15 +336,15 @@ func TestConn_MessagesThatDoNotFit(t *testing.T) {
 		load       int
 		want       error
 	}{
-		"another dtype":         {0, 16, float32s(99, 4), 16, wire.ErrFormat},
-		"more than came":        {0, 16, float32s(8, 100), 16, wire.ErrFormat},
-		"what is in the tail":   {0, 68, float32s(8, 18), 68, wire.ErrFormat},
-		"from before the first": {8, 16, float32s(8, 4), 8, wire.ErrFormat},
-		"backwards":             {16, 8, float32s(8, 4), 0, wire.ErrFormat},
-		"beyond every address":  {0, 1 << 60, float32s(8, 4), 0, wire.ErrFormat},
+		"another dtype":         {0, 16, float32s(99, 4), 16, codec.ErrFormat},
+		"more than came":        {0, 16, float32s(8, 100), 16, codec.ErrFormat},
+		"what is in the tail":   {0, 68, float32s(8, 18), 68, codec.ErrFormat},
+		"from before the first": {8, 16, float32s(8, 4), 8, codec.ErrFormat},
+		"backwards":             {16, 8, float32s(8, 4), 0, codec.ErrFormat},
+		"beyond every address":  {0, 1 << 60, float32s(8, 4), 0, codec.ErrFormat},
 		"more than there is":    {0, 1 << 47, float32s(8, 4), 0, nil},
-		"bytes":                 {0, 16, []byte{0xd4, 'S', 0}, 16, wire.ErrFormat},
-		"nothing":               {0, 16, nil, 16, wire.ErrFormat},
+		"bytes":                 {0, 16, []byte{0xd4, 'S', 0}, 16, codec.ErrFormat},
+		"nothing":               {0, 16, nil, 16, codec.ErrFormat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := blocks(t)

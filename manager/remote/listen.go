@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/link/secure"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/manager"
 )
 
@@ -30,8 +30,8 @@ var (
 
 // errors.Is finds them in the starter of the worker that returns them.
 func init() {
-	wire.RegisterError("remote.ErrCertificate", ErrCertificate)
-	wire.RegisterError("remote.ErrFingerprint", ErrFingerprint)
+	codec.RegisterError("remote.ErrCertificate", ErrCertificate)
+	codec.RegisterError("remote.ErrFingerprint", ErrFingerprint)
 }
 
 // Options configure Listen and Dial.

@@ -39,9 +39,9 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		want  string // in the only problem; none if empty
 	}{
 		"good house": {tree{
-			"doc.go":                 room("shoal", module+"/internal/wire", module+"/internal/sys", "syscall"),
-			"internal/wire/doc.go":   room("wire", module+"/internal/shm"),
-			"internal/shm/doc.go":    room("shm", "unsafe"),
+			"doc.go":                 room("shoal", module+"/internal/codec", module+"/internal/sys", "syscall"),
+			"internal/codec/doc.go":  room("codec", module+"/internal/arena"),
+			"internal/arena/doc.go":  room("arena", "unsafe"),
 			"internal/sys/doc.go":    room("sys", "golang.org/x/sys/unix", "unsafe"),
 			"internal/dl/doc.go":     room("dl", "github.com/ebitengine/purego", module+"/internal/sys"),
 			"internal/kernel/doc.go": room("kernel", "golang.org/x/sys/cpu"),
@@ -50,19 +50,19 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 			"cmd/shoal/run/doc.go": room("run"),
 		}, ""},
 		"no floor": {tree{"attic/doc.go": room("attic")}, "give it a floor"},
-		"upward": {tree{"internal/shm/doc.go": room("shm", module+"/internal/wire")},
-			"internal/shm (floor 1) imports internal/wire (floor 2): imports go down only"},
+		"upward": {tree{"internal/arena/doc.go": room("arena", module+"/internal/codec")},
+			"internal/arena (floor 1) imports internal/codec (floor 2): imports go down only"},
 		"sideways": {tree{"optim/doc.go": room("optim", module+"/pool")},
 			"optim (floor 6) imports pool (floor 6)"},
-		"upward to the root": {tree{"internal/wire/doc.go": room("wire", module)},
-			"internal/wire (floor 2) imports the root package (floor 5)"},
-		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/internal/shm")}, "imports go down only"},
+		"upward to the root": {tree{"internal/codec/doc.go": room("codec", module)},
+			"internal/codec (floor 2) imports the root package (floor 5)"},
+		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/internal/arena")}, "imports go down only"},
 		"upward in a file of another system": {tree{
-			"internal/shm/doc.go": room("shm"), "internal/shm/x_windows.go": "package shm\nimport _ \"" + module + "/internal/wire\"\n"},
+			"internal/arena/doc.go": room("arena"), "internal/arena/x_windows.go": "package arena\nimport _ \"" + module + "/internal/codec\"\n"},
 			"imports go down only"},
 		"upward in a test is free": {tree{
-			"internal/shm/doc.go":    room("shm"),
-			"internal/shm/x_test.go": "package shm_test\nimport _ \"" + module + "/internal/wire\"\nimport _ \"unsafe\"\n"}, ""},
+			"internal/arena/doc.go":    room("arena"),
+			"internal/arena/x_test.go": "package arena_test\nimport _ \"" + module + "/internal/codec\"\nimport _ \"unsafe\"\n"}, ""},
 		"tensor in ipc": {tree{"ipc/doc.go": room("ipc", module+"/tensor")},
 			"processes and queues know only wire"},
 		"tensor in the root": {tree{"doc.go": room("shoal", module+"/tensor")},
@@ -70,14 +70,14 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		"tensor behind another": {tree{"pool/doc.go": room("pool", module+"/autograd"),
 			"autograd/doc.go": room("autograd", module+"/tensor")}, "pool → autograd → tensor"},
 		"tensor in data is free": {tree{"data/doc.go": room("data", module+"/tensor")}, ""},
-		"kernel": {tree{"internal/shm/doc.go": room("shm", "golang.org/x/sys/unix")},
+		"kernel": {tree{"internal/arena/doc.go": room("arena", "golang.org/x/sys/unix")},
 			"only internal/sys calls the kernel"},
-		"kernel in a test": {tree{"internal/shm/doc.go": room("shm"),
-			"internal/shm/a_test.go": "package shm\nimport _ \"golang.org/x/sys/unix\"\n"},
+		"kernel in a test": {tree{"internal/arena/doc.go": room("arena"),
+			"internal/arena/a_test.go": "package arena\nimport _ \"golang.org/x/sys/unix\"\n"},
 			"only internal/sys calls the kernel"},
-		"kernel by number":   {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SYS_READ\n"}, "syscall.SYS_READ"},
-		"kernel by raw call": {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.Syscall6\n"}, "syscall.Syscall6"},
-		"signals are free":   {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SIGKILL\n"}, ""},
+		"kernel by number":   {tree{"internal/arena/doc.go": "// Package arena is.\npackage arena\nimport \"syscall\"\nvar _ = syscall.SYS_READ\n"}, "syscall.SYS_READ"},
+		"kernel by raw call": {tree{"internal/arena/doc.go": "// Package arena is.\npackage arena\nimport \"syscall\"\nvar _ = syscall.Syscall6\n"}, "syscall.Syscall6"},
+		"signals are free":   {tree{"internal/arena/doc.go": "// Package arena is.\npackage arena\nimport \"syscall\"\nvar _ = syscall.SIGKILL\n"}, ""},
 		"foreign code": {tree{"cuda/doc.go": room("cuda", "github.com/ebitengine/purego")},
 			"only internal/dl loads foreign code"},
 		"a broker's client": {tree{"manager/doc.go": room("manager", "github.com/nats-io/nats.go")},
@@ -94,15 +94,15 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		"nats behind the command": {tree{"cmd/shoal/main.go": "// Shoal runs things.\npackage main\nimport _ \"" + module + "/cmd/internal/bench\"\n",
 			"cmd/internal/bench/doc.go": room("bench", module+"/nats"), "nats/doc.go": room("nats")},
 			"cmd/shoal → cmd/internal/bench → nats"},
-		"cgo": {tree{"internal/shm/doc.go": "// Package shm is.\npackage shm\nimport \"C\"\n"},
+		"cgo": {tree{"internal/arena/doc.go": "// Package arena is.\npackage arena\nimport \"C\"\n"},
 			"without a C compiler"},
-		"net in the core": {tree{"internal/shm/doc.go": room("shm", "net")},
-			"internal/shm/doc.go imports net: where there is a C compiler"},
+		"net in the core": {tree{"internal/arena/doc.go": room("arena", "net")},
+			"internal/arena/doc.go imports net: where there is a C compiler"},
 		"net's packages in the root": {tree{"doc.go": room("shoal", "net/http")}, "doc.go imports net/http"},
 		"users in the core": {tree{"ipc/doc.go": room("ipc", "net/url", "os/user")},
 			"ipc/doc.go imports os/user"},
-		"net in a test is free": {tree{"internal/shm/doc.go": room("shm"),
-			"internal/shm/a_test.go": "package shm_test\nimport _ \"net\"\n"}, ""},
+		"net in a test is free": {tree{"internal/arena/doc.go": room("arena"),
+			"internal/arena/a_test.go": "package arena_test\nimport _ \"net\"\n"}, ""},
 		"net above the core is free": {tree{"torch/doc.go": room("torch", "net", "os/user")}, ""},
 		"net in the command": {tree{"cmd/shoal/main.go": "// Shoal runs things.\npackage main\n",
 			"cmd/shoal/get/doc.go": room("get", "net/http")},
@@ -112,12 +112,12 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		"empty name": {tree{"internal/util/doc.go": room("util")},
 			"says nothing about what is inside"},
 		"empty directory name": {tree{"internal/common/doc.go": room("sharing")}, "is named common"},
-		"no comment":           {tree{"internal/shm/doc.go": "package shm\n"}, "shm has no package comment in doc.go"},
-		"no doc.go":            {tree{"internal/shm/shm.go": "package shm\n"}, "shm has no package comment in doc.go"},
-		"comment that does not name": {tree{"internal/shm/doc.go": "// It is memory.\npackage shm\n"},
-			`begins "Package shm "`},
-		"comment elsewhere": {tree{"internal/shm/doc.go": room("shm"),
-			"internal/shm/a.go": "// Package shm is here too.\npackage shm\n"}, "internal/shm/a.go has a package comment"},
+		"no comment":           {tree{"internal/arena/doc.go": "package arena\n"}, "arena has no package comment in doc.go"},
+		"no doc.go":            {tree{"internal/arena/arena.go": "package arena\n"}, "arena has no package comment in doc.go"},
+		"comment that does not name": {tree{"internal/arena/doc.go": "// It is memory.\npackage arena\n"},
+			`begins "Package arena "`},
+		"comment elsewhere": {tree{"internal/arena/doc.go": room("arena"),
+			"internal/arena/a.go": "// Package arena is here too.\npackage arena\n"}, "internal/arena/a.go has a package comment"},
 		"command without a comment": {tree{"cmd/shoal/main.go": "package main\n"},
 			"cmd/shoal has no package comment in main.go"},
 		"only tests need no comment": {tree{"cmd/internal/bench/a_test.go": "package bench_test\n"}, ""},
@@ -125,10 +125,10 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 			"go.work": "use (\n\t.\n\t./attic\n)\n", "attic/go.mod": "module attic\n", "attic/doc.go": room("attic"),
 		}, "give it a floor"},
 		"outside of the module": {tree{
-			"go.work": "use (\n\t.\n\t./cmd\n)\n", "attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "internal/shm/testdata/a.go": "package a\n",
+			"go.work": "use (\n\t.\n\t./cmd\n)\n", "attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "internal/arena/testdata/a.go": "package a\n",
 			"_old/a.go": "package a\n",
-			".git/a.go": "package a\n", "internal/shm/doc.go": room("shm"),
-			"internal/shm/gen.go": "//go:build ignore\n\npackage main\nimport \"C\"\n"}, ""},
+			".git/a.go": "package a\n", "internal/arena/doc.go": room("arena"),
+			"internal/arena/gen.go": "//go:build ignore\n\npackage main\nimport \"C\"\n"}, ""},
 	} {
 		fsys := fstest.MapFS{}
 		for path, src := range c.files {
@@ -157,8 +157,8 @@ func TestACircleOnTheGroundFloorIsFound(t *testing.T) {
 }
 
 func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
-	_, err := archtest.Check(module, fstest.MapFS{"internal/shm/a.go": {Data: []byte("package\n")}})
-	if err == nil || !strings.Contains(err.Error(), "internal/shm/a.go") {
+	_, err := archtest.Check(module, fstest.MapFS{"internal/arena/a.go": {Data: []byte("package\n")}})
+	if err == nil || !strings.Contains(err.Error(), "internal/arena/a.go") {
 		t.Errorf("%v, want an error that names the file", err)
 	}
 }

@@ -22,7 +22,7 @@ var takesTimeApart = []string{"Unix", "UnixNano", "UnixMicro", "UnixMilli", "Mod
 // byTheClock are the files that may, and why.
 var byTheClock = map[string]string{
 	"data/datasets/shardorder.go": "whether a file has changed since its samples were counted",
-	"internal/wire/extension.go":  "a user's time travels to another process",
+	"internal/codec/extension.go": "a user's time travels to another process",
 	"nats/chunks.go":              "chunks of other machines, which have no other clock in common",
 	"nats/delivery.go":            "a time in a header, for people",
 	"torch/owner.go":              "the age of a file of another PID namespace; a wrong clock delays or hastens its removal",

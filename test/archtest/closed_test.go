@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/dist"
+	internalshm "github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/link"
-	internalshm "github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/pool"
@@ -27,7 +27,7 @@ import (
 // closed is the ErrClosed of each package that has one.
 var closed = map[string]error{
 	".": shoal.ErrClosed, "data": data.ErrClosed, "dist": dist.ErrClosed, "internal/link": link.ErrClosed,
-	"internal/shm": internalshm.ErrClosed, "ipc": ipc.ErrClosed, "manager": manager.ErrClosed,
+	"internal/arena": internalshm.ErrClosed, "ipc": ipc.ErrClosed, "manager": manager.ErrClosed,
 	"pool": pool.ErrClosed, "shm": shm.ErrClosed, "tensor": tensor.ErrClosed, "torch": torch.ErrClosed,
 }
 

@@ -10,8 +10,8 @@ import (
 var floors = [...][]string{
 	0: {"internal/*", "shm", "encoding", "encoding/python", "test/model", "test/standin", "test/testutil",
 		"test/timeline", "cuda/internal/ptx", "data/image/internal/pixel", "dist/internal/*"},
-	1: {"internal/shm", "data/image/internal/jpeg", "data/image/internal/png"},
-	2: {"internal/wire", "internal/leak", "internal/figures"},
+	1: {"internal/arena", "data/image/internal/jpeg", "data/image/internal/png"},
+	2: {"internal/codec", "internal/leak", "internal/figures"},
 	3: {"internal/device", "internal/crossing"},
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
@@ -41,8 +41,8 @@ var (
 	mayBeDynamic = []string{"internal/dl", "internal/cuda", "dist/internal/mpi",
 		"internal/link/secure", "nats/broker", "cuda"}
 	mustBeStatic = []string{"cmd/shoal"}
-	mayBeUnsafe  = []string{"internal/sys", "internal/cuda", "dist/internal/mpi", "internal/shm",
-		"internal/wire", "tensor", "internal/kernel", "cuda"}
+	mayBeUnsafe  = []string{"internal/sys", "internal/cuda", "dist/internal/mpi", "internal/arena",
+		"internal/codec", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 	withoutNATS   = []string{"cmd/shoal"}
 )

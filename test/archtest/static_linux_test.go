@@ -30,7 +30,7 @@ func TestNothingBehindTheCoreOrTheCommandIsDynamic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{".", "ipc", "internal/wire", "internal/shm", "internal/sys", "cmd/shoal"} {
+	for _, want := range []string{".", "ipc", "internal/codec", "internal/arena", "internal/sys", "cmd/shoal"} {
 		if !slices.Contains(dirs, want) {
 			t.Errorf("%s is not among %v", want, dirs)
 		}

@@ -38,7 +38,7 @@ func TestRaceSet_DividesThePackages(t *testing.T) {
 	}
 	for name, changed := range map[string][]string{
 		"all thirds":   nil,
-		"a change":     {"ipc/tcp/conn.go", "README.md", "internal/shm/ring.go", "data/row/row.go"},
+		"a change":     {"ipc/tcp/conn.go", "README.md", "internal/arena/ring.go", "data/row/row.go"},
 		"all packages": {"x"},
 	} {
 		seen := make(map[string]string)

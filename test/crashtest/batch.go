@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // batchScenarios are of messages that are put and got some at a time.
@@ -15,7 +15,7 @@ func batchScenarios() map[string]*scenario {
 	around := func(w *world) error { // the batch goes past the ring's last slot
 		err := rings(8)(w)
 		for range 5 {
-			var m shm.Message
+			var m arena.Message
 			err = errors.Join(err, w.put(w.rings[0], 900, 0, 0, 0), w.rings[0].TryGet(&m))
 			delete(w.sent, 900)
 		}
@@ -26,7 +26,7 @@ func batchScenarios() map[string]*scenario {
 		"batch put": {setup: around, prep: opens(1), act: putsBatch(7)},
 		"batch put grows": {
 			setup: func(w *world) error {
-				r, err := w.ring(shm.RingOptions{Capacity: 4096, Grow: true})
+				r, err := w.ring(arena.RingOptions{Capacity: 4096, Grow: true})
 				for i := 0; err == nil && i < 252; i++ {
 					err = w.put(r, uint64(1000+i), 0, 0, 0)
 				}
@@ -59,10 +59,10 @@ func batchScenarios() map[string]*scenario {
 				return errors.Join(filled(w), w.leaveDead("batch get", "Ring.getSpan", "Set", "after"))
 			},
 			prep: opens(1), act: func(v *victim) error {
-				var b shm.Batch
+				var b arena.Batch
 				fillBatch(v, &b, 4)
 				_, err := v.rings[0].TryPutBatch(&b)
-				if errors.Is(err, shm.ErrFull) {
+				if errors.Is(err, arena.ErrFull) {
 					err = nil
 				}
 				return err
@@ -90,7 +90,7 @@ func batchScenarios() map[string]*scenario {
 			setup: rings(8), prep: opens(1),
 			ready: func(w *world) {
 				w.do(func() {
-					var m shm.Message
+					var m arena.Message
 					if err := w.rings[0].Get(background, &m); err == nil {
 						w.take(&m)
 					}
@@ -108,7 +108,7 @@ func batchScenarios() map[string]*scenario {
 }
 
 // fillBatch says and adds messages 1 to n.
-func fillBatch(v *victim, b *shm.Batch, n int) {
+func fillBatch(v *victim, b *arena.Batch, n int) {
 	for id := uint64(1); id <= uint64(n); id++ {
 		v.say("B %d", id)
 		b.Body = append(b.Body, body(id, 0, 0)...)
@@ -119,7 +119,7 @@ func fillBatch(v *victim, b *shm.Batch, n int) {
 // putsBatch puts n messages together.
 func putsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
-		var b shm.Batch
+		var b arena.Batch
 		fillBatch(v, &b, n)
 		k, err := v.rings[0].TryPutBatch(&b)
 		for id := 1; id <= k; id++ {
@@ -135,10 +135,10 @@ func putsBatch(n int) func(*victim) error {
 // getsBatch takes n messages together.
 func getsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
-		var b shm.Batch
+		var b arena.Batch
 		k, err := v.rings[0].TryGetBatch(&b, n)
 		for i := range k {
-			id, e := verify(v.d, &shm.Message{Body: b.At(i)})
+			id, e := verify(v.d, &arena.Message{Body: b.At(i)})
 			err = errors.Join(err, e)
 			v.say("G %d", id)
 		}

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -49,7 +49,7 @@ type verdict struct {
 
 // A bench is a process with a domain of its own, which survives trial after trial in it.
 type bench struct {
-	d     *shm.Domain
+	d     *arena.Domain
 	sites []site
 	files int
 }
@@ -66,13 +66,13 @@ func benchMain(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b.sites); err != nil {
 		return err
 	}
-	shm.DisableBranch(os.Getenv("SHOAL_DISABLE"))
-	d, err := shm.New(shm.Options{Budget: budget, Reserve: 16 << 30})
+	arena.DisableBranch(os.Getenv("SHOAL_DISABLE"))
+	d, err := arena.New(arena.Options{Budget: budget, Reserve: 16 << 30})
 	if err != nil {
 		return err
 	}
 	b.d = d
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -120,7 +120,7 @@ func (b *bench) round(t trial, v *verdict) {
 			w.say("set up: %v", err)
 		}
 	}
-	shm.HoldReaper(t.Second != nil)
+	arena.HoldReaper(t.Second != nil)
 	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "",
 		Pause: sc.contend != nil && t.Site != "", Halt: t.Stop != "", Args: w.args}
 	w.halt = t.Stop
@@ -135,7 +135,7 @@ func (b *bench) round(t trial, v *verdict) {
 			Nth: t.Second.Nth, Record: t.Second.Site == ""}
 		v.SecondHits, v.SecondKilled = w.follow(s)
 		v.Kills++
-		shm.HoldReaper(false)
+		arena.HoldReaper(false)
 	}
 	b.d.Reap() // the holder reaps nobody, and may wait for what the victim left
 	w.resume()
@@ -197,7 +197,7 @@ func (b *bench) audit(w *world) {
 }
 
 // settled audits the domain, again for a while if a reap is just ending.
-func settled(d *shm.Domain) (wrong []string) {
+func settled(d *arena.Domain) (wrong []string) {
 	for end := time.Now().Add(limit()); ; time.Sleep(time.Millisecond) {
 		if wrong = d.Autopsy(); len(wrong) == 0 || time.Now().After(end) {
 			return wrong
@@ -222,12 +222,12 @@ func (b *bench) countFiles(w *world) {
 // A world is what the survivor knows of one round.
 type world struct {
 	b      *bench
-	d      *shm.Domain
+	d      *arena.Domain
 	sc     *scenario
 	args   []uint64
-	held   []shm.Handle
-	rings  []*shm.Ring
-	syncs  []*shm.Sync
+	held   []arena.Handle
+	rings  []*arena.Ring
+	syncs  []*arena.Sync
 	flow   int // index of the ring whose messages are counted
 	holder *child
 	jobs   []chan struct{}
@@ -380,7 +380,7 @@ func (b *bench) find(fn, method string) string {
 }
 
 // ring makes a ring that the bench holds, with its ends, until the round is over.
-func (w *world) ring(opts shm.RingOptions) (*shm.Ring, error) {
+func (w *world) ring(opts arena.RingOptions) (*arena.Ring, error) {
 	r, s, v, err := w.d.NewRing(opts)
 	if err != nil {
 		return nil, err
@@ -392,7 +392,7 @@ func (w *world) ring(opts shm.RingOptions) (*shm.Ring, error) {
 }
 
 // put puts a message that must arrive.
-func (w *world) put(r *shm.Ring, id uint64, n, size, long int) error {
+func (w *world) put(r *arena.Ring, id uint64, n, size, long int) error {
 	hs, err := blocks(w.d, id, n, size)
 	if err != nil {
 		return err
@@ -430,7 +430,7 @@ func (w *world) unstick() bool {
 }
 
 // take counts a message that arrived here.
-func (w *world) take(m *shm.Message) {
+func (w *world) take(m *arena.Message) {
 	defer m.Discard()
 	if len(m.Body) == 0 {
 		return // it only carries a block
@@ -449,17 +449,17 @@ func (w *world) finish() {
 	}
 	w.wait()
 	for _, r := range w.rings {
-		var m shm.Message
+		var m arena.Message
 		for {
 			err := r.TryGet(&m)
 			if err == nil {
 				w.take(&m)
 				continue
 			}
-			if errors.Is(err, shm.ErrCorrupt) && w.sc.corrupt {
+			if errors.Is(err, arena.ErrCorrupt) && w.sc.corrupt {
 				continue
 			}
-			if !errors.Is(err, shm.ErrEmpty) && !errors.Is(err, shm.ErrFinished) {
+			if !errors.Is(err, arena.ErrEmpty) && !errors.Is(err, arena.ErrFinished) {
 				w.say("get: %v", err)
 			}
 			break

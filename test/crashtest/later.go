@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // laterScenarios are those of operations that a stopped process is in the way of. The call returns,
@@ -34,14 +34,14 @@ func laterScenarios() map[string]*scenario {
 				err := errors.Join(rings(8)(w), rings(8)(w), w.keep(5000))
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
-				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []shm.Handle{h}, false))
+				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
 				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
 			},
 			prep: opens(2),
 			act: func(v *victim) error {
 				ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
 				defer cancel()
-				var m shm.Message
+				var m arena.Message
 				if err := v.rings[0].Get(ctx, &m); err != nil {
 					return err
 				}
@@ -63,7 +63,7 @@ func laterScenarios() map[string]*scenario {
 				err := errors.Join(rings(8)(w), rings(8)(w), w.keep(5000))
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
-				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []shm.Handle{h}, false))
+				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
 				return errors.Join(err, w.hold("contended put", "lane.sendOne", "CAS", "after"))
 			},
 			prep: opens(1),
@@ -89,18 +89,18 @@ func laterScenarios() map[string]*scenario {
 		"contended put": { // of a holder that has the second ring only
 			setup: func(w *world) error { return errors.Join(rings(8)(w), rings(8)(w), w.keep(5000)) },
 			prep: func(v *victim) error {
-				err := errors.Join(v.d.Import(shm.Handle(v.Args[1])), v.d.Import(shm.Handle(v.Args[2])))
+				err := errors.Join(v.d.Import(arena.Handle(v.Args[1])), v.d.Import(arena.Handle(v.Args[2])))
 				if err != nil {
 					return err
 				}
-				r, err := v.d.OpenRing(shm.Handle(v.Args[1]))
+				r, err := v.d.OpenRing(arena.Handle(v.Args[1]))
 				v.rings = append(v.rings, r)
 				return err
 			},
 			act: putShared,
 		},
 		"one permit": {
-			setup: syncs(aSemaphore), prep: opensSyncs(shm.FormSemaphore), after: counted,
+			setup: syncs(aSemaphore), prep: opensSyncs(arena.FormSemaphore), after: counted,
 			act: func(v *victim) error {
 				return errors.Join(v.semaphore(0).Acquire(background), v.semaphore(0).Release())
 			},
@@ -108,7 +108,7 @@ func laterScenarios() map[string]*scenario {
 		"permit comes back later": {
 			most: 1, stopped: goOn, setup: syncs(aSemaphore), after: counted,
 			prep: func(v *victim) error {
-				return errors.Join(opensSyncs(shm.FormSemaphore)(v), v.semaphore(0).Acquire(background))
+				return errors.Join(opensSyncs(arena.FormSemaphore)(v), v.semaphore(0).Acquire(background))
 			},
 			ready: func(w *world) {
 				if err := w.hold("one permit", "Semaphore.grant", "Store", "after"); err != nil {

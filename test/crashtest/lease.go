@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // leaseScenarios are of messages that are leased. A message whose lease is not acknowledged is
@@ -39,7 +39,7 @@ func leaseScenarios() map[string]*scenario {
 			prep:  opens(1),
 			act: func(v *victim) error {
 				err := leases(1)(v)
-				var m shm.Message
+				var m arena.Message
 				c, e := v.rings[0].Lease(background, &m)
 				if e == nil {
 					m.Discard()
@@ -47,7 +47,7 @@ func leaseScenarios() map[string]*scenario {
 				}
 				if e == nil {
 					e = v.rings[0].TryPut(body(2, 0, 0), nil, true)
-					if errors.Is(e, shm.ErrFull) {
+					if errors.Is(e, arena.ErrFull) {
 						e = v.rings[0].Return(c)
 					}
 				}
@@ -64,7 +64,7 @@ func leaseScenarios() map[string]*scenario {
 			prep: opens(1),
 			act: func(v *victim) error {
 				err := leases(1)(v)
-				if errors.Is(err, shm.ErrFinished) { // it was stopped, and another process has taken the message
+				if errors.Is(err, arena.ErrFinished) { // it was stopped, and another process has taken the message
 					err = nil
 				}
 				return err
@@ -80,8 +80,8 @@ func leaseScenarios() map[string]*scenario {
 			},
 			prep: opens(1),
 			act: func(v *victim) error {
-				var m shm.Message
-				if _, err := v.rings[0].Lease(background, &m); !errors.Is(err, shm.ErrCorrupt) {
+				var m arena.Message
+				if _, err := v.rings[0].Lease(background, &m); !errors.Is(err, arena.ErrCorrupt) {
 					return errors.Join(errors.New("a corrupt message was read"), err)
 				}
 				return leases(1)(v)
@@ -92,7 +92,7 @@ func leaseScenarios() map[string]*scenario {
 			setup: func(w *world) error { err := filled(w); w.passEnds(); return err },
 			prep:  opens(1),
 			act: func(v *victim) error {
-				var m shm.Message
+				var m arena.Message
 				c, err := v.rings[0].Lease(background, &m)
 				if err != nil {
 					return err
@@ -118,7 +118,7 @@ func leaseScenarios() map[string]*scenario {
 func leases(n int) func(*victim) error {
 	return func(v *victim) error {
 		for range n {
-			var m shm.Message
+			var m arena.Message
 			c, err := v.rings[0].Lease(background, &m)
 			if err != nil {
 				return err
@@ -137,11 +137,11 @@ func leases(n int) func(*victim) error {
 func leasesAndReturns(v *victim) error { return returns(v.d, v.rings[0]) }
 
 // returns takes two messages by leases, and returns them in the opposite order, twice.
-func returns(d *shm.Domain, r *shm.Ring) error {
+func returns(d *arena.Domain, r *arena.Ring) error {
 	for range 2 {
-		var claims [2]shm.Claim
+		var claims [2]arena.Claim
 		for i := range claims {
-			var m shm.Message
+			var m arena.Message
 			c, err := r.Lease(background, &m)
 			if err != nil {
 				return err

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // nameScenarios are those of the board of names.
@@ -30,7 +30,7 @@ func nameScenarios() map[string]*scenario {
 	}
 	lookup := func(v *victim) error {
 		for _, n := range []string{"b", "a"} {
-			var m shm.Message
+			var m arena.Message
 			if err := v.d.Lookup(n, &m); err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func nameScenarios() map[string]*scenario {
 		"bind a taken name": {
 			setup: bound(1, 0, "a"), after: (*world).names,
 			act: func(v *victim) error {
-				if err := v.d.Bind(context.Background(), "a", nil, nil); !errors.Is(err, shm.ErrExist) {
+				if err := v.d.Bind(context.Background(), "a", nil, nil); !errors.Is(err, arena.ErrExist) {
 					return errors.Join(errors.New("a name was bound twice"), err)
 				}
 				return nil
@@ -79,7 +79,7 @@ func nameScenarios() map[string]*scenario {
 }
 
 // bindName binds new blocks and a body that fit the name.
-func bindName(d *shm.Domain, name string, carry, long int) error {
+func bindName(d *arena.Domain, name string, carry, long int) error {
 	id := uint64(len(name))<<8 + uint64(name[0])
 	hs, err := blocks(d, id, carry, 5000)
 	if err == nil {
@@ -88,7 +88,7 @@ func bindName(d *shm.Domain, name string, carry, long int) error {
 	return errors.Join(err, release(d, hs...))
 }
 
-func checkName(d *shm.Domain, name string, m *shm.Message) error {
+func checkName(d *arena.Domain, name string, m *arena.Message) error {
 	id, err := verify(d, m)
 	if want := uint64(len(name))<<8 + uint64(name[0]); err == nil && id != want {
 		err = fmt.Errorf("corrupt: name %q has message %#x", name, id)
@@ -98,11 +98,11 @@ func checkName(d *shm.Domain, name string, m *shm.Message) error {
 
 // names looks at what is bound, whole or not at all, binds what is not, and unlinks everything.
 func (w *world) names() {
-	if err := bindName(w.d, "a", 1, 0); err != nil && !errors.Is(err, shm.ErrExist) {
+	if err := bindName(w.d, "a", 1, 0); err != nil && !errors.Is(err, arena.ErrExist) {
 		w.say("bind after a death: %v", err)
 	}
 	for _, n := range w.d.Names() {
-		var m shm.Message
+		var m arena.Message
 		if err := w.d.Lookup(n, &m); err != nil {
 			w.say("look up: %v", err)
 			continue
@@ -120,7 +120,7 @@ func (w *world) names() {
 // name binds, looks up or unlinks one of a few names.
 func (w *worker) name() error {
 	name := string(rune('a' + w.rand.IntN(4)))
-	var m shm.Message
+	var m arena.Message
 	var err error
 	switch w.rand.IntN(3) {
 	case 0:
@@ -133,7 +133,7 @@ func (w *worker) name() error {
 			m.Discard()
 		}
 	}
-	if errors.Is(err, shm.ErrExist) || errors.Is(err, shm.ErrNotExist) || errors.Is(err, shm.ErrNoSpace) {
+	if errors.Is(err, arena.ErrExist) || errors.Is(err, arena.ErrNotExist) || errors.Is(err, arena.ErrNoSpace) {
 		err = nil
 	}
 	return err

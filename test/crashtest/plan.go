@@ -157,7 +157,7 @@ func pointsMain(arg string) error {
 		return fmt.Errorf("-stops %q: want %s, %s or %s", *extent, eachPoint, allPoints, noPoints)
 	}
 	only := strings.Join(fs.Args(), " ")
-	sites, err := staticSites(".", "internal/shm", "ipc")
+	sites, err := staticSites(".", "internal/arena", "ipc")
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A scenario is something that a process does with a domain: the victim's part, which it can die in
@@ -39,9 +39,9 @@ func init() {
 		"join a full domain": {
 			early: true, only: "Domain.announce",
 			ready: func(w *world) {
-				shm.HoldReaper(true)
+				arena.HoldReaper(true)
 				w.d.FillSeats()
-				w.do(func() { time.Sleep(2 * time.Millisecond); shm.HoldReaper(false) }) // when it has asked
+				w.do(func() { time.Sleep(2 * time.Millisecond); arena.HoldReaper(false) }) // when it has asked
 			},
 		},
 		"carve what is taken": {
@@ -76,7 +76,7 @@ func init() {
 				}
 				v.say("B 1")
 				err := v.rings[0].TryPut(body(1, 0, 0), nil, true)
-				if errors.Is(err, shm.ErrFull) || errors.Is(err, context.DeadlineExceeded) {
+				if errors.Is(err, arena.ErrFull) || errors.Is(err, context.DeadlineExceeded) {
 					err = nil
 				}
 				return err
@@ -91,7 +91,7 @@ func init() {
 			},
 		},
 		"leave": {
-			setup: func(w *world) error { _, err := w.ring(shm.RingOptions{Capacity: 4}); return err },
+			setup: func(w *world) error { _, err := w.ring(arena.RingOptions{Capacity: 4}); return err },
 			prep: func(v *victim) error {
 				if err := v.open(1); err != nil {
 					return err
@@ -107,7 +107,7 @@ func init() {
 			act:   func(v *victim) error { return v.d.Close() },
 		},
 		"create": {act: func(v *victim) error {
-			d, err := shm.New(shm.Options{Budget: 1 << 20})
+			d, err := arena.New(arena.Options{Budget: 1 << 20})
 			if err == nil {
 				_, err = d.Alloc(1)
 			}
@@ -126,7 +126,7 @@ func init() {
 		"commit slab fails": {setup: cold, act: failingAlloc(1000)},
 		"over budget": {most: 1, setup: warm(100 << 10), act: func(v *victim) error {
 			hs, err := blocks(v.d, 1, 2, 40<<20)
-			if !errors.Is(err, shm.ErrNoSpace) {
+			if !errors.Is(err, arena.ErrNoSpace) {
 				return errors.Join(errors.New("the budget was not kept"), err)
 			}
 			return release(v.d, hs...)
@@ -163,13 +163,13 @@ func init() {
 				})
 				w.until(w.d.ParkedForMemory)
 			},
-			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[len(v.Args)-1])) },
+			act: func(v *victim) error { return v.d.Release(arena.Handle(v.Args[len(v.Args)-1])) },
 		},
 		"collect for another": {
 			most: 1,
 			ready: func(w *world) {
 				w.do(func() {
-					if _, err := w.d.Alloc(100 << 20); !errors.Is(err, shm.ErrNoSpace) {
+					if _, err := w.d.Alloc(100 << 20); !errors.Is(err, arena.ErrNoSpace) {
 						w.say("the budget was not kept: %v", err)
 					}
 				})
@@ -184,23 +184,23 @@ func init() {
 		"release last": {
 			setup: func(w *world) error { return w.keep(5000) },
 			prep: func(v *victim) error {
-				return errors.Join(v.d.Import(shm.Handle(v.Args[0])), v.d.Retain(shm.Handle(v.Args[0])))
+				return errors.Join(v.d.Import(arena.Handle(v.Args[0])), v.d.Retain(arena.Handle(v.Args[0])))
 			},
 			ready: (*world).letGo,
 			act: func(v *victim) error {
-				return release(v.d, shm.Handle(v.Args[0]), shm.Handle(v.Args[0]))
+				return release(v.d, arena.Handle(v.Args[0]), arena.Handle(v.Args[0]))
 			},
 		},
 		"import": {
 			setup: func(w *world) error { return w.keep(5000) },
 			act: func(v *victim) error {
-				return errors.Join(v.d.Import(shm.Handle(v.Args[0])), v.d.Release(shm.Handle(v.Args[0])))
+				return errors.Join(v.d.Import(arena.Handle(v.Args[0])), v.d.Release(arena.Handle(v.Args[0])))
 			},
 		},
 		"import stale": {
 			setup: func(w *world) error { err := w.keep(5000); w.letGo(); return err },
 			act: func(v *victim) error {
-				if err := v.d.Import(shm.Handle(v.Args[0])); !errors.Is(err, shm.ErrStale) {
+				if err := v.d.Import(arena.Handle(v.Args[0])); !errors.Is(err, arena.ErrStale) {
 					return errors.Join(errors.New("a stale handle was imported"), err)
 				}
 				return nil
@@ -221,7 +221,7 @@ func init() {
 			act: func(v *victim) error {
 				hs, err := blocks(v.d, 1, 3, 5000)
 				for range 2 {
-					if e := v.rings[0].TryPut(body(1, 3, 0), hs, true); !errors.Is(e, shm.ErrFull) {
+					if e := v.rings[0].TryPut(body(1, 3, 0), hs, true); !errors.Is(e, arena.ErrFull) {
 						err = errors.Join(err, errors.New("a full ring took a message"), e)
 					}
 				}
@@ -230,7 +230,7 @@ func init() {
 		},
 		"put grows": {
 			setup: func(w *world) error {
-				r, err := w.ring(shm.RingOptions{Capacity: 4096, Grow: true})
+				r, err := w.ring(arena.RingOptions{Capacity: 4096, Grow: true})
 				for i := 0; err == nil && i < 253; i++ {
 					err = w.put(r, uint64(1000+i), 0, 0, 0)
 				}
@@ -240,15 +240,15 @@ func init() {
 		},
 		"grow fails": {
 			setup: func(w *world) error {
-				r, err := w.ring(shm.RingOptions{Capacity: 4096, Grow: true})
+				r, err := w.ring(arena.RingOptions{Capacity: 4096, Grow: true})
 				for i := 0; err == nil && i < 254; i++ {
 					err = w.put(r, uint64(1000+i), 0, 0, 0)
 				}
 				return err
 			},
 			prep: opens(1), act: func(v *victim) error {
-				shm.FailCommits(true)
-				defer shm.FailCommits(false)
+				arena.FailCommits(true)
+				defer arena.FailCommits(false)
 				v.say("B 1")
 				err := v.rings[0].TryPut(body(1, 0, 0), nil, true)
 				if errors.Is(err, errors.ErrUnsupported) {
@@ -293,16 +293,16 @@ func init() {
 		"forward": {
 			drops: 1,
 			setup: func(w *world) error {
-				r, err := w.ring(shm.RingOptions{Capacity: 8})
+				r, err := w.ring(arena.RingOptions{Capacity: 8})
 				for i := 0; err == nil && i < 3; i++ {
 					err = w.put(r, uint64(1000+i), 2, 5000, 0)
 				}
-				_, e := w.ring(shm.RingOptions{Capacity: 8})
+				_, e := w.ring(arena.RingOptions{Capacity: 8})
 				return errors.Join(err, e)
 			},
 			prep: opens(2),
 			act: func(v *victim) error {
-				var m shm.Message
+				var m arena.Message
 				for i := range 2 {
 					if _, err := v.get(v.rings[0], &m); err != nil {
 						return err
@@ -323,7 +323,7 @@ func init() {
 			},
 		},
 		"new ring": {drops: 9, act: func(v *victim) error {
-			r, s, e, err := v.d.NewRing(shm.RingOptions{Capacity: 4})
+			r, s, e, err := v.d.NewRing(arena.RingOptions{Capacity: 4})
 			if err != nil {
 				return err
 			}
@@ -335,18 +335,18 @@ func init() {
 		"ring drains": {
 			drops: 20,
 			setup: func(w *world) error {
-				r, err := w.ring(shm.RingOptions{Capacity: 8})
+				r, err := w.ring(arena.RingOptions{Capacity: 8})
 				if err != nil {
 					return err
 				}
-				inner, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 4})
+				inner, s, e, err := w.d.NewRing(arena.RingOptions{Capacity: 4})
 				if err != nil {
 					return err
 				}
 				err = errors.Join(w.put(r, 1000, 2, 5000, 0), w.put(r, 1001, 6, 5000, 1000),
 					w.put(inner, 1002, 1, 5000, 0), w.put(inner, 1003, 0, 0, 0))
-				err = errors.Join(err, inner.TryPut(nil, []shm.Handle{w.held[1]}, false)) // an end of the outer ring
-				err = errors.Join(err, r.TryPut(nil, []shm.Handle{inner.Handle(), s, w.held[2]}, false))
+				err = errors.Join(err, inner.TryPut(nil, []arena.Handle{w.held[1]}, false)) // an end of the outer ring
+				err = errors.Join(err, r.TryPut(nil, []arena.Handle{inner.Handle(), s, w.held[2]}, false))
 				inner.Close()
 				return errors.Join(err, release(w.d, inner.Handle(), s, e))
 			},
@@ -357,35 +357,35 @@ func init() {
 		"last sender": {
 			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 			prep: func(v *victim) error {
-				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[1])))
+				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[1])))
 			},
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
 				w.do(func() {
-					var m shm.Message
-					if err := w.rings[0].Get(background, &m); !errors.Is(err, shm.ErrFinished) {
+					var m arena.Message
+					if err := w.rings[0].Get(background, &m); !errors.Is(err, arena.ErrFinished) {
 						w.say("no sender is left and a get returns %v", err)
 					}
 				})
 			},
-			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[1])) },
+			act: func(v *victim) error { return v.d.Release(arena.Handle(v.Args[1])) },
 		},
 		"dead sender": { // it holds the last sending end, and a receiver is told whose death it was
 			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 			prep: func(v *victim) error {
-				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[1])))
+				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[1])))
 			},
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
 				w.do(func() {
-					var m shm.Message
+					var m arena.Message
 					err := w.rings[0].Get(background, &m)
 					for ; err == nil; err = w.rings[0].Get(background, &m) {
 						w.take(&m)
 					}
-					if p := new(shm.PeerError); !errors.As(err, &p) || !errors.Is(err, shm.ErrFinished) {
+					if p := new(arena.PeerError); !errors.As(err, &p) || !errors.Is(err, arena.ErrFinished) {
 						w.say("the last sender died and a get returns %v", err)
 					}
 				})
@@ -395,25 +395,25 @@ func init() {
 		"dead newborn": { // the victim is its starter, and had the last sending end for it
 			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 			prep: func(v *victim) error {
-				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[1])))
+				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[1])))
 			},
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
 				w.do(func() {
-					var m shm.Message
+					var m arena.Message
 					err := w.rings[0].Get(background, &m)
-					if p := new(shm.PeerError); !errors.As(err, &p) || !errors.Is(err, shm.ErrFinished) {
+					if p := new(arena.PeerError); !errors.As(err, &p) || !errors.Is(err, arena.ErrFinished) {
 						w.say("the last sender died and a get returns %v", err)
 					}
 				})
 			},
 			act: func(v *victim) error {
-				arg, err := v.d.Deliver([]shm.Handle{shm.Handle(v.Args[1])})
+				arg, err := v.d.Deliver([]arena.Handle{arena.Handle(v.Args[1])})
 				if err != nil {
 					return err
 				}
-				err = v.d.Release(shm.Handle(v.Args[1]))
+				err = v.d.Release(arena.Handle(v.Args[1]))
 				arg.Lost(newborn)
 				return errors.Join(err, arg.Close())
 			},
@@ -426,7 +426,7 @@ func init() {
 				return err
 			},
 			prep: func(v *victim) error {
-				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[2])))
+				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[2])))
 			},
 			ready: func(w *world) {
 				release(w.d, w.held[2])
@@ -436,12 +436,12 @@ func init() {
 					if err == nil { // it had looked before, and what was taken out has made room
 						err = w.rings[0].Put(background, body(2, 0, 0), nil, true)
 					}
-					if !errors.Is(err, shm.ErrFinished) {
+					if !errors.Is(err, arena.ErrFinished) {
 						w.say("no receiver is left and a put returns %v", err)
 					}
 				})
 			},
-			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[2])) },
+			act: func(v *victim) error { return v.d.Release(arena.Handle(v.Args[2])) },
 			after: func(w *world) {
 				if n := w.rings[0].Published(); n > 0 {
 					w.say("no receiver is left, and %d messages are", n)
@@ -474,7 +474,7 @@ func init() {
 			act: func(v *victim) error {
 				ctx, cancel := context.WithTimeout(background, time.Millisecond)
 				defer cancel()
-				var m shm.Message
+				var m arena.Message
 				if err := v.rings[0].Get(ctx, &m); !errors.Is(err, context.DeadlineExceeded) {
 					return errors.Join(errors.New("a get came back from an empty ring"), err)
 				}
@@ -488,7 +488,7 @@ func init() {
 				w.do(func() {
 					for range 3 {
 						w.until(w.rings[0].Parked)
-						var m shm.Message
+						var m arena.Message
 						w.until(func() bool { return w.rings[0].TryGet(&m) == nil })
 						if m.Body != nil {
 							w.take(&m)
@@ -502,7 +502,7 @@ func init() {
 			setup: rings(4), prep: opens(1), act: puts(2, 1, 0, true),
 			ready: func(w *world) {
 				w.do(func() {
-					var m shm.Message
+					var m arena.Message
 					if err := w.rings[0].Get(background, &m); err == nil {
 						w.take(&m)
 					}
@@ -539,7 +539,7 @@ func init() {
 				fill(w.d, w.held[len(w.held)-1], 1, 0)
 				return err
 			},
-			prep: func(v *victim) error { return errors.Join(opens(2)(v), v.d.Import(shm.Handle(v.Args[2]))) },
+			prep: func(v *victim) error { return errors.Join(opens(2)(v), v.d.Import(arena.Handle(v.Args[2]))) },
 			act:  putShared,
 			contend: func(w *world) {
 				h := w.held[len(w.held)-1]
@@ -548,7 +548,7 @@ func init() {
 					if err := w.rings[1].TryPut(body(2, 0, 0), nil, false); err != nil {
 						w.say("put: %v", err)
 					}
-					if err := w.rings[1].TryPut(nil, []shm.Handle{h}, false); err != nil {
+					if err := w.rings[1].TryPut(nil, []arena.Handle{h}, false); err != nil {
 						w.say("put: %v", err)
 					}
 				})
@@ -561,7 +561,7 @@ func init() {
 				err := errors.Join(rings(8)(w), rings(8)(w), w.keep(5000))
 				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
 			},
-			prep: func(v *victim) error { return errors.Join(opens(2)(v), v.d.Import(shm.Handle(v.Args[2]))) },
+			prep: func(v *victim) error { return errors.Join(opens(2)(v), v.d.Import(arena.Handle(v.Args[2]))) },
 			ready: func(w *world) {
 				h := w.held[len(w.held)-1]
 				c := w.holder
@@ -575,7 +575,7 @@ func init() {
 				err := errors.Join(rings(8)(w), rings(8)(w), w.keep(5000))
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
-				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []shm.Handle{h}, false))
+				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
 				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
 			},
 			prep: opens(2),
@@ -600,22 +600,22 @@ func init() {
 			},
 			prep: opens(1),
 			act: func(v *victim) error {
-				var m shm.Message
-				if err := v.rings[0].TryGet(&m); !errors.Is(err, shm.ErrCorrupt) {
+				var m arena.Message
+				if err := v.rings[0].TryGet(&m); !errors.Is(err, arena.ErrCorrupt) {
 					return errors.Join(errors.New("a corrupt message was read"), err)
 				}
 				return gets(1)(v)
 			},
 		},
 		"no addresses": {most: 1, act: func(v *victim) error {
-			d, err := shm.New(shm.Options{Budget: 2 << 20, Reserve: 2 << 20})
+			d, err := arena.New(arena.Options{Budget: 2 << 20, Reserve: 2 << 20})
 			if err != nil {
 				return err
 			}
 			h, err := d.Alloc(2 << 20)
 			err = errors.Join(err, release(d, h))
 			d.PunchIdle() // the budget is free again, the addresses are not
-			if _, e := d.Alloc(2000); !errors.Is(e, shm.ErrNoSpace) {
+			if _, e := d.Alloc(2000); !errors.Is(e, arena.ErrNoSpace) {
 				err = errors.Join(err, errors.New("there were addresses"), e)
 			}
 			return err
@@ -627,7 +627,7 @@ func init() {
 			},
 			ready: func(w *world) {
 				c := w.holder
-				w.do(func() { w.until(func() bool { return w.d.Waiting(shm.Handle(1)) }); c.tell() })
+				w.do(func() { w.until(func() bool { return w.d.Waiting(arena.Handle(1)) }); c.tell() })
 			},
 			act: alloc(30 << 10),
 		},
@@ -699,9 +699,9 @@ func alloc(size int) func(*victim) error {
 
 func failingAlloc(size int) func(*victim) error {
 	return func(v *victim) error {
-		shm.FailCommits(true)
+		arena.FailCommits(true)
 		_, err := v.d.Alloc(size)
-		shm.FailCommits(false)
+		arena.FailCommits(false)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return errors.Join(errors.New("a commit did not fail"), err)
 		}
@@ -711,7 +711,7 @@ func failingAlloc(size int) func(*victim) error {
 
 func rings(capacity int) func(*world) error {
 	return func(w *world) error {
-		_, err := w.ring(shm.RingOptions{Capacity: capacity})
+		_, err := w.ring(arena.RingOptions{Capacity: capacity})
 		return err
 	}
 }
@@ -740,7 +740,7 @@ func putForNobody(put func(*victim) error, function, operation string) *scenario
 		},
 		act: func(v *victim) error {
 			err := put(v)
-			if errors.Is(err, shm.ErrFinished) {
+			if errors.Is(err, arena.ErrFinished) {
 				err = nil
 			}
 			return err
@@ -764,7 +764,7 @@ func puts(n, carry, long int, move bool) func(*victim) error {
 
 func gets(n int) func(*victim) error {
 	return func(v *victim) error {
-		var m shm.Message
+		var m arena.Message
 		for range n {
 			if _, err := v.get(v.rings[0], &m); err != nil {
 				return err
@@ -776,6 +776,6 @@ func gets(n int) func(*victim) error {
 }
 
 func putShared(v *victim) error {
-	hs := []shm.Handle{shm.Handle(v.Args[2])}
+	hs := []arena.Handle{arena.Handle(v.Args[2])}
 	return errors.Join(v.rings[0].TryPut(nil, hs, false), v.rings[0].TryPut(nil, hs, true))
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -59,19 +59,19 @@ func (w *world) beside(c *child) {
 		w.stopped = sys.Stopped(c.cmd.Process.Pid)
 	}
 	w.try("new blocks and rings", func(ctx context.Context) error {
-		r, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 2})
+		r, s, e, err := w.d.NewRing(arena.RingOptions{Capacity: 2})
 		if err != nil {
 			return err
 		}
 		defer r.Close()
 		h, err := w.d.AllocWait(ctx, 5000)
 		if err == nil {
-			err = r.Put(ctx, nil, []shm.Handle{h}, true)
+			err = r.Put(ctx, nil, []arena.Handle{h}, true)
 		}
 		if err != nil {
 			return errors.Join(err, release(w.d, h, r.Handle(), s, e))
 		}
-		var m shm.Message
+		var m arena.Message
 		err = r.Get(ctx, &m)
 		m.Discard()
 		return errors.Join(err, release(w.d, r.Handle(), s, e))
@@ -109,8 +109,8 @@ func (w *world) try(what string, f func(context.Context) error) {
 	go func() { done <- f(ctx) }()
 	select {
 	case err := <-done:
-		for _, known := range []error{context.DeadlineExceeded, shm.ErrFull, shm.ErrEmpty, shm.ErrFinished,
-			shm.ErrNoSpace, shm.ErrNotExist} {
+		for _, known := range []error{context.DeadlineExceeded, arena.ErrFull, arena.ErrEmpty, arena.ErrFinished,
+			arena.ErrNoSpace, arena.ErrNotExist} {
 			if errors.Is(err, known) {
 				return
 			}
@@ -125,8 +125,8 @@ func (w *world) try(what string, f func(context.Context) error) {
 }
 
 // turn takes a message and puts it back.
-func (w *world) turn(ctx context.Context, r *shm.Ring) error {
-	var m shm.Message
+func (w *world) turn(ctx context.Context, r *arena.Ring) error {
+	var m arena.Message
 	if err := r.Get(ctx, &m); err != nil {
 		return err
 	}
@@ -139,20 +139,20 @@ func (w *world) turn(ctx context.Context, r *shm.Ring) error {
 }
 
 // visit takes a lock and gives it back.
-func visit(ctx context.Context, s *shm.Sync) error {
+func visit(ctx context.Context, s *arena.Sync) error {
 	switch s.Form() {
-	case shm.FormMutex:
-		m := shm.Mutex{Sync: s}
+	case arena.FormMutex:
+		m := arena.Mutex{Sync: s}
 		err := m.Lock(ctx)
-		if errors.Is(err, shm.ErrOwnerDied) {
+		if errors.Is(err, arena.ErrOwnerDied) {
 			err = m.MarkConsistent()
 		}
 		if err != nil {
 			return err
 		}
 		return m.Unlock()
-	case shm.FormSemaphore:
-		m := shm.Semaphore{Sync: s}
+	case arena.FormSemaphore:
+		m := arena.Semaphore{Sync: s}
 		if err := m.Acquire(ctx); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -27,9 +27,9 @@ import (
 // which starts others in their place and keeps a ledger of every message outside of the domain.
 type storm struct {
 	mu      sync.Mutex
-	d       *shm.Domain
-	rings   []*shm.Ring
-	held    []shm.Handle
+	d       *arena.Domain
+	rings   []*arena.Ring
+	held    []arena.Handle
 	args    []uint64
 	rand    *rand.Rand
 	ledger  *ledger
@@ -98,11 +98,11 @@ func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
 }
 
 func (s *storm) open() (err error) {
-	if s.d, err = shm.New(shm.Options{Budget: 256 << 20, Reserve: 64 << 30}); err != nil {
+	if s.d, err = arena.New(arena.Options{Budget: 256 << 20, Reserve: 64 << 30}); err != nil {
 		return err
 	}
 	for i := range stormRings {
-		r, a, b, err := s.d.NewRing(shm.RingOptions{Capacity: 16 << (4 * i), Grow: i == 2})
+		r, a, b, err := s.d.NewRing(arena.RingOptions{Capacity: 16 << (4 * i), Grow: i == 2})
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (s *storm) messages() int {
 func (s *storm) judge(kills int, took time.Duration) error {
 	left := s.awaitRelease()
 	for _, r := range s.rings {
-		var m shm.Message
+		var m arena.Message
 		for r.TryGet(&m) == nil {
 			id, err := verify(s.d, &m)
 			if err != nil {

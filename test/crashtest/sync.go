@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // syncs makes things to synchronise by, which the bench holds until the round is over.
-func syncs(all ...shm.SyncOptions) func(*world) error {
+func syncs(all ...arena.SyncOptions) func(*world) error {
 	return func(w *world) error {
 		for _, opts := range all {
 			s, err := w.d.NewSync(opts)
@@ -28,13 +28,13 @@ func syncs(all ...shm.SyncOptions) func(*world) error {
 }
 
 // opensSyncs opens what syncs made, in the victim.
-func opensSyncs(forms ...shm.Form) func(*victim) error {
+func opensSyncs(forms ...arena.Form) func(*victim) error {
 	return func(v *victim) error {
 		for i, form := range forms {
-			if err := v.d.Import(shm.Handle(v.Args[i])); err != nil {
+			if err := v.d.Import(arena.Handle(v.Args[i])); err != nil {
 				return err
 			}
-			s, err := v.d.OpenSync(shm.Handle(v.Args[i]), form)
+			s, err := v.d.OpenSync(arena.Handle(v.Args[i]), form)
 			if err != nil {
 				return err
 			}
@@ -45,21 +45,21 @@ func opensSyncs(forms ...shm.Form) func(*victim) error {
 }
 
 var (
-	aMutex     = shm.SyncOptions{Form: shm.FormMutex}
-	anRWMutex  = shm.SyncOptions{Form: shm.FormRWMutex}
-	aSemaphore = shm.SyncOptions{Form: shm.FormSemaphore, Limit: 2, Bounded: true}
-	aSignal    = shm.SyncOptions{Form: shm.FormSemaphore}
-	aCond      = shm.SyncOptions{Form: shm.FormCond}
-	anEvent    = shm.SyncOptions{Form: shm.FormEvent}
-	aBarrier   = shm.SyncOptions{Form: shm.FormBarrier, Limit: 2}
+	aMutex     = arena.SyncOptions{Form: arena.FormMutex}
+	anRWMutex  = arena.SyncOptions{Form: arena.FormRWMutex}
+	aSemaphore = arena.SyncOptions{Form: arena.FormSemaphore, Limit: 2, Bounded: true}
+	aSignal    = arena.SyncOptions{Form: arena.FormSemaphore}
+	aCond      = arena.SyncOptions{Form: arena.FormCond}
+	anEvent    = arena.SyncOptions{Form: arena.FormEvent}
+	aBarrier   = arena.SyncOptions{Form: arena.FormBarrier, Limit: 2}
 )
 
-func (v *victim) mutex(i int) shm.Mutex         { return shm.Mutex{Sync: v.syncs[i]} }
-func (v *victim) semaphore(i int) shm.Semaphore { return shm.Semaphore{Sync: v.syncs[i]} }
-func (v *victim) rwMutex() shm.RWMutex          { return shm.RWMutex{Sync: v.syncs[0]} }
-func (v *victim) cond() shm.Cond                { return shm.Cond{Sync: v.syncs[0]} }
-func (v *victim) event() shm.Event              { return shm.Event{Sync: v.syncs[0]} }
-func (v *victim) barrier() shm.Barrier          { return shm.Barrier{Sync: v.syncs[0]} }
+func (v *victim) mutex(i int) arena.Mutex         { return arena.Mutex{Sync: v.syncs[i]} }
+func (v *victim) semaphore(i int) arena.Semaphore { return arena.Semaphore{Sync: v.syncs[i]} }
+func (v *victim) rwMutex() arena.RWMutex          { return arena.RWMutex{Sync: v.syncs[0]} }
+func (v *victim) cond() arena.Cond                { return arena.Cond{Sync: v.syncs[0]} }
+func (v *victim) event() arena.Event              { return arena.Event{Sync: v.syncs[0]} }
+func (v *victim) barrier() arena.Barrier          { return arena.Barrier{Sync: v.syncs[0]} }
 
 // wants returns nil if err is what it should be.
 func wants(err, want error) error {
@@ -79,11 +79,11 @@ func briefly(f func(context.Context) error) error {
 // locksAgain takes the lock of the dead one, and gives it back in order.
 func locksAgain(i int) func(*world) {
 	return func(w *world) {
-		m := shm.Mutex{Sync: w.syncs[i]}
+		m := arena.Mutex{Sync: w.syncs[i]}
 		ctx, cancel := context.WithTimeout(background, limit())
 		defer cancel()
 		err := m.Lock(ctx)
-		if errors.Is(err, shm.ErrOwnerDied) {
+		if errors.Is(err, arena.ErrOwnerDied) {
 			err = m.MarkConsistent()
 		}
 		if err := errors.Join(err, m.Unlock(), m.TryLock(), m.Unlock()); err != nil {
@@ -94,13 +94,13 @@ func locksAgain(i int) func(*world) {
 
 // writes takes the lock for writing: no dead reader is in the way.
 func writes(w *world) {
-	m := shm.RWMutex{Sync: w.syncs[0]}
+	m := arena.RWMutex{Sync: w.syncs[0]}
 	for m.RUnlock() == nil {
 	}
 	ctx, cancel := context.WithTimeout(background, limit())
 	defer cancel()
 	err := m.Lock(ctx)
-	if errors.Is(err, shm.ErrOwnerDied) {
+	if errors.Is(err, arena.ErrOwnerDied) {
 		err = m.MarkConsistent()
 	}
 	if err := errors.Join(err, m.Unlock(), m.TryRLock(), m.RUnlock()); err != nil {
@@ -110,7 +110,7 @@ func writes(w *world) {
 
 // permits wants all permits to be there, and no more.
 func permits(w *world) {
-	m := shm.Semaphore{Sync: w.syncs[0]}
+	m := arena.Semaphore{Sync: w.syncs[0]}
 	for m.Release() == nil {
 	}
 	for range 2 {
@@ -118,14 +118,14 @@ func permits(w *world) {
 			w.say("a permit is lost: %v", err)
 		}
 	}
-	if err := m.TryAcquire(); !errors.Is(err, shm.ErrLocked) {
+	if err := m.TryAcquire(); !errors.Is(err, arena.ErrLocked) {
 		w.say("there are more permits than two: %v", err)
 	}
 }
 
 // counted wants all permits to be there without a release.
 func counted(w *world) {
-	if n, err := (shm.Semaphore{Sync: w.syncs[0]}).Permits(); n != 2 || err != nil {
+	if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 2 || err != nil {
 		w.say("%d permits, %v", n, err)
 	}
 	permits(w)
@@ -133,7 +133,7 @@ func counted(w *world) {
 
 // meets resets a barrier and goes through it with somebody else.
 func meets(w *world) {
-	b := shm.Barrier{Sync: w.syncs[0]}
+	b := arena.Barrier{Sync: w.syncs[0]}
 	b.Reset()
 	ctx, cancel := context.WithTimeout(background, limit())
 	defer cancel()
@@ -149,19 +149,19 @@ func meets(w *world) {
 const newborn = 1<<22 - 1
 
 // wakesAll ends the waits of the bench itself.
-func wakesAll(w *world) { shm.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
+func wakesAll(w *world) { arena.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
 
 // waits has the bench wait in the Cond.
 func waits(w *world) {
-	c, m := shm.Cond{Sync: w.syncs[0]}, shm.Mutex{Sync: w.syncs[1]}
+	c, m := arena.Cond{Sync: w.syncs[0]}, arena.Mutex{Sync: w.syncs[1]}
 	begun := make(chan struct{})
 	w.do(func() {
 		err := m.Lock(background)
 		close(begun)
-		if err == nil || errors.Is(err, shm.ErrOwnerDied) {
+		if err == nil || errors.Is(err, arena.ErrOwnerDied) {
 			_, err = c.Wait(background, m)
 		}
-		if errors.Is(err, shm.ErrOwnerDied) {
+		if errors.Is(err, arena.ErrOwnerDied) {
 			err = m.MarkConsistent()
 		}
 		if err := errors.Join(err, m.Unlock()); err != nil {
@@ -179,13 +179,13 @@ const napsFor = 400 * time.Microsecond
 // view has not yet learned that a nap is in vain.
 func naps(w *world) {
 	for !w.over.Load() {
-		s, err := w.d.OpenSync(w.syncs[0].Handle(), shm.FormEvent)
+		s, err := w.d.OpenSync(w.syncs[0].Handle(), arena.FormEvent)
 		if err != nil {
 			w.say("open an event: %v", err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(background, napsFor)
-		if err := (shm.Event{Sync: s}).Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := (arena.Event{Sync: s}).Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			w.say("wait: %v", err)
 		}
 		cancel()
@@ -195,7 +195,7 @@ func naps(w *world) {
 
 var syncScenarios = map[string]*scenario{
 	"sync new": {act: func(v *victim) error {
-		for _, opts := range []shm.SyncOptions{aMutex, aSemaphore, aBarrier} {
+		for _, opts := range []arena.SyncOptions{aMutex, aSemaphore, aBarrier} {
 			s, err := v.d.NewSync(opts)
 			if err != nil {
 				return err
@@ -211,11 +211,11 @@ var syncScenarios = map[string]*scenario{
 		return nil
 	}},
 	"sync mutex": {
-		setup: syncs(aMutex), prep: opensSyncs(shm.FormMutex),
+		setup: syncs(aMutex), prep: opensSyncs(arena.FormMutex),
 		act: func(v *victim) error {
 			m := v.mutex(0)
 			return errors.Join(m.Lock(background), m.Unlock(), m.TryLock(), m.Unlock(),
-				wants(m.Unlock(), shm.ErrNotOwner))
+				wants(m.Unlock(), arena.ErrNotOwner))
 		},
 		after: locksAgain(0),
 	},
@@ -224,10 +224,10 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},
-		prep: opensSyncs(shm.FormMutex),
+		prep: opensSyncs(arena.FormMutex),
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.MarkConsistent(), m.Unlock())
+			return errors.Join(wants(m.Lock(background), arena.ErrOwnerDied), m.MarkConsistent(), m.Unlock())
 		},
 		after: locksAgain(0),
 	},
@@ -236,27 +236,27 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},
-		prep: opensSyncs(shm.FormMutex),
+		prep: opensSyncs(arena.FormMutex),
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.Unlock(),
-				wants(m.TryLock(), shm.ErrNotRecoverable))
+			return errors.Join(wants(m.Lock(background), arena.ErrOwnerDied), m.Unlock(),
+				wants(m.TryLock(), arena.ErrNotRecoverable))
 		},
 		after: func(w *world) { // lost by now, or to be lost here
-			m := shm.Mutex{Sync: w.syncs[0]}
+			m := arena.Mutex{Sync: w.syncs[0]}
 			err := m.TryLock()
-			if errors.Is(err, shm.ErrOwnerDied) {
+			if errors.Is(err, arena.ErrOwnerDied) {
 				err = errors.Join(m.Unlock(), m.TryLock())
 			}
-			if !errors.Is(err, shm.ErrNotRecoverable) {
+			if !errors.Is(err, arena.ErrNotRecoverable) {
 				w.say("the lock: %v", err)
 			}
 		},
 	},
 	"sync mutex parked": {
-		setup: syncs(aMutex), prep: opensSyncs(shm.FormMutex),
+		setup: syncs(aMutex), prep: opensSyncs(arena.FormMutex),
 		ready: func(w *world) {
-			m := shm.Mutex{Sync: w.syncs[0]}
+			m := arena.Mutex{Sync: w.syncs[0]}
 			m.TryLock()
 			w.do(func() { w.until(m.Parked); m.Unlock() })
 		},
@@ -269,57 +269,57 @@ var syncScenarios = map[string]*scenario{
 	"sync mutex wakes": {
 		setup: syncs(aMutex),
 		prep: func(v *victim) error {
-			return errors.Join(opensSyncs(shm.FormMutex)(v), v.mutex(0).TryLock())
+			return errors.Join(opensSyncs(arena.FormMutex)(v), v.mutex(0).TryLock())
 		},
 		ready: func(w *world) { w.do(func() { locksAgain(0)(w) }); time.Sleep(time.Millisecond) },
 		act:   func(v *victim) error { return v.mutex(0).Unlock() },
 	},
 	"sync recursive": {
-		setup: syncs(aMutex), prep: opensSyncs(shm.FormMutex),
+		setup: syncs(aMutex), prep: opensSyncs(arena.FormMutex),
 		act: func(v *victim) error {
-			m := shm.RecursiveMutex{Sync: v.syncs[0]}
+			m := arena.RecursiveMutex{Sync: v.syncs[0]}
 			return errors.Join(m.Lock(background, 7), m.TryLock(7), m.Unlock(7), m.Unlock(7))
 		},
 		after: locksAgain(0),
 	},
 	"sync readers": {
-		setup: syncs(anRWMutex), prep: opensSyncs(shm.FormRWMutex),
+		setup: syncs(anRWMutex), prep: opensSyncs(arena.FormRWMutex),
 		act: func(v *victim) error {
 			m := v.rwMutex()
-			return errors.Join(m.RLock(background), m.TryRLock(), m.RUnlock(), wants(m.TryLock(), shm.ErrLocked),
+			return errors.Join(m.RLock(background), m.TryRLock(), m.RUnlock(), wants(m.TryLock(), arena.ErrLocked),
 				briefly(m.Lock), m.RUnlock(), m.Lock(background), m.Unlock())
 		},
 		after: writes,
 	},
 	"sync readers of a dead writer": {
 		setup: func(w *world) error {
-			return errors.Join(syncs(anRWMutex)(w), shm.RWMutex{Sync: w.syncs[0]}.TryRLock(),
+			return errors.Join(syncs(anRWMutex)(w), arena.RWMutex{Sync: w.syncs[0]}.TryRLock(),
 				w.kill("sync writer", "Mutex.TryLock", "CAS", "after"))
 		},
-		prep: opensSyncs(shm.FormRWMutex),
+		prep: opensSyncs(arena.FormRWMutex),
 		act: func(v *victim) error { // it finds the death, and a reader
 			m := v.rwMutex()
-			return errors.Join(wants(m.TryRLock(), shm.ErrOwnerDied), wants(m.TryLock(), shm.ErrLocked))
+			return errors.Join(wants(m.TryRLock(), arena.ErrOwnerDied), wants(m.TryLock(), arena.ErrLocked))
 		},
 		after: writes,
 	},
 	"sync writer": {
-		setup: syncs(anRWMutex), prep: opensSyncs(shm.FormRWMutex),
+		setup: syncs(anRWMutex), prep: opensSyncs(arena.FormRWMutex),
 		act: func(v *victim) error {
 			if err := v.rwMutex().TryLock(); err != nil {
-				return wants(err, shm.ErrLocked)
+				return wants(err, arena.ErrLocked)
 			}
 			return v.rwMutex().Unlock()
 		},
 		after: writes,
 	},
 	"sync semaphore": {
-		setup: syncs(aSemaphore), prep: opensSyncs(shm.FormSemaphore),
+		setup: syncs(aSemaphore), prep: opensSyncs(arena.FormSemaphore),
 		act: func(v *victim) error {
 			m := v.semaphore(0)
-			return errors.Join(m.Acquire(background), m.TryAcquire(), wants(m.TryAcquire(), shm.ErrLocked),
+			return errors.Join(m.Acquire(background), m.TryAcquire(), wants(m.TryAcquire(), arena.ErrLocked),
 				m.Release(), m.Release(),
-				wants(m.Release(), shm.ErrReleased))
+				wants(m.Release(), arena.ErrReleased))
 		},
 		after: counted,
 	},
@@ -327,7 +327,7 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.grant", "Store", "after"))
 		},
-		prep: opensSyncs(shm.FormSemaphore),
+		prep: opensSyncs(arena.FormSemaphore),
 		act: func(v *victim) error {
 			m := v.semaphore(0)
 			return errors.Join(m.Acquire(background), m.Acquire(background), m.Release(), m.Release())
@@ -335,10 +335,10 @@ var syncScenarios = map[string]*scenario{
 		after: counted,
 	},
 	"sync semaphore parked": { // two wait for one permit
-		setup: syncs(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1, Bounded: true}),
-		prep:  opensSyncs(shm.FormSemaphore),
+		setup: syncs(arena.SyncOptions{Form: arena.FormSemaphore, Limit: 1, Bounded: true}),
+		prep:  opensSyncs(arena.FormSemaphore),
 		ready: func(w *world) {
-			m := shm.Semaphore{Sync: w.syncs[0]}
+			m := arena.Semaphore{Sync: w.syncs[0]}
 			m.TryAcquire()
 			w.do(func() {
 				if err := errors.Join(m.Acquire(background), m.Release()); err != nil {
@@ -352,7 +352,7 @@ var syncScenarios = map[string]*scenario{
 		},
 		after: func(w *world) {
 			w.wait()
-			if n, err := (shm.Semaphore{Sync: w.syncs[0]}).Permits(); n != 1 || err != nil {
+			if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 1 || err != nil {
 				w.say("%d permits of one, %v", n, err)
 			}
 		},
@@ -361,31 +361,31 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.exit", "CAS", "after"))
 		},
-		prep: opensSyncs(shm.FormSemaphore),
+		prep: opensSyncs(arena.FormSemaphore),
 		act: func(v *victim) error {
 			_, err := v.semaphore(0).Permits()
-			return errors.Join(err, wants(v.semaphore(0).TakeDeath(), shm.ErrOwnerDied), v.semaphore(0).TakeDeath())
+			return errors.Join(err, wants(v.semaphore(0).TakeDeath(), arena.ErrOwnerDied), v.semaphore(0).TakeDeath())
 		},
 		after: counted,
 	},
 	"sync signal": {
-		setup: syncs(aSignal), prep: opensSyncs(shm.FormSemaphore),
+		setup: syncs(aSignal), prep: opensSyncs(arena.FormSemaphore),
 		ready: func(w *world) {
 			w.do(func() {
-				if err := (shm.Semaphore{Sync: w.syncs[0]}).Acquire(background); err != nil {
+				if err := (arena.Semaphore{Sync: w.syncs[0]}).Acquire(background); err != nil {
 					w.say("acquire: %v", err)
 				}
 			})
 			time.Sleep(time.Millisecond)
 		},
 		act:   func(v *victim) error { return errors.Join(v.semaphore(0).Release(), v.semaphore(0).Release()) },
-		after: func(w *world) { (shm.Semaphore{Sync: w.syncs[0]}).Release() },
+		after: func(w *world) { (arena.Semaphore{Sync: w.syncs[0]}).Release() },
 	},
 	"sync event": {
-		setup: syncs(anEvent), prep: opensSyncs(shm.FormEvent),
+		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) {
 			w.do(func() {
-				if err := (shm.Event{Sync: w.syncs[0]}).Wait(background); err != nil {
+				if err := (arena.Event{Sync: w.syncs[0]}).Wait(background); err != nil {
 					w.say("wait: %v", err)
 				}
 			})
@@ -396,10 +396,10 @@ var syncScenarios = map[string]*scenario{
 			e.Clear()
 			return briefly(e.Wait)
 		},
-		after: func(w *world) { shm.Event{Sync: w.syncs[0]}.Set() },
+		after: func(w *world) { arena.Event{Sync: w.syncs[0]}.Set() },
 	},
 	"sync event rouses": { // the bench naps again and again
-		setup: syncs(anEvent), prep: opensSyncs(shm.FormEvent),
+		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) { w.do(func() { naps(w) }) },
 		act: func(v *victim) error {
 			e := v.event()
@@ -412,17 +412,17 @@ var syncScenarios = map[string]*scenario{
 		},
 	},
 	"sync event naps": {
-		setup: syncs(anEvent), prep: opensSyncs(shm.FormEvent),
+		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) {
-			w.do(func() { w.until(w.syncs[0].Parked); shm.Event{Sync: w.syncs[0]}.Set() })
+			w.do(func() { w.until(w.syncs[0].Parked); arena.Event{Sync: w.syncs[0]}.Set() })
 		},
 		act:   func(v *victim) error { return v.event().Wait(background) },
-		after: func(w *world) { shm.Event{Sync: w.syncs[0]}.Set() },
+		after: func(w *world) { arena.Event{Sync: w.syncs[0]}.Set() },
 	},
 	"sync cond waits": {
-		setup: syncs(aCond, aMutex), prep: opensSyncs(shm.FormCond, shm.FormMutex),
+		setup: syncs(aCond, aMutex), prep: opensSyncs(arena.FormCond, arena.FormMutex),
 		ready: func(w *world) {
-			c := shm.Cond{Sync: w.syncs[0]}
+			c := arena.Cond{Sync: w.syncs[0]}
 			w.do(func() { w.until(func() bool { return c.Parked() && c.Notify(1) == 1 }) })
 		},
 		act: func(v *victim) error {
@@ -435,7 +435,7 @@ var syncScenarios = map[string]*scenario{
 		after: locksAgain(1),
 	},
 	"sync cond notifies": {
-		setup: syncs(aCond, aMutex), prep: opensSyncs(shm.FormCond, shm.FormMutex),
+		setup: syncs(aCond, aMutex), prep: opensSyncs(arena.FormCond, arena.FormMutex),
 		ready: waits,
 		act:   func(v *victim) error { v.cond().Notify(1); return nil },
 		after: func(w *world) { wakesAll(w); w.wait(); locksAgain(1)(w) },
@@ -444,20 +444,20 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aCond, aMutex)(w), w.kill("sync cond waits", "Cond.arrive", "Add", "after"))
 		},
-		prep: opensSyncs(shm.FormCond, shm.FormMutex),
+		prep: opensSyncs(arena.FormCond, arena.FormMutex),
 		act:  func(v *victim) error { v.cond().Notify(1); return nil },
 		after: func(w *world) {
-			if n := (shm.Cond{Sync: w.syncs[0]}).Notify(1); n != 0 {
+			if n := (arena.Cond{Sync: w.syncs[0]}).Notify(1); n != 0 {
 				w.say("%d dead were notified", n)
 			}
 			locksAgain(1)(w)
 		},
 	},
 	"sync barrier": {
-		setup: syncs(aBarrier), prep: opensSyncs(shm.FormBarrier),
+		setup: syncs(aBarrier), prep: opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
 			w.do(func() {
-				b := shm.Barrier{Sync: w.syncs[0]}
+				b := arena.Barrier{Sync: w.syncs[0]}
 				for err := error(nil); err == nil; {
 					_, err = b.Wait(background, nil)
 				}
@@ -474,7 +474,7 @@ var syncScenarios = map[string]*scenario{
 			return errors.Join(errs...)
 		},
 		after: func(w *world) {
-			w.until(shm.Barrier{Sync: w.syncs[0]}.Broken)
+			w.until(arena.Barrier{Sync: w.syncs[0]}.Broken)
 			w.wait()
 			meets(w)
 		},
@@ -483,20 +483,20 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aBarrier)(w), w.kill("sync barrier alone", "Barrier.Wait", "CAS", "after"))
 		},
-		prep: opensSyncs(shm.FormBarrier),
+		prep: opensSyncs(arena.FormBarrier),
 		act: func(v *victim) error {
 			b := v.barrier()
 			_, err := b.Wait(background, nil)
 			b.Reset()
-			return wants(err, shm.ErrBroken)
+			return wants(err, arena.ErrBroken)
 		},
 		after: meets,
 	},
 	"sync barrier is watched": { // who watches learns what the victim says before it aborts, or that it is dead
 		setup: syncs(aBarrier, anEvent),
-		prep:  opensSyncs(shm.FormBarrier, shm.FormEvent),
+		prep:  opensSyncs(arena.FormBarrier, arena.FormEvent),
 		ready: func(w *world) {
-			b, said := shm.Barrier{Sync: w.syncs[0]}, shm.Event{Sync: w.syncs[1]}
+			b, said := arena.Barrier{Sync: w.syncs[0]}, arena.Event{Sync: w.syncs[1]}
 			w.do(func() {
 				err := b.Watch(background, func() bool { return b.Broken() })
 				if err := errors.Join(err, b.Watch(background,
@@ -507,7 +507,7 @@ var syncScenarios = map[string]*scenario{
 		},
 		act: func(v *victim) error {
 			v.barrier().Abort()
-			shm.Event{Sync: v.syncs[1]}.Set()
+			arena.Event{Sync: v.syncs[1]}.Set()
 			v.barrier().Abort() // breaks nothing more, and is heard all the same
 			return nil
 		},
@@ -515,11 +515,11 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync barrier watches": { // the victim, which the bench rings
 		setup: syncs(aBarrier),
-		prep:  opensSyncs(shm.FormBarrier),
+		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
 			w.do(func() {
 				for !w.over.Load() {
-					shm.Barrier{Sync: w.syncs[0]}.Abort()
+					arena.Barrier{Sync: w.syncs[0]}.Abort()
 					time.Sleep(time.Millisecond)
 				}
 			})
@@ -533,7 +533,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync barrier alone": {
 		setup: syncs(aBarrier),
-		prep:  opensSyncs(shm.FormBarrier),
+		prep:  opensSyncs(arena.FormBarrier),
 		act: func(v *victim) error {
 			err := briefly(func(ctx context.Context) error { _, err := v.barrier().Wait(ctx, nil); return err })
 			v.barrier().Reset()
@@ -543,7 +543,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync barrier is reset": { // after the death of a member
 		setup: syncs(aBarrier),
-		prep:  opensSyncs(shm.FormBarrier),
+		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
 			before := w.d.Stats().Reaped
 			if err := w.leaveDead("sync barrier alone", "Barrier.Wait", "CAS", "after"); err != nil {
@@ -558,9 +558,9 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aBarrier)(w), w.kill("sync barrier alone", "Barrier.Wait", "CAS", "after"))
 		},
-		act: func(v *victim) error { return opensSyncs(shm.FormBarrier)(v) },
+		act: func(v *victim) error { return opensSyncs(arena.FormBarrier)(v) },
 		after: func(w *world) {
-			if !(shm.Barrier{Sync: w.syncs[0]}).Broken() {
+			if !(arena.Barrier{Sync: w.syncs[0]}).Broken() {
 				w.say("a death was forgotten")
 			}
 			meets(w)
@@ -568,17 +568,17 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync barrier loses a newborn": { // the victim is its starter
 		setup: syncs(aBarrier),
-		prep:  opensSyncs(shm.FormBarrier),
+		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
-			b := shm.Barrier{Sync: w.syncs[0]}
+			b := arena.Barrier{Sync: w.syncs[0]}
 			w.do(func() {
-				if _, err := b.Wait(background, nil); !errors.Is(err, shm.ErrBroken) {
+				if _, err := b.Wait(background, nil); !errors.Is(err, arena.ErrBroken) {
 					w.say("a newborn died and a wait returns %v", err)
 				}
 			})
 		},
 		act: func(v *victim) error {
-			arg, err := v.d.Deliver([]shm.Handle{v.syncs[0].Handle()})
+			arg, err := v.d.Deliver([]arena.Handle{v.syncs[0].Handle()})
 			if err != nil {
 				return err
 			}
@@ -588,7 +588,7 @@ var syncScenarios = map[string]*scenario{
 		after: func(w *world) { w.wait(); meets(w) },
 	},
 	"sync leave": { // in order: it breaks nothing
-		setup: syncs(aBarrier, aMutex), prep: opensSyncs(shm.FormBarrier, shm.FormMutex),
+		setup: syncs(aBarrier, aMutex), prep: opensSyncs(arena.FormBarrier, arena.FormMutex),
 		act:   func(v *victim) error { return v.d.Close() },
 		after: meets,
 	},

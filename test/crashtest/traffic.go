@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A message's body is its number, the count of its blocks, a checksum, and filler made of the
@@ -30,7 +30,7 @@ func body(id uint64, blocks, size int) []byte {
 }
 
 // fill marks block k of message id.
-func fill(d *shm.Domain, h shm.Handle, id uint64, k int) error {
+func fill(d *arena.Domain, h arena.Handle, id uint64, k int) error {
 	p, err := d.Bytes(h)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func fill(d *shm.Domain, h shm.Handle, id uint64, k int) error {
 func mark(id uint64, k int) uint64 { return (id + uint64(k)<<48) * 0x9e3779b97f4a7c15 }
 
 // verify returns the number of a message that came, or what is wrong with it.
-func verify(d *shm.Domain, m *shm.Message) (uint64, error) {
+func verify(d *arena.Domain, m *arena.Message) (uint64, error) {
 	b := m.Body
 	if len(b) < bodyHead {
 		return 0, fmt.Errorf("corrupt message: body of %d bytes", len(b))
@@ -77,8 +77,8 @@ func verify(d *shm.Domain, m *shm.Message) (uint64, error) {
 }
 
 // blocks allocates n blocks of size bytes for message id.
-func blocks(d *shm.Domain, id uint64, n, size int) ([]shm.Handle, error) {
-	var hs []shm.Handle
+func blocks(d *arena.Domain, id uint64, n, size int) ([]arena.Handle, error) {
+	var hs []arena.Handle
 	for k := range n {
 		h, err := d.Alloc(size)
 		if err != nil {
@@ -93,7 +93,7 @@ func blocks(d *shm.Domain, id uint64, n, size int) ([]shm.Handle, error) {
 }
 
 // release drops one reference of each.
-func release(d *shm.Domain, hs ...shm.Handle) (err error) {
+func release(d *arena.Domain, hs ...arena.Handle) (err error) {
 	for _, h := range hs {
 		if h != 0 {
 			err = errors.Join(err, d.Release(h))

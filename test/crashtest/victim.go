@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -17,9 +17,9 @@ import (
 type victim struct {
 	mouth
 	spec
-	d     *shm.Domain
-	rings []*shm.Ring
-	syncs []*shm.Sync
+	d     *arena.Domain
+	rings []*arena.Ring
+	syncs []*arena.Sync
 	stop  func() map[string]int
 	ends  sync.Mutex // held while it stops, and from its end on
 }
@@ -31,18 +31,18 @@ func victimMain(arg string) error {
 		return err
 	}
 	sc := scenarios[v.Scenario]
-	shm.HoldReaper(v.Reap || v.Idle)
+	arena.HoldReaper(v.Reap || v.Idle)
 	if sc.early && !v.Reap {
 		v.say("R")
 		v.hear()
 		v.arm()
 	}
-	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	d, err := arena.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
 	if err != nil {
 		return err
 	}
 	v.d = d
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	if v.Reap {
 		err = v.reap()
 	} else {
@@ -64,7 +64,7 @@ func (v *victim) reap() error {
 	v.say("R")
 	v.hear()
 	v.arm()
-	shm.HoldReaper(false)
+	arena.HoldReaper(false)
 	_, err := v.d.Reap()
 	return err
 }
@@ -88,17 +88,17 @@ func (v *victim) play(sc *scenario) error {
 
 func (v *victim) arm() {
 	if v.Stop != "" && !v.Reap {
-		shm.ArmCrash(v.Stop, "after", 1, func() { v.say("S"); v.hear() })
+		arena.ArmCrash(v.Stop, "after", 1, func() { v.say("S"); v.hear() })
 	}
 	switch {
 	case v.Record:
-		v.stop = shm.RecordWrites()
+		v.stop = arena.RecordWrites()
 	case v.Halt:
-		shm.ArmCrash(v.Site, v.Phase, v.Nth, v.halt)
+		arena.ArmCrash(v.Site, v.Phase, v.Nth, v.halt)
 	case v.Pause:
-		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
+		arena.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
 	case v.Site != "":
-		shm.ArmCrash(v.Site, v.Phase, v.Nth, nil)
+		arena.ArmCrash(v.Site, v.Phase, v.Nth, nil)
 	}
 }
 
@@ -116,10 +116,10 @@ func (v *victim) halt() {
 // open imports the rings whose handles are the first n arguments.
 func (v *victim) open(n int) error {
 	for _, a := range v.Args[:n] {
-		if err := v.d.Import(shm.Handle(a)); err != nil {
+		if err := v.d.Import(arena.Handle(a)); err != nil {
 			return err
 		}
-		r, err := v.d.OpenRing(shm.Handle(a))
+		r, err := v.d.OpenRing(arena.Handle(a))
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (v *victim) open(n int) error {
 }
 
 // put puts a message of n new blocks and says so before and after.
-func (v *victim) put(r *shm.Ring, id uint64, n, size, long int, move bool) error {
+func (v *victim) put(r *arena.Ring, id uint64, n, size, long int, move bool) error {
 	hs, err := blocks(v.d, id, n, size)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (v *victim) put(r *shm.Ring, id uint64, n, size, long int, move bool) error
 }
 
 // get gets a message, says so and leaves it to the caller.
-func (v *victim) get(r *shm.Ring, m *shm.Message) (uint64, error) {
+func (v *victim) get(r *arena.Ring, m *arena.Message) (uint64, error) {
 	if err := r.Get(context.Background(), m); err != nil {
 		return 0, err
 	}

@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // workerSpec starts a worker of a storm.
@@ -24,13 +24,13 @@ type workerSpec struct {
 // killed. It says on its pipe what it is about to do and what it has done.
 type worker struct {
 	up     *os.File
-	d      *shm.Domain
-	rings  []*shm.Ring
-	shared shm.Handle
+	d      *arena.Domain
+	rings  []*arena.Ring
+	shared arena.Handle
 	rand   *rand.Rand
 	number uint64
 	seq    uint64
-	hoard  []shm.Handle
+	hoard  []arena.Handle
 }
 
 func workerMain(arg string) error {
@@ -39,22 +39,22 @@ func workerMain(arg string) error {
 		return err
 	}
 	w := &worker{up: os.NewFile(5, "up"), number: s.Number, rand: rand.New(rand.NewPCG(s.Number, 1))}
-	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	d, err := arena.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
 	if err != nil {
 		return err
 	}
 	w.d = d
 	for _, a := range s.Args[:stormRings] {
-		if err := d.Import(shm.Handle(a)); err != nil {
+		if err := d.Import(arena.Handle(a)); err != nil {
 			return err
 		}
-		r, err := d.OpenRing(shm.Handle(a))
+		r, err := d.OpenRing(arena.Handle(a))
 		if err != nil {
 			return err
 		}
 		w.rings = append(w.rings, r)
 	}
-	w.shared = shm.Handle(s.Args[stormRings])
+	w.shared = arena.Handle(s.Args[stormRings])
 	for {
 		if err := w.step(); err != nil {
 			return fmt.Errorf("worker %d: %w", w.number, err)
@@ -79,7 +79,7 @@ func (w *worker) step() error {
 	return nil
 }
 
-func (w *worker) do(at int, r *shm.Ring) error {
+func (w *worker) do(at int, r *arena.Ring) error {
 	switch at {
 	case 0, 1, 2:
 		return w.put(r, w.rand.IntN(5), 1<<w.rand.IntN(16), 0)
@@ -102,7 +102,7 @@ func (w *worker) do(at int, r *shm.Ring) error {
 	}
 }
 
-func (w *worker) put(r *shm.Ring, n, size, long int) error {
+func (w *worker) put(r *arena.Ring, n, size, long int) error {
 	w.seq++
 	id := w.number<<24 | w.seq
 	hs, err := blocks(w.d, id, n, max(size, 16))
@@ -123,8 +123,8 @@ func (w *worker) put(r *shm.Ring, n, size, long int) error {
 
 // full forgives the errors of a busy domain. context.DeadlineExceeded is one: an attempt waits for
 // a second for a worker in the middle of a put or a get, and a reaper may take longer to end that.
-func (w *worker) full(err error, hs []shm.Handle) error {
-	if errors.Is(err, shm.ErrFull) || errors.Is(err, shm.ErrNoSpace) || errors.Is(err, shm.ErrEmpty) ||
+func (w *worker) full(err error, hs []arena.Handle) error {
+	if errors.Is(err, arena.ErrFull) || errors.Is(err, arena.ErrNoSpace) || errors.Is(err, arena.ErrEmpty) ||
 		errors.Is(err, context.DeadlineExceeded) {
 		err = nil
 	}
@@ -132,8 +132,8 @@ func (w *worker) full(err error, hs []shm.Handle) error {
 }
 
 // get takes a message, and every third one goes on into another ring with the same blocks.
-func (w *worker) get(r *shm.Ring) error {
-	var m shm.Message
+func (w *worker) get(r *arena.Ring) error {
+	var m arena.Message
 	w.say(saysTake, 1)
 	if err := r.TryGet(&m); err != nil {
 		w.say(saysNone, 0)
@@ -165,8 +165,8 @@ func (w *worker) get(r *shm.Ring) error {
 }
 
 // putBatch puts some messages without blocks together.
-func (w *worker) putBatch(r *shm.Ring) error {
-	var b shm.Batch
+func (w *worker) putBatch(r *arena.Ring) error {
+	var b arena.Batch
 	first := w.number<<24 | (w.seq + 1)
 	for range 1 + w.rand.IntN(20) {
 		w.seq++
@@ -183,13 +183,13 @@ func (w *worker) putBatch(r *shm.Ring) error {
 }
 
 // getBatch takes what messages without blocks come next.
-func (w *worker) getBatch(r *shm.Ring) error {
-	var b shm.Batch
+func (w *worker) getBatch(r *arena.Ring) error {
+	var b arena.Batch
 	most := 1 + w.rand.IntN(20)
 	w.say(saysTake, uint64(most))
 	n, err := r.TryGetBatch(&b, most)
 	for i := range n {
-		id, e := verify(w.d, &shm.Message{Body: b.At(i)})
+		id, e := verify(w.d, &arena.Message{Body: b.At(i)})
 		if err = errors.Join(err, e); e == nil {
 			w.say(saysGot, id)
 		}
@@ -221,21 +221,21 @@ func (w *worker) share() error {
 	return errors.Join(w.carry(w.shared), release(w.d, w.shared, w.shared))
 }
 
-func (w *worker) carry(h shm.Handle) error {
-	r, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 4})
+func (w *worker) carry(h arena.Handle) error {
+	r, s, e, err := w.d.NewRing(arena.RingOptions{Capacity: 4})
 	if err != nil {
 		return w.full(err, nil)
 	}
 	defer r.Close()
-	var m shm.Message
-	err = errors.Join(r.TryPut(nil, []shm.Handle{h}, false), r.TryPut(nil, []shm.Handle{h}, false), r.TryGet(&m))
+	var m arena.Message
+	err = errors.Join(r.TryPut(nil, []arena.Handle{h}, false), r.TryPut(nil, []arena.Handle{h}, false), r.TryGet(&m))
 	m.Discard()
 	return errors.Join(err, release(w.d, r.Handle(), s, e)) // it dies with a message in it
 }
 
 // ring makes a ring with messages and a ring in it, and drops all of it, one end first.
 func (w *worker) ring() error {
-	inner, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 2})
+	inner, s, e, err := w.d.NewRing(arena.RingOptions{Capacity: 2})
 	if err != nil {
 		return w.full(err, nil)
 	}
@@ -248,7 +248,7 @@ func (w *worker) ring() error {
 	if err == nil {
 		err = w.carry(inner.Handle())
 	}
-	var m shm.Message
+	var m arena.Message
 	if w.rand.IntN(2) == 0 {
 		err = errors.Join(err, inner.TryGet(&m))
 		m.Discard()
@@ -262,10 +262,10 @@ func (w *worker) ring() error {
 // finished waits for a ring to say that its last sender is gone. That may take a moment after we
 // have let the end go: a reaper that was looking at the token just then finalises it, and it may be
 // stopped.
-func finished(r *shm.Ring, m *shm.Message) error {
+func finished(r *arena.Ring, m *arena.Message) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := r.Get(ctx, m); !errors.Is(err, shm.ErrFinished) {
+	if err := r.Get(ctx, m); !errors.Is(err, arena.ErrFinished) {
 		return fmt.Errorf("the last sender is gone and a get says %v", err)
 	}
 	return nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -63,7 +63,7 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	}
 	m := &memory{dev: d}
 	if d.shared {
-		domain, err := shm.Default()
+		domain, err := arena.Default()
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +95,8 @@ type memory struct {
 	bytes   []byte
 	storage *tensor.Storage
 
-	domain *shm.Domain // of a Shared device
-	block  shm.Handle
+	domain *arena.Domain // of a Shared device
+	block  arena.Handle
 }
 
 func (m *memory) Device() device.Device { return m.dev }
@@ -150,9 +150,9 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 var errStays = errors.New("devicetest: the memory stays in its process")
 
 // memoryTags has one form: [block, name of the device, bytes].
-var memoryTags = &wire.Tags{Type: "test device's memory", Fields: []int{3}}
+var memoryTags = &codec.Tags{Type: "test device's memory", Fields: []int{3}}
 
-func (m *memory) Marshal(e *wire.Encoder) error {
+func (m *memory) Marshal(e *codec.Encoder) error {
 	if m.domain == nil {
 		return errStays
 	}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/device"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,12 +22,12 @@ func Shared(name string) *Device {
 
 // key is the same for the same memory.
 type key struct {
-	domain *shm.Domain
-	block  shm.Handle
+	domain *arena.Domain
+	block  arena.Handle
 }
 
 // inBlock returns memory in a block of which it has a reference.
-func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, error) {
+func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memory, error) {
 	b, err := domain.Bytes(block)
 	if err == nil && len(b) < n {
 		err = tensor.ErrLayout
@@ -42,8 +42,8 @@ func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, 
 }
 
 // read returns what Marshal wrote.
-func read(dec *wire.Decoder) (device.Memory, error) {
-	domain, err := shm.Default()
+func read(dec *codec.Decoder) (device.Memory, error) {
+	domain, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}

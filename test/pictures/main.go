@@ -1,6 +1,6 @@
 // Pictures writes docs/howto/trace.svg from a run of shoal hogwild with a trace. It writes
 // docs/hogwild.svg and docs/arena.svg from a run on a terminal: what its screen shows at the end,
-// and what its domain answers, while it trains, to shm.Inspect. It needs the program script of
+// and what its domain answers, while it trains, to arena.Inspect. It needs the program script of
 // util-linux, which has the terminal.
 package main
 
@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 const (
@@ -63,7 +63,7 @@ func draw(ctx context.Context, root string) error {
 	}
 	return errors.Join(drawTrace(ctx, root, bin),
 		os.WriteFile(filepath.Join(root, "docs/hogwild.svg"), terminal("$ "+command, last), 0o644),
-		os.WriteFile(filepath.Join(root, "docs/arena.svg"), arena(titles, report), 0o644))
+		os.WriteFile(filepath.Join(root, "docs/arena.svg"), drawArena(titles, report), 0o644))
 }
 
 // worker is how the screen names one that has reported.
@@ -71,7 +71,7 @@ var worker = regexp.MustCompile(`(worker \d+), pid (\d+)`)
 
 // watch returns the last screen of a program, and what its domain said when both workers had
 // reported, with their titles by process.
-func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report shm.Report, err error) {
+func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report arena.Report, err error) {
 	var s screen
 	for r := bufio.NewReader(out); ; {
 		text, err := r.ReadString('\n')
@@ -103,16 +103,16 @@ func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]st
 }
 
 // inspect asks the domain in which processes hold memory.
-func inspect(ctx context.Context, processes map[int]string) (shm.Report, error) {
-	domains, err := shm.Domains()
+func inspect(ctx context.Context, processes map[int]string) (arena.Report, error) {
+	domains, err := arena.Domains()
 	if err != nil {
-		return shm.Report{}, err
+		return arena.Report{}, err
 	}
 	for _, d := range domains {
-		r, err := shm.Inspect(ctx, d)
-		if err == nil && slices.ContainsFunc(r.Holders, func(h shm.Holder) bool { return processes[h.PID] != "" }) {
+		r, err := arena.Inspect(ctx, d)
+		if err == nil && slices.ContainsFunc(r.Holders, func(h arena.Holder) bool { return processes[h.PID] != "" }) {
 			return r, nil
 		}
 	}
-	return shm.Report{}, fmt.Errorf("no domain has the processes %v", processes)
+	return arena.Report{}, fmt.Errorf("no domain has the processes %v", processes)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A drawing is an SVG file that grows.
@@ -49,13 +49,13 @@ func terminal(first string, lines []string) []byte {
 	return d.end()
 }
 
-// arena draws the processes of a domain above the memory that they share.
-func arena(titles map[int]string, r shm.Report) []byte {
+// drawArena draws the processes of a domain above the memory that they share.
+func drawArena(titles map[int]string, r arena.Report) []byte {
 	const width, box, gap, edge = 760, 220, 30, 20
 	const sans, centre = `font-family="DejaVu Sans,Helvetica,Arial,sans-serif" fill="#123" text-anchor="middle" `, width / 2
 	d := newDrawing(width, 270, "#f4f7fa")
 	sum := int64(0)
-	slices.SortFunc(r.Holders, func(a, b shm.Holder) int { return cmp.Compare(titles[a.PID], titles[b.PID]) })
+	slices.SortFunc(r.Holders, func(a, b arena.Holder) int { return cmp.Compare(titles[a.PID], titles[b.PID]) })
 	for i, h := range r.Holders {
 		x := edge + i*(box+gap)
 		d.box(x, edge, box, 62, "#ffffff")

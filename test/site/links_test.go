@@ -4,7 +4,7 @@ import "testing"
 
 func TestRelink(t *testing.T) {
 	s := &site{code: map[string]bool{}, files: map[string]bool{"README.md": true, "docs/guide.md": true,
-		"docs/a.svg": true, "docs/learn/README.md": true, "ipc/queue.go": true, "internal/shm/doc.go": true,
+		"docs/a.svg": true, "docs/learn/README.md": true, "ipc/queue.go": true, "internal/arena/doc.go": true,
 		"examples/queue/main.go": true}}
 	for _, c := range [][2]string{
 		{"[a](guide.md#ends)", "[a](guide.md#ends)"},
@@ -13,7 +13,7 @@ func TestRelink(t *testing.T) {
 		{"[a](#here)", "[a](#here)"},
 		{"[a](../ipc)", "[a](../packages/ipc.md)"},
 		{"[a](../ipc/queue.go) and [b](learn)", "[a](../ipc/queue.go.md) and [b](learn/README.md)"},
-		{"[a](../internal/shm)", "[a](../internal/shm/doc.go.md)"},
+		{"[a](../internal/arena)", "[a](../internal/arena/doc.go.md)"},
 		{"[a](../examples/queue)", "[a](../examples/queue/main.go.md)"},
 		{"[a](../nowhere)", "[a](../nowhere)"}, // which the generator reports
 		{"```go\nf[a](../ipc)\n```\n[a](../ipc)", "```go\nf[a](../ipc)\n```\n[a](../packages/ipc.md)"},
@@ -23,7 +23,7 @@ func TestRelink(t *testing.T) {
 			t.Errorf("%q became %q, not %q", c[0], got, c[1])
 		}
 	}
-	for _, file := range []string{"ipc/queue.go", "internal/shm/doc.go", "examples/queue/main.go"} {
+	for _, file := range []string{"ipc/queue.go", "internal/arena/doc.go", "examples/queue/main.go"} {
 		if !s.code[file] {
 			t.Errorf("%s has no page", file)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/shoaltest"
@@ -76,7 +76,7 @@ var (
 		if err != nil {
 			return err
 		}
-		return errors.Join(forgive(ipc.Bind(ctx, "left", v), shm.ErrExist), v.T.Close())
+		return errors.Join(forgive(ipc.Bind(ctx, "left", v), arena.ErrExist), v.T.Close())
 	})
 	exits = faulty("exits", func(w *locker, ctx context.Context) error {
 		if w.rand.IntN(20) == 0 {
@@ -165,7 +165,7 @@ func (r *repeating) Get(ctx context.Context, i int) (data.Sample, error) {
 	return r.Book.Get(ctx, max(i, 1))
 }
 
-func init() { wire.RegisterType[*repeating]("torture.repeating") }
+func init() { codec.RegisterType[*repeating]("torture.repeating") }
 
 // leave opens a descriptor, which stays open until the test ends.
 func leave(t *testing.T) error {

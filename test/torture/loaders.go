@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,7 +19,7 @@ type book struct {
 	Path string
 }
 
-func init() { wire.RegisterType[*book]("torture.book") }
+func init() { codec.RegisterType[*book]("torture.book") }
 
 // Len is the number of samples.
 func (b *book) Len() int { return b.N }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -176,16 +176,16 @@ func (w *locker) name(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(forgive(ipc.Bind(ctx, name, v), shm.ErrExist), v.T.Close())
+		return errors.Join(forgive(ipc.Bind(ctx, name, v), arena.ErrExist), v.T.Close())
 	case 1:
 		v, err := ipc.Lookup[parcel](name)
 		if err != nil {
-			return forgive(err, shm.ErrNotExist)
+			return forgive(err, arena.ErrNotExist)
 		}
 		_, err = v.open()
 		return err
 	}
-	return forgive(ipc.Unlink(name), shm.ErrNotExist)
+	return forgive(ipc.Unlink(name), arena.ErrNotExist)
 }
 
 func (w *locker) number() uint64 {
@@ -383,7 +383,7 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	}
 	a.judge(s, doubtful)
 	for n := range nameCount {
-		err = errors.Join(err, forgive(ipc.Unlink(fmt.Sprintf("torture %d", n)), shm.ErrNotExist))
+		err = errors.Join(err, forgive(ipc.Unlink(fmt.Sprintf("torture %d", n)), arena.ErrNotExist))
 	}
 	return errors.Join(err, first.T.Close(), j.Mutex.Close(), j.RW.Close(), j.Sem.Close(), j.Numbers.Close(),
 		j.Cond.Close(), j.Event.Close(), j.Barrier.Close(), j.Queue.Close(), j.Pipe.Close(), far.Close(),

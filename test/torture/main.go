@@ -2,7 +2,7 @@
 
 // Torture kills, stops and starts the processes of whole programs, and compares what they did with
 // a ledger outside of shared memory. The storms of rings are those of test/crashtest, and the
-// garbage is that of the tests of internal/shm: make torture builds all three.
+// garbage is that of the tests of internal/arena: make torture builds all three.
 package main
 
 import (
@@ -31,7 +31,7 @@ func run(ctx context.Context) error {
 	one := flag.String("storm", "", "have this one only: "+strings.Join(stormNames(), ", "))
 	deaths := flag.Int("deaths", 0, "of a storm; 0 stands for its usual number")
 	flag.StringVar(&t.rings, "rings", "", "the program test/crashtest, for storms of rings")
-	flag.StringVar(&t.garbage, "garbage", "", "the compiled tests of internal/shm, for garbage in the control segment")
+	flag.StringVar(&t.garbage, "garbage", "", "the compiled tests of internal/arena, for garbage in the control segment")
 	seed := flag.Uint64("seed", 1, "of the random choices")
 	most := flag.Duration("time", 15*time.Minute, "how long it goes on")
 	flag.Parse()

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -158,12 +158,12 @@ func (s *storm) wrong(count *int, n int, format string, args ...any) {
 
 // settle waits until all that the dead held is free, and counts what is not.
 func (s *storm) settle(atRest *int) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		s.wrong(&s.seen.Crashes, 1, "%v", err)
 		return
 	}
-	var st shm.Stats
+	var st arena.Stats
 	s.eventually(func() bool {
 		d.Reap()
 		st = d.Stats()
@@ -308,7 +308,7 @@ func (s *storm) explained(err error) bool {
 	if e, ok := errors.AsType[*shoal.ProcessError](err); ok {
 		return s.isDead(e.PID) && e.Signal == os.Kill
 	}
-	e, ok := errors.AsType[*shm.PeerError](err)
+	e, ok := errors.AsType[*arena.PeerError](err)
 	return ok && s.isDead(e.PID)
 }
 

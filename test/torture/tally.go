@@ -6,7 +6,7 @@ import "path/filepath"
 
 // A tally has what truly happened to processes, and what went wrong. A process counts as killed or
 // stopped where it had begun its work, and as a birth where it was killed before. The storms of
-// test/crashtest and the garbage of internal/shm print the same names.
+// test/crashtest and the garbage of internal/arena print the same names.
 type tally struct {
 	Kills     int `json:"kills"`
 	Stops     int `json:"stops"`

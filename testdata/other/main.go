@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	_ "github.com/shoal-mp/shoal/ipc/tcp"
 )
@@ -23,7 +23,7 @@ func main() {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		var err error
-		var token shm.Token
+		var token arena.Token
 		switch os.Args[1] {
 		case "dial":
 			_, err = ipc.Dial[int](ctx, os.Args[2], []byte("key"))
@@ -32,8 +32,8 @@ func main() {
 			if _, err = hex.Decode(token[:], []byte(os.Args[3])); err != nil {
 				return err
 			}
-			_, err = shm.Join(ctx, os.Args[2], token)
-			say(errors.Is(err, shm.ErrVersion), err)
+			_, err = arena.Join(ctx, os.Args[2], token)
+			say(errors.Is(err, arena.ErrVersion), err)
 		}
 		return nil
 	})

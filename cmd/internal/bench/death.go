@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -54,7 +54,7 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 		defer in.Mutex.Unlock()
 	}
 	at := sys.Monotonic()
-	peer, ok := errors.AsType[*shm.PeerError](err)
+	peer, ok := errors.AsType[*arena.PeerError](err)
 	if !ok {
 		return fmt.Errorf("a survivor was told of no death: %w", err)
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // An environment is where the measuring happens: the machine, and the domain of this process.
 type environment struct {
-	domain *shm.Domain
+	domain *arena.Domain
 	quick  bool
 	cpus   [2]int // for the two processes of a row; the same one twice where there is only one
 
@@ -22,7 +22,7 @@ type environment struct {
 }
 
 func newEnvironment(quick bool) (*environment, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // descriptor stands for what describes a tensor in a message.
@@ -22,24 +22,24 @@ func leadHandle(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	var m shm.Message
+	var m arena.Message
 	return timed(o.Rounds, func() error { return s.exchange(&m, h) })
 }
 
 // exchange sends h, which comes back.
-func (s *side) exchange(m *shm.Message, h shm.Handle) error {
+func (s *side) exchange(m *arena.Message, h arena.Handle) error {
 	if err := s.put(h); err != nil {
 		return err
 	}
 	return s.take(m)
 }
 
-func (s *side) put(h shm.Handle) error {
-	return s.out.Put(s.ctx, descriptor[:], []shm.Handle{h}, true)
+func (s *side) put(h arena.Handle) error {
+	return s.out.Put(s.ctx, descriptor[:], []arena.Handle{h}, true)
 }
 
 // take receives a block, which is then this process's.
-func (s *side) take(m *shm.Message) error {
+func (s *side) take(m *arena.Message) error {
 	if err := s.in.Get(s.ctx, m); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func followHandle(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	var m shm.Message
+	var m arena.Message
 	return repeat(o.Rounds, func() error { return s.echo(&m) })
 }
 
-func (s *side) echo(m *shm.Message) error {
+func (s *side) echo(m *arena.Message) error {
 	if err := s.take(m); err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func leadHandleParked(s *side, o order) (time.Duration, error) {
 		return 0, err
 	}
 	defer func() { s.d.Release(h) }()
-	var m shm.Message
+	var m arena.Message
 	return s.asleep(o, func() error { return s.put(h) }, func() error { return s.take(&m) })
 }
 
 func followHandleParked(s *side, o order) (time.Duration, error) {
-	var m shm.Message
+	var m arena.Message
 	return s.awoken(o, func() error { return s.put(m.Blocks[0]) }, func() error { return s.take(&m) })
 }
 
@@ -151,7 +151,7 @@ func leadBody(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	body, m := s.private(0, o.Size), new(shm.Message)
+	body, m := s.private(0, o.Size), new(arena.Message)
 	return timed(o.Rounds, func() error {
 		if err := s.out.Put(s.ctx, body, nil, false); err != nil {
 			return err
@@ -164,7 +164,7 @@ func followBody(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	m := new(shm.Message)
+	m := new(arena.Message)
 	return repeat(o.Rounds, func() error {
 		if err := s.in.Get(s.ctx, m); err != nil {
 			return err
@@ -191,7 +191,7 @@ func leadHandles(s *side, o order) (time.Duration, error) {
 
 func followHandles(s *side, o order) (time.Duration, error) {
 	_, err := s.stream(func() error {
-		var m shm.Message
+		var m arena.Message
 		_, err := repeat(o.Rounds, func() error {
 			if err := s.in.Get(s.ctx, &m); err != nil {
 				return err
@@ -206,13 +206,13 @@ func followHandles(s *side, o order) (time.Duration, error) {
 
 // leadAlloc goes the whole way of a block in one process.
 func leadAlloc(s *side, o order) (time.Duration, error) {
-	var m shm.Message
+	var m arena.Message
 	return timed(o.Rounds, func() error {
 		h, err := s.d.Alloc(small)
 		if err != nil {
 			return err
 		}
-		if err := s.out.TryPut(descriptor[:], []shm.Handle{h}, true); err != nil {
+		if err := s.out.TryPut(descriptor[:], []arena.Handle{h}, true); err != nil {
 			return err
 		}
 		if err := s.out.TryGet(&m); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
@@ -138,7 +138,7 @@ func copiedItems(items int) func(context.Context) (float64, error) {
 func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
 	rows := max(h.scale(2<<30/(4*lightPixels)), 256)
 	images, err := tensor.NewShared(tensor.Float32, rows, lightPixels)
-	for errors.Is(err, shm.ErrNoSpace) && rows > 256 {
+	for errors.Is(err, arena.ErrNoSpace) && rows > 256 {
 		rows /= 2
 		images, err = tensor.NewShared(tensor.Float32, rows, lightPixels)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
@@ -99,7 +99,7 @@ func (p *pair) stage(h *environment) (s script, err error) {
 	clear(b) // it may hold the meetings of a pair before
 	s.Words = block{words}
 	for i := range s.Rings {
-		r, senders, receivers, err := h.domain.NewRing(shm.RingOptions{Capacity: ringSlots})
+		r, senders, receivers, err := h.domain.NewRing(arena.RingOptions{Capacity: ringSlots})
 		if err != nil {
 			return s, err
 		}

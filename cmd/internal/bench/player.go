@@ -11,7 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
@@ -23,10 +23,10 @@ var player = shoal.Register("bench player", play)
 type side struct {
 	ctx  context.Context
 	rank int
-	d    *shm.Domain
+	d    *arena.Domain
 
 	words   []atomic.Uint64
-	out, in *shm.Ring
+	out, in *arena.Ring
 	send    *ipc.Queue[*tensor.Tensor]
 	recv    *ipc.Queue[*tensor.Tensor]
 	numbers *ipc.Queue[int] // from rank 0 to rank 1
@@ -66,7 +66,7 @@ func play(ctx context.Context, rank int, s script) error {
 }
 
 func takePart(ctx context.Context, rank int, s script) (*side, error) {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -218,7 +218,7 @@ func leadFresh(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
 	}
-	var m shm.Message
+	var m arena.Message
 	return timed(o.Rounds, func() error {
 		t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
 		if err != nil {

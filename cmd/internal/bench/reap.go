@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -21,7 +21,7 @@ type hoard struct {
 // hoarder holds blocks until it is killed.
 var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, in hoard) error {
 	defer in.Done.Close()
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}

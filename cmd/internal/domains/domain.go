@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Domain is a Shoal program that runs, of this user. Sizes are in bytes.
@@ -37,22 +37,22 @@ type Domain struct {
 	Names           []string  `json:"names"`             // that are bound
 	Processes       []Process `json:"processes"`         // the one that has the domain first
 
-	Summary    shm.Summary          `json:"summary"`     // of its blocks
-	Bound      map[string]shm.Bound `json:"bound"`       // blocks, by name
-	Queues     []Queue              `json:"queues"`      // those with waiters first, then by depth
-	QueuesLeft int                  `json:"queues_left"` // that are not listed
-	Locks      []shm.LockView       `json:"locks"`       // those with waiters first, then those that are held
-	LocksLeft  int                  `json:"locks_left"`  // that are not listed
-	Loaders    []Loader             `json:"loaders"`     // that run, or have run
-	Waits      []Wait               `json:"waits"`       // the wait-for graph
-	Deadlocks  []Deadlock           `json:"deadlocks"`   // that are suspected
+	Summary    arena.Summary          `json:"summary"`     // of its blocks
+	Bound      map[string]arena.Bound `json:"bound"`       // blocks, by name
+	Queues     []Queue                `json:"queues"`      // those with waiters first, then by depth
+	QueuesLeft int                    `json:"queues_left"` // that are not listed
+	Locks      []arena.LockView       `json:"locks"`       // those with waiters first, then those that are held
+	LocksLeft  int                    `json:"locks_left"`  // that are not listed
+	Loaders    []Loader               `json:"loaders"`     // that run, or have run
+	Waits      []Wait                 `json:"waits"`       // the wait-for graph
+	Deadlocks  []Deadlock             `json:"deadlocks"`   // that are suspected
 
 	allocs, copied int64
 }
 
 // A Queue is a queue, a side of a pipe, or a Latest.
 type Queue struct {
-	shm.QueueView
+	arena.QueueView
 	PutsPerSecond float64 `json:"puts_per_second"`
 	GetsPerSecond float64 `json:"gets_per_second"`
 	// Value is the number in a Latest of one. It is nil for all else, and for what is no finite
@@ -61,12 +61,12 @@ type Queue struct {
 }
 
 // number returns what a Latest of a number has.
-func number(q shm.QueueView) *float64 {
+func number(q arena.QueueView) *float64 {
 	if q.Label != "Latest[float64]" || len(q.News) == 0 {
 		return nil
 	}
-	var d wire.Decoder
-	d.Reset(wire.Message{Body: q.News}, nil)
+	var d codec.Decoder
+	d.Reset(codec.Message{Body: q.News}, nil)
 	v, err := d.Float()
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -103,13 +103,13 @@ func (d Domain) Runnable() (n int) {
 
 // find asks all domains of this user.
 func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]Domain, error) {
-	addresses, err := shm.Domains()
+	addresses, err := arena.Domains()
 	if err != nil {
 		return nil, err
 	}
 	all := []Domain{}
 	type answer struct {
-		o   shm.Observation
+		o   arena.Observation
 		err error
 	}
 	answers := make([]answer, len(addresses))
@@ -121,7 +121,7 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 	for i, addr := range addresses {
 		d := w.domain(addr, answers[i].o, answers[i].err, table)
 		if errors.Is(answers[i].err, errStopped) {
-			d.Processes = w.family(shm.Observation{Report: shm.Report{PID: answerer(addr)}}, table)
+			d.Processes = w.family(arena.Observation{Report: arena.Report{PID: answerer(addr)}}, table)
 		}
 		all = append(all, d)
 	}
@@ -135,15 +135,15 @@ var errStopped = errors.New("is stopped")
 // observe asks a domain. If the kernel says that its process is stopped, the answer is not waited
 // for, as that of another one is for five seconds. It is asked all the same: where containers share
 // a network, the number in its address may be that of a process which is not meant.
-func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry) (shm.Observation, error) {
+func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry) (arena.Observation, error) {
 	const soon = 50 * time.Millisecond // for one that is there
 	pid := answerer(address)
 	if s := table[pid].State; s != 'T' && s != 't' {
-		return shm.Observe(ctx, address)
+		return arena.Observe(ctx, address)
 	}
 	brief, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
-	o, err := shm.Observe(brief, address)
+	o, err := arena.Observe(brief, address)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("process %d %w: kill -CONT %[1]d lets it go on", pid, errStopped)
 	}
@@ -159,7 +159,7 @@ func answerer(address string) int {
 }
 
 // domain returns what an observation says, or why there is none.
-func (w *Watcher) domain(address string, o shm.Observation, err error, table map[int]sys.ProcessEntry) Domain {
+func (w *Watcher) domain(address string, o arena.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
 		return empty(Domain{Address: address, Error: err.Error()})
 	}
@@ -185,7 +185,7 @@ func (w *Watcher) domain(address string, o shm.Observation, err error, table map
 
 // empty gives a domain lists, which are none in JSON otherwise.
 func empty(d Domain) Domain {
-	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []shm.LockView{}
+	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []arena.LockView{}
 	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}
 	return d
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A Loader is a data.Loader that runs, or has run: what its workers and the consumer of its batches
 // have done lately.
 type Loader struct {
-	shm.TimelineView
+	arena.TimelineView
 	Seconds float64 `json:"seconds"` // for which the shares are, at most the window
 	Waits   float64 `json:"waits"`   // share of the time in which the consumer waited for a batch
 	Loads   float64 `json:"loads"`   // share of the workers' time in which they loaded
@@ -30,7 +30,7 @@ const (
 )
 
 // loader says what a timeline means.
-func loader(v shm.TimelineView) Loader {
+func loader(v arena.TimelineView) Loader {
 	l := Loader{TimelineView: v}
 	use, wait := seconds(v.Consumer.Working), seconds(v.Consumer.Idle)
 	l.Seconds = use + wait

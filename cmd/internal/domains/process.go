@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -54,14 +54,14 @@ type facts struct {
 }
 
 // family lists the process that answered, its descendants, and the other participants.
-func (w *Watcher) family(o shm.Observation, table map[int]sys.ProcessEntry) []Process {
-	seats := make(map[int]shm.Participant)
+func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []Process {
+	seats := make(map[int]arena.Participant)
 	for _, s := range o.Participants {
 		seats[s.PID] = s
 	}
-	holds := make(map[int]shm.HolderCount)
+	holds := make(map[int]arena.HolderCount)
 	for _, h := range o.Holders { // all that an old program tells
-		holds[h.PID] = shm.HolderCount{PID: h.PID, Count: shm.Count{Bytes: h.Bytes}}
+		holds[h.PID] = arena.HolderCount{PID: h.PID, Count: arena.Count{Bytes: h.Bytes}}
 	}
 	for _, h := range o.Summary.Holders {
 		holds[h.PID] = h
@@ -96,7 +96,7 @@ func (w *Watcher) family(o shm.Observation, table map[int]sys.ProcessEntry) []Pr
 	return all
 }
 
-func role(o shm.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
+func role(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
 	switch {
 	case pid == o.PID:
 		return Root

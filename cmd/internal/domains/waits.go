@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A Wait is a process that waits for others: some edges of the wait-for graph. It ends when Need of
@@ -88,7 +88,7 @@ func doubt(circle []Wait) string {
 }
 
 // waits reads the graph in an observation. A process of the list that need not wait is left out.
-func waits(o shm.Observation) (all []Wait) {
+func waits(o arena.Observation) (all []Wait) {
 	for _, q := range o.Queues {
 		w := Wait{Block: q.Block, Name: first(q.Names), Kind: "queue", Need: 1, Progress: q.Puts + q.Gets}
 		if q.Latest {
@@ -110,7 +110,7 @@ func waits(o shm.Observation) (all []Wait) {
 	return all
 }
 
-func waitsForLock(l shm.LockView) (all []Wait) {
+func waitsForLock(l arena.LockView) (all []Wait) {
 	w := Wait{Block: l.Block, Name: first(l.Names), Kind: l.Kind, Need: 1}
 	var shares []int
 	for _, s := range l.Shares {

@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/cuda/sim"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	_ "github.com/shoal-mp/shoal/test/devicetest" // test:0
 )
@@ -104,12 +104,12 @@ func simulated(t *testing.T) {
 	if err := cuda.Close(); err != nil { // others may have asked, and there were none
 		t.Fatal(err)
 	}
-	domain, err := shm.New(shm.Options{})
+	domain, err := arena.New(arena.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := shm.Current()
-	shm.SetDefault(domain)
+	before := arena.Current()
+	arena.SetDefault(domain)
 	t.Cleanup(func() {
 		for n := range 2 {
 			for end := time.Now().Add(time.Minute); ; {
@@ -125,7 +125,7 @@ func simulated(t *testing.T) {
 				}
 			}
 		}
-		shm.SetDefault(before)
+		arena.SetDefault(before)
 		if err := errors.Join(cuda.Close(), domain.Close(), devices.Close()); err != nil {
 			t.Error(err)
 		}

@@ -3,7 +3,7 @@ package hogwild
 import (
 	"os"
 
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is
@@ -14,8 +14,8 @@ const (
 )
 
 // open returns the domain of this process.
-func open() (*shm.Domain, error) {
-	d, err := shm.Default()
+func open() (*arena.Domain, error) {
+	d, err := arena.Default()
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -83,7 +83,7 @@ func (r *Result) heard(j *journal, d time.Duration) {
 }
 
 // tally is what the domain says at the end: whatever is still in use was forgotten by somebody.
-func (r *Result) tally(s shm.Stats) {
+func (r *Result) tally(s arena.Stats) {
 	r.LeakedBlocks, r.LeakedBytes = s.Blocks, s.Bytes
 	r.Allocated, r.Reaped = s.Allocs, s.Reaped
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
@@ -75,7 +75,7 @@ func join(errs ...error) error {
 // A run is the root's side of the training.
 type run struct {
 	Options
-	domain  *shm.Domain
+	domain  *arena.Domain
 	device  tensor.Device
 	digits  *digits
 	net     *Net

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -21,23 +21,23 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // The network fits, the images do not: nothing of either may stay.
 func TestRunInADomainThatIsTooSmall(t *testing.T) {
-	d, err := shm.New(shm.Options{Budget: 4 << 20})
+	d, err := arena.New(arena.Options{Budget: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	usual, err := shm.Default()
+	usual, err := arena.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shm.SetDefault(d)
+	arena.SetDefault(d)
 	defer func() {
-		shm.SetDefault(usual)
+		arena.SetDefault(usual)
 		d.Close()
 	}()
 	o := original()
 	o.Stdout, o.Stderr = io.Discard, io.Discard
 	err = hogwild.Run(t.Context(), o)
-	if space, ok := errors.AsType[*shm.SpaceError](err); !ok || space.Want < 28*28*12_000 {
+	if space, ok := errors.AsType[*arena.SpaceError](err); !ok || space.Want < 28*28*12_000 {
 		t.Errorf("%v: want the numbers of the space that is missing", err)
 	}
 	if s := d.Stats(); s.Blocks != 0 {

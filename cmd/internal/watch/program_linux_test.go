@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/watch"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -17,7 +17,7 @@ const held = 3 << 20 // bytes
 
 // holder takes a block and keeps it until it is told to end.
 var holder = shoal.Register("holder", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}

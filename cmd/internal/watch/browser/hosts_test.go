@@ -23,8 +23,8 @@ import (
 )
 
 // TestMain runs the tests in a network namespace of their own where the kernel permits it, since a
-// page lists every program of its namespace, and other programs may start and end meanwhile. It also
-// runs as the host that a page joins.
+// page lists every program of its namespace, and other programs may start and end meanwhile. It
+// also runs as the host that a page joins.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SHOAL_FAR"); dir != "" {
 		if err := far(dir); err != nil {
@@ -57,8 +57,8 @@ func TestMain(m *testing.M) {
 	os.Exit(max(c.ProcessState.ExitCode(), -c.ProcessState.ExitCode())) // -1 if a signal ended it
 }
 
-// ownNetwork returns the attributes of a process that is root in a user and network namespace of its
-// own, and in those of the other clone flags.
+// ownNetwork returns the attributes of a process that is root in a user and network namespace of
+// its own, and in those of the other clone flags.
 func ownNetwork(flags uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | flags,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // fact is a line of a detail.
@@ -103,7 +103,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	}
 	for _, e := range []struct {
 		name string
-		end  shm.EndView
+		end  arena.EndView
 	}{{"senders", q.Senders}, {"receivers", q.Receivers}} {
 		text := whoAll(d, e.end.PIDs)
 		if e.end.InTransit > 0 {
@@ -120,7 +120,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	return all
 }
 
-func lockDetail(d domains.Domain, l shm.LockView) []line {
+func lockDetail(d domains.Domain, l arena.LockView) []line {
 	all := []line{say(strong, l.Kind, " ", label(l.Names, l.Block)), nil, fact("lies in", "%s", l.Block),
 		fact("state", "%s", stateOf(l)), fact("owner", "%s", who(d, l.Owner)), fact("waiting", "%s", whoAll(d, l.Waiting))}
 	for _, sh := range l.Shares {
@@ -134,14 +134,14 @@ func lockDetail(d domains.Domain, l shm.LockView) []line {
 }
 
 // kindOf says what a block is: of a tensor, its dtype and its shape.
-func kindOf(b shm.BlockView) string {
+func kindOf(b arena.BlockView) string {
 	if b.DType != "" {
 		return b.DType + " " + b.Shape
 	}
 	return b.Kind
 }
 
-func blockDetail(d domains.Domain, b shm.BlockView) []line {
+func blockDetail(d domains.Domain, b arena.BlockView) []line {
 	all := []line{say(strong, b.Block), nil, fact("kind", "%s", b.Kind),
 		fact("size", "%s; its size class has %s at most", words.Bytes(b.Bytes), words.Bytes(b.Size)),
 		fact("age", "%s", age(b).text), fact("holders", "%s", holders(d, b))}

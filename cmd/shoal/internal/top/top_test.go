@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shoaltest"
 )
@@ -31,7 +31,7 @@ const (
 
 // holder takes a block and allocates others until it is told to end.
 var holder = shoal.Register("holder", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
-	d, err := shm.Default()
+	d, err := arena.Default()
 	if err != nil {
 		return err
 	}

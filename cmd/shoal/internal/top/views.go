@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/arena"
 )
 
 // A view is a table of one sort of thing.
@@ -187,7 +187,7 @@ func curves(d domains.Domain) []domains.Queue {
 }
 
 // stateOf says what a lock is like now.
-func stateOf(l shm.LockView) string {
+func stateOf(l arena.LockView) string {
 	switch {
 	case l.Lost:
 		return "lost"
@@ -254,7 +254,7 @@ func onWhom(d domains.Domain, w domains.Wait) string {
 }
 
 // age is for how long a block was seen. It may be older than the observer.
-func age(b shm.BlockView) cell {
+func age(b arena.BlockView) cell {
 	text := fmt.Sprintf("%.0f s", b.Age)
 	if b.Age >= 120 {
 		text = fmt.Sprintf("%.0f min", b.Age/60)
@@ -268,7 +268,7 @@ func age(b shm.BlockView) cell {
 	return cell{text, b.Age}
 }
 
-func holders(d domains.Domain, b shm.BlockView) string {
+func holders(d domains.Domain, b arena.BlockView) string {
 	text := whoAll(d, b.PIDs)
 	if b.InTransit > 0 {
 		text = strings.TrimPrefix(text+", "+words.Count(b.InTransit, "message"), ", ")

@@ -9,14 +9,14 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // slow is samples that take a while, some more than others.
 type slow int
 
-func init() { wire.RegisterType[slow]("feed.slow") }
+func init() { codec.RegisterType[slow]("feed.slow") }
 
 func (n slow) Len() int { return int(n) }
 

@@ -1,0 +1,761 @@
+package arena
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// What the tests see of the inside.
+
+const (
+	MaxParticipants = maxParticipants
+	MaxTransit      = maxTransit
+	ClassCount      = classCount
+	LanesPerSeat    = lanesPerSeat
+	ControlSize     = controlSize
+	SlabSize        = slabSize
+	PageSize        = pageSize
+	SlotBlocks      = slotBlocks
+	Racing          = racing
+)
+
+var (
+	BudgetFor    = budgetFor
+	ClassOf      = classOf
+	ClassSize    = classSize
+	RingHeadSize = int(ringHead)
+	ExtentSize   = extentSize
+	ExtentAlign  = extentAlign
+	LayoutHash   = layoutHash
+	Unspill      = unspill
+)
+
+// A Heap is a domain inside one process, on the Go heap.
+type Heap struct{ s *heap }
+
+// NewHeap makes one and joins it.
+func NewHeap(budget int) (*Heap, *Domain, error) {
+	h := &Heap{newHeap(4*budget, 1<<16)}
+	d, err := create(h.s, int64(budget))
+	return h, d, err
+}
+
+// Join joins it once more.
+func (h *Heap) Join() (*Domain, error) { return attach(h.s) }
+
+// SetRoom sets what the machine of a heap domain has left, in bytes.
+func (h *Heap) SetRoom(bytes int64) { h.s.room.Store(bytes) }
+
+// SetLayout writes the words by which an attaching process knows the domain.
+func (d *Domain) SetLayout(m, hash, version uint64) {
+	d.hdr.magic.Store(m)
+	d.hdr.layout.Store(hash)
+	d.hdr.version.Store(version)
+}
+
+// ProtocolVersion is the version that this build says to others.
+const ProtocolVersion = protocolVersion
+
+// Magic returns the first word of the control segment.
+func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
+
+// BeginSweep leaves the domain as it is while another process sweeps and has only emptied the
+// lists.
+func (d *Domain) BeginSweep() {
+	for c := range d.hdr.lists {
+		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)
+	}
+	for i := range d.lanes {
+		d.lanes[i].mags = nil
+		d.lanes[i].keeps.Store(0)
+	}
+	d.hdr.lost.Store(hintsSweeping)
+}
+
+// anyLane is enter for a halt, which stays in the lane for good.
+func (d *Domain) anyLane(ctx context.Context) *lane {
+	l, err := d.enterFor(ctx)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is
+// gone, and all that it was in the middle of stands in shared memory.
+func (d *Domain) Abandon() error {
+	if err := d.Stop(); err != nil {
+		return err
+	}
+	if s, ok := d.store.(*memfds); ok {
+		return s.close() // the proof of life among them
+	}
+	return d.store.leave(d.seat)
+}
+
+// Stop ends what a participant does by itself, as a SIGSTOP does for good: it watches nobody, and
+// is deaf.
+func (d *Domain) Stop() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.watching()
+	d.park.doubt.stop()
+	err := d.park.bell.Close()
+	d.done.Wait()
+	return err
+}
+
+// Backed returns the bytes of the data segment that have pages, as the store sees them.
+func (d *Domain) Backed() (int64, error) {
+	s := d.store.(*heap)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.backed)) * pageSize, nil
+}
+
+// AwaitCollection waits for the collection that is going on, if one is.
+func (d *Domain) AwaitCollection() {
+	d.collecting.Lock()
+	d.collecting.Unlock() //lint:ignore SA2001 it waits until the other has unlocked, and no longer
+}
+
+// Trim is a look of the trimmer, now instead of in a while.
+func (d *Domain) Trim() {
+	d.trimmer.stop()
+	d.trim()
+}
+
+// Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by
+// somebody, the budget the sum of the blocks' pages, and as many references in transit as the
+// messages in all rings carry.
+func (d *Domain) Audit() error {
+	var pages, transits, carried uint64
+	for i := uint32(1); uint64(i) < d.count(); i++ {
+		b := &d.blocks[i]
+		w := b.w.Load()
+		pages += b.committed.Load() / pageSize
+		transits += w.transit()
+		switch {
+		case w&xoMask != 0:
+			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.kind(), w.lane())
+		case w&allocBit == 0 && (b.owned() || w.transit() != 0):
+			return fmt.Errorf("block %d: free and held", i)
+		case w&allocBit != 0 && !b.owned() && w.transit() == 0:
+			return fmt.Errorf("block %d: in use and held by nobody", i)
+		}
+		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
+			continue
+		}
+		r, err := d.ringOf(b)
+		if err != nil {
+			return fmt.Errorf("block %d: %w", i, err)
+		}
+		r.each(func(s *slot, w slotWord) {
+			if w.state() == slotFull || w.state() == slotLeased {
+				m := Message{d: d}
+				if err = m.read(s); err == nil {
+					carried += uint64(len(m.order))
+				}
+			} else if w.state() == slotWriting || w.state() == slotReading {
+				err = fmt.Errorf("slot in state %d", w.state())
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("ring %d: %w", i, err)
+		}
+	}
+	budget := d.hdr.budget.Load()
+	switch {
+	case budget&(budgetStamp|budgetWait) != 0:
+		return fmt.Errorf("budget: stamp %#x", budget&(budgetStamp|budgetWait))
+	case budget.pages() != pages:
+		return fmt.Errorf("budget: %d pages, blocks have %d", budget.pages(), pages)
+	case carried != transits:
+		return fmt.Errorf("messages carry %d references, blocks count %d", carried, transits)
+	}
+	return nil
+}
+
+// Extent returns where a block's bytes are and how much address space they have.
+func (d *Domain) Extent(h Handle) (off, size uint64) {
+	e := d.blocks[h.index()].ext.Load()
+	return extOffset(e), extentSize(extClass(e))
+}
+
+// Committed returns the bytes of a block that are backed.
+func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.index()].committed.Load() }
+
+// HandleAt makes the handle that a stranger could make up.
+func HandleAt(index, gen uint32) Handle { return makeHandle(index, gen) }
+
+// Index returns the block index of h.
+func Index(h Handle) uint32 { return h.index() }
+
+// A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken
+// and its stamps set.
+type Halt struct {
+	Name string
+	Do   func(d *Domain, r *Ring, h Handle) error
+}
+
+// Halts are one point in each kind of step that a death can interrupt. r holds one message and room
+// for more; h is held by d. The last one keeps everybody else from the budget.
+var Halts = []Halt{
+	{"put stamped", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 0)
+		return err
+	}},
+	{"put writing", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 1)
+		return err
+	}},
+	{"put published", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 2)
+		return err
+	}},
+	{"get reading", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 0) }},
+	{"get acquired", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 1) }},
+	{"get stamped", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 2) }},
+	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
+	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane(context.Background())
+		d.drop(h.index())
+		b := &d.blocks[h.index()]
+		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+		return nil
+	}},
+	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane(context.Background())
+		_, err := l.carve(context.Background(), classOf(1<<20))
+		return err
+	}},
+	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane(context.Background())
+		index, err := l.carve(context.Background(), classOf(1<<20))
+		if err != nil {
+			return err
+		}
+		l.rec.block.Set(uint64(index))
+		l.rec.from.Set(0)
+		l.rec.target.Set(1 << 20)
+		if err := l.charge(context.Background(), 1<<20); err != nil {
+			return err
+		}
+		return d.store.commit(extOffset(d.blocks[index].ext.Load()), 512<<10)
+	}},
+	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane(context.Background())
+		index, err := l.carve(context.Background(), classOf(1<<20))
+		if err != nil {
+			return err
+		}
+		b := &d.blocks[index]
+		if err := l.grow(context.Background(), b, 1<<20); err != nil {
+			return err
+		}
+		l.rec.phase.Store(phaseCharged) // killed before it was idle again
+		return nil
+	}},
+	{"punching", func(d *Domain, r *Ring, h Handle) error {
+		idle, err := d.Alloc(1 << 20)
+		if err != nil {
+			return err
+		}
+		if err := d.Release(idle); err != nil {
+			return err
+		}
+		l := d.anyLane(context.Background())
+		b := &d.blocks[idle.index()]
+		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+		l.rec.block.Set(uint64(idle.index()))
+		l.rec.from.Set(b.committed.Load())
+		l.rec.target.Set(0)
+		l.rec.phase.Store(phaseShrink)
+		return nil
+	}},
+	{"reaping", func(d *Domain, r *Ring, h Handle) error {
+		if _, ok := d.lockRecovery(); !ok {
+			return fmt.Errorf("somebody has the recovery lock")
+		}
+		return nil
+	}},
+	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane(context.Background())
+		index, err := l.carve(context.Background(), classOf(1<<20))
+		if err != nil {
+			return err
+		}
+		l.rec.block.Set(uint64(index))
+		l.rec.from.Set(0)
+		l.rec.target.Set(1 << 20)
+		w := d.hdr.budget.Load()
+		d.hdr.budget.CAS(w, w+budgetOf(256, budgetAdd, l.id))
+		return nil
+	}},
+}
+
+func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
+	l := d.anyLane(context.Background())
+	l.count()
+	if err := l.send([]uint32{h.index()}); err != nil || steps == 0 {
+		return l, err
+	}
+	tk, _, err := r.claim(l, 1)
+	if err != nil || steps == 1 {
+		return l, err
+	}
+	s, lap := r.slot(tk), tk>>r.bits
+	r.write(l, s, &parcel{table: []Handle{h}, blocks: []Handle{h}})
+	s.word.Store(makeSlotWord(lap, slotFull, l.id))
+	return l, nil
+}
+
+func halfGet(d *Domain, r *Ring, steps int) error {
+	l := d.anyLane(context.Background())
+	s, lap, err := r.next(l, slotReading)
+	if err != nil {
+		return err
+	}
+	m := Message{d: d}
+	if err := m.read(s); err != nil || steps == 0 {
+		return err
+	}
+	if steps == 1 {
+		d.acquire(m.order[0])
+		return nil
+	}
+	for _, i := range m.order {
+		l.receive(i, &m)
+	}
+	if steps == 3 {
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+	}
+	return nil
+}
+
+// StampPut stamps h as the put of a living lane does, until the returned function is called.
+func (d *Domain) StampPut(h Handle) (end func(), err error) {
+	l := d.anyLane(context.Background())
+	order := []uint32{h.index()}
+	err = l.send(order)
+	return func() {
+		l.unsend(order)
+		l.unlock()
+	}, err
+}
+
+// StampPunch stamps a free block as who gives its pages back does, until the returned function has
+// given them back.
+func (d *Domain) StampPunch(h Handle) (end func()) {
+	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
+	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+	return func() {
+		l.shrink(b, 0)
+		d.unstamp(b)
+		l.unlock()
+	}
+}
+
+// BusyLanes returns how many operations are going on in this process.
+func (d *Domain) BusyLanes() (n int) {
+	for i := range d.lanes {
+		n += int(d.lanes[i].busy.Load())
+	}
+	return n
+}
+
+// DeathEpoch returns how often somebody was told of a death.
+func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
+
+// AlmostFree does all of a free of the object h but its last write. This process holds h once.
+func (d *Domain) AlmostFree(h Handle) {
+	l, err := d.enter()
+	if err != nil {
+		panic(err)
+	}
+	b := &d.blocks[h.index()]
+	d.drop(h.index())
+	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+	d.markGone(b)
+	if !l.finalise(b) {
+		panic("not finalised")
+	}
+}
+
+// WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
+func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
+
+// SetUser makes the listener one of another user.
+func (l *Listener) SetUser(uid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.uid = uid
+}
+
+// Listening is how Domains reads the kernel's table.
+var Listening = listening
+
+// JoinRequest is what Join says, with a version and a layout hash.
+func JoinRequest(token Token, version uint16, layout uint64) []byte {
+	r := requestOf(wantJoin, token)
+	binary.LittleEndian.PutUint16(r[6:], version)
+	binary.LittleEndian.PutUint64(r[8:], layout)
+	return r[:]
+}
+
+// MaxConnections is how many clients a listener talks to at once.
+const MaxConnections = sys.MostStrangers
+
+// Judge tells what Join makes of an answer of so many bytes.
+func Judge(a []byte) error { return judge([answerSize]byte(a)) }
+
+// Answer is what a listener of this process says.
+func Answer(status byte) []byte { return answerOf(status) }
+
+// Epoch returns how many lives the participant seat had before this one.
+func (d *Domain) Epoch() uint32 { return d.epoch }
+
+// CollectWait is how long an allocation waits for other participants' collections.
+const CollectWait time.Duration = collectWait
+
+// An Offset is one field of the shared structures.
+type Offset struct {
+	Name      string
+	Got, Want uintptr
+}
+
+// Offsets are the layout that docs/memory.md draws.
+var Offsets = []Offset{
+	{"sizeof header", unsafe.Sizeof(header{}), 384 + classCount*8},
+	{"header.magic", unsafe.Offsetof(header{}.magic), 0},
+	{"header.layout", unsafe.Offsetof(header{}.layout), 8},
+	{"header.dataSize", unsafe.Offsetof(header{}.dataSize), 16},
+	{"header.limit", unsafe.Offsetof(header{}.limit), 24},
+	{"header.token", unsafe.Offsetof(header{}.token), 32},
+	{"header.version", unsafe.Offsetof(header{}.version), 48},
+	{"header.blocks", unsafe.Offsetof(header{}.blocks), 64},
+	{"header.ready", unsafe.Offsetof(header{}.ready), 72},
+	{"header.brk", unsafe.Offsetof(header{}.brk), 80},
+	{"header.hints", unsafe.Offsetof(header{}.hints), 88},
+	{"header.lost", unsafe.Offsetof(header{}.lost), 96},
+	{"header.budget", unsafe.Offsetof(header{}.budget), 128},
+	{"header.recovery", unsafe.Offsetof(header{}.recovery), 192},
+	{"header.deathEpoch", unsafe.Offsetof(header{}.deathEpoch), 200},
+	{"header.members", unsafe.Offsetof(header{}.members), 208},
+	{"header.pressure", unsafe.Offsetof(header{}.pressure), 216},
+	{"header.spinners", unsafe.Offsetof(header{}.spinners), 256},
+	{"header.xowait", unsafe.Offsetof(header{}.xowait), 288},
+	{"header.memwait", unsafe.Offsetof(header{}.memwait), 320},
+	{"header.relief", unsafe.Offsetof(header{}.relief), 352},
+	{"header.names", unsafe.Offsetof(header{}.names), 360},
+	{"header.lists", unsafe.Offsetof(header{}.lists), 384},
+	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
+	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
+	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},
+	{"participant.nap", unsafe.Offsetof(participant{}.nap), 32},
+	{"participant.bell", unsafe.Offsetof(participant{}.bell), 40},
+	{"sizeof laneRec", unsafe.Sizeof(laneRec{}), 64},
+	{"laneRec.opseq", unsafe.Offsetof(laneRec{}.opseq), 0},
+	{"laneRec.block", unsafe.Offsetof(laneRec{}.block), 8},
+	{"laneRec.from", unsafe.Offsetof(laneRec{}.from), 16},
+	{"laneRec.target", unsafe.Offsetof(laneRec{}.target), 24},
+	{"laneRec.phase", unsafe.Offsetof(laneRec{}.phase), 32},
+	{"sizeof block", unsafe.Sizeof(block{}), 64},
+	{"block.own", unsafe.Offsetof(block{}.own), 0},
+	{"block.w", unsafe.Offsetof(block{}.w), 32},
+	{"block.ext", unsafe.Offsetof(block{}.ext), 40},
+	{"block.committed", unsafe.Offsetof(block{}.committed), 48},
+	{"block.next", unsafe.Offsetof(block{}.next), 56},
+	{"sizeof ring", unsafe.Sizeof(ring{}), 512},
+	{"ring.tail", unsafe.Offsetof(ring{}.tail), 128},
+	{"ring.head", unsafe.Offsetof(ring{}.head), 256},
+	{"ring.notEmpty", unsafe.Offsetof(ring{}.notEmpty), 384},
+	{"ring.notFull", unsafe.Offsetof(ring{}.notFull), 416},
+	{"sizeof slot", unsafe.Sizeof(slot{}), 256},
+	{"slot.opseq", unsafe.Offsetof(slot{}.opseq), 8},
+	{"slot.meta", unsafe.Offsetof(slot{}.meta), 16},
+	{"slot.first", unsafe.Offsetof(slot{}.first), 24},
+	{"slot.body", unsafe.Offsetof(slot{}.body), 32},
+	{"slot.others", unsafe.Offsetof(slot{}.others), 232},
+	{"participants", offParticipants, 64 << 10},
+	{"lanes", offLanes, 128 << 10},
+	{"blocks", offBlocks, 2 << 20},
+	{"end", controlSize, 2<<20 + 256<<20},
+}
+
+// Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
+var Fields = map[string]func(w uint64) uint64{
+	"stateWord.generation": func(w uint64) uint64 { return uint64(stateWord(w).generation()) },
+	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transit() },
+	"stateWord.ALLOC":      func(w uint64) uint64 { return w & allocBit },
+	"stateWord.WAIT":       func(w uint64) uint64 { return w & waitBit },
+	"stateWord.GONE":       func(w uint64) uint64 { return w & goneBit },
+	"stateWord.kind":       func(w uint64) uint64 { return stateWord(w).kind() },
+	"stateWord.lane":       func(w uint64) uint64 { return uint64(stateWord(w).lane()) },
+
+	"extent.lead":   func(w uint64) uint64 { return w & extLead },
+	"extent.small":  func(w uint64) uint64 { return w & extSmall },
+	"extent.kind":   func(w uint64) uint64 { return uint64(extKind(w)) },
+	"extent.class":  func(w uint64) uint64 { return uint64(extClass(w)) },
+	"extent.offset": extOffset,
+
+	"slotWord.lap":   func(w uint64) uint64 { return slotWord(w).lap() },
+	"slotWord.state": func(w uint64) uint64 { return slotWord(w).state() },
+	"slotWord.span":  func(w uint64) uint64 { return slotWord(w).span() - 1 },
+	"slotWord.lane":  func(w uint64) uint64 { return uint64(slotWord(w).lane()) },
+
+	"lockWord.pid":   func(w uint64) uint64 { return uint64(lockWord(w).pid()) },
+	"lockWord.epoch": func(w uint64) uint64 { return w >> idEpochShift & idEpochMask },
+	"lockWord.seat":  func(w uint64) uint64 { return uint64(lockWord(w).seat()) },
+	"lockWord.state": func(w uint64) uint64 { return uint64(lockWord(w).state()) },
+
+	"participantWord.epoch": func(w uint64) uint64 { return uint64(participantWord(w).epoch()) },
+	"participantWord.state": func(w uint64) uint64 { return participantWord(w).state() },
+
+	"budgetWord.pages": func(w uint64) uint64 { return uint64(budgetWord(w).pages()) },
+	"budgetWord.WAIT":  func(w uint64) uint64 { return w & budgetWait },
+	"budgetWord.kind":  func(w uint64) uint64 { return uint64(budgetWord(w).kind()) },
+	"budgetWord.lane":  func(w uint64) uint64 { return uint64(budgetWord(w).lane()) },
+}
+
+// Dup returns the domain's two files once more, as another process would receive them.
+func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.File, err error) {
+	f := d.Files()
+	if control, err = dup(f[0]); err != nil {
+		return nil, nil, err
+	}
+	if data, err = dup(f[1]); err != nil {
+		control.Close()
+	}
+	return control, data, err
+}
+
+// ReapAlone reaps if nobody else is at it, and reports whether it did.
+func (d *Domain) ReapAlone() (bool, error) {
+	l := &d.lanes[reaperLane]
+	if !l.tryLock() {
+		return false, nil
+	}
+	defer l.unlock()
+	if _, ok := d.lockRecovery(); !ok {
+		return false, nil
+	}
+	defer d.unlockRecovery()
+	_, err := d.reapLocked(l)
+	return true, err
+}
+
+// ShareOf makes the participant a reader that did not look whether there is a writer.
+func (d *Domain) ShareOf(s *Sync) error {
+	if !s.share() {
+		return ErrLocked
+	}
+	return nil
+}
+
+// Waiting returns how many wait, and were not served.
+func (c Cond) Waiting() (n int) {
+	for i := range c.seats() {
+		v := c.c.tickets[i].Load()
+		n += int(uint32(v>>ticketShift) - uint32(v))
+	}
+	return n
+}
+
+// Waiters returns how many goroutines of this process are parked for a message.
+func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+
+// Parked returns how many goroutines of this process are parked, for whatever.
+func (d *Domain) Parked() (n int) {
+	d.park.mu.Lock()
+	defer d.park.mu.Unlock()
+	for _, l := range d.park.queues {
+		n += int(l.waiters.Load())
+	}
+	return n
+}
+
+// LieDown makes this goroutine its process's napper, and GetUp ends that.
+func (d *Domain) LieDown() bool { return d.lieDown() }
+
+// Sleep is what it does between.
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, most) }
+
+// WakeUp is what the end of its context does.
+func (d *Domain) WakeUp() { d.wakeUp() }
+
+// GetUp reports whether the process was woken meanwhile.
+func (d *Domain) GetUp() bool { return d.getUp() }
+
+// Napping reports whether the participant in the seat is said to nap.
+func (d *Domain) Napping(seat int) bool { return d.parts[seat].nap.Load() == napping }
+
+// Asks reports whether the participant asks to be woken when there is a message.
+func (r *Ring) Asks(seat int) bool { return r.hdr.notEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
+
+// Asks reports whether the participant asks to be woken when there is something to be had.
+func (s *Sync) Asks(seat int) bool { return s.c.waiting[seat/64].Load()>>(seat%64)&1 != 0 }
+
+// An AdaptiveBackoff is an adaptiveBackoff.
+type AdaptiveBackoff struct{ h adaptiveBackoff }
+
+// Due and Learn are its methods.
+func (h *AdaptiveBackoff) Due() bool       { return h.h.due() }
+func (h *AdaptiveBackoff) Learn(paid bool) { h.h.learn(paid) }
+
+// Spin spins for a condition, if that is due.
+func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }
+
+// BellName returns the address of the participant's doorbell, without its @.
+func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()) }
+
+// HangBell hangs a doorbell whose names are drawn so, and returns what was drawn last.
+func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return hangBell(draw) }
+
+// Members returns how many participants have a share.
+func (b Barrier) Members() (n int) {
+	for i := range b.seats() {
+		if b.c.shares[i].Load()&countMask != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Where words lie, for who writes garbage into them.
+const (
+	ParticipantsAt = offParticipants
+	LanesAt        = offLanes
+	BlocksAt       = offBlocks
+)
+
+// HeaderSize is the bytes of the header that mean something, and BlocksWord the offset of its count
+// of blocks.
+var (
+	HeaderSize = int(unsafe.Sizeof(header{}))
+	BlocksWord = int(unsafe.Offsetof(header{}.blocks))
+)
+
+// Scribble writes a value into a word of the header or of a block, as somebody mad would, and
+// returns what restores it.
+func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
+	b := &d.blocks[h.index()]
+	w := map[string]*Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
+		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[word]
+	old := w.v.Swap(v)
+	return func() { w.v.Store(old) }
+}
+
+// ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot: it
+// is empty then.
+func (r *Ring) ScribbleRing(word string, v uint64) {
+	switch word {
+	case "head":
+		r.hdr.head.v.Store(v)
+	case "tail":
+		r.hdr.tail.v.Store(v)
+	case "slot":
+		r.slot(0).word.v.Store(uint64(makeSlotWord(v, slotEmpty, 0)))
+	}
+}
+
+// ScribbleList lets the list of free blocks of a size begin with a block.
+func (d *Domain) ScribbleList(size uint64, index uint32) {
+	w := &d.hdr.lists[classOf(size)]
+	w.v.Store(w.Load()&^0xffffffff | uint64(index))
+}
+
+// AwaitedStamp reports whether somebody waits for the stamp on a block.
+func (d *Domain) AwaitedStamp(h Handle) bool {
+	w := d.blocks[h.index()].w.Load()
+	return w.stamped() && w&waitBit != 0
+}
+
+// SetEndsTime changes for how long a reaper waits for the ends of rings, and returns what restores
+// it.
+func SetEndsTime(t time.Duration) (restore func()) {
+	old := endsTime
+	endsTime = t
+	return func() { endsTime = old }
+}
+
+// SetStampTime changes for how long a stamp is believed in, and returns what restores it.
+func SetStampTime(t time.Duration) (restore func()) {
+	old := stampTime
+	stampTime = t
+	return func() { stampTime = old }
+}
+
+// NapAtBarriers sets how long a nap at a barrier lasts at most, and returns what restores it.
+func NapAtBarriers(most time.Duration) (restore func()) {
+	old := barrierNap
+	barrierNap = most
+	return func() { barrierNap = old }
+}
+
+// Napped reports whether a participant naps at the barrier, or did in this turn.
+func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
+
+// LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
+func (s *Sync) LockCell() error { return Semaphore{s}.enter(context.Background()) }
+
+// KeeperAddress is where a domain's keeper listens.
+func KeeperAddress(d *Domain) string { return keeperAddress(d) }
+
+// ForgetLogged has the next garbage be logged again.
+func ForgetLogged() { logged.Store(false) }
+
+// LaneHere returns the lane in which an operation of this goroutine would begin.
+func (d *Domain) LaneHere() int {
+	l := d.anyLane(context.Background())
+	defer l.unlock()
+	return int(l.id % lanesPerSeat)
+}
+
+// Watching is an observer, for which time passes by Pass.
+type Watching struct{ o observer }
+
+func NewWatching(d *Domain) *Watching         { return &Watching{observer{d: d}} }
+func (w *Watching) Look() Observation         { return w.o.look() }
+func (w *Watching) Pass(t time.Duration)      { w.o.first = w.o.first.Add(-t) }
+func (w *Watching) LookedAgo(t time.Duration) { w.o.last = w.o.last.Add(-t) }
+
+// Words copies the header, the participants, the lanes and the headers of blocks that are in use.
+func (d *Domain) Words() []uint64 {
+	var all []uint64
+	add := func(p unsafe.Pointer, bytes uintptr) { all = append(all, unsafe.Slice((*uint64)(p), bytes/8)...) }
+	add(unsafe.Pointer(d.hdr), unsafe.Sizeof(*d.hdr))
+	add(unsafe.Pointer(d.parts), unsafe.Sizeof(*d.parts))
+	add(unsafe.Pointer(d.recs), lanesPerSeat*unsafe.Sizeof(d.recs[0]))
+	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.count())*unsafe.Sizeof(d.blocks[0]))
+	return all
+}
+
+// TimelineForm is in the first word of a timeline.
+const TimelineForm = timelineForm
+
+// Words returns the memory of a timeline.
+func (t *Timeline) Words() Numbers[uint64] { return t.words }
+
+// What is in a block of contents.
+const (
+	ContentsForm    = contentsForm
+	ContentsRecords = contentsRecords
+)
+
+// ContentsWords returns the memory in which d's process tells what it holds.
+func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }
+
+// Desert says in the ring that there is no receiver, and does nothing else that a finaliser does.
+func (r *Ring) Desert() { r.hdr.flags.Or(ringNoReceivers) }
+
+// GetsGoOn reports whether goroutines end gets that were in the way of others: see takeLater.
+func (d *Domain) GetsGoOn() bool { return d.unfinishedGets.Load() != 0 }

@@ -1,0 +1,628 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"structs"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ring is the head of a ring's block; its slots follow.
+type ring struct {
+	_ structs.HostLayout
+
+	capacity  Word // slots, a power of two
+	flags     Word
+	senders   Word // handle of the token that stands for the sending end
+	receivers Word
+	limit     Word     // messages, at most capacity
+	dead      [2]Word  // the processes with which the last sender and receiver died
+	text      [72]byte // RingOptions.Label
+	tail      Word     // hint: the next ticket to claim
+	_         [120]byte
+	head      Word // hint: the next ticket to read
+	returns   Word // leases that ended without an acknowledgement 32 | those that gets have looked for 32
+	_         [112]byte
+	notEmpty  [ownWords]Word // participants that wait for a message
+	notFull   [ownWords]Word // participants that wait for a slot
+	_         [64]byte
+}
+
+const ringHead = 512
+
+// Flags of a ring; they are never cleared.
+const (
+	ringFinished = 1 << iota
+	ringNoSenders
+	ringNoReceivers
+	ringBoard  // its messages have names: board.go
+	ringNews   // its messages are read in place: news.go
+	ringLeases // a message of it was leased: ring_lease.go
+)
+
+// slot is one message, or room for one. A message of one block, or none, and a body of 32 bytes,
+// such as a number or a tensor, is all in one cache line.
+type slot struct {
+	_ structs.HostLayout
+
+	word   wordOf[slotWord] // lap 44 | span 3 | state 3 | lane 14
+	opseq  Word             // of the lane that wrote it
+	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
+	first  Word             // handle of the first block
+	body   [slotBody]byte
+	others [slotBlocks - 1]Word // handles of the other blocks
+}
+
+// block returns where the handle of block i stands.
+func (s *slot) block(i int) *Word {
+	if i == 0 {
+		return &s.first
+	}
+	return &s.others[i-1]
+}
+
+const (
+	slotBlocks = 4
+	slotBody   = 200
+	slotSize   = 256
+	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
+)
+
+// leave writes the word with which a message's put or get ends. The caller looks at the waiters
+// next, and the write must be seen before that look. Where the message has blocks, the CAS that
+// clears their stamps orders the two.
+func (s *slot) leave(w slotWord, order []uint32) {
+	if len(order) == 0 {
+		s.word.Store(w)
+	} else {
+		s.word.Set(w)
+	}
+}
+
+// States of a slot. The word of a fresh slot is 0: lap 0, empty.
+const (
+	slotEmpty = iota
+	slotWriting
+	slotFull
+	slotReading
+	slotSkip
+	slotLeased
+)
+
+const (
+	slotLapShift   = 20
+	slotSpanShift  = 17
+	slotStateShift = 14
+)
+
+// A slotWord says which message is in a slot, and which lane is writing or reading it.
+type slotWord uint64
+
+func makeSlotWord(lap, state uint64, lane uint32) slotWord {
+	return slotWord(lap<<slotLapShift | state<<slotStateShift | uint64(lane))
+}
+func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
+func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
+func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
+
+// before and past compare the slot's lap with one at most half of all laps away. Laps begin anew
+// after 2^44: a queue of one message, through which a million go each second, comes there in half a
+// year.
+func (w slotWord) before(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
+func (w slotWord) past(lap uint64) bool   { return int64((w.lap()-lap)<<slotLapShift) > 0 }
+
+// over returns w as the word of the first of n slots, a power of two, that are claimed by it.
+func (w slotWord) over(n uint64) slotWord {
+	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
+}
+
+// span returns how many slots are claimed by w, this one among them.
+func (w slotWord) span() uint64 { return 1 << (w >> slotSpanShift & 7) }
+
+// taken returns how many tickets from that of w's slot on are used up. Only the word of a slot that
+// is in the state of lap says more than one: when it is in another, its span has ended.
+func (w slotWord) taken(lap, state uint64) uint64 {
+	if w.lap() == lap && w.state() == state {
+		return w.span()
+	}
+	return 1
+}
+
+// A Ring is a bounded queue of messages for any number of senders and receivers in any participants
+// of the domain. A message owns one reference of each block that it carries, so its sender may
+// die before it is received.
+//
+// A Ring value is this process's view; it does not hold the ring's block. Its user holds the block
+// by its handle.
+type Ring struct {
+	d     *Domain
+	h     Handle
+	b     *block
+	hdr   *ring
+	slots unsafe.Pointer
+	cap   uint64
+	bits  int
+	limit uint64
+	news  bool
+	ready atomic.Uint64 // slots backed by pages, as far as this view knows
+	seen  atomic.Uint64 // the head when this view last looked at it
+	gone  atomic.Bool   // the view is closed
+
+	notEmpty waitQueue
+	notFull  waitQueue
+}
+
+// SlotSize is the memory of a ring that one message takes, in bytes. What does not fit goes into a
+// block of its own.
+const SlotSize = slotSize
+
+// RingOptions describe a new ring.
+type RingOptions struct {
+	// Capacity is the number of messages, 1 to 2^30.
+	Capacity int
+	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good
+	// as unbounded.
+	Grow bool
+	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
+	News bool
+	// Label says what the messages are, for errors: at most 72 bytes of it.
+	Label string
+}
+
+// NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each,
+// and closes them with Release; when the last sending end is gone, receivers get ErrFinished once
+// they have drained it.
+func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
+	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
+		return nil, 0, 0, fmt.Errorf("shm: ring of capacity %d: want 1 to 2^30", opts.Capacity)
+	}
+	slots := uint64(1) << bits.Len64(uint64(opts.Capacity-1))
+	size := ringHead + slots*slotSize
+	commit := size
+	if opts.Grow {
+		commit = min(size, 16*pageSize)
+	}
+	h, err := d.allocObject(briefly, size, commit, objectRing)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Release(h))
+		}
+	}()
+	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if senders, err = d.newEnd(h, objectSenders); err != nil {
+		return nil, 0, 0, err
+	}
+	if receivers, err = d.newEnd(h, objectReceivers); err != nil {
+		return nil, 0, 0, errors.Join(err, d.Release(senders))
+	}
+	flags := uint64(0)
+	if opts.News {
+		flags = ringNews
+	}
+	hdr.flags.Store(flags)
+	hdr.senders.Store(uint64(senders))
+	hdr.receivers.Store(uint64(receivers))
+	hdr.limit.Store(uint64(opts.Capacity))
+	hdr.setLabel(opts.Label)
+	hdr.capacity.Store(slots)
+	r, err = d.OpenRing(h)
+	return r, senders, receivers, err
+}
+
+// OpenRing returns a view of the ring in the block h, which this process holds.
+func (d *Domain) OpenRing(h Handle) (*Ring, error) {
+	b, err := d.check(h)
+	if err != nil {
+		return nil, err
+	}
+	if extKind(b.ext.Load()) != objectRing {
+		return nil, fmt.Errorf("%w: %v is not a ring", ErrCorrupt, h)
+	}
+	r, err := d.ringOf(b)
+	if err != nil {
+		return nil, err
+	}
+	if r.finished(ringBoard) {
+		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
+	}
+	r.h = h
+	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.readable, backoffs: new(backoffs)}
+	if r.news {
+		r.notEmpty.ready = r.over // no message is taken, so no wakeup is passed on
+	}
+	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.writable, backoffs: new(backoffs)}
+	d.park.add(&r.notEmpty, &r.notFull)
+	return r, nil
+}
+
+// ringOf returns a view without wait queues, as a reaper uses it.
+func (d *Domain) ringOf(b *block) (*Ring, error) {
+	hdr, err := d.ringHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	_, most, err := d.span(b.ext.Load())
+	if err != nil {
+		return nil, err
+	}
+	return d.ringIn(b, hdr, most)
+}
+
+// ringIn returns a view of the ring that begins at hdr, in a block of at most so many bytes.
+func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
+	n := hdr.capacity.Load()
+	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
+		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
+	}
+	limit := hdr.limit.Load()
+	if limit == 0 || limit > n {
+		return nil, fmt.Errorf("%w: ring of %d slots for %d messages", ErrCorrupt, n, limit)
+	}
+	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
+		bits: bits.TrailingZeros64(n)}
+	r.news = r.finished(ringNews)
+	r.backed(0)
+	return r, nil
+}
+
+func (d *Domain) ringHeader(b *block) (*ring, error) {
+	p, err := d.bytesOf(b)
+	if err == nil && len(p) < ringHead {
+		err = corrupt("the committed length of a ring", uint64(len(p)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return (*ring)(unsafe.Pointer(&p[0])), nil
+}
+
+// Close forgets the view: calls that wait on it return ErrClosed. It releases nothing, and the
+// caller holds the ring's block until these calls have returned.
+func (r *Ring) Close() {
+	r.gone.Store(true)
+	r.d.park.remove(&r.notEmpty, &r.notFull)
+	r.notEmpty.shut()
+	r.notFull.shut()
+}
+
+// Handle returns the handle of the ring's block.
+func (r *Ring) Handle() Handle { return r.h }
+
+// Cap returns the number of messages that fit.
+func (r *Ring) Cap() int { return int(r.limit) }
+
+// Senders returns the handle of the token of the sending end.
+func (r *Ring) Senders() Handle { return Handle(r.hdr.senders.Load()) }
+
+// Receivers returns the handle of the token of the receiving end.
+func (r *Ring) Receivers() Handle { return Handle(r.hdr.receivers.Load()) }
+
+// Len returns the number of claimed messages: those that are being put count, those that are being
+// read do not. The number may be another one by the time Len returns.
+func (r *Ring) Len() int {
+	for head := r.hdr.head.Load(); ; {
+		tail := r.hdr.tail.Load()
+		again := r.hdr.head.Load()
+		if head == again { // both were so when the tail was read
+			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
+			if r.hasReturns() {
+				n += r.behind(slotFull)
+			}
+			return n
+		}
+		head = again
+	}
+}
+
+// Empty reports whether there is no message. A message that is being put is one: a get would wait
+// for it. A hole is none.
+func (r *Ring) Empty() bool {
+	if r.hasReturns() && r.behind(slotFull) > 0 {
+		return false
+	}
+	r.passRead()
+	tk := r.hdr.head.Load()
+	for range r.cap {
+		if !r.backed(tk) {
+			return true
+		}
+		switch w := r.slot(tk).word.Load(); {
+		case w.lap() != r.lap(tk):
+			return false // another get has moved on meanwhile
+		case w.state() != slotSkip:
+			return w.state() == slotEmpty
+		}
+		tk++
+	}
+	return true
+}
+
+// Finish ends the puts: further puts fail, and gets fail once the ring is empty.
+func (r *Ring) Finish() {
+	r.hdr.flags.Or(ringFinished)
+	r.d.wakeBits(&r.hdr.notEmpty)
+	r.d.wakeBits(&r.hdr.notFull)
+}
+
+// over reports whether waits on this view end.
+func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
+
+func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
+
+// lonely returns why no participant puts, or gets, any more: ErrFinished, with the death that was
+// the reason, if one was.
+func (r *Ring) lonely(without uint64) error {
+	w := r.hdr.dead[0].Load()
+	if without == ringNoReceivers {
+		w = r.hdr.dead[1].Load()
+	}
+	if w == 0 || r.finished(ringFinished) {
+		return ErrFinished
+	}
+	return bereaved(lockWord(w), ErrFinished)
+}
+
+// lap returns that of a ticket.
+func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-slotLapShift) - 1) }
+
+func (r *Ring) slot(ticket uint64) *slot {
+	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
+}
+
+// place returns which of the ring's slots s is.
+func (r *Ring) place(s *slot) uint64 {
+	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
+}
+
+// backed reports whether the slot of ticket has pages behind it. A touch of a slot without pages
+// would take memory that is not charged.
+func (r *Ring) backed(ticket uint64) bool {
+	i := ticket & (r.cap - 1)
+	if i < r.ready.Load() {
+		return true
+	}
+	n := r.cap
+	if c := r.b.committed.Load(); c >= ringHead { // a small block has its pages from its slab
+		n = min((c-ringHead)/slotSize, n)
+	}
+	r.ready.Store(n)
+	return i < n
+}
+
+// readable reports whether a get would not wait.
+func (r *Ring) readable() bool {
+	if r.hasReturns() {
+		return true
+	}
+	tk := r.hdr.head.Load()
+	if r.backed(tk) {
+		w := r.slot(tk).word.Load()
+		lap := r.lap(tk)
+		switch st := w.state(); {
+		case w.past(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
+			return true
+		case w.lap() == lap && st == slotWriting:
+			return r.over() // whatever the flags say, this message comes first
+		}
+	}
+	return r.finished(ringFinished|ringNoSenders) && !r.outstanding() || r.over()
+}
+
+// writable reports whether a put would not wait.
+func (r *Ring) writable() bool {
+	tk := r.hdr.tail.Load()
+	if !r.backed(tk) {
+		return true
+	}
+	w := r.slot(tk).word.Load()
+	return !w.before(r.lap(tk)) && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
+}
+
+// room returns why a TryPut would not succeed: ErrFull, or errGetting, or nil.
+func (r *Ring) room() error {
+	for {
+		tk := r.hdr.tail.Load()
+		if !r.backed(tk) {
+			return nil
+		}
+		limited := r.limited(tk)
+		switch w, lap := r.slot(tk).word.Load(), r.lap(tk); {
+		case r.hdr.tail.Load() != tk:
+		case limited:
+			return ErrFull
+		case w.before(lap):
+			return full(w, lap)
+		default:
+			return nil
+		}
+	}
+}
+
+// Note [Unfinished neighbours] A message is in the ring from the moment at which its slot is
+// claimed for writing, and out of it from the moment at which its slot is claimed for reading. So
+// Len, ErrFull and ErrEmpty agree. A lane that finds its slot claimed by another one can tell
+// neither ErrEmpty nor ErrFull: a message that was put before may stand behind a slot that is
+// WRITING, and a slot that is READING may be the only one that is not free. So tries wait for that
+// lane, as they do for its stamps (Note [Stopped processes]).
+var (
+	errPutting error = &unfinished{ErrEmpty, "message is being put"}
+	errGetting error = &unfinished{ErrFull, "slot is being read"}
+)
+
+// unfinished is the result of an attempt for which another lane must finish first.
+type unfinished struct {
+	wait error // what a call that waits takes it for
+	what string
+}
+
+func (u *unfinished) Error() string { return "shm: the next " + u.what }
+func (u *unfinished) Unwrap() error { return u.wait }
+
+// Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
+// until ctx ends, and then tries once more. A Put that returns an error has not put.
+func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+	var ended error
+	for waited := false; ; waited = true {
+		err := r.tryPut(ctx, body, blocks, move)
+		if ended != nil && err == errGetting && pastDeadline(ctx) {
+			err = r.TryPut(body, blocks, move)
+		}
+		if err == nil || !errors.Is(err, ErrFull) {
+			if waited {
+				r.notFull.passWakeup()
+			}
+			return err
+		}
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notFull.pause(ctx, r.over); ended == ErrClosed {
+			return ended
+		}
+	}
+}
+
+// Get is TryGet that waits for a message until ctx ends, and then tries once more. A Get that
+// returns an error has not taken a message, unless it is ErrCorrupt.
+func (r *Ring) Get(ctx context.Context, m *Message) error {
+	return r.awaitMessage(ctx, func(ctx context.Context) error { return r.tryGet(ctx, m) })
+}
+
+// awaitMessage repeats try while it returns ErrEmpty, until ctx ends, and then tries once more.
+func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error) error {
+	var ended error
+	for waited := false; ; waited = true {
+		err := try(ctx)
+		if ended != nil && pastDeadline(ctx) {
+			err = r.awaitPut(err, try)
+		}
+		if err == nil || !errors.Is(err, ErrEmpty) {
+			if waited {
+				r.notEmpty.passWakeup()
+			}
+			return err
+		}
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notEmpty.pause(ctx, r.over); ended == ErrClosed {
+			return ended
+		}
+	}
+}
+
+// awaitPut repeats try as long as err, its last result, is errPutting. It tries once more when it
+// has waited in vain, since the lane in the way may have gone on just then.
+func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
+	for err == errPutting {
+		if disabled("unfinished put") {
+			return ErrEmpty
+		}
+		waited := r.awaitOther(&r.notEmpty, r.readable)
+		if err = try(briefly); err == errPutting && waited != nil {
+			return waited
+		}
+	}
+	return err
+}
+
+// pastDeadline reports whether ctx ended by its deadline. A call then claims that the ring is empty
+// or full, which must be true.
+func pastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
+
+// awaitOther waits briefly until the lane in whose way an attempt was has gone on.
+func (r *Ring) awaitOther(l *waitQueue, ready func() bool) error {
+	ctx, cancel := begin(briefly)
+	defer cancel()
+	return r.await(ctx, l, ready)
+}
+
+// Await waits until a get would not: there is a message, or there will never be one. Another
+// receiver may take the message first.
+func (r *Ring) Await(ctx context.Context) error {
+	err := r.await(ctx, &r.notEmpty, r.pending)
+	if err != nil && pastDeadline(ctx) && !r.Empty() {
+		return r.awaitOther(&r.notEmpty, r.pending)
+	}
+	return err
+}
+
+// AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
+// take the slot first.
+func (r *Ring) AwaitRoom(ctx context.Context) error {
+	err := r.await(ctx, &r.notFull, r.writable)
+	if err != nil && pastDeadline(ctx) && r.room() == errGetting {
+		return r.awaitOther(&r.notFull, r.writable)
+	}
+	return err
+}
+
+func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error {
+	for !ready() {
+		if err := l.pause(ctx, r.over); err != nil {
+			return err
+		}
+	}
+	if r.over() {
+		l.leave()
+		return ErrClosed
+	}
+	l.passWakeup() // the message or the slot is still there
+	return nil
+}
+
+// pending is readable without messages that are being read.
+func (r *Ring) pending() bool {
+	r.passRead()
+	return r.readable()
+}
+
+// limited reports whether the message with ticket tk would be one more than the ring's limit, which
+// may be fewer than its slots. The head only moves on, and its cache line is its readers'. So
+// limited reads the head only where the value that it has seen last leaves no room.
+//
+// A stale head is never ahead of the true one. So a put that it admits has room, and a put that it
+// refuses looks again first.
+func (r *Ring) limited(tk uint64) bool {
+	// a tail that lags may be before the head
+	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
+	if !full(r.seen.Load()) {
+		return false
+	}
+	head := r.hdr.head.Load()
+	if full(head) {
+		r.passRead() // a reader may have died before it moved the head on
+		head = r.hdr.head.Load()
+	}
+	SetLocal(&r.seen, head)
+	return full(head)
+}
+
+// passRead moves the head past messages that are being read or leased, or were read.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING, or LEASED, of the
+// head's own lap may be passed. A slot that is READING for the lap before has not been emptied
+// for this ticket: to pass it would skip the next message for ever. A slot that is farther on
+// than the next lap is left to next, which says that it is garbage.
+func (r *Ring) passRead() {
+	for {
+		tk := r.hdr.head.Load()
+		if !r.backed(tk) {
+			return
+		}
+		w, lap := r.slot(tk).word.Load(), r.lap(tk)
+		if w.before(lap) || w.past(lap+1) || w.lap() == lap && w.state() != slotReading && w.state() != slotLeased {
+			return
+		}
+		r.pass(tk, w)
+	}
+}

@@ -1,0 +1,215 @@
+package arena
+
+import (
+	"errors"
+	"math/bits"
+	"time"
+)
+
+// A Batch is a list of messages without blocks that are put, or got, together.
+type Batch struct {
+	Body []byte // of all of them, one behind the other
+	Ends []int  // of each, in Body
+}
+
+// Reset forgets the messages and keeps their memory.
+func (b *Batch) Reset() { b.Body, b.Ends = b.Body[:0], b.Ends[:0] }
+
+// At returns the body of message i.
+func (b *Batch) At(i int) []byte {
+	if i == 0 {
+		return b.Body[:b.Ends[0]]
+	}
+	return b.Body[b.Ends[i-1]:b.Ends[i]]
+}
+
+// MaxBatch is how many messages one claim moves at most.
+const MaxBatch = 128
+
+// SlotBody is the longest body of a message that is put with others, in bytes.
+const SlotBody = slotBody
+
+// Room returns for how many messages there is room, which may be another number by the time it
+// returns.
+func (r *Ring) Room() int { return int(r.limit) - r.Len() }
+
+// TryPutBatch puts the first messages of the batch, one after the other, and returns how many: as
+// many as there is room for. The error is that of a TryPut if it has put none.
+//
+// A claim takes a power of two of slots by one CAS, of the first one's word. Where the
+// process is killed meanwhile, the messages of the claims that have ended are put, and none of the
+// last claim.
+func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
+	for {
+		n, err = r.putBatch(b)
+		i, ok := err.(inTheWay)
+		if !ok {
+			return n, err
+		}
+		if err := r.d.await(briefly, i); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (r *Ring) putBatch(b *Batch) (n int, err error) {
+	if r.finished(ringFinished | ringNoReceivers) {
+		return 0, r.lonely(ringNoReceivers)
+	}
+	l, err := r.d.enter()
+	if err != nil {
+		return 0, err
+	}
+	for err == nil && n < len(b.Ends) {
+		var k int
+		if k, err = r.putSpan(l, b, n); err == nil {
+			n += k
+		}
+	}
+	deserted := (n > 0 || errors.Is(err, ErrFinished)) && r.deserted()
+	if deserted {
+		r.d.acquire(r.index())
+	}
+	if n > 0 {
+		r.notEmpty.rewake() // in the lane, as put does
+	}
+	l.unlock()
+	if deserted {
+		r.d.drainAside(nil, r.index(), time.Duration(briefly))
+	}
+	if n > 0 {
+		return n, nil // the next put meets the error again
+	}
+	return 0, r.d.explain(err)
+}
+
+// putSpan puts as many messages from the i-th on as one claim has slots for.
+//
+// Invariant (docs/memory.md, "Spans"): the first slot is FULL last. Until then readers stop at it,
+// so that the others may be filled, or made holes by a reaper, in any order.
+func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
+	l.count()
+	tk, n, err := r.claim(l, uint64(len(b.Ends)-i))
+	if tk, ok := err.(unbacked); ok {
+		return 0, r.extend(briefly, l, uint64(tk))
+	}
+	if err != nil {
+		return 0, err
+	}
+	if r.deserted() {
+		for j := n; j > 0; j-- {
+			r.slot(tk + j - 1).word.Store(makeSlotWord(r.lap(tk+j-1), slotSkip, 0))
+		}
+		return 0, r.lonely(ringNoReceivers)
+	}
+	for j := range n {
+		s, p := r.slot(tk+j), b.At(i+int(j))
+		s.begin(l, len(p), 0)
+		copy(s.body[:], p)
+		if j > 0 {
+			s.word.Set(makeSlotWord(r.lap(tk+j), slotFull, l.id))
+		}
+	}
+	r.slot(tk).word.Store(makeSlotWord(r.lap(tk), slotFull, l.id))
+	return int(n), nil
+}
+
+// free returns how many slots from ticket tk on one claim can take: a power of two, 1 where the
+// first one is taken as well.
+//
+// They stay free until a lane claims the first: a put comes to a slot only by the tail, and the
+// tail passes no slot that is not claimed.
+func (r *Ring) free(tk, most uint64) uint64 {
+	n, most := uint64(1), min(most, MaxBatch, r.cap)
+	for n < most && r.backed(tk+n) && !r.limited(tk+n) &&
+		r.slot(tk+n).word.Load() == makeSlotWord(r.lap(tk+n), slotEmpty, 0) {
+		n++
+	}
+	return floorPower(n)
+}
+
+func floorPower(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
+
+// TryGetBatch takes the next messages, at most so many, and adds them to the batch. It stops at a
+// message that has blocks, and where there is none. Where it took 0, TryGet says more.
+func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
+	l, err := r.d.enter()
+	if err != nil {
+		return 0, err
+	}
+	for k := 1; k > 0 && n < most; n += k {
+		k = r.getSpan(l, b, most-n)
+	}
+	if n > 0 {
+		r.notFull.rewake()
+	}
+	l.unlock()
+	return n, nil
+}
+
+// getSpan takes as many messages as one claim can.
+//
+// Invariant (docs/memory.md, "Spans"): the first slot is given back last. Until then no put comes
+// to the others, and a reaper finds by it what its dead reader had claimed.
+func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
+	var lengths [MaxBatch]uint8
+	for {
+		tk := r.hdr.head.Load()
+		s, lap := r.slot(tk), r.lap(tk)
+		w, n := r.plain(tk, uint64(most), &lengths)
+		if n == 0 {
+			return 0
+		}
+		if !s.word.CAS(w, makeSlotWord(lap, slotReading, l.id).over(n)) {
+			continue
+		}
+		r.hdr.head.CAS(tk, tk+n)
+		for j := range n {
+			b.Body = append(b.Body, r.slot(tk + j).body[:lengths[j]]...)
+			b.Ends = append(b.Ends, len(b.Body))
+		}
+		for j := uint64(1); j < n; j++ {
+			r.slot(tk + j).word.Set(makeSlotWord(r.lap(tk+j)+1, slotEmpty, 0))
+		}
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+		return int(n)
+	}
+}
+
+// plain looks for messages without blocks from ticket tk on. It returns the word of the first one's
+// slot, their number, a power of two or 0, and the lengths of their bodies: read once, since
+// another process may change them.
+func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
+	for most = min(most, MaxBatch, r.cap); n < most && r.backed(tk+n); n++ {
+		s, lap := r.slot(tk+n), r.lap(tk+n)
+		w := s.word.Load()
+		if w != makeSlotWord(lap, slotFull, w.lane()) {
+			break
+		}
+		meta := s.meta.Load()
+		length := meta >> 16 & 0xffff
+		if meta&0xffff != 0 || length > slotBody { // blocks, or in a block of its own
+			break
+		}
+		lengths[n] = uint8(length)
+		if n == 0 {
+			first = w
+		}
+	}
+	if n == 0 {
+		return first, 0
+	}
+	return first, floorPower(n)
+}
+
+// rest calls f with each slot but the first, s, of the span that s's word w was claimed for, and
+// with that slot's word, if it is still of the same round.
+func (r *Ring) rest(s *slot, w slotWord, f func(*slot, slotWord)) {
+	tk := w.lap()<<r.bits | r.place(s)
+	for j := uint64(1); j < min(w.span(), r.cap) && r.backed(tk+j); j++ {
+		s := r.slot(tk + j)
+		if w := s.word.Load(); w.lap() == r.lap(tk+j) {
+			f(s, w)
+		}
+	}
+}

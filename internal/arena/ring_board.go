@@ -1,0 +1,342 @@
+package arena
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+// A board is the directory of a domain's names: a ring in which a put takes any free slot. The
+// message stays there, and everybody can read it, until a get takes it out by its name. Each
+// message carries the board itself first, for two reasons. The board lives as long as it has a
+// message, even when its maker is gone. And the put's stamp on the board keeps other puts out, so
+// that a name is on it once.
+
+// A name's slot: its body is a label, the length of the name, the name, and what the name stands
+// for unless that is spilled. A lookup reads the label while it may change, and finds
+// that out afterwards. So the label is read and written by words.
+//
+// A name stands in one of a few slots of each level of the board. Where all of these are taken, the
+// board gets another level. So a lookup takes as long among thousands of names as among few, and no
+// name ever moves. Levels follow each other in the ring; each is twice as long as the one before.
+
+const (
+	// MaxName is the most bytes of a name.
+	MaxName = 192
+	// MaxNames is how many names a domain has room for.
+	MaxNames = maxTransit // each counts as a message in transit of the board
+)
+
+const (
+	boardSlots  = 8192 // of all levels: so many that names run out before the slots of one of them do
+	firstLevel  = 64
+	levelChoice = 8 // slots of a level in which a name may stand
+)
+
+// board returns a view of the board, whose block this process then holds once more. Where there is
+// none it makes one, or returns ErrNotExist.
+func (d *Domain) board(ctx context.Context, make bool) (*Ring, error) {
+	for {
+		h := Handle(d.hdr.names.Load())
+		if h != 0 {
+			r, err := d.openBoard(ctx, h)
+			if !errors.Is(err, ErrStale) {
+				return r, err
+			}
+		}
+		if !make {
+			return nil, ErrNotExist
+		}
+		if r, err := d.replaceBoard(ctx, h); r != nil || err != nil {
+			return r, err
+		}
+	}
+}
+
+func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
+	if err := d.importFor(ctx, h); err != nil {
+		return nil, err
+	}
+	b := &d.blocks[h.index()]
+	r, err := d.ringOf(b)
+	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.finished(ringBoard)) {
+		err = corrupt("the header's board of names", uint64(h))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the board of names in %v: %w", h, err), d.Release(h))
+	}
+	r.h = h
+	return r, nil
+}
+
+// replaceBoard makes a board in the place of old, which is gone, or returns nil where another
+// process has made one. The new board is freed if its maker dies, or lets go before there is a name
+// on it. Then it is replaced in turn.
+//
+// The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
+// processes that find no board one puts its own there, and the other one releases its own.
+func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
+	h, err := d.allocObject(ctx, ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
+	if err != nil {
+		return nil, err
+	}
+	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	if err != nil {
+		return nil, errors.Join(err, d.Release(h))
+	}
+	hdr.flags.Store(ringBoard)
+	hdr.limit.Store(MaxNames)
+	hdr.capacity.Store(boardSlots)
+	if !d.hdr.names.CAS(uint64(old), uint64(h)) {
+		return nil, d.Release(h)
+	}
+	r, err := d.openBoard(ctx, h)
+	return r, errors.Join(err, d.Release(h))
+}
+
+// A level is a part of a board.
+type level struct{ begin, slots uint64 }
+
+// levels returns how many levels a board of some slots has.
+func levels(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
+
+func levelAt(k int) level { return level{firstLevel<<k - firstLevel, firstLevel << k} }
+
+// choice returns the first of the slots in which a name with a hash may stand in level k. Each
+// level looks at other bits of the hash, so that names with the same slots in one level
+// have others in the next.
+func (v level) choice(k int, hash uint64) uint64 {
+	return v.begin + bits.RotateLeft64(hash, -9*k)%(v.slots/levelChoice)*levelChoice
+}
+
+// hashName returns the same number in all processes.
+func hashName(name string) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a, and then a step that mixes its bits
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>33
+}
+
+// find returns the slot with the name and its word, or nil. Half of all names are in the last
+// level.
+//
+// Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they are before a
+// slot in them is FULL: so all levels that a name can stand in are looked at.
+func (r *Ring) find(name string) (*slot, slotWord) {
+	label, hash := makeLabel(name, nil), hashName(name)
+	for k := levels(r.backedSlots()) - 1; k >= 0; k-- {
+		first := levelAt(k).choice(k, hash)
+		for i := first; i < first+levelChoice; i++ {
+			s := r.slot(i)
+			if w := s.word.Load(); w.state() == slotFull && s.begins(label) {
+				return s, w
+			}
+		}
+	}
+	return nil, 0
+}
+
+// backedSlots returns how many slots have pages.
+func (r *Ring) backedSlots() uint64 {
+	r.backed(r.cap - 1)
+	return r.ready.Load()
+}
+
+// claimName takes a free slot for the name. This lane's stamp on the board keeps others from
+// putting a name meanwhile. A slot that a dead lane has claimed is free once its stamp is cleared.
+func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
+	if s, _ := r.find(name); s != nil {
+		return nil, 0, ErrExist
+	}
+	hash, ready := hashName(name), levels(r.backedSlots())
+	for k := range levels(r.cap) {
+		v := levelAt(k)
+		if k >= ready {
+			return nil, 0, unbacked(v.begin + v.slots - 1)
+		}
+		first := v.choice(k, hash)
+		for i := first; i < first+levelChoice; i++ {
+			s := r.slot(i)
+			w := s.word.Load()
+			if st := w.state(); st != slotEmpty && st != slotSkip {
+				continue
+			}
+			if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotWriting, l.id)) {
+				return s, lap, nil
+			}
+		}
+	}
+	return nil, 0, ErrTooManyNames
+}
+
+// takeName takes the name's message out.
+func (r *Ring) takeName(l *lane, name string, m *Message) error {
+	for {
+		s, w := r.find(name)
+		if s == nil {
+			return ErrNotExist
+		}
+		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
+			return r.take(l, m, s, lap)
+		}
+	}
+}
+
+// copyName copies the name's message out of its slot, in which it stays, and takes references of
+// its blocks.
+func (r *Ring) copyName(l *lane, name string, m *Message) error {
+	for {
+		s, w := r.find(name)
+		if s == nil {
+			return ErrNotExist
+		}
+		if ok, err := r.peek(l, s, w, m); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// peek reports false if the slot's word is not w any more.
+func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
+	ok, err := r.peekAll(l, s, w, m, 1)
+	if !ok || err != nil || m.spill != 0 {
+		return ok, err
+	}
+	m.Body = m.Body[1+m.Body[0]:]
+	return true, nil
+}
+
+// peekAll copies a message out of its slot, in which it stays, and takes references of its blocks
+// but for the first own of them.
+func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
+	meta := s.meta.Load()
+	text, err := s.text(m.body[:0])
+	for i := range m.table {
+		m.table[i] = Handle(s.block(i).Load())
+	}
+	if s.word.Load() != w {
+		return false, nil
+	}
+	n := int(meta >> 8 & 0xff)
+	if err == nil && own > 0 {
+		err = labelled(text)
+	}
+	if err != nil || n > slotBlocks {
+		return false, ErrCorrupt
+	}
+	m.d, m.spill, m.Body = r.d, 0, text
+	if meta&metaSpill != 0 {
+		return r.peekSpilled(l, s, w, m, own)
+	}
+	if n < own {
+		return false, ErrCorrupt
+	}
+	m.Blocks = m.table[own:n]
+	return r.hold(l, s, w, m.Blocks)
+}
+
+func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (ok bool, err error) {
+	ok, err = r.hold(l, s, w, m.table[:1])
+	if !ok {
+		return false, err
+	}
+	m.spill = m.table[0]
+	p, err := r.d.bytesOf(&r.d.blocks[m.spill.index()])
+	if err == nil {
+		m.Blocks, m.Body, err = unspill(p)
+	}
+	if err == nil && len(m.Blocks) < own {
+		err = ErrCorrupt
+	}
+	if err == nil {
+		m.Blocks = m.Blocks[own:]
+		ok, err = r.hold(l, s, w, m.Blocks)
+	}
+	if !ok || err != nil {
+		l.release(m.spill.index())
+	}
+	return ok && err == nil, err
+}
+
+// hold takes a reference of each block and looks at the slot once more: where its word is still w,
+// the message held the blocks when this participant's bits were set, so they stay.
+func (r *Ring) hold(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
+	for _, h := range blocks {
+		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
+			return false, ErrCorrupt
+		}
+	}
+	for _, h := range blocks {
+		r.d.acquire(h.index())
+	}
+	if s.word.Load() == w {
+		return true, nil
+	}
+	for _, h := range blocks {
+		l.release(h.index())
+	}
+	return false, nil
+}
+
+// makeLabel returns the body of a name's slot.
+func makeLabel(name string, body []byte) []byte {
+	b := append(make([]byte, 0, 1+len(name)+len(body)), byte(len(name)))
+	return append(append(b, name...), body...)
+}
+
+func (s *slot) words() *[slotBody / 8]Word { return (*[slotBody / 8]Word)(unsafe.Pointer(&s.body)) }
+
+func (s *slot) setLabel(label []byte) {
+	for i := 0; i < len(label); i += 8 {
+		var b [8]byte
+		copy(b[:], label[i:])
+		s.words()[i/8].Set(binary.LittleEndian.Uint64(b[:]))
+	}
+}
+
+// label reads the slot's label into b.
+func (s *slot) label(b []byte) ([]byte, error) {
+	b, err := s.text(b)
+	if err == nil {
+		err = labelled(b)
+	}
+	return b, err
+}
+
+// labelled returns ErrCorrupt unless b begins with a name.
+func labelled(b []byte) error {
+	if len(b) == 0 || int(b[0]) >= len(b) {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// text reads the slot's body into b, by words.
+func (s *slot) text(b []byte) ([]byte, error) {
+	n := int(s.meta.Load() >> 16 & 0xffff)
+	if n > slotBody {
+		return nil, ErrCorrupt
+	}
+	for i := 0; i < n; i += 8 {
+		b = binary.LittleEndian.AppendUint64(b, s.words()[i/8].Load())
+	}
+	return b[:n], nil
+}
+
+// begins reports whether the slot's label begins with the one of a name alone, whose first byte is
+// its length.
+func (s *slot) begins(label []byte) bool {
+	for i := 0; i < len(label); i += 8 {
+		var b [8]byte
+		unused := 8 * (8 - copy(b[:], label[i:]))
+		if (s.words()[i/8].Load()^binary.LittleEndian.Uint64(b[:]))<<unused != 0 {
+			return false
+		}
+	}
+	return true
+}

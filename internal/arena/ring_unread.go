@@ -1,0 +1,120 @@
+package arena
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// unreadByQueue returns the n queues whose unread messages hold most memory. It takes no lock and
+// holds nothing, so it may miss changes, or count memory twice.
+func (d *Domain) unreadByQueue(n int) (all []Unread) {
+	names := d.queueNames()
+	for i := uint32(1); uint64(i) < d.count(); i++ {
+		u := d.unreadIn(&d.blocks[i])
+		if u.Bytes == 0 {
+			continue
+		}
+		u.Queue, u.Name = makeHandle(i, d.blocks[i].w.Load().generation()).String(), names[i]
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return all[:min(n, len(all))]
+}
+
+// unreadIn counts the messages in a block, if it is a ring.
+func (d *Domain) unreadIn(b *block) (u Unread) {
+	if b.w.Load()&allocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.owned() {
+		return u
+	}
+	r, err := d.ringOf(b)
+	if err != nil || r.finished(ringBoard) {
+		return u
+	}
+	r.each(func(s *slot, w slotWord) {
+		if w.state() != slotFull {
+			return
+		}
+		u.Messages++
+		for _, h := range d.carried(s, w) {
+			u.Bytes += d.unreadBytes(h)
+		}
+	})
+	u.Label = r.label()
+	return u
+}
+
+// unreadBytes returns how much memory there is in a block that nobody but messages holds.
+func (d *Domain) unreadBytes(h Handle) int64 {
+	if b := &d.blocks[h.index()]; d.inTransit(h, tOne) && !b.owned() {
+		return int64(b.committed.Load())
+	}
+	return 0
+}
+
+// carried returns the blocks of the message in s, none if it is another one than w says by now.
+func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
+	meta := s.meta.Load()
+	n := min(meta>>8&0xff, slotBlocks)
+	for i := range n {
+		all = append(all, Handle(s.block(int(i)).Load()))
+	}
+	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.inTransit(h, tOne) })
+	if meta&metaSpill != 0 && len(all) == 1 {
+		all = append(all, d.spilled(all[0])...)
+	}
+	if s.word.Load() != w {
+		return nil
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// spilled returns the table of a spilled message without holding it. Its callers check it, since it
+// may be no table any more.
+//
+//go:norace
+func (d *Domain) spilled(h Handle) (table []Handle) {
+	p, err := d.bytesOf(&d.blocks[h.index()])
+	if err != nil || len(p) < 16 {
+		return nil
+	}
+	n := min(binary.LittleEndian.Uint64(p), uint64(len(p)-16)/8)
+	for i := range n {
+		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.inTransit(t, tOne) {
+			table = append(table, t)
+		}
+	}
+	return table
+}
+
+// setLabel comes before the ring has a capacity, so before anybody else reads it.
+func (h *ring) setLabel(label string) { clear(h.text[copy(h.text[:], label):]) }
+
+// label returns the name that the ring's maker gave it, which may be garbage.
+func (r *Ring) label() string {
+	text, _, _ := bytes.Cut(r.hdr.text[:], []byte{0})
+	return strings.ToValidUTF8(string(text), "")
+}
+
+// queueNames returns the name of each ring that is bound to one, by the index of its block.
+func (d *Domain) queueNames() map[uint32]string {
+	names := map[uint32]string{}
+	d.named("", func(_ *lane, r *Ring) error {
+		r.each(func(s *slot, w slotWord) {
+			label, err := s.label(nil)
+			if w.state() != slotFull || err != nil {
+				return
+			}
+			for _, h := range d.carried(s, w) {
+				if extKind(d.blocks[h.index()].ext.Load()) == objectRing {
+					names[h.index()] = string(label[1 : 1+label[0]])
+				}
+			}
+		})
+		return nil
+	})
+	return names
+}

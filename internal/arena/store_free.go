@@ -1,0 +1,165 @@
+package arena
+
+import (
+	"context"
+	"time"
+)
+
+func (b *block) owned() bool {
+	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
+}
+
+// tryFree frees the block if nobody holds it: no participant's bit, no message. The stamp freezes
+// arrivals, since with t = 0 only a holder could send the block, so the four words of own may be
+// read one after the other. A holder that clears its bit meanwhile sees the stamp and does not try
+// to free. So tryFree looks once more after it has cleared the stamp.
+func (l *lane) tryFree(index uint32) {
+	b := &l.d.blocks[index]
+	for {
+		w := b.w.Load()
+		if w&(allocBit|tMask|xoMask) != allocBit || b.owned() {
+			return
+		}
+		if !l.aside && extKind(b.ext.Load()).ends() {
+			l.d.finaliseAside(l, index, time.Duration(briefly))
+			return
+		}
+		if !b.w.CAS(w, w|stamp(l.id, kindFree)) {
+			continue
+		}
+		if b.owned() && !disabled("owners under the stamp") {
+			l.d.unstamp(b)
+			continue
+		}
+		if extKind(b.ext.Load()) != objectNone {
+			l.d.markGone(b)
+			if !l.finalise(b) {
+				l.abandon()
+				return
+			}
+		}
+		l.d.change(b, allocBit, genOne)
+		l.d.trimmer.freed(l.d, b)
+		l.putBack(index)
+		l.d.relieve()
+		return
+	}
+}
+
+// markGone tells the waiters for the FREE stamp that the block will be freed.
+//
+// A lane that waits for the stamp may itself hold an end for which this finaliser waits
+// (docs/memory.md, "Rings, ends and other objects"): rings may carry each other's ends. GONE lets
+// it go on, since the answer "it is gone" is final.
+func (d *Domain) markGone(b *block) {
+	w := b.w.Load()
+	for !b.w.CAS(w, w|goneBit) {
+		w = b.w.Load()
+	}
+	if w&waitBit != 0 {
+		d.wakeBits(&d.hdr.xowait)
+	}
+}
+
+// finaliseAside is tryFree of an object in a goroutine, for which it waits no longer than most:
+// with a ring end its messages, and other processes may be in the middle of operations on their
+// blocks. It returns the rest of that time.
+func (d *Domain) finaliseAside(caller *lane, index uint32, most time.Duration) time.Duration {
+	return d.aside(caller, most, func(l *lane) { l.finaliseHere(index) })
+}
+
+// aside has a goroutine use a lane and give it back, and waits no longer than most for it. It
+// returns the rest of that time. caller is the lane that waits, or nil.
+func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.Duration {
+	if crashing && controlled() {
+		if l, err := d.enter(); err == nil {
+			use(l)
+		}
+		return most
+	}
+	done, begun := make(chan struct{}), time.Now()
+	go func() {
+		defer close(done)
+		if l, err := d.enter(); err == nil {
+			use(l)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	if caller != nil && caller.reaping != nil {
+		caller.reapUntil(ctx, done)
+	} else {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	return max(0, most-time.Since(begun))
+}
+
+// reapUntil waits until done is closed or ctx ends, and ends the operations of those who die
+// meanwhile: what goes on elsewhere may have to wait for one of them, and other processes leave
+// them to this one, which has the recovery lock.
+func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
+	d := l.d
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		<-done
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		seen := d.hdr.deathEpoch.Load()
+		stuck := d.reapStamps(l)
+		d.park.await(ctx, d, &d.hdr.xowait, func() bool { return stuck.gone() || d.hdr.deathEpoch.Load() != seen }, nil)
+	}
+}
+
+// finaliseHere is tryFree of an object in this lane.
+func (l *lane) finaliseHere(index uint32) { l.doAside(func() { l.tryFree(index) }) }
+
+// doAside does something that may wait for other lanes, and gives the lane back unless the domain
+// was closed in the middle.
+func (l *lane) doAside(do func()) {
+	l.aside = true
+	do()
+	if l.left.Load() {
+		return
+	}
+	l.aside = false
+	l.unlock()
+}
+
+// finalise ends the object in a block. It runs under the FREE stamp, and again from the start in a
+// reaper if its process dies in the middle. It reports false if the domain was closed meanwhile: a
+// reaper does the rest.
+func (l *lane) finalise(b *block) bool {
+	e := b.ext.Load()
+	switch extKind(e) {
+	case objectNone:
+		return true
+	case objectRing:
+		// The ring is held while it is drained: if this process dies in a slot of it, a late
+		// try-free must not free the ring before a reaper has ended the get.
+		i := l.d.indexOf(b)
+		l.d.acquire(i)
+		if !l.drain(b) {
+			return false
+		}
+		l.d.drop(i)
+	case objectSenders:
+		if !l.endGone(b, ringNoSenders) {
+			return false
+		}
+	case objectReceivers:
+		if !l.endGone(b, ringNoReceivers) {
+			return false
+		}
+	}
+	if extClass(e) == 0 {
+		b.ext.Store(0)
+	} else {
+		b.ext.Store(e &^ extKindMask)
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// heap is a store inside one process, on the Go heap: the race detector, which is blind to mapped
+// memory, sees the protocol at work there. Its participants are Domain values. A participant dies
+// when kill is called. Unlike a killed process it leaves its goroutines behind, so it must be idle
+// then.
+//
+// It keeps the promises on which the protocol relies: a proof of life ends at once with its holder,
+// punched memory is zero, and a wakeup that finds nobody in Wait is kept for the next Wait.
+type heap struct {
+	mu       sync.Mutex
+	ctl, mem []byte
+	living   [maxParticipants]chan struct{} // closed at death
+	bells    map[uint64]*heapBell
+	backed   map[uint64]bool // pages
+	room     atomic.Int64
+}
+
+func newHeap(dataSize, blocks int) *heap {
+	s := &heap{
+		ctl:    aligned(offBlocks + blocks*blockSize),
+		mem:    aligned(dataSize),
+		bells:  make(map[uint64]*heapBell),
+		backed: make(map[uint64]bool),
+	}
+	s.room.Store(1 << 40)
+	return s
+}
+
+// aligned returns n bytes at a page boundary, as words so that atomics on them are seen.
+func aligned(n int) []byte {
+	b := make([]byte, n+pageSize)
+	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
+	return b[off : off+n]
+}
+
+func (s *heap) control() []byte { return s.ctl }
+func (s *heap) data() []byte    { return s.mem }
+func (s *heap) commitControl(off, n uint64) error {
+	if off+n > uint64(len(s.ctl)) {
+		return fmt.Errorf("%w: heap domain has %d bytes of control segment", ErrTooLarge, len(s.ctl))
+	}
+	return nil
+}
+func (s *heap) headroom() int64 { return s.room.Load() }
+func (s *heap) close() error    { return nil }
+
+func (s *heap) commit(off, n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+		s.backed[p] = true
+	}
+	return nil
+}
+
+// Punched pages read as zeroes, as those of a memfd do: a ring that grows into them is empty there.
+func (s *heap) punch(off, n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+		if s.backed[p] {
+			clear(s.mem[p*pageSize : (p+1)*pageSize])
+			delete(s.backed, p)
+		}
+	}
+	return nil
+}
+
+func (s *heap) enter(seat int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.living[seat] != nil {
+		return false, nil
+	}
+	s.living[seat] = make(chan struct{})
+	return true, nil
+}
+
+func (s *heap) leave(seat int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.living[seat]; c != nil {
+		close(c)
+		s.living[seat] = nil
+	}
+	return nil
+}
+
+func (s *heap) alive(seat int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.living[seat] != nil, nil
+}
+
+func (s *heap) await(ctx context.Context, _, seat int) error {
+	s.mu.Lock()
+	c := s.living[seat]
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *heap) listen() (bell, uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &heapBell{woken: make(chan struct{}, 1), closed: make(chan struct{})}
+	name := uint64(len(s.bells)) + 1
+	s.bells[name] = b
+	return b, name, nil
+}
+
+func (s *heap) wakeBell(_ int, name uint64) {
+	s.mu.Lock()
+	b := s.bells[name]
+	s.mu.Unlock()
+	if b == nil {
+		return
+	}
+	select {
+	case b.woken <- struct{}{}:
+	default:
+	}
+}
+
+type heapBell struct {
+	woken, closed chan struct{}
+	once          sync.Once
+}
+
+func (b *heapBell) Wait() error {
+	select {
+	case <-b.woken:
+		return nil
+	case <-b.closed:
+		return os.ErrClosed
+	}
+}
+
+func (b *heapBell) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return nil
+}

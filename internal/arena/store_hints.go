@@ -1,0 +1,190 @@
+package arena
+
+// Free blocks of one class hang on a list whose head is a word {epoch 12 | tag 20 | index 32}, and
+// whose links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
+// lane has a popped block only after the CAS of its state word, and a sweep finds a block again
+// whose finder died. Only the lane that turns a block's mark to listed pushes it, so a block is on
+// one list at most.
+const (
+	hintListed     = 1 << 32
+	hintEpochShift = 33
+	hintTries      = 64
+)
+
+// Freed blocks of the smaller classes stay with the lane for its next allocation, a few of each.
+const (
+	magazineClasses = 48 // up to 64 KiB
+	magazineSize    = 8
+)
+
+type magazine struct {
+	n     int32
+	index [magazineSize]uint32
+}
+
+// putBack lists a block that has become free.
+func (l *lane) putBack(index uint32) {
+	c := extClass(l.d.blocks[index].ext.Load())
+	if c < magazineClasses {
+		if l.mags == nil {
+			l.mags = new([magazineClasses]magazine)
+		}
+		if m := &l.mags[c]; m.n < magazineSize {
+			m.index[m.n] = index
+			m.n++
+			if l.keeps.Load()&(1<<c) == 0 {
+				l.keeps.Or(1 << c)
+			}
+			return
+		}
+	}
+	l.d.push(c, index)
+}
+
+// gather lists the blocks of class c that the other lanes of this process keep, and reports whether
+// there may be some. A lane that finds no block asks for it before it takes new memory. Otherwise
+// each lane would come to have blocks of its own that only wait, since the goroutines that allocate
+// seldom are in the lanes of those that free.
+func (l *lane) gather(c int) bool {
+	if c >= magazineClasses {
+		return false
+	}
+	found := false
+	for i := range commonLanes {
+		o := &l.d.lanes[i]
+		if o == l || o.keeps.Load()&(1<<c) == 0 || !o.tryLock() {
+			continue
+		}
+		o.keeps.And(^uint64(1 << c))
+		for m := &o.mags[c]; m.n > 0; found = true {
+			m.n--
+			l.d.push(c, m.index[m.n])
+		}
+		o.unlock()
+	}
+	return found
+}
+
+// next returns a block of class c that may be free, or 0.
+func (l *lane) next(c int) uint32 {
+	if c < magazineClasses && l.mags != nil {
+		if m := &l.mags[c]; m.n > 0 {
+			m.n--
+			return m.index[m.n]
+		}
+	}
+	return l.d.pop(c)
+}
+
+// A list's head is {epoch 12 | tag 20 | index 32}; its epoch is that of the sweep that emptied it
+// last, and a block is linked only into a list of the epoch that its mark names. So a push that a
+// sweep overtakes links nothing twice.
+func headEpoch(head uint64) uint64 { return head >> 52 }
+
+func nextHead(head uint64, index uint64) uint64 {
+	tag := (head>>32 + 1) & (1<<20 - 1)
+	return headEpoch(head)<<52 | tag<<32 | index
+}
+
+func (d *Domain) push(c int, index uint32) {
+	if c >= classCount {
+		_ = corrupt("the class of a free block", uint64(c)) // which logs it: the block is lost
+		return
+	}
+	head, next := &d.hdr.lists[c], &d.blocks[index].next
+	for wrote := uint64(0); ; {
+		// before the head: so its epoch is never newer, and a block of the new list is not listed
+		// twice
+		mark := next.Load()
+		top := head.Load()
+		here := headEpoch(top)<<hintEpochShift | hintListed
+		if mark&^0xffffffff == here && mark != wrote {
+			return // it is listed already
+		}
+		link := here | top&0xffffffff
+		if !next.CAS(mark, link) {
+			continue
+		}
+		wrote = link
+		if head.CAS(top, nextHead(top, uint64(index))) {
+			return
+		}
+	}
+}
+
+// A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or at hand in a
+// lane's magazine as well. The claim of its state word decides, so a list that is wrong costs a
+// look and never a block.
+func (d *Domain) pop(c int) uint32 {
+	head := &d.hdr.lists[c]
+	for {
+		top := head.Load()
+		index := uint32(top)
+		if index == 0 {
+			return 0
+		}
+		if uint64(index) >= d.count() {
+			d.loseHints() // garbage: a sweep makes the list anew
+			return 0
+		}
+		next := &d.blocks[index].next
+		link := next.Load()
+		if !head.CAS(top, nextHead(top, link&0xffffffff)) {
+			continue
+		}
+		if link&hintListed != 0 {
+			next.CAS(link, link&^hintListed)
+		}
+		return index
+	}
+}
+
+// The states of the header's lost word.
+const (
+	hintsKept     = 0
+	hintsLost     = 1 // free blocks may be on no list
+	hintsSweeping = 2 // a lane puts them on their lists
+)
+
+// loseHints has the next lane that finds a list empty sweep. A sweep that is in progress may have
+// passed the lost block already, so its end does not clear the flag.
+func (d *Domain) loseHints() { d.hdr.lost.Store(hintsLost) }
+
+// sweep puts every free block on its list again. Lists lose blocks when a process dies between two
+// steps, so the reaper sets the flag in the header, and the next lane that finds a list empty
+// sweeps. sweep reports whether there was anything to do. If the sweeper dies, its reaper sets the
+// flag again.
+func (d *Domain) sweep() bool {
+	if d.hdr.lost.Load() != hintsLost || !d.hdr.lost.CAS(hintsLost, hintsSweeping) {
+		return false
+	}
+	epoch := d.hdr.hints.Add(1) & (1<<12 - 1)
+	for c := range d.hdr.lists {
+		for head := &d.hdr.lists[c]; ; {
+			top := head.Load()
+			if head.CAS(top, epoch<<52|nextHead(top, 0)&(1<<52-1)) {
+				break
+			}
+		}
+	}
+	for i := uint32(1); uint64(i) < d.count(); i++ {
+		b := &d.blocks[i]
+		if b.w.Load()&(allocBit|xoMask) == 0 {
+			d.push(extClass(b.ext.Load()), i)
+		}
+	}
+	d.hdr.lost.CAS(hintsSweeping, hintsKept)
+	return true
+}
+
+// search claims a free block of class c without the lists, or returns 0. Another lane's sweep has
+// emptied the lists and not filled them again: taking new memory instead would let idle memory grow
+// with each sweep.
+func (l *lane) search(c int) uint32 {
+	for i := uint32(1); uint64(i) < l.d.count(); i++ {
+		if l.claim(i, c) {
+			return i
+		}
+	}
+	return 0
+}

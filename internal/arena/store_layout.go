@@ -1,0 +1,167 @@
+package arena
+
+import (
+	"hash/fnv"
+	"structs"
+	"unsafe"
+)
+
+// Limits fixed in the layout.
+const (
+	maxParticipants = 256
+	lanesPerSeat    = 64
+	maxLanes        = maxParticipants * lanesPerSeat
+	maxBlocks       = 1 << 22
+	ownWords        = maxParticipants / 64
+	pageSize        = 4096
+	maxTransit      = 1<<12 - 1
+)
+
+// Offsets of the control segment, in bytes; docs/memory.md draws it.
+const (
+	offParticipants = 64 << 10
+	offLanes        = 128 << 10
+	offBlocks       = 2 << 20
+	controlSize     = offBlocks + maxBlocks*blockSize
+	blockSize       = 64
+	commitStep      = 256 << 10 // of block headers
+	laneBytes       = lanesPerSeat * 64
+)
+
+const magic = 0x316c616f6873 // "shoal1"
+
+// protocolVersion grows when the meaning of a word changes. It is part of the layout hash, by which
+// programs know whether they fit. Beside the hash it is said in plain, at places that no version
+// moves: at byte 48 of the control segment, and in the requests and answers of Note [Sockets].
+const protocolVersion = 12
+
+// header is the first page of the control segment.
+type header struct {
+	_ structs.HostLayout
+
+	magic    Word // 0    written last by the root
+	layout   Word // 8    hash of sizes and offsets
+	dataSize Word // 16   bytes
+	limit    Word // 24   budget in pages
+	token    [2]Word
+	version  Word // 48   of the protocol: said where two builds refuse each other; 0 before 9
+	_        [8]byte
+
+	blocks     Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
+	ready      Word // 72   headers committed so far
+	brk        Word // 80   bytes of the data segment handed out so far
+	hints      Word // 88   epoch of the free lists
+	lost       Word // 96   hintsKept, hintsLost or hintsSweeping
+	_          [24]byte
+	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the lane that changes them
+	_          [56]byte
+	recovery   Word           // 192  the reaper: epoch 32 | WAIT 1 | seat + 1
+	deathEpoch Word           // 200  deaths noticed
+	members    Word           // 208  joins and leaves
+	pressure   Word           // 216  times a participant ran out of budget
+	reaped     Word           // 224  participants reaped after a death
+	dropped    Word           // 232  messages dropped because their reader died
+	lanes      Word           // 240  participants whose lanes were ever committed: seats below
+	cpus       Word           // 248  processors that the root can keep busy
+	spinners   [ownWords]Word // 256  participants that spin
+	xowait     [ownWords]Word // 288  participants that wait for a stamp to clear
+	memwait    [ownWords]Word // 320  participants that wait for memory
+	relief     Word           // 352  0, or 1 and the blocks that became free since the first wait for memory
+	names      Word           // 360  handle of the board of names, which may be stale; 0: there never was one
+
+	restarts Word // 368  statistics: processes that groups have started again after a failure
+	retries  Word // 376  statistics: tasks that pools have run again after the death of a worker
+
+	lists [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+}
+
+// participant is one seat of the participant table.
+type participant struct {
+	_ structs.HostLayout
+
+	state wordOf[participantWord] // epoch 32 | participantState
+	pid   Word
+	start Word // process start time in clock ticks since boot
+
+	collected Word // the newest pressure that it has collected for
+	nap       Word // of a goroutine of it that waits: awake, napping, roused
+	bell      Word // name of its doorbell
+	_         [208]byte
+}
+
+// Participant states; the epoch in the upper half grows when a seat is free again.
+const (
+	participantFree = iota
+	participantLive
+	participantDead    // being reaped
+	participantJoining // has its proof of life, and holds nothing yet
+)
+
+// A participantWord says whether a seat is taken: epoch 32 | state 32.
+type participantWord uint64
+
+func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
+func (w participantWord) state() uint64        { return uint64(w & 0xff) }
+func (w participantWord) is(state uint64) bool { return w.state() == state }
+func (w participantWord) become(state uint64) participantWord {
+	return w&^0xff | participantWord(state)
+}
+
+// next returns the word of the seat when it is free again.
+func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
+
+// laneRec has what a reaper must know about a lane. Only its lane writes it, or a reaper in the
+// place of a dead one.
+//
+// Invariant (docs/memory.md, "Control segment"): opseq only grows, and no record is reset when the
+// seat has another participant. A slot that names a lane and an opseq names one put of the
+// domain's whole life.
+type laneRec struct {
+	_ structs.HostLayout
+
+	opseq  Word // number of the lane's newest put; never reset, also when the seat is used again
+	block  Word // index of the block whose pages are being committed or punched
+	from   Word // its committed bytes before
+	target Word // and after
+	phase  Word // commitPhase
+	allocs Word // statistics: blocks allocated
+	copied Word // statistics: bytes copied into or out of blocks by Shoal
+	_      [8]byte
+}
+
+// block is one block header. States, extents and the protocol are in docs/memory.md.
+//
+// own, ext, committed and next change only under a stamp of w, or, for next, as a hint that may be
+// wrong; own bits also by their own participant, whose bit keeps the block from being freed.
+type block struct {
+	_ structs.HostLayout
+
+	own       [ownWords]Word    // one bit per participant
+	w         wordOf[stateWord] // generation 32 | transit 12 | ALLOC | WAIT | 0 | kind 3 | lane 14
+	ext       Word              // where its bytes are, and what they are
+	committed Word              // bytes backed by pages and charged
+	next      Word              // free-list hint: epoch 31 | listed 1 | next 32
+}
+
+// layoutHash changes when any size or offset of the shared structures does.
+//
+// Two programs of different layouts must not meet in one domain: the hash is compared before the
+// first word is believed.
+func layoutHash() uint64 {
+	h := fnv.New64a()
+	for _, v := range []uintptr{
+		protocolVersion,
+		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
+		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
+		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
+		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
+		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSeat, maxBlocks, classCount, pageSize,
+	} {
+		var b [8]byte
+		for i := range b {
+			b[i] = byte(v >> (8 * i))
+		}
+		h.Write(b[:])
+	}
+	return h.Sum64()
+}

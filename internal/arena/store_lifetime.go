@@ -1,0 +1,215 @@
+package arena
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Lifetime] A slice that Bytes returned is borrowed: after this process has let go of the
+// block, the slice still points at memory that another process may have. With SHOAL_DEBUG=lifetime
+// in the environment, a process maps the data segment once more, for Bytes alone. In this mapping a
+// block can be accessed only while the process holds it. The protocol itself uses the first
+// mapping, and never faults. Blocks smaller than a page would share one, so they take a page then.
+
+// lifetimes is one process's second view of the data segment. It is nil, and its methods do
+// nothing, unless asked for.
+type lifetimes struct {
+	view   []byte
+	faults *sys.Faults
+
+	mu   sync.Mutex
+	open map[uint32]*life // what this process holds
+	told *contentsTable   // the same for observers, nil while there is none
+}
+
+// A life is the time for which this process holds one block.
+type life struct {
+	from   callers
+	is     Contents
+	record int    // in told
+	off, n uint64 // what of the view is open
+}
+
+// debugLifetime reports whether SHOAL_DEBUG, a list of words, has the word lifetime.
+func debugLifetime() (bool, error) {
+	on := false
+	for word := range strings.SplitSeq(os.Getenv("SHOAL_DEBUG"), ",") {
+		switch word {
+		case "":
+		case "lifetime":
+			on = true
+		default:
+			return false, fmt.Errorf("SHOAL_DEBUG=%s: there is only lifetime", word)
+		}
+	}
+	return on, nil
+}
+
+// newLifetimes maps the second view, all of it closed, if that is asked for.
+func newLifetimes(data *os.File, size int) (*lifetimes, error) {
+	if on, err := debugLifetime(); !on {
+		return nil, err
+	}
+	view, err := sys.Map(data, size)
+	if err != nil {
+		return nil, fmt.Errorf("%w: second view of the data segment for SHOAL_DEBUG=lifetime: %w", ErrAddressSpace, err)
+	}
+	t := &lifetimes{view: view, open: map[uint32]*life{}}
+	if err := sys.ProtectNone(view); err != nil {
+		return nil, err
+	}
+	if t.faults, err = sys.WatchFaults(view); err != nil {
+		return nil, fmt.Errorf("SHOAL_DEBUG=lifetime: %w", err)
+	}
+	return t, nil
+}
+
+// pad returns the size of a block that can be watched.
+func (t *lifetimes) pad(size uint64) uint64 {
+	if t == nil || size == 0 {
+		return size
+	}
+	return max(size, pageSize)
+}
+
+// begin is called, with the block's entry locked, when this process begins to hold the block.
+func (t *lifetimes) begin(index uint32) {
+	if t != nil {
+		t.enter(index)
+	}
+}
+
+func (t *lifetimes) enter(index uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from := here()
+	t.open[index] = &life{from: from, record: t.told.add(index, from)}
+}
+
+// bytes returns [off, off+n) of the view, open, if this process still holds the block. Pages of a
+// slab stay in the first mapping: they are of a process that watches nothing.
+func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
+	if t == nil || len(b) == 0 || off%pageSize != 0 || len(b)%pageSize != 0 {
+		return b, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.open[index]
+	if l == nil {
+		return nil, ErrClosed
+	}
+	n := uint64(len(b))
+	mine := t.view[off : off+n : off+n]
+	if l.n != n {
+		if err := sys.ProtectReadWrite(mine); err != nil {
+			return nil, fmt.Errorf("SHOAL_DEBUG=lifetime, see vm.max_map_count: %w", err)
+		}
+		l.off, l.n = off, n
+	}
+	return mine, nil
+}
+
+// end is called, with the block's entry locked, when this process holds the block no more.
+func (t *lifetimes) end(index uint32) {
+	if t != nil {
+		t.leave(index)
+	}
+}
+
+func (t *lifetimes) leave(index uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shut(index, here())
+}
+
+// endAll is called when this process leaves the domain.
+func (t *lifetimes) endAll() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	by := here()
+	for index := range t.open {
+		t.shut(index, by)
+	}
+	t.told = nil // its block is one of those
+}
+
+func (t *lifetimes) shut(index uint32, by callers) {
+	l := t.open[index]
+	delete(t.open, index)
+	if l == nil {
+		return
+	}
+	t.told.remove(l.record)
+	if l.n == 0 {
+		return
+	}
+	t.faults.Explain(int(l.off), int(l.n),
+		fmt.Sprintf("shoal: a slice of shared memory is used after its block was closed\n"+
+			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
+			index, l.n, l.from, by))
+	// the kernel may have no room to note it; then this one is not watched
+	_ = sys.ProtectNone(t.view[l.off : l.off+l.n])
+}
+
+// stack returns the calls that allocated or received a block that this process holds.
+func (t *lifetimes) stack(index uint32) string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.open[index]; l != nil {
+		return l.from.String()
+	}
+	return ""
+}
+
+// Watched reports whether this process keeps where it has allocated its blocks, and what they are.
+func (d *Domain) Watched() bool { return d.lives != nil }
+
+// Describe notes what a block is that this process holds. What was noted first stays, unless it is
+// raw: later views of it are parts.
+func (d *Domain) Describe(h Handle, is Contents) {
+	if d.lives == nil || !d.allocated(h) {
+		return
+	}
+	d.lives.mu.Lock()
+	defer d.lives.mu.Unlock()
+	if l := d.lives.open[h.index()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
+		l.is = is
+		d.lives.told.describe(l.record, h.index(), is)
+	}
+}
+
+// callers is a stack, of at most maxCallers calls.
+type callers []uintptr
+
+const maxCallers = 24
+
+func here() callers {
+	var pcs [maxCallers]uintptr
+	return append(callers(nil), pcs[:runtime.Callers(2, pcs[:])]...)
+}
+
+// String returns the frames outside this package. Those of the runtime tell that it was the garbage
+// collector.
+func (c callers) String() string {
+	var b strings.Builder
+	for frames := runtime.CallersFrames(c); ; {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "github.com/shoal-mp/shoal/internal/arena.") {
+			fmt.Fprintf(&b, "\t%s\n\t\t%s:%d\n", f.Function, f.File, f.Line)
+		}
+		if !more {
+			return b.String()
+		}
+	}
+}

@@ -1,0 +1,380 @@
+package arena
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// memfds is the store of domains that processes share: two sealed memory files, locks on the
+// control file as proof of life, datagram sockets as doorbells.
+type memfds struct {
+	ctlFile, dataFile *os.File
+	life              *os.File // own description of ctlFile, which holds this participant's lock
+	ctl, mem          []byte
+	lives             *lifetimes
+	ringer            *sys.Ringer
+	addrs             [maxParticipants]atomic.Pointer[bellAddr]
+	room              roomCache
+}
+
+type bellAddr struct {
+	name uint64
+	addr sys.BellAddr
+}
+
+// New makes a domain and joins it as its first participant. The caller closes it.
+func New(opts Options) (_ *Domain, err error) {
+	defer func() { err = sys.Advised(err) }()
+	s, budget, err := newMemfds(opts)
+	if err != nil {
+		return nil, fmt.Errorf("new domain: %w", err)
+	}
+	d, err := create(s, budget)
+	if err != nil {
+		s.unmap()
+		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
+	}
+	s.unmapAfter(d)
+	k, err := newKeeper(d)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("new domain: %w", err), d.Close())
+	}
+	d.services = append(d.services, k)
+	return d, nil
+}
+
+// leastDefault is the smallest budget that a domain is given by default: with less, a program would
+// begin, and have no space a little later.
+const leastDefault = 256 << 20
+
+// newMemfds makes both files and maps them. Where the system refuses the address space, the reserve
+// is halved: down to the budget that was asked for, or to leastDefault.
+func newMemfds(opts Options) (*memfds, int64, error) {
+	m, err := sys.MemoryLimit()
+	if err != nil {
+		return nil, 0, err
+	}
+	budget, err := budgetFor(opts.Budget, m)
+	if err != nil {
+		return nil, 0, err
+	}
+	reserve := opts.Reserve
+	if reserve == 0 {
+		reserve = reserveFor(m.Total)
+	}
+	least := budget
+	if opts.Budget == 0 {
+		least = min(budget, leastDefault)
+	}
+	s, err := mapMemfds(max(reserve, least), budget, least)
+	if err != nil {
+		return nil, 0, err
+	}
+	got := int64(len(s.mem))
+	if got < budget && (opts.Reserve == 0 || got < opts.Reserve) {
+		slog.Warn("shoal: less address space than free memory, so less of it can be shared; see ulimit -v, ulimit -f and vm.overcommit_memory, or set Budget by shoal.SetMemory",
+			"budget", got, "free", budget)
+	}
+	return s, min(budget, got), nil
+}
+
+// budgetFor returns the budget that was asked for, or by default what may be committed of m. The
+// error wraps ErrNoSpace where so little is free that no program could begin.
+func budgetFor(asked int64, m sys.Memory) (int64, error) {
+	switch free := m.Headroom(); {
+	case asked >= slabSize:
+		return asked, nil
+	case asked != 0:
+		return 0, fmt.Errorf("budget of %d bytes: want at least %d", asked, slabSize)
+	case free >= slabSize:
+		return free, nil
+	}
+	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory",
+		ErrNoSpace, left(m))
+}
+
+// left says what the machine and the control group have.
+func left(m sys.Memory) string {
+	s := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
+	if m.CgroupLimit >= 0 {
+		s += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
+	}
+	return s
+}
+
+// reserveFor returns the default address space of a domain on a machine with total bytes of memory.
+// Where a limit leaves less, half of what it leaves is for the rest of this process.
+func reserveFor(total int64) int64 {
+	n := min(8*total, 1<<40, int64(1)<<(sys.AddressBits()-2))
+	if l := sys.FileSizeLimit(); l >= 0 {
+		n = min(n, l)
+	}
+	if l := sys.AddressSpaceLeft(); l >= 0 {
+		n = min(n, (l-controlSize)/2)
+	}
+	return n
+}
+
+// mapMemfds maps files with as much address space between least and reserve as there is, and with
+// the whole budget if that fits. It unmaps closed domains first.
+func mapMemfds(reserve, budget, least int64) (*memfds, error) {
+	if lingering.Load() >= maxLingering {
+		unmapClosed()
+	}
+	ctl, err := newFile("shoal-control", controlSize)
+	if err != nil {
+		return nil, err
+	}
+	unmapped := false
+	for {
+		reserve = int64(roundUp(uint64(reserve), hugeAlign))
+		data, err := newFile("shoal-data", reserve)
+		if err != nil {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		s, err := openMemfds(ctl, data)
+		if err == nil {
+			return s, nil
+		}
+		data.Close()
+		if !errors.Is(err, ErrAddressSpace) {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		if !unmapped && unmapClosed() {
+			unmapped = true
+			continue
+		}
+		if reserve <= int64(roundUp(uint64(least), hugeAlign)) {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		if reserve > int64(roundUp(uint64(budget), hugeAlign)) {
+			reserve = max(reserve/2, budget)
+		} else {
+			reserve = max(reserve/2, least)
+		}
+	}
+}
+
+func newFile(name string, size int64) (*os.File, error) {
+	f, err := sys.Memfd(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(sys.Resize(f, size), sys.Seal(f)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openMemfds maps the two files. It owns them when it succeeds.
+func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
+	info, err := data.Stat()
+	if err != nil {
+		return nil, err
+	}
+	s := &memfds{ctlFile: ctl, dataFile: data}
+	defer func() {
+		if err != nil {
+			s.unmap()
+		}
+	}()
+	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
+		return nil, fmt.Errorf("%w: control segment of %d bytes, limit of this process %d: %w",
+			ErrAddressSpace, controlSize, sys.AddressSpaceLimit(), err)
+	}
+	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
+		return nil, fmt.Errorf("%w: data segment of %d bytes, limit of this process %d: %w; raise ulimit -v, or set a smaller Budget by shoal.SetMemory",
+			ErrAddressSpace, info.Size(), sys.AddressSpaceLimit(), err)
+	}
+	if s.life, err = sys.Reopen(ctl); err != nil {
+		return nil, err
+	}
+	if s.ringer, err = sys.NewRinger(); err != nil {
+		return nil, err
+	}
+	if s.lives, err = newLifetimes(data, int(info.Size())); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Attach joins the domain behind the two files that Files returned in another process. The domain
+// owns them when Attach succeeds.
+func Attach(control, data *os.File) (_ *Domain, err error) {
+	defer func() { err = sys.Advised(err) }()
+	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
+		return nil, fmt.Errorf("attach domain: %w", errors.Join(strange(control), err))
+	}
+	s, err := openMemfds(control, data)
+	if err != nil {
+		return nil, fmt.Errorf("attach domain: %w", err)
+	}
+	d, err := attach(s)
+	if err != nil {
+		s.unmap()
+		return nil, fmt.Errorf("attach domain: %w", err)
+	}
+	s.unmapAfter(d)
+	return d, nil
+}
+
+// strange says what a file of another size than a control segment's is: that of another version
+// has the same words at its beginning.
+func strange(f *os.File) error {
+	var b [unsafe.Offsetof(header{}.version) + 8]byte
+	word := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	if _, err := f.ReadAt(b[:], 0); err != nil || word(unsafe.Offsetof(header{}.magic)) != magic {
+		return fmt.Errorf("%w: not a control segment", ErrVersion)
+	}
+	return otherVersion(word(unsafe.Offsetof(header{}.version)), word(unsafe.Offsetof(header{}.layout)))
+}
+
+// Files returns the control and the data file, for a child to inherit in this order. They stay the
+// domain's.
+func (d *Domain) Files() []*os.File {
+	s, ok := d.store.(*memfds)
+	if !ok {
+		return nil
+	}
+	return []*os.File{s.ctlFile, s.dataFile}
+}
+
+func (s *memfds) control() []byte { return s.ctl }
+func (s *memfds) data() []byte    { return s.mem }
+
+func (s *memfds) commitControl(off, n uint64) error {
+	return sys.Commit(s.ctlFile, int64(off), int64(n))
+}
+func (s *memfds) commit(off, n uint64) error {
+	if crashing && commitFails() {
+		return errors.Join(sys.Commit(s.dataFile, int64(off), int64(n/2)), errors.ErrUnsupported)
+	}
+	return sys.Commit(s.dataFile, int64(off), int64(n))
+}
+func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64(off), int64(n)) }
+
+func (s *memfds) headroom() int64 { return s.room.get() }
+
+// roomCache keeps the machine's answer for a moment: a question costs as much as committing a
+// megabyte.
+type roomCache struct {
+	mu    sync.Mutex
+	asked time.Time
+	bytes int64
+}
+
+const roomAge = 5 * time.Millisecond // at most 20 MiB can be committed meanwhile
+
+func (r *roomCache) get() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.asked) < roomAge {
+		return r.bytes
+	}
+	r.asked, r.bytes = time.Now(), 1<<62 // where nothing is known, only the domain's own budget guards
+	if m, err := sys.MemoryLimit(); err == nil {
+		r.bytes = m.Headroom()
+	}
+	return r.bytes
+}
+
+// The proof of life is a lock on one byte of the control file, of an open file description of this
+// process alone (docs/memory.md, "Notice"): the kernel drops it when the last descriptor goes,
+// however the process ends.
+func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
+func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
+func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
+
+// listen draws the name of a doorbell at random. Any user of the machine may bind names in the
+// abstract namespace, and sees in /proc/net/unix which names are bound. So a name that could be
+// guessed could be taken beforehand.
+func (s *memfds) listen() (bell, uint64, error) { return hangBell(drawBell) }
+
+func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
+	for tries := 1; ; tries++ {
+		name, err := draw()
+		if err != nil {
+			return nil, 0, err
+		}
+		b, err := sys.ListenBell(bellName(name))
+		if err == nil {
+			return b, name, nil
+		}
+		if tries == bellTries || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, 0, err
+		}
+	}
+}
+
+func drawBell() (uint64, error) {
+	var r [8]byte
+	err := sys.Random(r[:])
+	return max(binary.LittleEndian.Uint64(r[:]), 1), err
+}
+
+// bellTries is how many names may be taken before a participant gives up.
+const bellTries = 8
+
+func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
+
+// The address of a doorbell is kept with the name for which it was made: the next participant in
+// the seat has another name, and a datagram to the old one goes nowhere.
+func (s *memfds) wakeBell(seat int, name uint64) {
+	if name == 0 {
+		return
+	}
+	a := s.addrs[seat].Load()
+	if a == nil || a.name != name {
+		a = &bellAddr{name: name, addr: sys.NewBellAddr(bellName(name))}
+		s.addrs[seat].Store(a)
+	}
+	s.ringer.Ring(&a.addr)
+}
+
+// await opens the pidfd first, and asks for the proof of life then: while the participant lives,
+// the process number is its own.
+func (s *memfds) await(ctx context.Context, pid, seat int) error {
+	p, err := sys.OpenPidfd(pid)
+	if err != nil {
+		return nil // gone; the reaper asks for the proof
+	}
+	defer p.Close()
+	if alive, err := s.alive(seat); err != nil || !alive {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// close keeps the mappings: see Note [Unmapping].
+func (s *memfds) close() error {
+	if s.lives == nil {
+		lingering.Add(1)
+	}
+	return errors.Join(s.ringer.Close(), s.life.Close(), s.ctlFile.Close(), s.dataFile.Close())
+}
+
+func (s *memfds) unmap() {
+	if s.ctl != nil {
+		sys.Unmap(s.ctl)
+	}
+	if s.mem != nil {
+		sys.Unmap(s.mem)
+	}
+	if s.life != nil {
+		s.life.Close()
+	}
+	if s.ringer != nil {
+		s.ringer.Close()
+	}
+}

@@ -1,0 +1,250 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+)
+
+// The process has one bit in a block's own bitmap, however many of its goroutines hold the block:
+// this table counts them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it,
+// both under the entry's lock, so that a release cannot clear the bit that a get has just relied
+// on.
+const (
+	refLocked = 1 << 31
+	refChunk  = 4096
+)
+
+type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
+
+func (t *refTable) entry(index uint32) *atomic.Uint32 {
+	c := t[index/refChunk].Load()
+	if c == nil {
+		c = t.grow(index)
+	}
+	return &c[index%refChunk]
+}
+
+func (t *refTable) grow(index uint32) *[refChunk]atomic.Uint32 {
+	p := &t[index/refChunk]
+	p.CompareAndSwap(nil, new([refChunk]atomic.Uint32))
+	return p.Load()
+}
+
+// lock returns the block's entry, locked, and its count; set32 of a count unlocks it.
+func (t *refTable) lock(index uint32) (e *atomic.Uint32, n uint32) {
+	c := t[index/refChunk].Load()
+	if c == nil {
+		c = t.grow(index)
+	}
+	e = &c[index%refChunk]
+	if n = e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
+		return e, n
+	}
+	return e, waitRef(e)
+}
+
+func waitRef(e *atomic.Uint32) uint32 {
+	for i := 0; ; i++ {
+		n := e.Load()
+		if n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
+			return n
+		}
+		if crashing {
+			blockUntil(func() bool { return e.Load()&refLocked == 0 })
+		}
+		if i > 64 {
+			runtime.Gosched()
+		}
+	}
+}
+
+func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
+
+// acquire adds one of this process's references.
+//
+// Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is not
+// 0. The entry's lock makes the two steps one for the goroutines of this process; other processes
+// see only the bit.
+func (d *Domain) acquire(index uint32) {
+	e, n := d.refs.lock(index)
+	if n == 0 {
+		d.blocks[index].own[d.word].Or(d.bit)
+		d.lives.begin(index)
+	}
+	set32(e, n+1)
+}
+
+// drop takes one away and reports whether it was the last, and false if there was none.
+func (d *Domain) drop(index uint32) (last, ok bool) {
+	e, n := d.refs.lock(index)
+	if n == 0 {
+		set32(e, 0)
+		return false, false
+	}
+	if n == 1 {
+		d.lives.end(index)
+		d.blocks[index].own[d.word].AndNot(d.bit)
+	}
+	set32(e, n-1)
+	return n == 1, true
+}
+
+// check returns the block of h if this process holds it.
+func (d *Domain) check(h Handle) (*block, error) {
+	if !d.allocated(h) {
+		return nil, ErrStale
+	}
+	if !d.held(h.index()) {
+		return nil, ErrClosed
+	}
+	return &d.blocks[h.index()], nil
+}
+
+// Retain adds a reference to a block that this process holds already. Each reference is released
+// once.
+func (d *Domain) Retain(h Handle) error {
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	if _, err := d.check(h); err != nil {
+		return err
+	}
+	e, n := d.refs.lock(h.index())
+	if n == 0 {
+		set32(e, 0)
+		return ErrClosed
+	}
+	set32(e, n+1)
+	return nil
+}
+
+// Release drops one reference of this process. The block is free when no participant and no message
+// holds it. It waits for no stopped process: a ring whose messages are in the way of one is freed
+// later.
+func (d *Domain) Release(h Handle) error { return d.letGo(h, true) }
+
+// letGo is Release. Where user is false, this process held the block for another one only.
+func (d *Domain) letGo(h Handle, user bool) error {
+	l, err := d.enter()
+	if err != nil {
+		return err
+	}
+	b, err := d.check(h)
+	if err == nil {
+		if user {
+			l.absolve(b)
+		}
+		err = l.release(h.index())
+	}
+	l.unlock()
+	return err
+}
+
+func (l *lane) release(index uint32) error {
+	last, ok := l.d.drop(index)
+	if !ok {
+		return ErrClosed
+	}
+	if last {
+		l.tryFree(index)
+	}
+	return nil
+}
+
+// Import takes a reference to a block whose handle came by a side channel. Its sender must hold the
+// block until Import has returned; otherwise it may return ErrStale, and never a block that means
+// something else.
+//
+// The bit comes first and the look after it. A try-free that stamped the block before the bit was
+// there may have read own without it, so Import waits for its stamp. A later one sees the bit.
+//
+// Where a process is stopped while it finds out whether the block is free, Import waits for a
+// second. Then the error is context.DeadlineExceeded.
+func (d *Domain) Import(h Handle) error { return d.importFor(briefly, h) }
+
+func (d *Domain) importFor(ctx context.Context, h Handle) error {
+	l, err := d.enterFor(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	i := h.index()
+	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+		return ErrStale
+	}
+	b := &d.blocks[i]
+	d.acquire(i)
+	for {
+		w := b.w.Load()
+		if w&allocBit == 0 || w.generation() != h.gen() {
+			l.release(i)
+			return ErrStale
+		}
+		if k := w.kind(); k != kindFree {
+			return nil
+		}
+		// Another lane is finding out whether the block is free, and may have missed the bit.
+		if _, err := l.settle(ctx, b); err != nil {
+			return errors.Join(err, l.release(i))
+		}
+	}
+}
+
+// Stale reports whether the block of h has been freed; a stale handle stays stale. A package for
+// whose object a block stands learns by it that nobody uses the object any more. A handle that is
+// not stale may be a moment later.
+func (d *Domain) Stale(h Handle) bool {
+	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
+		return true
+	}
+	w := d.blocks[h.index()].w.Load()
+	return w&allocBit == 0 || w.generation() != h.gen()
+}
+
+// Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
+// used after the process has released its last reference; SHOAL_DEBUG=lifetime finds later uses.
+// Its length is that of the pages committed, at least the size that was asked for.
+func (d *Domain) Bytes(h Handle) ([]byte, error) {
+	b, err := d.check(h)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.bytesOf(b)
+	if err != nil {
+		return nil, err
+	}
+	return d.lives.bytes(p, h.index(), extOffset(b.ext.Load()))
+}
+
+func (d *Domain) bytesOf(b *block) ([]byte, error) {
+	p, ok := d.bytesNow(b)
+	if ok {
+		return p, nil
+	}
+	if _, _, err := d.span(b.ext.Load()); err != nil {
+		return nil, err
+	}
+	return nil, corrupt("the committed length of a block", b.committed.Load())
+}
+
+// bytesNow is bytesOf for an observer, to whom the block may change while it reads.
+func (d *Domain) bytesNow(b *block) ([]byte, bool) {
+	e := b.ext.Load()
+	off, most, ok := d.extent(e)
+	if !ok {
+		return nil, false
+	}
+	n := b.committed.Load()
+	switch {
+	case e&extSmall != 0:
+		n = classSize(extClass(e))
+	case extClass(e) == 0:
+		off, n = 0, 0
+	}
+	if n > most {
+		return nil, false
+	}
+	return d.bytes[off : off+n : off+n], true
+}

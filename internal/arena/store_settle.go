@@ -1,0 +1,217 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Stopped processes] A process may be stopped (SIGSTOP, a debugger, a frozen control group)
+// in the middle of an operation, and its stamp stands until it goes on or dies. No call
+// waits for that longer than its context. A put takes its own stamps back. A get, which can take
+// nothing back, leaves the rest to a goroutine (take). A call without a context
+// waits briefly, and so does the end of a ring, which then goes on in a goroutine (finaliseAside).
+// Goroutines of that sort end when the domain is closed (Domain.lingering): the reaper does
+// the rest for them.
+
+// brief is the context of a wait that has none: it ends so long after the wait has begun.
+type brief time.Duration
+
+const briefly = brief(time.Second)
+
+// Briefly is the context of calls that have none. They wait for an operation of another process,
+// which may be stopped, for a second at most.
+var Briefly context.Context = briefly
+
+func (brief) Deadline() (end time.Time, ok bool) { return }
+func (brief) Done() <-chan struct{}              { return nil }
+func (brief) Err() error                         { return nil }
+func (brief) Value(any) any                      { return nil }
+
+// begin returns the context of a wait that begins now.
+func begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	b, ok := ctx.(brief)
+	switch {
+	case !ok:
+		return ctx, func() {}
+	case crashing && controlled(): // there is no time
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), time.Duration(b))
+}
+
+// inTheWay is the index of a block on which another lane's stamp stands, as an error of an attempt
+// that has changed nothing.
+type inTheWay uint32
+
+func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
+
+// settle returns b's state word once no lane is in the middle of an operation on it.
+func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
+	if w := b.w.Load(); w&xoMask == 0 {
+		return w, nil
+	}
+	return l.awaitStamp(ctx, b)
+}
+
+// awaitStamp reads the word once more at the end, since the goroutine that wakes it also evaluates
+// the condition.
+func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
+	for {
+		if err := patience(ctx, l.d, l, &b.w, unstamped, waitBit); err != nil {
+			return 0, l.d.busy(b, err)
+		}
+		if w := b.w.Load(); unstamped(w) {
+			return w, nil
+		}
+	}
+}
+
+// await waits until the stamp that is in the way has gone, and keeps no lane meanwhile: any number
+// of goroutines may wait, and the others go on.
+func (d *Domain) await(ctx context.Context, i inTheWay) error {
+	b := &d.blocks[i]
+	if err := patience(ctx, d, nil, &b.w, unstamped, waitBit); err != nil {
+		return d.busy(b, err)
+	}
+	return nil
+}
+
+// busy says which process is in the middle of an operation on the block.
+func (d *Domain) busy(b *block, err error) error {
+	w := b.w.Load()
+	if !w.stamped() {
+		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
+	}
+	seat := int(w.lane() / lanesPerSeat)
+	pid, how := int(d.parts[seat].pid.Load()), ""
+	if alive, unknown := d.store.alive(seat); unknown == nil && !alive && seat != d.seat {
+		how = ", which has died and is not reaped yet,"
+	} else if sys.Stopped(pid) {
+		how = ", which is stopped,"
+	}
+	return fmt.Errorf("block %d, of which process %d%s is in the middle of a %s: %w", d.indexOf(b), pid, how,
+		stampNames[w.kind()], err)
+}
+
+// idle polls for a moment, and reports whether there is no stamp on the block then.
+func (b *block) idle() bool { return polled(&b.w, unstamped) }
+
+func unstamped(w stateWord) bool { return !w.stamped() }
+
+// polled polls for a condition that another lane's next step makes true.
+func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
+	for i := range 256 {
+		if done(w.Load()) {
+			return true
+		}
+		if i >= 64 {
+			runtime.Gosched()
+		}
+		if crashing && controlled() {
+			break
+		}
+	}
+	return false
+}
+
+// markUnless asks to be woken when the word changes, by its bit wait, and reports false, or true if
+// the word is done. One CAS does both: between a mark and a separate look the marked stamp could
+// clear and another one, without a mark, take its place, and the waiter would sleep for ever
+// (docs/memory.md, "Words, stamps, evidence").
+func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
+	for {
+		switch v := w.Load(); {
+		case done(v):
+			return !disabled("mark and look in one") || done(w.Load())
+		case v&wait != 0 || w.CAS(v, v|wait):
+			return false
+		}
+	}
+}
+
+// A stampWord is a word that says which lane is in the middle of changing it.
+type stampWord[T any] interface {
+	law[T]
+	lane() uint32
+}
+
+// patience polls, yields, and then parks until another lane's next step makes the word done, or
+// until ctx ends. The bit wait asks the lane that ends its operation for a wakeup. If that lane
+// died, its reaper ends the operation. A reaper that waits here first ends the operations of the
+// newly dead.
+//
+// A stamp that no lane will end is garbage, and the error is ErrCorrupt: see suspicion. Where the
+// domain is closed the error is ErrClosed, except for a lane that has to end an operation
+// (lingering).
+func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
+	wait T) error {
+	if polled(w, done) {
+		return nil
+	}
+	// a goroutine that wakes this one evaluates the condition as well, even after this one has gone
+	// on; so the condition reads no field of the lane
+	reaping, suspect := l != nil && l.reaping != nil, suspicion[T]{d: d, l: l, wait: wait}
+	closes := func() bool { return !reaping && ctx != d.lingering && d.closed.Load() }
+	ctx, cancel := begin(ctx)
+	defer cancel()
+	for !done(w.Load()) {
+		if closes() {
+			return ErrClosed
+		}
+		if err := suspect.look(w); err != nil {
+			return err
+		}
+		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
+		if reaping {
+			stuck = d.reapStamps(l)
+		}
+		again, cancel := suspect.nextLook(ctx)
+		err := d.park.await(again, d, &d.hdr.xowait, func() bool {
+			return markUnless(w, done, wait) || closes() || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
+		}, nil)
+		cancel()
+		if err != nil && ctx.Err() != nil && !done(w.Load()) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// unstamp clears the stamp of an operation that is over.
+func (d *Domain) unstamp(b *block) { d.change(b, 0, 0) }
+
+// endPut clears the stamp of a published put of lane id, unless the message's reader has taken its
+// place already.
+func (d *Domain) endPut(b *block, id uint32) {
+	for {
+		w := b.w.Load()
+		if w&xoMask != stamp(id, kindPut) {
+			return
+		}
+		if b.w.CAS(w, w&^(xoMask|waitBit)) {
+			if w&waitBit != 0 {
+				d.wakeBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
+}
+
+// change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
+// Only the lane named by the stamp, or its reaper, may call it: no other
+// lane changes the word meanwhile, except for WAIT.
+func (d *Domain) change(b *block, clear, add stateWord) {
+	for {
+		w := b.w.Load()
+		if b.w.CAS(w, w&^(clear|xoMask|waitBit)+add) {
+			if w&waitBit != 0 {
+				d.wakeBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package arena
+
+// Stats reads the counters from the words of the domain itself.
+//
+// It locks nothing. Other participants go on meanwhile, so the figures are of moments that lie
+// close together.
+func (d *Domain) Stats() Stats {
+	s := d.figures()
+	for i := uint64(1); i < d.count(); i++ {
+		b := &d.blocks[i]
+		if w := b.w.Load(); !isContents(b, w) {
+			tally(&s, w, int64(b.committed.Load()))
+		}
+	}
+	return s
+}
+
+// tally adds a block of n committed bytes.
+func tally(s *Stats, w stateWord, n int64) {
+	if !w.allocated() {
+		s.Idle++
+		s.IdleBytes += n
+		return
+	}
+	s.Blocks++
+	s.Bytes += n
+	s.InTransit += int(w.transit())
+}
+
+// figures returns the counters that are not those of blocks.
+func (d *Domain) figures() Stats {
+	s := Stats{
+		Limit:     int64(d.hdr.limit.Load() * pageSize),
+		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
+		Reaped:    int(d.hdr.reaped.Load()),
+		Dropped:   int(d.hdr.dropped.Load()),
+		Restarts:  int(d.hdr.restarts.Load()),
+		Retries:   int(d.hdr.retries.Load()),
+	}
+	lanes := d.hdr.lanes.Load()
+	for i := range maxParticipants {
+		if d.parts[i].state.Load().is(participantLive) {
+			s.Participants++
+		}
+		if uint64(i) >= lanes {
+			continue
+		}
+		for j := range lanesPerSeat {
+			rec := &d.recs[i*lanesPerSeat+j]
+			s.Allocs += int64(rec.allocs.Load())
+			s.Copied += int64(rec.copied.Load())
+		}
+	}
+	return s
+}
+
+// CountCopied adds n bytes to the domain's count of copied bytes; packages that copy into blocks
+// say so here.
+func (d *Domain) CountCopied(n int) {
+	if l, err := d.enter(); err == nil {
+		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
+		l.unlock()
+	}
+}
+
+// CountRestart counts a process that a group has started again.
+func (d *Domain) CountRestart() { d.countInHeader(&d.hdr.restarts) }
+
+// CountRetry counts a task that a pool has run again.
+func (d *Domain) CountRetry() { d.countInHeader(&d.hdr.retries) }
+
+// countInHeader adds 1 to a counter, unless d is closed.
+func (d *Domain) countInHeader(w *Word) {
+	if l, err := d.enter(); err == nil {
+		w.Add(1)
+		l.unlock()
+	}
+}

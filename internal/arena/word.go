@@ -1,0 +1,153 @@
+package arena
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through its
+// methods, so that a process can be killed before and after each of them by `make crashpoints`;
+// nothing else writes shared words.
+type Word struct{ v atomic.Uint64 }
+
+// Load returns the word.
+func (w *Word) Load() uint64 {
+	if crashing {
+		interleave(w, false)
+	}
+	return w.v.Load()
+}
+
+// CAS replaces old by new and reports whether the word held old.
+func (w *Word) CAS(old, new uint64) bool {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	ok := w.v.CompareAndSwap(old, new)
+	if crashing && ok {
+		crashPoint("after")
+	}
+	return ok
+}
+
+// Store sets the word. Only its single writer may call it: the lane of a lane record, the lane
+// named in a slot or in a stamp, or a reaper in place of a dead one.
+func (w *Word) Store(v uint64) {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	w.v.Store(v)
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// Set stores v with release semantics: another process that loads v also sees every earlier write
+// of this goroutine. Unlike [Word.Store], it does not order v before the goroutine's later loads,
+// which saves a locked instruction per message. Two Sets in a row may be merged into the later one.
+// Only the word's single writer may call Set; see [ordered].
+func (w *Word) Set(v uint64) {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	if ordered {
+		*(*uint64)(unsafe.Pointer(&w.v)) = v
+	} else {
+		w.v.Store(v)
+	}
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// set32 is Set for a word that only this process has.
+func set32(w *atomic.Uint32, v uint32) {
+	if ordered {
+		*(*uint32)(unsafe.Pointer(w)) = v
+	} else {
+		w.Store(v)
+	}
+}
+
+// SetLocal is Set for a word that only this process has.
+func SetLocal(w *atomic.Uint64, v uint64) {
+	if ordered {
+		*(*uint64)(unsafe.Pointer(w)) = v
+	} else {
+		w.Store(v)
+	}
+}
+
+// ordered reports whether a plain store is a release store here. On amd64 it is, because of three
+// facts. On other architectures, and under the race detector, which does not know them, Set and
+// Store are the same.
+//
+//   - A store of an aligned word is not torn. The Go memory model requires a racing read of at most
+//     a machine word to observe a value that was written: https://go.dev/ref/mem#restrictions. It
+//     does not order the store.
+//   - The compiler emits the stores of a function in program order, since each takes the memory
+//     state of the one before it, and atomic operations are part of that chain:
+//     https://github.com/golang/go/blob/go1.27.4/src/cmd/compile/internal/ssa/README.md. It removes
+//     only a store that a later one overwrites, with no load in between:
+//     https://github.com/golang/go/blob/go1.27.4/src/cmd/compile/internal/ssa/deadstore.go.
+//   - The processor makes stores visible in program order, and none before an earlier load. A store
+//     may become visible after a later load: Intel SDM, volume 3A, "Memory Ordering in P6 and More
+//     Recent Processor Families"; AMD64 manual, volume 2, section 7.2.
+const ordered = runtime.GOARCH == "amd64" && !racing
+
+// Add adds n, which may be negative as two's complement, and returns the new value.
+func (w *Word) Add(n uint64) uint64 {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	v := w.v.Add(n)
+	if crashing {
+		crashPoint("after")
+	}
+	return v
+}
+
+// Or sets bits.
+func (w *Word) Or(bits uint64) {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	w.v.Or(bits)
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// AndNot clears bits.
+func (w *Word) AndNot(bits uint64) {
+	if crashing {
+		interleave(w, true)
+		crashPoint("before")
+	}
+	w.v.And(^bits)
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// sleep puts the thread to sleep in the kernel until wake, for d at most, and not at all if the
+// lower half of the word is not v. It may end early, and does so at once where there is no futex.
+func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
+
+// wake ends one sleep.
+func (w *Word) wake() { sys.FutexWake(&w.v) }
+
+// sleepUpper is sleep for the upper half of the word. wakeUpper ends it.
+func (w *Word) sleepUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
+
+// wakeUpper ends all sleeps on the upper half.
+func (w *Word) wakeUpper() { sys.FutexWakeUpper(&w.v) }

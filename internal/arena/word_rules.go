@@ -1,0 +1,176 @@
+package arena
+
+import "fmt"
+
+// Note [Legal transitions] A table says what a word may become, by the operation that changes it.
+// Crash builds check each change of these words by its table. So a table has what the protocol of
+// docs/memory.md does, and no more. A release build has only the names.
+
+var stampNames = [8]string{"", "ALLOC", "PUT", "GET", "FREE", "PUNCH", "GROW", "?"}
+
+// String says what a state word says: "generation 3, t 1, ALLOC, PUT by lane 64".
+func (w stateWord) String() string {
+	s := fmt.Sprintf("generation %d, t %d", w.generation(), w.transit())
+	for _, f := range []struct {
+		bit  stateWord
+		name string
+	}{{allocBit, "ALLOC"}, {waitBit, "WAIT"}, {goneBit, "GONE"}} {
+		if w&f.bit != 0 {
+			s += ", " + f.name
+		}
+	}
+	if w.kind() != kindNone {
+		s += fmt.Sprintf(", %s by lane %d", stampNames[w.kind()], w.lane())
+	}
+	return s
+}
+
+// The rules of a block's state word (docs/memory.md, "Words, stamps, evidence" and "Operations"): t
+// and ALLOC change with a stamp that was not there before, or with the end of one.
+var stateRules = []rule[stateWord]{
+	{"alloc", func(o, n stateWord) bool {
+		return !o.stamped() && !o.allocated() && n == o|allocBit|stamp(n.lane(), kindAlloc)
+	}},
+	{"take", func(o, n stateWord) bool { return !o.stamped() && !o.allocated() && n == o|allocBit }},
+	{"put", func(o, n stateWord) bool {
+		return !o.stamped() && o.allocated() && o.transit() < maxTransit && n == o+tOne|stamp(n.lane(), kindPut)
+	}},
+	{"get", func(o, n stateWord) bool { // the reader's stamp may take the place of the sender's
+		return o.allocated() && o.transit() > 0 && (!o.stamped() || o.kind() == kindPut) &&
+			n == o&^xoMask-tOne|stamp(n.lane(), kindGet)
+	}},
+	{"free", func(o, n stateWord) bool {
+		return !o.stamped() && o.allocated() && o.transit() == 0 && n == o|stamp(n.lane(), kindFree)
+	}},
+	{"punch", func(o, n stateWord) bool { return !o.stamped() && !o.allocated() && n == o|stamp(n.lane(), kindPunch) }},
+	{"grow", func(o, n stateWord) bool { return !o.stamped() && o.allocated() && n == o|stamp(n.lane(), kindGrow) }},
+	{"wait", func(o, n stateWord) bool { return o.stamped() && n == o|waitBit }},
+	{"gone", func(o, n stateWord) bool { return o.kind() == kindFree && n == o|goneBit }},
+	{"end", func(o, n stateWord) bool { return o.stamped() && n == o&^(xoMask|waitBit) }},
+	{"unput", func(o, n stateWord) bool { return o.kind() == kindPut && n == o&^(xoMask|waitBit)-tOne }},
+	{"freed", func(o, n stateWord) bool { // or it never was the block of an allocation that failed
+		return (o.kind() == kindFree || o.kind() == kindAlloc) && o.transit() == 0 &&
+			n == o&^(allocBit|xoMask|waitBit)+genOne
+	}},
+}
+
+func (w stateWord) step(next stateWord) string { return nameOf(stateRules, w, next) }
+
+// String says what a slot's word says: "lap 2, WRITING by lane 64".
+func (w slotWord) String() string {
+	names := [...]string{"EMPTY", "WRITING", "FULL", "READING", "SKIP", "LEASED"}
+	name := "?"
+	if w.state() < uint64(len(names)) {
+		name = names[w.state()]
+	}
+	if n := w.span(); n > 1 {
+		name += fmt.Sprintf(" of %d", n)
+	}
+	return fmt.Sprintf("lap %d, %s by lane %d", w.lap(), name, w.lane())
+}
+
+// The rules of a slot's word (docs/memory.md, "Operations"): laps only grow, and a message is
+// written once and taken once. The slots of a span but its first are neither WRITING nor READING.
+var slotRules = []rule[slotWord]{
+	{"claim", func(o, n slotWord) bool {
+		// on a board, which takes any free slot, also over a hole
+		return (o.state() == slotEmpty || o.state() == slotSkip) &&
+			n == makeSlotWord(o.lap(), slotWriting, n.lane()).over(n.span())
+	}},
+	{"publish", func(o, n slotWord) bool {
+		return o.state() == slotWriting && n == makeSlotWord(o.lap(), slotFull, o.lane())
+	}},
+	{"fill", func(o, n slotWord) bool {
+		return o.state() == slotEmpty && n == makeSlotWord(o.lap(), slotFull, n.lane())
+	}},
+	{"skip", func(o, n slotWord) bool {
+		return (o.state() == slotWriting || o.state() == slotEmpty || o.state() == slotFull) &&
+			n == makeSlotWord(o.lap(), slotSkip, 0)
+	}},
+	{"read", func(o, n slotWord) bool {
+		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane()).over(n.span())
+	}},
+	{"lease", func(o, n slotWord) bool {
+		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotLeased, n.lane())
+	}},
+	{"acknowledge", func(o, n slotWord) bool {
+		return o.state() == slotLeased && n == makeSlotWord(o.lap(), slotReading, n.lane())
+	}},
+	{"return", func(o, n slotWord) bool {
+		return o.state() == slotLeased && n == makeSlotWord(o.lap(), slotFull, o.lane())
+	}},
+	{"give back", func(o, n slotWord) bool {
+		return (o.state() == slotReading || o.state() == slotSkip || o.state() == slotFull) &&
+			n == makeSlotWord(o.lap()+1, slotEmpty, 0)
+	}},
+}
+
+func (w slotWord) step(next slotWord) string { return nameOf(slotRules, w, next) }
+
+// String says what a lock word says: "HELD by process 7 in seat 2".
+func (w lockWord) String() string {
+	return fmt.Sprintf("%s by process %d in seat %d", [...]string{"FREE", "HELD", "DIRTY", "LOST"}[w.state()], w.pid(),
+		w.seat())
+}
+
+// The rules of a lock word (docs/memory.md, "Cells"): only its holder gives it back, and a
+// participant takes it only from another one.
+var lockRules = []rule[lockWord]{
+	{"lock", func(o, n lockWord) bool { return o == lockFree && n.state() == lockHeld }},
+	{"unlock", func(o, n lockWord) bool { return o.state() == lockHeld && n == lockFree }},
+	{"take over", func(o, n lockWord) bool {
+		return o.held() && n.held() && o.holder() != n.holder()
+	}},
+	{"mark consistent", func(o, n lockWord) bool {
+		return o.state() == lockDirty && n.state() == lockHeld && o.holder() == n.holder()
+	}},
+	{"give up", func(o, n lockWord) bool { return o.state() == lockDirty && n.state() == lockLost }},
+}
+
+func (w lockWord) step(next lockWord) string { return nameOf(lockRules, w, next) }
+
+// String says what a participant's word says: "LIVE in epoch 3".
+func (w participantWord) String() string {
+	return fmt.Sprintf("%s in epoch %d", [...]string{"FREE", "LIVE", "DEAD", "JOINING"}[w.state()&3], w.epoch())
+}
+
+// The rules of a participant's word (docs/memory.md, "The reaper" and "Notice"): a seat that is
+// free again has a new epoch.
+var participantRules = []rule[participantWord]{
+	{"join", func(o, n participantWord) bool { return o.is(participantFree) && n == o.become(participantJoining) }},
+	{"begin", func(o, n participantWord) bool {
+		return o.is(participantJoining) && n == o.become(participantLive)
+	}},
+	{"die", func(o, n participantWord) bool {
+		return (o.is(participantJoining) || o.is(participantLive)) && n == o.become(participantDead)
+	}},
+	{"be free", func(o, n participantWord) bool { return o.is(participantDead) && n == o.next() }},
+}
+
+func (w participantWord) step(next participantWord) string { return nameOf(participantRules, w, next) }
+
+// String says what the budget word says: "12 pages, ADD by lane 64".
+func (w budgetWord) String() string {
+	s := fmt.Sprintf("%d pages", w.pages())
+	if w&budgetWait != 0 {
+		s += ", WAIT"
+	}
+	if w.stamped() {
+		s += fmt.Sprintf(", %s by lane %d", [...]string{"?", "ADD", "SUB", "?"}[w.kind()], w.lane())
+	}
+	return s
+}
+
+// The rules of the budget word (docs/memory.md, "Budget and commit").
+var budgetRules = []rule[budgetWord]{
+	{"add", func(o, n budgetWord) bool {
+		return !o.stamped() && n.pages() >= o.pages() && n == budgetOf(n.pages(), budgetAdd, n.lane())
+	}},
+	{"sub", func(o, n budgetWord) bool {
+		return !o.stamped() && n.pages() <= o.pages() && n == budgetOf(n.pages(), budgetSub, n.lane())
+	}},
+	{"wait", func(o, n budgetWord) bool { return o.stamped() && n == o|budgetWait }},
+	{"end", func(o, n budgetWord) bool { return o.stamped() && n == budgetOf(o.pages(), 0, 0) }},
+}
+
+func (w budgetWord) step(next budgetWord) string { return nameOf(budgetRules, w, next) }

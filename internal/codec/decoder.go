@@ -1,0 +1,313 @@
+package codec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/internal/arena"
+)
+
+// A Decoder reads values from the body of one message. The caller must call [Decoder.Reset] before
+// the first value, and [Decoder.Done] after the last. It must not be used by several goroutines at
+// once.
+//
+// Every method validates its input. A wrong kind, a truncated body and a length beyond the body
+// return [ErrFormat] with the byte's offset. Returned values do not refer to the body's memory
+// unless documented.
+type Decoder struct {
+	Limits Limits // set before Reset
+
+	// Ends, if set before Reset, collects the watchers given to OnEnd. The receiver of the values
+	// must call their Done(false) when it no longer uses the values.
+	Ends *[]Watcher
+
+	body   []byte
+	off    int
+	table  []arena.Handle
+	blocks Blocks
+	seen   []reflect.Value // values that CustomOnce references may refer to
+	hooks  []Watcher
+	depth  int
+	spare  int   // bytes that may still be allocated for announced elements
+	err    error // the message as a whole is rejected
+}
+
+// Reset starts to read m. The body must not be modified until Done. The Decoder takes the blocks of
+// m through blocks; nil accepts none. Reset panics if Done was not called for the previous message.
+func (d *Decoder) Reset(m Message, blocks Blocks) {
+	if len(d.hooks) != 0 {
+		panic("wire: Decoder.Reset before Done of the message before it")
+	}
+	d.body, d.off, d.depth, d.err = m.Body, 0, 0, nil
+	d.forget()
+	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
+	if limit := d.Limits.bytes(); len(m.Body) > limit {
+		d.body, d.err = nil, fmt.Errorf("decode %d bytes, of at most %d: %w", len(m.Body), limit, ErrTooLong)
+	}
+}
+
+// memoryPerByte is the memory that may be allocated per byte of the message before the announced
+// elements are read. A well-formed message rarely needs more: a string or a slice header takes 16
+// or 24 bytes.
+const memoryPerByte = 32
+
+// Finish returns an error if part of the message was not read.
+func (d *Decoder) Finish() error {
+	if d.err == nil && d.off < len(d.body) {
+		return d.fail(d.off, "%d bytes after the last value", len(d.body)-d.off)
+	}
+	return d.err
+}
+
+// OnDone registers w for [Decoder.Done]. A value that took a block should use it to release the
+// block if the decoded values are not used, because a later part of the message was malformed.
+func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
+
+// OnEnd registers w to be called when the receiver no longer uses the value. It is for values that
+// other processes wait for.
+func (d *Decoder) OnEnd(w Watcher) {
+	if d.Ends != nil {
+		*d.Ends = append(*d.Ends, w)
+	}
+}
+
+// Done calls the watchers given to OnDone, last one first. kept reports whether the decoded values
+// are used. The caller must call Done exactly once for each message, and then release the blocks of
+// the table that no value took.
+func (d *Decoder) Done(kept bool) {
+	runHooks(&d.hooks, kept)
+	d.forget()
+}
+
+// Watchers returns and removes the watchers given to OnDone. The caller must call their Done later.
+// It is for callers that do not know yet whether the values are used.
+func (d *Decoder) Watchers() (w Watchers) {
+	if len(d.hooks) > 0 {
+		w = slices.Clone(d.hooks)
+		clear(d.hooks)
+		d.hooks = d.hooks[:0]
+	}
+	d.forget()
+	return w
+}
+
+func (d *Decoder) forget() {
+	if len(d.seen) > 0 {
+		clear(d.seen)
+		d.seen = d.seen[:0]
+	}
+}
+
+// IsNil reports whether the next value is nil, and if so reads it.
+func (d *Decoder) IsNil() bool {
+	if d.off < len(d.body) && d.body[d.off] == codeNil {
+		d.off++
+		return true
+	}
+	return false
+}
+
+// Bool reads a boolean.
+func (d *Decoder) Bool() (bool, error) {
+	c, err := d.code()
+	if err == nil && c != codeFalse && c != codeTrue {
+		err = d.unexpected("a boolean", c)
+	}
+	return c == codeTrue, err
+}
+
+// Int reads an integer in any of its forms.
+func (d *Decoder) Int() (int64, error) {
+	if n, ok := d.small(); ok {
+		return int64(n), nil
+	}
+	at := d.off
+	bits, negative, err := d.integer()
+	if err == nil && !negative && bits > math.MaxInt64 {
+		return 0, d.overflow(at, bits, "int64")
+	}
+	return int64(bits), err
+}
+
+// Uint reads an integer that is not negative, in any of its forms.
+func (d *Decoder) Uint() (uint64, error) {
+	if n, ok := d.small(); ok {
+		return uint64(n), nil
+	}
+	at := d.off
+	bits, negative, err := d.integer()
+	if negative {
+		return 0, d.overflow(at, int64(bits), "uint64")
+	}
+	return bits, err
+}
+
+// small reads an integer that is its leading byte, if the next value is one.
+func (d *Decoder) small() (n byte, ok bool) {
+	if d.off < len(d.body) {
+		if n = d.body[d.off]; n <= fixintMax {
+			d.off++
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// integer reads 64 bits. If negative is true, they are the bits of a negative int64.
+func (d *Decoder) integer() (bits uint64, negative bool, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, false, err
+	case c <= fixintMax:
+		return uint64(c), false, nil
+	case c >= negFixint:
+		return uint64(int8(c)), true, nil
+	case c >= codeUint8 && c <= codeUint64:
+		bits, err = d.bigEndian(1 << (c - codeUint8))
+		return bits, false, err
+	case c >= codeInt8 && c <= codeInt64:
+		size := 1 << (c - codeInt8)
+		bits, err = d.bigEndian(size)
+		unused := 64 - 8*size
+		v := int64(bits<<unused) >> unused
+		return uint64(v), v < 0, err
+	}
+	return 0, false, d.unexpected("an integer", c)
+}
+
+// Float reads a number of 64 or 32 bits.
+func (d *Decoder) Float() (float64, error) {
+	c, err := d.code()
+	if err != nil {
+		return 0, err
+	}
+	switch c {
+	case codeFloat64:
+		bits, err := d.bigEndian(8)
+		return math.Float64frombits(bits), err
+	case codeFloat32:
+		bits, err := d.bigEndian(4)
+		return float64(math.Float32frombits(uint32(bits))), err
+	}
+	return 0, d.unexpected("a float", c)
+}
+
+// Float32 reads a number of 32 bits, or a number of 64 bits that loses nothing in 32. Writers in
+// other languages often have only 64 bits.
+func (d *Decoder) Float32() (float32, error) {
+	at := d.off
+	if at < len(d.body) && d.body[at] == codeFloat32 {
+		d.off++
+		bits, err := d.bigEndian(4)
+		return math.Float32frombits(uint32(bits)), err
+	}
+	v, err := d.Float()
+	if err == nil && v == v && float64(float32(v)) != v {
+		return 0, d.overflow(at, v, "float32")
+	}
+	return float32(v), err
+}
+
+// String reads a string. It also reads bytes, because Encoder.String writes text that is not UTF-8
+// as bytes.
+func (d *Decoder) String() (string, error) {
+	at := d.off
+	c, err := d.code()
+	if err != nil {
+		return "", err
+	}
+	n, text, err := d.stringLen(c)
+	if err != nil {
+		return "", err
+	}
+	b, err := d.span(n)
+	s := string(b)
+	if text && !utf8.ValidString(s) {
+		return "", d.fail(at, "a string that is not UTF-8")
+	}
+	return s, err
+}
+
+// stringLen reads the length of the string (text) or of the bytes that c begins.
+func (d *Decoder) stringLen(c byte) (n int, text bool, err error) {
+	switch {
+	case c >= fixstr && c < codeNil:
+		return int(c - fixstr), true, nil
+	case c >= codeStr8 && c <= codeStr32:
+		n, err = d.length(1<<(c-codeStr8), 1)
+		return n, true, err
+	case c >= codeBin8 && c <= codeBin32:
+		n, err = d.length(1<<(c-codeBin8), 1)
+		return n, false, err
+	}
+	return 0, false, d.unexpected("a string", c)
+}
+
+// Bytes reads bytes into memory of their own. The result is never nil.
+func (d *Decoder) Bytes() ([]byte, error) {
+	b, err := d.BytesInPlace()
+	if err != nil {
+		return nil, err
+	}
+	return append(make([]byte, 0, len(b)), b...), nil
+}
+
+// BytesInPlace reads bytes and returns a slice of the message's body. The caller must not modify
+// it, nor use it after the body is reused.
+func (d *Decoder) BytesInPlace() ([]byte, error) {
+	c, err := d.code()
+	if err != nil {
+		return nil, err
+	}
+	if c < codeBin8 || c > codeBin32 {
+		return nil, d.unexpected("bytes", c)
+	}
+	n, err := d.length(1<<(c-codeBin8), 1)
+	if err != nil {
+		return nil, err
+	}
+	return d.span(n)
+}
+
+// ArrayLen reads the beginning of an array; n values follow. The body is at least n bytes longer.
+func (d *Decoder) ArrayLen() (n int, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case c >= fixarray && c < fixstr:
+		return d.fits(int64(c-fixarray), 1)
+	case c == codeArray16, c == codeArray32:
+		return d.length(2<<(c-codeArray16), 1)
+	}
+	return 0, d.unexpected("an array", c)
+}
+
+// ArrayOf reads the beginning of an array that must have n values.
+func (d *Decoder) ArrayOf(n int) error {
+	at := d.off
+	got, err := d.ArrayLen()
+	if err == nil && got != n {
+		return d.fail(at, "want an array of %d values, found one of %d", n, got)
+	}
+	return err
+}
+
+// MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n
+// bytes longer.
+func (d *Decoder) MapLen() (n int, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case c >= fixmap && c < fixarray:
+		return d.fits(int64(c-fixmap), 2)
+	case c == codeMap16, c == codeMap32:
+		return d.length(2<<(c-codeMap16), 2)
+	}
+	return 0, d.unexpected("a map", c)
+}

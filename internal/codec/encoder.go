@@ -1,0 +1,285 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/internal/arena"
+)
+
+// An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is
+// ready to use. [Encoder.Reset] prepares it for another message and keeps its memory. It must not
+// be used by several goroutines at once.
+//
+// The methods that write a value return nothing. The Encoder records the first error, after which
+// the message is unusable. [Encoder.Err] and [Plan.Encode] return the error.
+type Encoder struct {
+	Limits Limits // must be set before the first value
+
+	// ByValue encodes a message for a domain that cannot access the blocks. The message is sent
+	// with copies of the bytes it uses; see [Spans]. It must be set before the first value.
+	ByValue bool
+
+	// Moves makes the sender of the message hand over the references given to [Encoder.Give]. It
+	// must be set after Reset.
+	Moves bool
+
+	buf    []byte
+	blocks []arena.Handle
+	given  []arena.Handle
+	index  map[arena.Handle]int // the places of blocks, once they are many
+	seen   map[any]int          // pointers to values that are written once
+	hooks  []Watcher
+	kept   []any
+	depth  int
+	local  bool
+	err    error
+}
+
+// Reset starts a new message. Its body is written to buf, which may be nil and grows if necessary.
+// To reuse the memory of a message that is done, pass its Message().Body. Reset panics if Done was
+// not called for the previous message.
+func (e *Encoder) Reset(buf []byte) {
+	if len(e.hooks) != 0 {
+		panic("wire: Encoder.Reset before Done of the message before it")
+	}
+	e.buf, e.blocks, e.given = buf[:0], e.blocks[:0], e.given[:0]
+	e.depth, e.local, e.err, e.Moves = 0, false, nil, false
+	empty(e.index)
+	empty(e.seen)
+}
+
+// empty clears a map that most messages do not use. To clear an empty map takes longer than to
+// write a number.
+func empty[K comparable, V any](m map[K]V) {
+	if len(m) > 0 {
+		clear(m)
+	}
+}
+
+// Message returns the message encoded since Reset. It is valid until the next Reset, and must not
+// be used after an error.
+func (e *Encoder) Message() Message {
+	return Message{Body: e.buf, Blocks: e.blocks, Given: e.given}
+}
+
+// StaysHere records that the written value is only meaningful on this machine, such as a path.
+func (e *Encoder) StaysHere() { e.local = true }
+
+// Local reports whether ByValue would change the message, because it has blocks or a value that
+// stays here.
+func (e *Encoder) Local() bool { return e.local || len(e.blocks) > 0 }
+
+// Err returns the first error of a value written since Reset.
+func (e *Encoder) Err() error { return e.err }
+
+// A Watcher is notified once of the fate of a message: whether it was sent, or whether its values
+// are used.
+type Watcher interface{ Done(ok bool) }
+
+// WatcherFunc is a function as a Watcher.
+type WatcherFunc func(ok bool)
+
+// Done calls f.
+func (f WatcherFunc) Done(ok bool) { f(ok) }
+
+// OnDone registers w for [Encoder.Done]. The encoder of a value should use it to keep an object
+// alive until the message was sent, and to undo its steps if it was not.
+func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
+
+// Watches reports whether w, a pointer, was given to OnDone since Reset.
+func (e *Encoder) Watches(w Watcher) bool { return slices.Contains(e.hooks, w) }
+
+// Keep asks the sender to keep v reachable for the duration of the work that the message starts. v
+// belongs to an object that closes itself when it is garbage collected, such as a queue with only
+// one end in the message.
+func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
+
+// Kept returns the values given to Keep since Reset, until Done. The parent of a worker must keep
+// them until the worker has ended. The sender of a message need not, because the message does not
+// hold the resources that are closed then.
+func (e *Encoder) Kept() []any { return e.kept }
+
+// Done notifies the watchers given to OnDone, last one first. sent reports whether the message was
+// sent. The caller must call Done exactly once for each message, even after an error of Encode.
+func (e *Encoder) Done(sent bool) {
+	runHooks(&e.hooks, sent)
+	empty(e.seen)
+	if e.kept != nil {
+		e.kept = nil // do not reuse the memory: a caller may have the slice
+	}
+}
+
+// runHooks is inlined: most messages have none.
+func runHooks(hooks *[]Watcher, ok bool) {
+	if len(*hooks) > 0 {
+		runAll(hooks, ok)
+	}
+}
+
+// Watchers are told together.
+type Watchers []Watcher
+
+// Done tells all, the last one first.
+func (w Watchers) Done(ok bool) { runHooks((*[]Watcher)(&w), ok) }
+
+func runAll(hooks *[]Watcher, ok bool) {
+	list := *hooks
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i].Done(ok)
+		list[i] = nil // let the garbage collector free the value
+	}
+	*hooks = list[:0]
+}
+
+// Nil writes nil.
+func (e *Encoder) Nil() { e.buf = append(e.buf, codeNil) }
+
+// Bool writes a boolean.
+func (e *Encoder) Bool(v bool) {
+	if v {
+		e.buf = append(e.buf, codeTrue)
+	} else {
+		e.buf = append(e.buf, codeFalse)
+	}
+}
+
+// Int writes an integer in its shortest form.
+func (e *Encoder) Int(v int64) {
+	switch {
+	case v >= 0:
+		e.Uint(uint64(v))
+	case v >= -32:
+		e.buf = append(e.buf, byte(v))
+	case v >= math.MinInt8:
+		e.buf = append(e.buf, codeInt8, byte(v))
+	case v >= math.MinInt16:
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, codeInt8+1), uint16(v))
+	case v >= math.MinInt32:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeInt8+2), uint32(v))
+	default:
+		e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeInt64), uint64(v))
+	}
+}
+
+// Uint writes an integer in its shortest form. Int and Uint of the same number are the same bytes.
+func (e *Encoder) Uint(v uint64) {
+	if v <= fixintMax {
+		e.buf = append(e.buf, byte(v))
+		return
+	}
+	if v > math.MaxUint32 {
+		e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeUint64), v)
+		return
+	}
+	e.length(v, codeUint8)
+}
+
+// Float writes a number of 64 bits, NaN payloads included.
+func (e *Encoder) Float(v float64) {
+	e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeFloat64), math.Float64bits(v))
+}
+
+// Float32 writes a number of 32 bits, NaN payloads included.
+func (e *Encoder) Float32(v float32) {
+	e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFloat32), math.Float32bits(v))
+}
+
+// String writes s as a string if it is UTF-8, and as bytes otherwise, because MessagePack readers
+// in other languages refuse a string that is not UTF-8. Decoder.String takes both.
+func (e *Encoder) String(s string) {
+	if !e.room(len(s)) {
+		return
+	}
+	switch n := uint64(len(s)); {
+	case !utf8.ValidString(s):
+		e.length(n, codeBin8)
+	case n < 32:
+		e.buf = append(e.buf, fixstr|byte(n))
+	default:
+		e.length(n, codeStr8)
+	}
+	e.buf = append(e.buf, s...)
+}
+
+// Bytes writes bytes. It writes no bytes for nil.
+func (e *Encoder) Bytes(b []byte) {
+	if e.room(len(b)) {
+		e.length(uint64(len(b)), codeBin8)
+		e.buf = append(e.buf, b...)
+	}
+}
+
+// ArrayLen begins an array: the caller writes the n values after it.
+func (e *Encoder) ArrayLen(n int) {
+	switch {
+	case !e.room(n):
+	case n < 16:
+		e.buf = append(e.buf, fixarray|byte(n))
+	default:
+		e.length16(uint64(n), codeArray16)
+	}
+}
+
+// MapLen begins a map. The caller writes n keys, each followed by its value, in an order that
+// depends on the keys only.
+func (e *Encoder) MapLen(n int) {
+	switch {
+	case !e.room(2 * n):
+	case n < 16:
+		e.buf = append(e.buf, fixmap|byte(n))
+	default:
+		e.length16(uint64(n), codeMap16)
+	}
+}
+
+// length writes n behind the first of three codes that stand for 8, 16 and 32 bits.
+func (e *Encoder) length(n uint64, code byte) {
+	if n <= math.MaxUint8 {
+		e.buf = append(e.buf, code, byte(n))
+		return
+	}
+	e.length16(n, code+1)
+}
+
+// length16 writes n behind the first of two codes that stand for 16 and 32 bits.
+func (e *Encoder) length16(n uint64, code byte) {
+	if n <= math.MaxUint16 {
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, code), uint16(n))
+		return
+	}
+	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
+}
+
+// room reports whether n more bytes stay within the limit. Every write of caller-controlled size
+// must call it first, so that encoding stops early.
+func (e *Encoder) room(n int) bool {
+	if n < 0 {
+		panic("wire: negative length")
+	}
+	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
+		e.fail(fmt.Errorf("encode %d more bytes after %d, of at most %d: %w; put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		return false
+	}
+	return e.err == nil
+}
+
+func (e *Encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// enter increments the depth. Each successful call must be followed by leave.
+func (e *Encoder) enter() error {
+	e.depth++
+	if e.depth > e.Limits.depth() {
+		return fmt.Errorf("encode level %d: %w (a cycle of pointers? a list belongs into a slice)", e.depth, ErrTooDeep)
+	}
+	return e.err
+}
+
+func (e *Encoder) leave() { e.depth-- }

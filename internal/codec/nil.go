@@ -1,0 +1,29 @@
+package codec
+
+import "reflect"
+
+// A nilCodec encodes nil as nil, and other values with its codec, one level deeper.
+type nilCodec struct{ codec }
+
+func (c nilCodec) encode(e *Encoder, v reflect.Value) error {
+	if v.IsNil() {
+		e.Nil()
+		return nil
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	return c.codec.encode(e, v)
+}
+
+func (c nilCodec) decode(d *Decoder, v reflect.Value) error {
+	if d.IsNil() {
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	return c.codec.decode(d, v)
+}

@@ -1,0 +1,60 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+	"reflect"
+)
+
+// A onceCodec writes the value that a pointer leads to, or the place where the message already has
+// it.
+type onceCodec struct{ codec }
+
+func (c onceCodec) encode(e *Encoder, v reflect.Value) error {
+	p := v.Interface()
+	i, again := e.seen[p]
+	switch {
+	case again && i <= math.MaxUint8:
+		e.buf = append(e.buf, codeFixext1, extAgain, byte(i))
+		return nil
+	case again:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFixext4, extAgain), uint32(i))
+		return nil
+	case e.seen == nil:
+		e.seen = make(map[any]int)
+	}
+	e.seen[p] = len(e.seen)
+	return c.codec.encode(e, v)
+}
+
+func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
+	if again, err := d.again(v); again || err != nil {
+		return err
+	}
+	i := len(d.seen)
+	d.seen = append(d.seen, reflect.Value{}) // the value comes later
+	err := c.codec.decode(d, v)
+	d.seen[i] = reflect.ValueOf(v.Interface())
+	return err
+}
+
+// again sets v to a value that was read before in this message, if a reference to one comes next.
+func (d *Decoder) again(v reflect.Value) (bool, error) {
+	at := d.off
+	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {
+		return false, nil
+	}
+	b, err := d.ext(extAgain, "a value once more")
+	if err != nil {
+		return false, err
+	}
+	var i uint64
+	for _, digits := range b {
+		i = i<<8 | uint64(digits)
+	}
+	if i >= uint64(len(d.seen)) || !d.seen[i].IsValid() || d.seen[i].Type() != v.Type() {
+		return false, d.fail(at, "value %d once more, which is no %s before this one", i, v.Type())
+	}
+	v.Set(d.seen[i])
+	return true, nil
+}

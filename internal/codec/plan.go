@@ -1,0 +1,182 @@
+package codec
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Plan encodes and decodes values of type T. There is one for each type. It may be used from
+// several goroutines at once, each with its own Encoder or Decoder.
+type Plan[T any] struct {
+	built   atomic.Pointer[node] // nil until the first use
+	pointer bool                 // T is a pointer: it travels in an interface without allocation
+	// scratch has values of *T. Reflection needs an addressable value, and &v of an argument would
+	// be a new one each time.
+	scratch sync.Pool
+}
+
+// plans holds a *Plan[T] for each T by its reflect.Type.
+var plans sync.Map
+
+// trusted is the value set by [Trust]. In a worker it must be true from the start, because packages
+// that register types are initialized before package shoal.
+var trusted atomic.Bool
+
+func init() {
+	_, worker := os.LookupEnv(sys.WorkerKey)
+	Trust(worker)
+}
+
+// Trust sets whether [PlanOf] and [RegisterType] skip the check of types. A type that cannot cross
+// then fails at its first use. It should only be called by package shoal: the parent of a worker is
+// the same program and has checked its types, so the worker starts sooner without the check.
+func Trust(types bool) { trusted.Store(types) }
+
+// PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that
+// cannot: `job.Net.Log: func() cannot cross processes`.
+func PlanOf[T any]() (*Plan[T], error) {
+	if err := checkUntrusted[T](); err != nil {
+		return nil, err
+	}
+	return planOf[T](), nil
+}
+
+// checkUntrusted is Check, unless types are trusted.
+func checkUntrusted[T any]() error {
+	if trusted.Load() {
+		return nil
+	}
+	return Check[T]()
+}
+
+// planOf returns a plan that may not be built yet.
+func planOf[T any]() *Plan[T] {
+	t := reflect.TypeFor[T]()
+	if p, ok := plans.Load(t); ok {
+		return p.(*Plan[T])
+	}
+	p := &Plan[T]{pointer: t.Kind() == reflect.Pointer}
+	kept, _ := plans.LoadOrStore(t, p)
+	return kept.(*Plan[T])
+}
+
+// node builds the plan, unless it is built already.
+func (p *Plan[T]) node() (*node, error) {
+	if n := p.built.Load(); n != nil {
+		return n, nil
+	}
+	n, err := nodeOf(reflect.TypeFor[T]())
+	if err == nil {
+		p.built.Store(n)
+	}
+	return n, err
+}
+
+// Check returns nil if values of type T can cross processes, and otherwise the error of PlanOf.
+func Check[T any]() error {
+	_, err := planOf[T]().node()
+	return err
+}
+
+// Encode writes v as one value. It may be called several times for one message, and in MarshalWire
+// for a part of a value. After an error the message must not be used, but the caller must still
+// call [Encoder.Done].
+func (p *Plan[T]) Encode(e *Encoder, v T) error {
+	err := p.encode(e, v)
+	if err == nil && len(e.buf) > e.Limits.bytes() {
+		e.room(0)
+	}
+	if err == nil {
+		err = e.err
+	}
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", nameOf(reflect.TypeFor[T]()), err)
+	}
+	return nil
+}
+
+// Plain reports whether the encoding of T is self-contained: no blocks, no references between
+// parts, and no user code. Encodings of such values may be concatenated in one body and decoded
+// separately.
+func (p *Plan[T]) Plain() bool {
+	n, err := p.node()
+	if err != nil {
+		return false
+	}
+	f, ok := n.codec.(flat)
+	return ok && !slices.ContainsFunc(f, func(s step) bool { return s.kind == reflect.Pointer })
+}
+
+func (p *Plan[T]) encode(e *Encoder, v T) error {
+	n, err := p.node()
+	if err != nil {
+		return err
+	}
+	if f, ok := n.codec.(flat); ok {
+		return f.write(e, unsafe.Pointer(&v))
+	}
+	if p.pointer {
+		return n.encode(e, reflect.ValueOf(v))
+	}
+	ptr := p.lend()
+	*ptr = v
+	err = n.encode(e, reflect.ValueOf(ptr).Elem())
+	p.recycle(ptr)
+	return err
+}
+
+// Decode reads one value. The caller must call [Decoder.Finish] after the last value of a message,
+// and [Decoder.Done] in any case. After an error Decode returns the zero value.
+func (p *Plan[T]) Decode(d *Decoder) (T, error) {
+	v, err := p.decode(d)
+	if err != nil {
+		var zero T
+		return zero, fmt.Errorf("decode %s: %w", nameOf(reflect.TypeFor[T]()), err)
+	}
+	return v, nil
+}
+
+func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
+	n, err := p.node()
+	if err != nil {
+		return v, err
+	}
+	if f, ok := n.codec.(flat); ok {
+		err = f.read(d, unsafe.Pointer(&v))
+		return v, err
+	}
+	ptr := p.lend()
+	err = n.decode(d, reflect.ValueOf(ptr).Elem())
+	v = *ptr
+	p.recycle(ptr)
+	return v, err
+}
+
+// lend returns zeroed memory for a value; see recycle.
+func (p *Plan[T]) lend() *T {
+	if ptr, ok := p.scratch.Get().(*T); ok {
+		return ptr
+	}
+	return new(T)
+}
+
+// recycle clears the value, so that the pool keeps nothing alive, and lends the memory to the next
+// call.
+func (p *Plan[T]) recycle(ptr *T) {
+	var zero T
+	*ptr = zero
+	p.scratch.Put(ptr)
+}
+
+// Encode writes v as a part of a value. It is for the write of a Custom, and for a MarshalWire.
+func Encode[T any](e *Encoder, v T) error { return planOf[T]().Encode(e, v) }
+
+// Decode reads a value that was written by [Encode].
+func Decode[T any](d *Decoder) (T, error) { return planOf[T]().Decode(d) }

@@ -1,0 +1,197 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// A RemoteError is an error from another process. It has the error's text and the causes that this
+// process knows, so [errors.Is] and [errors.As] return the same results as there.
+//
+// An error that consists of one cause, such as io.EOF or a value of a registered type, arrives as
+// that cause.
+type RemoteError struct {
+	Text   string  // result of Error in the other process
+	Causes []error // registered sentinels and values of registered types
+}
+
+// Error returns the text.
+func (e *RemoteError) Error() string { return e.Text }
+
+// Unwrap returns the causes.
+func (e *RemoteError) Unwrap() []error { return e.Causes }
+
+// errorTags are the tags of [text, names of sentinels, registered values].
+var errorTags = &Tags{"error", []int{3}}
+
+// An errorCodec writes an error.
+type errorCodec struct{}
+
+func (errorCodec) encode(e *Encoder, v reflect.Value) error {
+	err := v.Interface().(error)
+	e.Tag(errorTags, 0)
+	e.String(textOf(err))
+	encodeNames(e, err)
+	return encodeTyped(e, err)
+}
+
+func encodeNames(e *Encoder, err error) {
+	names := sentinelsOf(err)
+	e.ArrayLen(len(names))
+	for _, name := range names {
+		e.String(name)
+	}
+}
+
+func encodeTyped(e *Encoder, err error) error {
+	typed := typedIn(nil, err)
+	e.ArrayLen(len(typed))
+	for _, cause := range typed {
+		start, before := len(e.buf), e.err
+		r, _ := typeOf(cause)
+		if err := encodeTagged(e, r, cause); err != nil || e.err != before {
+			// An error must arrive even if one of its causes cannot be encoded.
+			e.buf, e.err = e.buf[:start], before
+			e.Nil()
+		}
+	}
+	return e.err
+}
+
+// typedIn appends to list the values of registered types in the tree of err. It does not look below
+// such a value. Errors below it travel as part of the value, and a second copy at each level would
+// double a chain at each level.
+func typedIn(list []error, err error) []error {
+	if isNilPointer(err) {
+		return list
+	}
+	if _, known := typeOf(err); known {
+		return append(list, err)
+	}
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := w.Unwrap(); cause != nil {
+			return typedIn(list, cause)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range w.Unwrap() {
+			if cause != nil {
+				list = typedIn(list, cause)
+			}
+		}
+	}
+	return list
+}
+
+func isNilPointer(err error) bool {
+	v := reflect.ValueOf(err)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func (errorCodec) decode(d *Decoder, v reflect.Value) error {
+	if err := d.OnlyTag(errorTags); err != nil {
+		return err
+	}
+	text, err := d.String()
+	if err != nil {
+		return err
+	}
+	known, err := decodeNames(d)
+	if err != nil {
+		return err
+	}
+	typed, err := decodeTyped(d)
+	if err == nil {
+		v.Set(reflect.ValueOf(remote(text, known, typed)))
+	}
+	return err
+}
+
+// decodeNames returns the sentinels of the names that are registered here. The text keeps the other
+// names. Names come sorted and once each, so known is no longer than the list of sentinels.
+func decodeNames(d *Decoder) (known []error, err error) {
+	n, err := d.ArrayLen()
+	for last := ""; n > 0 && err == nil; n-- {
+		at := d.off
+		var name string
+		if name, err = d.String(); err == nil && name <= last {
+			err = d.fail(at, "the name %q after %q", name, last)
+		}
+		if s := sentinelNamed(name); s != nil {
+			known = append(known, s)
+		}
+		last = name
+	}
+	return known, err
+}
+
+// decodeTyped returns the values of types registered here.
+func decodeTyped(d *Decoder) (typed []error, err error) {
+	n, err := d.ArrayLen()
+	for ; n > 0 && err == nil; n-- {
+		if d.IsNil() { // the sender could not send it
+			continue
+		}
+		var cause error
+		if cause, err = decodeCause(d); cause != nil {
+			typed = append(typed, cause)
+		}
+	}
+	return typed, err
+}
+
+// decodeCause reads one cause. It returns nil if the type is not registered here.
+func decodeCause(d *Decoder) (error, error) {
+	at := d.off
+	v, name, err := decodeTagged(d)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	cause, ok := v.(error)
+	if !ok || isNilPointer(cause) {
+		return nil, d.fail(at, "a %s among the causes of an error", name)
+	}
+	return cause, nil
+}
+
+// remote returns the error with this text and these causes. If one cause says it all, remote
+// returns that cause.
+func remote(text string, known, typed []error) error {
+	candidates := known
+	if len(typed) > 0 {
+		candidates = typed[:1]
+	}
+	for _, cause := range candidates {
+		if len(typed) <= 1 && textOf(cause) == text && isAll(cause, known) {
+			return cause
+		}
+	}
+	return &RemoteError{Text: text, Causes: slices.Concat(known, typed)}
+}
+
+func isAll(err error, known []error) bool {
+	return !slices.ContainsFunc(known, func(s error) bool { return !is(err, s) })
+}
+
+// textOf returns err.Error(). It recovers from a panic, because methods of a decoded error, or of a
+// nil pointer, may find nil in place of a cause.
+func textOf(err error) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprintf("%T, whose Error panicked: %v", err, p)
+		}
+	}()
+	return err.Error()
+}
+
+// is is errors.Is, but false if a method panics; see textOf.
+func is(err, target error) (found bool) {
+	defer func() {
+		if recover() != nil {
+			found = false
+		}
+	}()
+	return errors.Is(err, target)
+}

@@ -1,0 +1,143 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// This file is how a Decoder moves through the body. All other code uses these methods, so one
+// place compares lengths with the bytes that are left.
+
+// code reads a leading byte.
+func (d *Decoder) code() (byte, error) {
+	if d.off >= len(d.body) {
+		return 0, d.short(1)
+	}
+	c := d.body[d.off]
+	d.off++
+	return c, nil
+}
+
+// span reads n bytes, which stay in the body's memory.
+func (d *Decoder) span(n int) ([]byte, error) {
+	if n > len(d.body)-d.off {
+		return nil, d.short(n)
+	}
+	b := d.body[d.off : d.off+n]
+	d.off += n
+	return b, nil
+}
+
+// bigEndian reads a number of size bytes, 1, 2, 4 or 8.
+func (d *Decoder) bigEndian(size int) (v uint64, err error) {
+	b, err := d.span(size)
+	switch len(b) {
+	case 1:
+		v = uint64(b[0])
+	case 2:
+		v = uint64(binary.BigEndian.Uint16(b))
+	case 4:
+		v = uint64(binary.BigEndian.Uint32(b))
+	case 8:
+		v = binary.BigEndian.Uint64(b)
+	}
+	return v, err
+}
+
+// length reads a count of size bytes. It counts elements of at least min bytes each.
+func (d *Decoder) length(size, min int) (int, error) {
+	n, err := d.bigEndian(size)
+	if err != nil {
+		return 0, err
+	}
+	return d.fits(int64(n), min)
+}
+
+// fits returns n if n elements of at least min bytes can follow. Memory for n elements is allocated
+// only after this check.
+func (d *Decoder) fits(n int64, min int) (int, error) {
+	// n, from 32 bits, times min does not overflow, and a division takes longer than the rest
+	if left := len(d.body) - d.off; n*int64(min) > int64(left) {
+		return 0, d.fail(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
+	}
+	return int(n), nil
+}
+
+// skip reads one value of any kind, without recursion. left counts the values still to read.
+func (d *Decoder) skip() error {
+	for left := int64(1); left > 0; left-- {
+		nested, err := d.skipOne()
+		if err != nil {
+			return err
+		}
+		left += int64(nested)
+	}
+	return nil
+}
+
+// skipOne reads one value and returns how many values are in it. Of an array or a map it reads only
+// the beginning.
+func (d *Decoder) skipOne() (nested int, err error) {
+	c, err := d.code()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	switch form(c) {
+	case "nil", "a boolean":
+	case "an array":
+		d.off--
+		return d.ArrayLen()
+	case "a map":
+		d.off--
+		nested, err = d.MapLen()
+		return 2 * nested, err
+	case "an integer":
+		d.off--
+		_, _, err = d.integer()
+	case "a float":
+		n = 4 << (c - codeFloat32)
+	case "a string", "bytes":
+		n, _, err = d.stringLen(c)
+	case "an extension":
+		n, err = d.extLen(c, "an extension")
+		n++
+	default:
+		return 0, d.unexpected("a value", c)
+	}
+	if err == nil {
+		_, err = d.span(n)
+	}
+	return 0, err
+}
+
+// enter goes one level deeper. Each call needs a leave.
+func (d *Decoder) enter() error {
+	d.depth++
+	if d.depth > d.Limits.depth() {
+		return fmt.Errorf("decode level %d at byte %d: %w", d.depth, d.off, ErrTooDeep)
+	}
+	return nil
+}
+
+func (d *Decoder) leave() { d.depth-- }
+
+func (d *Decoder) short(n int) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.fail(d.off, "%d bytes wanted, %d left", n, len(d.body)-d.off)
+}
+
+// unexpected is the error for the leading byte just read.
+func (d *Decoder) unexpected(want string, c byte) error {
+	return d.fail(d.off-1, "want %s, found %s", want, form(c))
+}
+
+func (d *Decoder) fail(at int, format string, args ...any) error {
+	return fmt.Errorf("%w at byte %d: %s", ErrFormat, at, fmt.Sprintf(format, args...))
+}
+
+func (d *Decoder) overflow(at int, v any, typ string) error {
+	return fmt.Errorf("%w %s at byte %d: %v", ErrOverflow, typ, at, v)
+}
