@@ -11,9 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Autopsy looks for everything that a death may have left behind and returns one sentence for each
-// thing found. The domain must be at rest: no operation is going on anywhere, and every death has
-// been reaped.
+// Autopsy searches the domain for everything that a death may have left behind, and returns one
+// sentence for each finding. The domain must be at rest: no operation may be in progress in any
+// process, and every death must have been reaped.
 func (d *Domain) Autopsy() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()
@@ -27,16 +27,16 @@ func (d *Domain) Autopsy() []string {
 	return a.found
 }
 
-// SeatFree reports whether participant seat s is free.
+// SeatFree reports whether seat s is free.
 func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().is(participantFree) }
 
-// Waiting reports whether somebody waits for the stamp on h's block to clear, or for that on the
-// budget.
+// Waiting reports whether a participant waits for the stamp of h's block, or for the budget's
+// stamp.
 func (d *Domain) Waiting(h Handle) bool {
 	return d.blocks[h.index()].w.Load()&waitBit != 0 || d.hdr.budget.Load()&budgetWait != 0
 }
 
-// Published returns how many messages stand FULL in the ring.
+// Published returns the number of FULL slots in the ring.
 func (r *Ring) Published() (n int) {
 	r.each(func(_ *slot, w slotWord) {
 		if w.state() == slotFull {
@@ -46,23 +46,26 @@ func (r *Ring) Published() (n int) {
 	return n
 }
 
-// PunchIdle gives the pages of every idle block back, and sweeps the lists.
+// PunchIdle returns the pages of every idle block to the kernel, and sweeps the free lists.
 func (d *Domain) PunchIdle() {
 	d.giveBack(1 << 50)
 	d.sweep()
 }
 
+// An auditor collects the findings of [Domain.Autopsy].
 type auditor struct {
 	d       *Domain
-	living  [ownWords]uint64
-	transit map[uint32]uint64 // references that messages hold, by block
+	living  [ownWords]uint64  // living participants as a bitmap
+	transit map[uint32]uint64 // references held by messages, by block
 	found   []string
 }
 
+// say adds a finding.
 func (a *auditor) say(format string, args ...any) {
 	a.found = append(a.found, fmt.Sprintf(format, args...))
 }
 
+// participants checks that every taken seat has a living participant, and fills a.living.
 func (a *auditor) participants() {
 	for s := range a.d.parts {
 		v := a.d.parts[s].state.Load()
@@ -78,7 +81,7 @@ func (a *auditor) participants() {
 	}
 }
 
-// only reports bits of others than the living.
+// only checks that a bitmap has bits of living participants only.
 func (a *auditor) only(bitmap *[ownWords]Word, what string, block uint32) {
 	for i := range bitmap {
 		if v := bitmap[i].Load() &^ a.living[i]; v != 0 {
@@ -87,6 +90,7 @@ func (a *auditor) only(bitmap *[ownWords]Word, what string, block uint32) {
 	}
 }
 
+// words checks the words and bitmaps of the header.
 func (a *auditor) words() {
 	h := a.d.hdr
 	if v := h.budget.Load(); v&(budgetStamp|budgetWait) != 0 {
@@ -100,6 +104,7 @@ func (a *auditor) words() {
 	a.only(&h.memwait, "memwait", 0)
 }
 
+// lanes checks that no lane record is in the middle of a commit.
 func (a *auditor) lanes() {
 	for i := range a.d.hdr.lanes.Load() * lanesPerSeat {
 		if v := a.d.recs[i].phase.Load(); v != phaseIdle {
@@ -108,12 +113,14 @@ func (a *auditor) lanes() {
 	}
 }
 
+// blocks calls f with each block.
 func (a *auditor) blocks(f func(uint32, *block, stateWord)) {
 	for i := uint32(1); uint64(i) < a.d.count(); i++ {
 		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
 	}
 }
 
+// rings checks the waiters and slots of all rings and cells, and fills a.transit.
 func (a *auditor) rings() {
 	a.blocks(func(i uint32, b *block, w stateWord) {
 		a.waiters(i, b, w)
@@ -126,7 +133,7 @@ func (a *auditor) rings() {
 	})
 }
 
-// waiters looks for the dead among those who wait for a block.
+// waiters checks the bitmaps of waiters of block i, if it is a ring or a cell.
 func (a *auditor) waiters(i uint32, b *block, w stateWord) {
 	if w&allocBit == 0 {
 		return
@@ -145,6 +152,7 @@ func (a *auditor) waiters(i uint32, b *block, w stateWord) {
 	}
 }
 
+// slot checks one slot of a ring, and counts the references of its message.
 func (a *auditor) slot(ring uint32, s *slot, w slotWord) {
 	switch w.state() {
 	case slotEmpty, slotSkip:
@@ -165,6 +173,8 @@ func (a *auditor) slot(ring uint32, s *slot, w slotWord) {
 	}
 }
 
+// states checks that every block has no stamp, the transit count of its messages, and living
+// holders, and that this process's references agree with its bit.
 func (a *auditor) states() {
 	a.blocks(func(i uint32, b *block, w stateWord) {
 		if w&(xoMask|waitBit) != 0 {
@@ -185,7 +195,7 @@ func (a *auditor) states() {
 	})
 }
 
-// extents looks for two blocks at one address.
+// extents checks that no two blocks overlap.
 func (a *auditor) extents() {
 	type extent struct{ off, end, index uint64 }
 	var all []extent
@@ -203,6 +213,8 @@ func (a *auditor) extents() {
 	}
 }
 
+// pages checks that the charged bytes equal the committed bytes of all blocks, and the pages that
+// the kernel has allocated.
 func (a *auditor) pages() {
 	charged, sum := a.d.hdr.budget.Load().pages()*pageSize, uint64(0)
 	a.blocks(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
@@ -218,8 +230,8 @@ func (a *auditor) pages() {
 	}
 }
 
-// hints looks for free blocks that no allocation of a living participant would find. Only our own
-// magazines are known, so we must be the only participant.
+// hints checks that an allocation can find every free block. It knows the magazines of this process
+// only, so it checks nothing if there are other participants.
 func (a *auditor) hints() {
 	if a.d.hdr.lost.Load() != hintsKept || a.living != a.d.own() {
 		return
@@ -253,15 +265,17 @@ func (a *auditor) hints() {
 	})
 }
 
+// own returns a participant bitmap with this participant's bit.
 func (d *Domain) own() (bits [ownWords]uint64) {
 	bits[d.word] = d.bit
 	return bits
 }
 
-// MarkLost makes the next allocation that finds a list empty sweep.
+// MarkLost makes the next allocation that finds its list empty sweep.
 func (d *Domain) MarkLost() { d.loseHints() }
 
-// Parked reports whether another participant waits for a message, or for room.
+// Parked reports whether another participant waits for a message or for room. It considers seats 0
+// to 63 only.
 func (r *Ring) Parked() bool {
 	others := func(m *[ownWords]Word) bool {
 		return m[0].Load()&^r.d.bit != 0
@@ -269,7 +283,7 @@ func (r *Ring) Parked() bool {
 	return others(&r.hdr.notEmpty) || others(&r.hdr.notFull)
 }
 
-// Parked reports whether another participant waits.
+// Parked reports whether another participant waits at the cell. It considers seats 0 to 63 only.
 func (s *Sync) Parked() bool {
 	return (s.c.waiting[0].Load()|s.c.watching[0].Load())&^s.d.bit != 0
 }
@@ -277,14 +291,15 @@ func (s *Sync) Parked() bool {
 // WaitsForMemory reports whether a participant waits for memory.
 func (d *Domain) WaitsForMemory() bool { return !empty(&d.hdr.memwait) }
 
-// Collected reports whether this process has collected garbage for all that ran out of budget.
+// Collected reports whether this process has collected garbage for the latest participant that
+// found the budget used up.
 func (d *Domain) Collected() bool {
 	n := d.hdr.pressure.Load()
 	return n != 0 && d.parts[d.seat].collected.Load() == n
 }
 
 // ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
-// everybody having collected.
+// and all participants have collected garbage for it.
 func (d *Domain) ParkedForMemory() bool {
 	d.park.mu.Lock()
 	queues := d.park.queues
@@ -300,8 +315,8 @@ func (d *Domain) ParkedForMemory() bool {
 // Corrupt makes the oldest message unreadable.
 func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
 
-// HideIdle takes every idle block from the lists and from this process's magazines: the next
-// allocation anywhere makes a new one. The death that follows lets a sweep find them again.
+// HideIdle removes every idle block from the free lists and from this process's magazines, so that
+// the next allocation makes a new block. The sweep that follows a death finds them again.
 func (d *Domain) HideIdle() {
 	d.hdr.lost.Store(hintsKept)
 	for c := range d.hdr.lists {
@@ -313,17 +328,18 @@ func (d *Domain) HideIdle() {
 	}
 }
 
-// FillSeats makes every free seat that of a participant that is dead and was not reaped.
+// FillSeats makes every free seat DEAD, as if its participant had died and not been reaped.
 func (d *Domain) FillSeats() {
 	for s := range d.parts {
 		if v := d.parts[s].state.Load(); v.is(participantFree) {
-			d.parts[s].state.Word.Store(uint64(v) | participantDead) // as no participant may
+			// No participant may make this transition.
+			d.parts[s].state.Word.Store(uint64(v) | participantDead)
 		}
 	}
 }
 
-// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most,
-// and reaps then. The function that it returns does the waiting.
+// HoldRecovery takes the recovery lock. The caller must call wait, which waits until another
+// participant waits for the lock, up to most, then releases it and reaps.
 func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	d.lockRecovery()
 	return func() {
@@ -331,12 +347,12 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 			time.Sleep(20 * time.Microsecond)
 		}
 		d.unlockRecovery()
-		d.Reap() // what was left to us
+		d.Reap() // others have left their dead participants to this process
 	}
 }
 
-// StrayBits returns a sentence for each bitmap in which a participant waits that does not live.
-// Others may be at work.
+// StrayBits returns a sentence for each bitmap in which a bit of a participant is set that is not
+// alive. Unlike for [Domain.Autopsy], operations may be in progress.
 func (d *Domain) StrayBits() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()
@@ -347,7 +363,7 @@ func (d *Domain) StrayBits() []string {
 	return a.found
 }
 
-// IdleHeaders returns how many blocks are free and have no bytes.
+// IdleHeaders returns the number of free blocks without bytes.
 func (d *Domain) IdleHeaders() (n int) {
 	(&auditor{d: d}).blocks(func(_ uint32, b *block, w stateWord) {
 		if w&(allocBit|xoMask) == 0 && extClass(b.ext.Load()) == 0 {
@@ -357,14 +373,14 @@ func (d *Domain) IdleHeaders() (n int) {
 	return n
 }
 
-// Form returns what the Sync is.
+// Form returns the form of the Sync.
 func (s *Sync) Form() Form { return Form(s.c.form.Load()) }
 
-// Later reports whether goroutines of this process are still to end a get, or to uncharge bytes.
+// Later reports whether a goroutine of this process still has to end a get or to uncharge bytes.
 func (d *Domain) Later() bool { return d.unfinishedGets.Load() != 0 || d.debt.Load() != 0 }
 
-// ForgiveDebt uncharges what a process has owed that was killed, at most so many bytes, and returns
-// how many these were.
+// ForgiveDebt uncharges the bytes that a killed process had still to uncharge, and returns their
+// number. It does nothing if there are more than most. No commit may be in progress.
 func (d *Domain) ForgiveDebt(most uint64) uint64 {
 	sum := uint64(0)
 	for i := uint32(1); uint64(i) < d.count(); i++ {
@@ -382,5 +398,5 @@ func (d *Domain) ForgiveDebt(most uint64) uint64 {
 	return owed
 }
 
-// References returns how many references this process has of a block.
+// References returns the number of references of h's block that this process has.
 func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.index()).Load() &^ refLocked) }

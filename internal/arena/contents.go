@@ -8,34 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// Note [Contents] With SHOAL_DEBUG=lifetime each process has a block in which it writes, of each
-// block that it holds, what that is and which calls allocated or received it. So the process that
-// answers an observer tells it of all processes. As with timelines, only observers read it and
-// nobody relies on it: it has no step in the reaper and no crash points. The block of a process
-// that was killed goes with all that the process held.
+// Note [Contents] A process that runs with SHOAL_DEBUG=lifetime has a block of contents. There it
+// records, for each block that it holds, the contents and the calls that allocated or received it.
+// So the process that answers an observer can report for all processes. Like a timeline, such a
+// block is read by observers only, and no operation depends on it: it has no step in the reaper and
+// no crash points. The block of a killed process is freed with everything else that the process
+// held.
 //
-// Such a block is not counted among those in use, and nobody is told to hold it: a program that is
-// debugged has as many as another one.
+// Such a block is not counted among the blocks in use, and has no holder in a report, so that
+// debugging a program does not change its figures.
 //
-// A record is 0 in its first word while it is being written. Otherwise this word has the index of
-// the block, and a number that is another one after each change.
+// The first word of a record is 0 while the record is being written. Otherwise it has the index of
+// the block and a number that is different after each change.
 
-// Contents are what a block is to the package that uses it: of a tensor, its dtype and its shape.
+// Contents describe what a block contains: the dtype and the shape of a tensor.
 type Contents struct {
 	DType, Shape string
-	Raw          bool // bytes in a row, of which views say more
+	Raw          bool // plain bytes, which views may describe further
 }
 
-// contentsForm is in the first word of such a block.
+// contentsForm is the magic number in the first word of such a block.
 const contentsForm = 0x53484c434e540001
 
 // The words of the block: a head, the records, and the texts of the calls.
 const (
-	contentsMagic  = iota
-	contentsSeat   // of the process that writes
-	contentsUsed   // records from the first one on that may be in use
-	contentsUntold // blocks for which there was no record, in all
-	contentsHead   = 8
+	contentsMagic = iota
+	contentsSeat  // seat of the writing process
+	contentsUsed  // number of records, from the first one, that may be in use
+	// contentsUntold is the total number of blocks that were not recorded for want of a free
+	// record.
+	contentsUntold
+	contentsHead = 8
 
 	contentsRecords = 1 << 13
 	recordWords     = 8 // block and number, calls, six words of text
@@ -45,18 +48,18 @@ const (
 	contentsWords   = sitesAt + contentsSites*siteWords
 )
 
-// A contentsTable is this process's own. Its methods do nothing for nil, and are called by one
-// goroutine at a time.
+// A contentsTable is the table that this process writes. Its methods do nothing on nil. They must
+// not be called at the same time.
 type contentsTable struct {
 	words  Numbers[uint64]
 	free   []int // records below used that are free again
 	used   int
 	number uint32
-	sites  map[[maxCallers]uintptr]int // from 1
+	sites  map[[maxCallers]uintptr]int // number of the calls in the table, from 1
 }
 
-// tellContents makes the table of a process that keeps lifetimes. Without room for it the domain
-// works as it does otherwise, and an observer learns nothing of this process's blocks.
+// tellContents makes the table of this process if it runs with SHOAL_DEBUG=lifetime. Without memory
+// for it, everything else works, and observers learn nothing of this process's blocks.
 func (d *Domain) tellContents() {
 	if d.lives == nil {
 		return
@@ -75,13 +78,14 @@ func (d *Domain) tellContents() {
 	}
 	t := &contentsTable{words: NumbersIn[uint64](p), sites: map[[maxCallers]uintptr]int{}}
 	t.words.Set(contentsSeat, uint64(d.seat))
-	t.words.Set(contentsMagic, contentsForm) // now an observer reads the rest
+	t.words.Set(contentsMagic, contentsForm) // last: an observer reads the rest once it is set
 	d.lives.mu.Lock()
 	defer d.lives.mu.Unlock()
 	d.lives.told = t
 }
 
-// add notes a block that this process begins to hold, and returns its record, or -1.
+// add records a block that this process now holds. It returns the number of the record, or -1 if
+// there is none.
 func (t *contentsTable) add(index uint32, from callers) int {
 	if t == nil {
 		return -1
@@ -104,7 +108,7 @@ func (t *contentsTable) add(index uint32, from callers) int {
 	return r
 }
 
-// describe notes what the block of a record is.
+// describe sets the contents of record r, for the block with the given index.
 func (t *contentsTable) describe(r int, index uint32, is Contents) {
 	if t == nil || r < 0 {
 		return
@@ -112,7 +116,7 @@ func (t *contentsTable) describe(r int, index uint32, is Contents) {
 	t.write(r, index, func(w Numbers[uint64]) { putText(w[2:], is.DType+" "+is.Shape) })
 }
 
-// remove ends a record.
+// remove deletes record r.
 func (t *contentsTable) remove(r int) {
 	if t == nil || r < 0 {
 		return
@@ -121,6 +125,7 @@ func (t *contentsTable) remove(r int) {
 	t.free = append(t.free, r)
 }
 
+// write changes record r by f. Meanwhile the record's first word is 0.
 func (t *contentsTable) write(r int, index uint32, f func(w Numbers[uint64])) {
 	w := t.record(r)
 	w.Set(0, 0)
@@ -131,11 +136,13 @@ func (t *contentsTable) write(r int, index uint32, f func(w Numbers[uint64])) {
 	w.Set(0, uint64(index)<<32|uint64(t.number))
 }
 
+// record returns the words of record r.
 func (t *contentsTable) record(r int) Numbers[uint64] {
 	return t.words[contentsHead+r*recordWords:][:recordWords]
 }
 
-// site returns the number of calls whose text is in the table. It is 0 where the table is full.
+// site returns the number of the calls in the table, and adds their text if it is new. It returns 0
+// if the table is full.
 func (t *contentsTable) site(from callers) int {
 	var key [maxCallers]uintptr
 	copy(key[:], from)
@@ -148,8 +155,8 @@ func (t *contentsTable) site(from callers) int {
 	return n
 }
 
-// putText writes s, or as many whole lines of it as there is room for, with a byte 0 at the end.
-// One line that does not fit is cut.
+// putText writes s, followed by a zero byte. If s is too long, it writes as many whole lines as
+// fit; a first line that does not fit is cut.
 func putText(w Numbers[uint64], s string) {
 	if most := 8*len(w) - 1; len(s) > most {
 		s = s[:most]
@@ -169,7 +176,7 @@ func putText(w Numbers[uint64], s string) {
 	}
 }
 
-// textIn reads what putText wrote. It returns nothing for what cannot be shown.
+// textIn reads a text written by putText. It returns "" if the text is not printable.
 func textIn(w Numbers[uint64]) string {
 	var b []byte
 	for i := range w {
@@ -184,6 +191,7 @@ func textIn(w Numbers[uint64]) string {
 	return shown(b)
 }
 
+// shown returns b as a string, or "" if b is not printable UTF-8.
 func shown(b []byte) string {
 	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 	if !utf8.Valid(b) || slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !plain(r) }) {
@@ -192,32 +200,34 @@ func shown(b []byte) string {
 	return string(b)
 }
 
-// A note is what is told of a block.
+// A note is the information that processes have recorded about a block.
 type note struct {
 	is    Contents
 	stack string
 }
 
-// notes are what the processes tell of their blocks.
+// notes collects the tables of all processes.
 type notes struct {
 	d       *Domain
 	of      map[uint32]note
 	sites   map[string]*siteNotes
-	tellers int
-	untold  uint64
+	tellers int    // tables read
+	untold  uint64 // blocks without a record, in all tables
 }
 
-// siteNotes are of the calls with one text, in one process or several.
+// A siteNotes counts the blocks of the calls with one text, in all processes.
 type siteNotes struct {
 	count  Count
 	blocks map[uint32]bool
 }
 
+// newNotes returns an empty collection.
 func newNotes(d *Domain) *notes {
 	return &notes{d: d, of: map[uint32]note{}, sites: map[string]*siteNotes{}}
 }
 
-// read reads the table in a block whose word was w. The words may be anything.
+// read adds the table in block b. w is the state word that the caller has read. read accepts
+// arbitrary words. A record counts only if the process in the table's seat holds the block.
 func (n *notes) read(b *block, w stateWord) {
 	p, ok := n.d.bytesNow(b)
 	if !ok {
@@ -231,7 +241,7 @@ func (n *notes) read(b *block, w stateWord) {
 	if seat >= maxParticipants || !holds(b, seat) {
 		return
 	}
-	var stacks [contentsSites + 1]string // the first one is of calls that are not told
+	var stacks [contentsSites + 1]string // index 0: calls without a text
 	for i := range contentsSites {
 		stacks[i+1] = textIn(words[sitesAt+i*siteWords:][:siteWords])
 	}
@@ -253,7 +263,8 @@ func (n *notes) read(b *block, w stateWord) {
 	}
 }
 
-// add adds what one process tells of a block. What another one has told before stays.
+// add adds the information of one process about block i. Earlier information about the block takes
+// precedence.
 func (n *notes) add(i uint32, text, stack string) {
 	old := n.of[i]
 	if old.is == (Contents{}) {
@@ -275,7 +286,8 @@ func (n *notes) add(i uint32, text, stack string) {
 	}
 }
 
-// bySite counts the blocks by the calls that allocated or received them, most bytes first.
+// bySite counts the blocks by the calls that allocated or received them, and sorts by bytes,
+// greatest first.
 func (n *notes) bySite() (all []SiteCount) {
 	for stack, s := range n.sites {
 		all = append(all, SiteCount{stack, s.count})
@@ -286,7 +298,8 @@ func (n *notes) bySite() (all []SiteCount) {
 	return all[:min(len(all), maxSites)]
 }
 
-// byShape counts the tensors, those of most bytes first, and by dtype.
+// byShape counts the tensors by dtype and shape, sorted by bytes, greatest first, and by dtype
+// alone.
 func (n *notes) byShape() (all []ShapeCount, dtypes map[string]Count) {
 	counts := map[Contents]Count{}
 	dtypes = map[string]Count{}
@@ -308,10 +321,10 @@ func (n *notes) byShape() (all []ShapeCount, dtypes map[string]Count) {
 	return all[:min(len(all), maxSites)], dtypes
 }
 
-// isContents reports whether a block whose word is w is one of this kind.
+// isContents reports whether block b is allocated in state word w and has a table of contents.
 func isContents(b *block, w stateWord) bool {
 	return w.allocated() && extKind(b.ext.Load()) == objectContents
 }
 
-// holds reports whether the process in a seat holds a block.
+// holds reports whether the process in a seat holds block b.
 func holds(b *block, seat uint64) bool { return b.own[seat/64].Load()>>(seat%64)&1 != 0 }

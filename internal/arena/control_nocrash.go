@@ -4,6 +4,7 @@ package arena
 
 import "sync"
 
+// Only crash builds have controlled schedules; see Note [Controlled schedules].
 func interleave(*Word, bool)     {}
 func blockUntil(func() bool)     {}
 func controlled() bool           { return false }
@@ -11,5 +12,5 @@ func spawn(f func())             { go f() }
 func ended(<-chan struct{}) bool { return false }
 func controlledLane() int        { return 0 }
 
-// A localMutex is a mutex of this process under which shared words are looked at.
+// A localMutex is a mutex within this process. Its holder accesses shared words.
 type localMutex = sync.Mutex

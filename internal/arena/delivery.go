@@ -3,25 +3,27 @@ package arena
 import "errors"
 
 // Note [Early deaths] A process that is being started holds nothing of its argument until it has
-// read it. Until then its starter holds in a Delivery, in place of the process, the blocks, a
-// membership of each barrier, and the ends of queues. Only the starter knows of a process that dies
-// before it has read anything. So the starter does what the reaper would have done for a process
-// that lived longer: it breaks barriers, and writes into the rings of ends whose death it was. If
-// the starter dies as well, the membership counts as its own, and breaks the barrier.
+// read the argument. Until then its starter holds, as a Delivery, the blocks, the ends of queues
+// and a membership of each barrier in its place. Only the starter learns of a process that dies
+// before it has read anything. So the starter must do the reaper's work for it: break the barriers,
+// and record the death in the rings of the ends. If the starter dies as well, the membership counts
+// as its own, and breaks the barriers.
 //
-// The process may also die when it has read its argument, and be reaped before its starter lets go.
-// The starter sends and receives nothing by these ends. So its Close leaves the name of the dead in
-// the ring, where that of a sender would take the name back.
+// The process may also die after it has read its argument, and be reaped before its starter lets
+// go. The starter itself neither sends nor receives by these ends. So Close leaves the dead
+// process's name in the ring, whereas a sender that closes its end would withdraw the name.
 
-// A Delivery holds blocks for processes that are being started. Its methods are called by one
-// goroutine at a time.
+// A Delivery holds blocks on behalf of processes that are being started. Its methods must not be
+// called at the same time.
 type Delivery struct {
 	d        *Domain
 	blocks   []Handle
 	barriers []Barrier
 }
 
-// Deliver takes a reference of each block, which this process holds, all or none.
+// Deliver takes a reference of each block. This process must hold the blocks. If Deliver fails, it
+// has taken none. The caller must close the Delivery when the processes have read their arguments
+// or have died.
 func (d *Domain) Deliver(blocks []Handle) (*Delivery, error) {
 	v := &Delivery{d: d}
 	for _, h := range blocks {
@@ -41,7 +43,8 @@ func (d *Domain) Deliver(blocks []Handle) (*Delivery, error) {
 	return v, nil
 }
 
-// formOf returns the form of the Sync in a block that this process holds, 0 if it is none.
+// formOf returns the form of the [Sync] in block h, or 0 if h is not a Sync. This process must hold
+// the block.
 func (d *Domain) formOf(h Handle) Form {
 	b := &d.blocks[h.index()]
 	if extKind(b.ext.Load()) != objectSync {
@@ -54,7 +57,8 @@ func (d *Domain) formOf(h Handle) Form {
 	return Form(c.form.Load())
 }
 
-// Lost is called when a process died to which the blocks were to go. It may have had no seat yet.
+// Lost records the death of a process that was to receive the blocks, whether it has had a seat or
+// not. It must be called before [Delivery.Close].
 func (v *Delivery) Lost(pid int) {
 	l, err := v.d.enter()
 	if err != nil {
@@ -69,8 +73,8 @@ func (v *Delivery) Lost(pid int) {
 	}
 }
 
-// Close gives the blocks back. It closes no end: if those that held one have died, their death ends
-// it still.
+// Close drops the references. It does not withdraw the names of dead holders from rings, as closing
+// an end would: if the other holders of an end have died, their death still ends the queue.
 func (v *Delivery) Close() (err error) {
 	for _, b := range v.barriers {
 		if !v.d.closed.Load() {

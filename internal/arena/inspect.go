@@ -10,16 +10,18 @@ import (
 	"strings"
 )
 
-// Report reads the domain's counters, and what each participant holds.
+// Report returns the domain's counters, its bound names, and the bytes that each participant holds.
 func (d *Domain) Report() Report {
 	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.holders(maxParticipants),
 		Names: d.Names()}
 }
 
-const maxReport = 1 << 20 // bytes of JSON
+// maxReport is the maximum size of a [Report] in JSON, in bytes.
+const maxReport = 1 << 20
 
-// Inspect asks the domain at addr, of this user, for a report. It maps nothing and needs no token.
-// It ends with ctx, or when there is no answer for five seconds.
+// Inspect asks the domain at addr for a [Report]. The domain must belong to this user, or the error
+// wraps [ErrUser]. Inspect maps no memory and needs no token. It fails when ctx ends, or after five
+// seconds without an answer.
 func Inspect(ctx context.Context, addr string) (Report, error) {
 	var r Report
 	if err := ask(ctx, addr, wantInspect, maxReport, &r, &r); err != nil {
@@ -28,8 +30,8 @@ func Inspect(ctx context.Context, addr string) (Report, error) {
 	return r, nil
 }
 
-// Domains returns the addresses of this user's domains in this network namespace that can be
-// inspected, sorted.
+// Domains returns the sorted addresses of this user's domains in this network namespace that can be
+// inspected or observed.
 func Domains() ([]string, error) {
 	f, err := os.Open("/proc/net/unix")
 	if err != nil {
@@ -43,8 +45,10 @@ func Domains() ([]string, error) {
 	return all, nil
 }
 
-// listening reads the kernel's table of Unix sockets: address, count, protocol, flags, type, state,
-// inode, path. The flag 0x10000 says that somebody accepts connections there.
+// listening parses /proc/net/unix and returns the listening addresses with the given prefix, except
+// those for joining. The columns are address, count, protocol, flags, type, state, inode and path.
+// Flag 0x10000, __SO_ACCEPTCON, marks a listening socket:
+// https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c (unix_seq_show).
 func listening(table io.Reader, prefix string) (all []string, err error) {
 	s := bufio.NewScanner(table)
 	for s.Scan() {

@@ -12,11 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Join joins the domain whose [Listener] has the address addr and the token, for a process that has
-// not inherited it. Join ends with ctx, or when the other side does not answer for five seconds.
-// The error wraps ErrToken, ErrUser, ErrVersion, ErrNamespace or ErrTooManyParticipants where one
-// of these is the reason. The caller closes the domain. The other participants notice the death of
-// this process as they notice that of their children.
+// Join joins the domain that listens at addr, for a process that has not inherited it. addr and
+// token must come from a [Listener] that [Domain.Listen] returned. The caller must close the
+// domain. The death of this process is noticed by the other participants, as for any other
+// participant.
+//
+// Join fails when ctx ends, or after five seconds without an answer. The error wraps [ErrToken],
+// [ErrUser], [ErrVersion], [ErrNamespace] or [ErrTooManyParticipants] if one of these is the
+// reason.
 func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	d, err := join(ctx, addr, token)
 	if err != nil {
@@ -25,6 +28,7 @@ func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	return d, nil
 }
 
+// join is Join without the context in the error.
 func join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	var files []*os.File
 	err := call(ctx, addr, requestOf(wantJoin, token), func(c *sys.Conn) (err error) {
@@ -41,8 +45,9 @@ func join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	return d, nil
 }
 
-// call connects, checks that the peer is of this user, since only this user may know the token,
-// sends the request and has hear read the answer, all before ctx ends.
+// call connects to addr, sends req and has hear read the answer, all before ctx ends and within
+// [handshakeTime]. It sends the request, which may contain the token, only to a process of this
+// user; otherwise the error wraps [ErrUser].
 func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sys.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -57,7 +62,7 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	err = sameUser(c)
 	if err == nil {
-		c.Write(req[:]) // a peer that has closed already may have sent the reason
+		c.Write(req[:]) // no check: a peer that has closed may have sent the reason before
 		err = hear(c)
 	}
 	if err != nil {
@@ -66,8 +71,10 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	return nil
 }
 
-// sameUser returns an error where another user's process listens at the other end: the abstract
-// name of a listener that has ended is free for everybody.
+// sameUser returns an error that wraps [ErrUser] if the peer's process belongs to another user. The
+// check is needed because any user may bind an abstract name after its listener has ended. The
+// kernel records the credentials of both ends at connect(2) and listen(2):
+// https://man7.org/linux/man-pages/man7/unix.7.html (SO_PEERCRED).
 func sameUser(c *sys.Conn) error {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil && uid != os.Getuid() {
@@ -76,7 +83,7 @@ func sameUser(c *sys.Conn) error {
 	return err
 }
 
-// because adds the cause of ctx's end.
+// because joins the cause of ctx to err if ctx has ended.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return errors.Join(cause, err)
@@ -84,7 +91,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// receive reads the answer to a join and returns the control and the data file.
+// receive reads the answer to a join. It returns the control file and the data file, which the
+// caller must close.
 func receive(c *sys.Conn) ([]*os.File, error) {
 	var a [answerSize]byte
 	n, files, err := sys.RecvFiles(c, a[:], 2)
@@ -103,7 +111,7 @@ func receive(c *sys.Conn) ([]*os.File, error) {
 	return files, nil
 }
 
-// judge turns an answer into an error.
+// judge returns the error that an answer reports, or nil.
 func judge(a [answerSize]byte) error {
 	switch a[0] {
 	case statusOK:
@@ -120,8 +128,9 @@ func judge(a [answerSize]byte) error {
 	return fmt.Errorf("%w: answer of status %d", ErrCorrupt, a[0])
 }
 
-// sameNamespaces: doorbells are names in the network namespace, and participants know each other by
-// process number. A number that could not be read is 0 and says nothing.
+// sameNamespaces returns an error that wraps [ErrNamespace] if the answering process has another
+// network or PID namespace: doorbells are names in the network namespace, and pidfds are opened by
+// process ID. The number 0 stands for a namespace that could not be read, and is not compared.
 func sameNamespaces(a [answerSize]byte) error {
 	for i, kind := range []string{"net", "pid"} {
 		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespace(kind)
@@ -132,6 +141,7 @@ func sameNamespaces(a [answerSize]byte) error {
 	return nil
 }
 
+// closeAll closes files and returns all errors.
 func closeAll(files []*os.File) (err error) {
 	for _, f := range files {
 		err = errors.Join(err, f.Close())

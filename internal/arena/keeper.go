@@ -11,46 +11,51 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Who keeps a descriptor] A message cannot hold a descriptor. So some process must keep a
-// file open while it is under way, when its sender may have ended and its receiver may not have
-// begun. That process is the one that made the domain, the keeper: without it the other processes
-// of the domain have ended as well. The memory of a device is such a file. Each file is named by a
-// block of the domain. Processes that use the file hold the block, and so do messages with the
-// file. When nobody holds the block, no further process can ask for the file, and the keeper closes
-// it. The keeper looks for such blocks when a client asks it to, when a client has let go of its
-// last block, after a process was reaped, and now and then: a message may be dropped by a process
-// that knows nothing of files. So the keeper counts nothing, and it misses no death.
+// Note [Who keeps a descriptor] A message cannot hold a file descriptor. So a process must keep a
+// file open while it is in transit, when its sender may have ended and its receiver may not have
+// started yet. This process, the keeper, is the one that made the domain. The processes that it has
+// started do not outlive it; a process that does gets [ErrKeeper]. The memory of a device is kept
+// as a file as well.
+//
+// Each file is named by a block of the domain. The processes that use the file hold the block, and
+// so do the messages that carry the file. When the block has no holder left, no further process can
+// ask for the file, and the keeper must close it. The keeper looks for such blocks when a client
+// asks it to, when a client has disconnected, after a dead process was reaped, and periodically,
+// because a message may be dropped by a process that knows nothing of files. So the keeper needs no
+// reference counts of its own, and misses no death.
 
 const (
-	// keeperAgain is when to try once more where another process holds the recovery lock.
+	// keeperAgain is the interval between attempts while another process holds the recovery lock.
 	keeperAgain = 10 * time.Millisecond
-	// The keeper looks for blocks that nobody holds keeperOften after a file came, and then less
-	// and less often, each keeperSeldom at last.
+	// The keeper looks for dropped blocks keeperOften after a file came, and then at growing
+	// intervals, up to keeperSeldom.
 	keeperOften, keeperSeldom = 10 * time.Millisecond, time.Second
-	// maxKept is how many files a keeper has at most. A domain with more has lost its receivers, or
-	// they are too slow.
+	// maxKept is the maximum number of kept files. A domain that reaches it has lost its receivers,
+	// or they are too slow.
 	maxKept = 1 << 12
 )
 
-// keeper keeps the files of a domain.
+// A keeper keeps the files of a domain, in the process that made it.
 type keeper struct {
 	d    *Domain
 	sock *sys.Listener
 	done sync.WaitGroup
 	end  context.CancelFunc
 	ctx  context.Context
-	more chan struct{} // a file has come
+	more chan struct{} // signals that a file has come
 
 	mu    sync.Mutex
 	kept  map[Handle]kept
 	lines map[*line]bool
 }
 
+// A kept is a file and its note.
 type kept struct {
 	file *os.File
 	note Note
 }
 
+// newKeeper starts the keeper of domain d. The caller must close it.
 func newKeeper(d *Domain) (*keeper, error) {
 	sock, err := sys.Listen(keeperAddress(d))
 	if err != nil {
@@ -62,7 +67,7 @@ func newKeeper(d *Domain) (*keeper, error) {
 	return k, nil
 }
 
-// Close closes all files and waits until the last client is served.
+// Close closes all files and connections, and waits for the goroutines that serve clients.
 func (k *keeper) Close() error {
 	k.end()
 	err := k.sock.Close()
@@ -80,7 +85,7 @@ func (k *keeper) Close() error {
 	return err
 }
 
-// greet serves a new connection on a goroutine of its own.
+// greet serves a new connection in a goroutine. It takes ownership of c.
 func (k *keeper) greet(c *sys.Conn) {
 	l := &line{conn: c}
 	k.mu.Lock()
@@ -93,7 +98,11 @@ func (k *keeper) greet(c *sys.Conn) {
 	k.done.Go(func() { k.serve(l) })
 }
 
-// serve answers one process, and goes on after that has ended until its blocks are taken back.
+// serve answers the requests of one client until it disconnects. It serves processes of this user
+// only. If the client's process has ended, serve reaps until its blocks are free, so that the
+// client's files can be closed. The pidfd of the peer comes from SO_PEERPIDFD, so it cannot refer
+// to a later process with the same ID:
+// https://github.com/torvalds/linux/blob/v6.12/net/core/sock.c.
 func (k *keeper) serve(l *line) {
 	defer k.sweep()
 	if uid, _, err := sys.PeerUID(l.conn); err != nil || uid != os.Getuid() {
@@ -120,10 +129,11 @@ func (k *keeper) serve(l *line) {
 		if more, err := k.d.Unreaped(); !more || err != nil {
 			return
 		}
-		time.Sleep(keeperAgain) // another process reaps
+		time.Sleep(keeperAgain) // another process is reaping
 	}
 }
 
+// hangUp closes a connection. It may be called more than once.
 func (k *keeper) hangUp(l *line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +143,9 @@ func (k *keeper) hangUp(l *line) {
 	}
 }
 
-// answer does what a record asks for. lost reports that the record's file did not come.
+// answer handles one request. f is the file that came with it, or nil; answer takes ownership of
+// it. lost is not nil if the file was lost because this process has no descriptors left. An error
+// ends the connection.
 func (k *keeper) answer(l *line, r record, f *os.File, lost error) error {
 	if r.op == opKeep {
 		op := uint64(opFull)
@@ -160,7 +172,8 @@ func (k *keeper) answer(l *line, r record, f *os.File, lost error) error {
 	return fmt.Errorf("operation %d", r.op)
 }
 
-// keep takes the file, unless there is one already, and returns what to answer.
+// keep stores the file of a record and returns the operation code of the answer. It takes ownership
+// of f. It refuses a block that is stale or has a file already, and more than [maxKept] files.
 func (k *keeper) keep(r record, f *os.File) uint64 {
 	if f == nil {
 		return opUnknown
@@ -187,8 +200,8 @@ func (k *keeper) keep(r record, f *os.File) uint64 {
 	return opDone
 }
 
-// watch looks now and then for blocks that nobody holds, as long as there are files. It looks soon
-// after a file has come, since most files are fetched at once.
+// watch looks for dropped blocks as long as there are files. The interval restarts from its
+// shortest value when a file comes, because most files are fetched at once.
 func (k *keeper) watch() {
 	for pause := keeperOften; ; pause = min(2*pause, keeperSeldom) {
 		select {
@@ -204,7 +217,8 @@ func (k *keeper) watch() {
 	}
 }
 
-// give sends a duplicate of a file, so that the file may be closed meanwhile.
+// give sends the file of block b. It sends a duplicate, because a sweep may close the file
+// meanwhile.
 func (k *keeper) give(l *line, b Handle) error {
 	k.mu.Lock()
 	m, ok := k.kept[b]
@@ -222,8 +236,8 @@ func (k *keeper) give(l *line, b Handle) error {
 	return l.say(record{op: opDone, block: b, note: m.note}, f)
 }
 
-// sweep closes the files of blocks that nobody holds any more, tells the clients that watch, and
-// returns how many files are left.
+// sweep closes the files of blocks that have no holder left, and tells the clients that watch. It
+// returns the number of remaining files.
 func (k *keeper) sweep() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,24 +9,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// descriptors is what this process has of the domain's keeper. See Note [Who keeps a descriptor].
+// descriptors is this process's access to the domain's keeper. See Note [Who keeps a descriptor].
 type descriptors struct {
 	mu      sync.Mutex
-	client  *keeperClient // nil before it is needed
+	client  *keeperClient // nil until first used
 	watches []func(Handle)
 }
 
-// Keep has the process that made the domain keep a duplicate of f, and note beside it, until nobody
-// holds the block h any more, in a process or a message. The caller holds it, and one file is kept
-// for a block. f stays the caller's. The error wraps ErrKeeper where that process has ended, and
-// ErrTooManyFiles.
+// Keep has the domain's keeper hold a duplicate of f, with a note, until no process and no message
+// holds block h. The caller must hold the block. A block has at most one file. f remains the
+// caller's, and may be closed when Keep returns.
+//
+// The error wraps [ErrKeeper] if the keeper's process has ended, if the block has a file already,
+// or if the domain is local, and [ErrTooManyFiles] if the keeper has no room.
 func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
 	_, err := d.askKeeper(record{op: opKeep, block: h, note: note}, f)
 	return err
 }
 
-// Fetch returns a file that Keep was given for h, which the caller holds, and its note. The caller
-// closes the file, which is another descriptor of the same open file.
+// Fetch returns the file that was kept for block h, and its note. The caller must hold the block,
+// and must close the file: it is another descriptor of the same open file description. The error
+// wraps [ErrKeeper] if there is no such file, or if the keeper's process has ended.
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	a, err := d.askKeeper(record{op: opFetch, block: h})
 	if err == nil && a.file == nil {
@@ -35,15 +38,16 @@ func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	return a.file, a.note, err
 }
 
-// Sweep has the keeper look for files whose block nobody holds any more. The keeper also looks
-// without it, within a second.
+// Sweep has the keeper close the files of blocks that have no holder left. The keeper also does so
+// by itself, within a second.
 func (d *Domain) Sweep() error {
 	_, err := d.askKeeper(record{op: opSweep})
 	return err
 }
 
-// WatchKept has f called, on a goroutine, with each block for which a file was kept and that nobody
-// holds any more. What a Sweep has found is told before Sweep returns.
+// WatchKept has f called, in another goroutine, with each block that had a file and has no holder
+// left. For the blocks that a [Domain.Sweep] of this process finds, f returns before Sweep does, so
+// f must not call methods that ask the keeper.
 func (d *Domain) WatchKept(f func(Handle)) error {
 	d.files.mu.Lock()
 	d.files.watches = append(d.files.watches, f)
@@ -52,8 +56,9 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 	return err
 }
 
-// KeepFile is Keep for a block that stands for the file and nothing else. The caller holds it, and
-// lets it go by LetGo.
+// KeepFile keeps f for a new block without bytes, and returns the block. The caller holds one
+// reference of it, and must drop the reference by [Domain.LetGo]. The errors are those of
+// [Domain.Keep].
 func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	h, err := d.Alloc(0)
 	if err != nil {
@@ -65,7 +70,8 @@ func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	return h, nil
 }
 
-// LetGo is Release for the block of a file, which is closed at once if nobody else holds the block.
+// LetGo releases the block of a file. If no other holder is left, the keeper closes the file at
+// once.
 func (d *Domain) LetGo(h Handle) error {
 	err := d.Release(h)
 	if err == nil && d.Stale(h) {
@@ -74,7 +80,8 @@ func (d *Domain) LetGo(h Handle) error {
 	return err
 }
 
-// TakeFile is Fetch, under a name, of a block of which the caller then holds one reference less.
+// TakeFile fetches the file of block h, drops one reference of the block, and returns the file
+// under the given name. The caller must close it. TakeFile drops the reference even if it fails.
 func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	f, _, err := d.Fetch(h)
 	if err != nil {
@@ -89,7 +96,7 @@ func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// askKeeper asks over this process's connection, which is made when it is first needed.
+// askKeeper sends a request to the keeper and returns its answer.
 func (d *Domain) askKeeper(r record, files ...*os.File) (keeperAnswer, error) {
 	c, err := d.keeperClient()
 	if err != nil {
@@ -98,6 +105,8 @@ func (d *Domain) askKeeper(r record, files ...*os.File) (keeperAnswer, error) {
 	return c.ask(r, files...)
 }
 
+// keeperClient returns the connection to the keeper. The first call makes it, and it is closed with
+// the domain.
 func (d *Domain) keeperClient() (*keeperClient, error) {
 	d.files.mu.Lock()
 	defer d.files.mu.Unlock()
@@ -118,6 +127,7 @@ func (d *Domain) keeperClient() (*keeperClient, error) {
 	return c, nil
 }
 
+// keptDropped calls the functions registered by [Domain.WatchKept].
 func (d *Domain) keptDropped(h Handle) {
 	d.files.mu.Lock()
 	watches := d.files.watches

@@ -13,12 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Note is kept beside a descriptor. Its meaning is the matter of the process that calls Keep.
+// A Note is a value kept beside a descriptor. Its meaning is defined by the caller of
+// [Domain.Keep].
 type Note [24]byte
 
-// A record is a message between the keeper and a client, some with a file. A client asks keep,
-// fetch, sweep and watch; the keeper answers done, unknown and full. The keeper says dropped
-// without being asked, to the clients that watch.
+// A record is a message between the keeper and a client; some records carry a file. A client sends
+// opKeep, opFetch, opSweep and opWatch, and the keeper answers opDone, opUnknown or opFull. The
+// keeper also sends opDropped, unasked, to clients that watch.
 type record struct {
 	op    uint64
 	block Handle
@@ -26,31 +27,32 @@ type record struct {
 }
 
 const (
-	opKeep    = iota + 1 // keep the file, as long as somebody holds the block
-	opFetch              // give it
-	opSweep              // look for blocks that nobody holds any more
-	opWatch              // say from now on which blocks are dropped
-	opDone               // yes, with the file that was asked for
-	opUnknown            // no file is kept for the block
-	opFull               // too many are kept
-	opDropped            // nobody holds this block any more, and its file is closed
+	opKeep    = iota + 1 // keep the file as long as the block has a holder
+	opFetch              // send the file of the block
+	opSweep              // look for blocks that have no holder left
+	opWatch              // send opDropped from now on
+	opDone               // success, with the file that was asked for
+	opUnknown            // there is no file for the block, or it was refused
+	opFull               // the keeper has no room
+	opDropped            // the block has no holder left, and its file was closed
 
 	recordSize = 40
 )
 
-// keeperPatience is how long the other side of a connection may take.
+// keeperPatience is the time limit of connecting to the keeper, and of each write to a connection.
 const keeperPatience = 30 * time.Second
 
-// keeperAddress is where the process that made a domain listens.
+// keeperAddress returns the abstract address at which the keeper of d listens.
 func keeperAddress(d *Domain) string { return fmt.Sprintf("@shoal/%x/keeper", d.Token()) }
 
-// A line is one end of a connection.
+// A line is one end of a connection between the keeper and a client.
 type line struct {
 	conn    *sys.Conn
-	mu      sync.Mutex // of saying
-	watches bool       // the client is told which blocks are dropped; under keeper.mu
+	mu      sync.Mutex // serialises writes
+	watches bool       // the client wants opDropped; guarded by keeper.mu
 }
 
+// say sends a record and files. It may be called from several goroutines.
 func (l *line) say(r record, files ...*os.File) error {
 	b := make([]byte, 0, recordSize)
 	b = binary.LittleEndian.AppendUint64(b, r.op)
@@ -64,8 +66,9 @@ func (l *line) say(r record, files ...*os.File) error {
 	return sys.SendFiles(l.conn, b, files...)
 }
 
-// hear waits for the next record. The caller closes the file, if there is one. With
-// sys.ErrNoDescriptors the record has come, and its file was lost for want of room.
+// hear waits for the next record. The caller must close the file, if it is not nil. If the error is
+// [sys.ErrNoDescriptors], the record is valid, but its file was lost because this process has no
+// descriptors left.
 func (l *line) hear() (r record, f *os.File, err error) {
 	b := make([]byte, recordSize)
 	n, files, err := sys.RecvFiles(l.conn, b, 1)
@@ -88,24 +91,26 @@ func (l *line) hear() (r record, f *os.File, err error) {
 	return r, f, lost
 }
 
-// A keeperClient is this process's connection to a domain's keeper. See Note [Who keeps a
+// A keeperClient is this process's connection to the domain's keeper. See Note [Who keeps a
 // descriptor].
 type keeperClient struct {
 	line
-	asking  sync.Mutex
+	asking  sync.Mutex // serialises requests, since answers come in order
 	answers chan keeperAnswer
-	dropped func(Handle)
+	dropped func(Handle) // called for each opDropped
 	done    sync.WaitGroup
 }
 
+// A keeperAnswer is an answer, and the file that came with it. The receiver must close the file.
 type keeperAnswer struct {
 	record
 	file *os.File
 	err  error
 }
 
-// dialKeeper connects to the keeper. Once the client watches, dropped is called, on a goroutine,
-// for each block that nobody holds any more.
+// dialKeeper connects to the keeper of d. The caller must close the client. After an opWatch,
+// dropped is called in the client's goroutine for each block that has no holder left. The error
+// wraps [ErrKeeper].
 func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keeperPatience)
 	defer cancel()
@@ -121,6 +126,7 @@ func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	return c, nil
 }
 
+// listen reads records until the connection ends.
 func (c *keeperClient) listen() {
 	defer close(c.answers)
 	for {
@@ -136,7 +142,7 @@ func (c *keeperClient) listen() {
 	}
 }
 
-// Close ends the connection.
+// Close closes the connection and waits for the client's goroutine.
 func (c *keeperClient) Close() error {
 	err := c.conn.Close()
 	for a := range c.answers {
@@ -148,8 +154,9 @@ func (c *keeperClient) Close() error {
 	return err
 }
 
-// ask sends a record and waits for the answer. A client that watches has been told of all blocks
-// that were dropped before the answer.
+// ask sends a request and waits for the answer. All opDropped records that the keeper sent before
+// the answer have been handled when ask returns. The error wraps [ErrKeeper] if the keeper has
+// ended or has no such file, and [ErrTooManyFiles] if it has no room.
 func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -170,6 +177,7 @@ func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
 	return a, nil
 }
 
+// end closes the file of an answer, if there is one.
 func (a keeperAnswer) end() error {
 	if a.file == nil {
 		return nil

@@ -18,16 +18,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'O'
-// observe, 'J' join), two bytes version, the layout hash and the token (both zero but to join). The
-// answer to 'I' is a Report in JSON and the end of the stream, that to 'O' an Observation. Programs
-// before version 11 may close without an answer to 'O'. The answer to 'J' is an answer of 32
-// bytes, with the control and the data file attached when its status is 0. The forms are those of
-// all versions, so that programs of two versions can tell each other which ones they are.
+// Note [Sockets] A client sends one request of 32 bytes: "shoal", the kind of request ('I' inspect,
+// 'O' observe, 'J' join), version in two bytes, layout hash and token (both zero unless the request
+// is 'J'). The answer to 'I' is a Report in JSON, and the one to 'O' is an Observation; both end
+// with the stream. Programs before version 11 may close without an answer to 'O'. The answer to 'J'
+// has 32 bytes; if its status is 0, the control file and the data file are attached. These forms
+// must stay the same in all versions, so that programs of two versions can report which versions
+// have met.
 //
-// The listener closes a connection of another user before it reads anything. Each connection has a
-// deadline. When too many are open, the listener closes the oldest one of the user who has the
-// most. So a client that connects and says nothing keeps nobody out.
+// A connection of another user is refused before anything is read from it. Each connection has a
+// deadline. If too many connections are open, the oldest one of the user with the most is closed.
+// So silent clients cannot keep others out.
 const (
 	requestSize   = 32
 	answerSize    = 32
@@ -35,10 +36,10 @@ const (
 	wantObserve   = 'O'
 	wantJoin      = 'J'
 	handshakeTime = 5 * time.Second
-	reportAge     = 100 * time.Millisecond // an answer is not made more often
+	reportAge     = 100 * time.Millisecond // an answer is not computed more often
 )
 
-// Status of an answer.
+// Status codes of an answer.
 const (
 	statusOK = iota
 	statusToken
@@ -47,14 +48,14 @@ const (
 	statusInspectOnly
 )
 
-// A Token is the secret that lets a process join by a socket.
+// A Token is the secret that a process needs to join by a socket.
 type Token [16]byte
 
-// A Listener answers on a socket, until it or its domain is closed.
+// A Listener answers requests on a socket until it or its domain is closed.
 type Listener struct {
 	d     *Domain
 	sock  *sys.Listener
-	lock  *os.File // held while a path socket is ours
+	lock  *os.File // locked while the socket at a path is ours; nil for an abstract address
 	token Token
 	joins bool
 	uid   int
@@ -69,7 +70,7 @@ type Listener struct {
 	eye    observer
 }
 
-// recent is an answer that others may have as well.
+// A recent is an answer that is cached for other clients.
 type recent struct {
 	text []byte
 	made time.Time
@@ -77,22 +78,24 @@ type recent struct {
 
 // ListenOptions say where to listen.
 type ListenOptions struct {
-	// Path is a socket in the file system. A lock file beside it, Path + ".lock", stays. The
-	// listener removes the socket that a killed process has left at Path. Empty means an abstract
-	// address, which ends with the process.
+	// Path is the path of the socket. The listener also creates a lock file, Path + ".lock", and
+	// never removes it. It removes a socket that a killed process has left at Path. If Path is
+	// empty, the address is an abstract name, which vanishes with the process.
 	Path string
 }
 
-// Serve answers [Inspect] on an abstract socket, @shoal/<uid>/<pid>-<random>: to processes of the
-// same user, statistics and never descriptors. It costs a socket and a goroutine, so New does not
-// do it; package shoal does in the root of a family. The listener is closed with the domain at the
-// latest.
+// Serve answers [Inspect] and [Observe] at an abstract address, @shoal/<uid>/<pid>-<random>. It
+// answers processes of the same user only, and never sends descriptors. The listener is closed with
+// the domain, and may be closed earlier. Serving takes a socket and a goroutine, so New does not do
+// it; package shoal does it in the root process of a family. The error wraps [ErrClosed] if the
+// domain is closed, and [errors.ErrUnsupported] on systems other than Linux.
 func (d *Domain) Serve() (*Listener, error) { return d.listen("", false) }
 
-// Listen lets processes of the same user, and of the same network and PID namespace, join the
-// domain by [Join] if they know the listener's token, which is new and random. It also answers
-// [Inspect]. The listener is closed with the domain at the latest; participants that have joined
-// stay.
+// Listen lets processes join the domain by [Join]. They must belong to the same user, have the same
+// network and PID namespaces, and know the listener's token, which is new and random. The listener
+// also answers [Inspect] and [Observe]. It is closed with the domain, and may be closed earlier;
+// participants that have joined stay. The error wraps [errors.ErrUnsupported] if the domain is
+// local or the system is not Linux, and EADDRINUSE if another process listens at opts.Path.
 func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
@@ -115,12 +118,13 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 		return nil, fmt.Errorf("listen for domain: %w", err)
 	}
 	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
-	if !d.listeners.add(l) { // from here on the domain's Close may wait for what goes on
+	if !d.listeners.add(l) { // from here on, Close of the domain closes l
 		return nil, errors.Join(ErrClosed, l.shut())
 	}
 	return l, nil
 }
 
+// bind creates the socket at path, or at a new abstract address if path is empty.
 func (l *Listener) bind(path string) (err error) {
 	if path == "" {
 		path, err = socketName(l.joins)
@@ -137,8 +141,11 @@ func (l *Listener) bind(path string) (err error) {
 	return err
 }
 
+// joinSuffix ends the abstract addresses that are for joining, so that [Domains] can leave them
+// out.
 const joinSuffix = "-join"
 
+// socketName returns a new random abstract address.
 func socketName(joins bool) (string, error) {
 	var r [8]byte
 	if err := sys.Random(r[:]); err != nil {
@@ -151,7 +158,9 @@ func socketName(joins bool) (string, error) {
 	return name, nil
 }
 
-// claimPath takes the lock of a path socket and removes what a dead listener has left there.
+// claimPath locks the lock file of a socket's path and removes the socket that a dead listener has
+// left there. The caller must close the file to unlock it. The error wraps EADDRINUSE if another
+// process has the lock.
 func claimPath(path string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Clean(path)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -170,6 +179,8 @@ func claimPath(path string) (*os.File, error) {
 	return lock, nil
 }
 
+// removeSocket removes the socket at path, if there is one. It returns an error if path is another
+// kind of file.
 func removeSocket(path string) error {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -182,19 +193,20 @@ func removeSocket(path string) error {
 	return os.Remove(path)
 }
 
-// Addr returns the address for [Join] and [Inspect]: @ and a name, or a path.
+// Addr returns the address for [Join], [Inspect] and [Observe]: "@" and a name, or a path.
 func (l *Listener) Addr() string { return l.sock.Addr() }
 
-// Token returns the secret that [Join] needs; it is zero where the listener only answers
-// inspection.
+// Token returns the secret that [Join] needs. It is zero if the listener came from [Domain.Serve].
 func (l *Listener) Token() Token { return l.token }
 
-// Close ends the listener and waits for the answers that are under way. It is idempotent.
+// Close closes the listener and its connections, and waits for the goroutines that serve them. It
+// is idempotent.
 func (l *Listener) Close() error {
 	l.d.listeners.remove(l)
 	return l.shut()
 }
 
+// shut does the work of Close, except that the listener stays in its domain's set.
 func (l *Listener) shut() error {
 	l.mu.Lock()
 	if l.closed {
@@ -212,7 +224,7 @@ func (l *Listener) shut() error {
 	return err
 }
 
-// meet begins to serve a connection.
+// meet serves a connection in a goroutine. It takes ownership of c.
 func (l *Listener) meet(c *sys.Conn) {
 	uid, _, err := sys.PeerUID(c)
 	if err != nil {
@@ -227,7 +239,7 @@ func (l *Listener) meet(c *sys.Conn) {
 	})
 }
 
-// answer serves one connection. After an error the client sees the stream end.
+// answer serves one connection. If it fails, the client sees the end of the stream.
 func (l *Listener) answer(c *sys.Conn, uid int) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if uid != l.user() {
@@ -248,13 +260,15 @@ func (l *Listener) answer(c *sys.Conn, uid int) {
 	}
 }
 
+// user returns the ID of the user that is served. Tests change it.
 func (l *Listener) user() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.uid
 }
 
-// admit gives the domain's files to a client that knows the token and has the same layout.
+// admit answers a join. It sends the domain's files only to a client that knows the token and has
+// the same version and layout.
 func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
 	status := byte(statusOK)
 	switch {
@@ -272,14 +286,15 @@ func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
 	sys.SendFiles(c, answerOf(statusOK), l.d.Files()...)
 }
 
-// tell writes in JSON what look returns. It looks once each reportAge at most, since that reads
-// every block.
+// tell sends the result of look in JSON. Results are cached in last for [reportAge], because look
+// reads every block header.
 func (l *Listener) tell(c *sys.Conn, last *recent, look func() any) {
 	if b, err := l.recently(last, look); err == nil {
 		c.Write(b)
 	}
 }
 
+// recently returns the cached result of look in JSON, or a new one if it is too old.
 func (l *Listener) recently(last *recent, look func() any) (b []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,6 +307,7 @@ func (l *Listener) recently(last *recent, look func() any) (b []byte, err error)
 	return last.text, nil
 }
 
+// requestOf encodes a request. See Note [Sockets].
 func requestOf(want byte, token Token) (req [requestSize]byte) {
 	copy(req[:], "shoal")
 	req[5] = want
@@ -303,7 +319,8 @@ func requestOf(want byte, token Token) (req [requestSize]byte) {
 	return req
 }
 
-// answerOf is: status 1, 0 3, version 4, layout hash 8, network namespace 8, PID namespace 8.
+// answerOf encodes an answer to a join: status 1, zeroes 3, version 4, layout hash 8, network
+// namespace 8, PID namespace 8 bytes.
 func answerOf(status byte) []byte {
 	b := make([]byte, answerSize)
 	b[0] = status
@@ -314,16 +331,17 @@ func answerOf(status byte) []byte {
 	return b
 }
 
-// namespace returns the number of one of this process's namespaces, or 0.
+// namespace returns the number of one of this process's namespaces, or 0 if it cannot be read.
 func namespace(kind string) uint64 { return sys.Namespace(kind) }
 
-// listeners are the listeners of a domain.
+// listeners is the set of a domain's listeners.
 type listeners struct {
 	mu     sync.Mutex
 	all    map[*Listener]bool
 	closed bool
 }
 
+// add adds a listener. It reports false if the set is closed.
 func (s *listeners) add(l *Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,13 +355,14 @@ func (s *listeners) add(l *Listener) bool {
 	return true
 }
 
+// remove removes a listener. It does nothing if the listener is not in the set.
 func (s *listeners) remove(l *Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, l)
 }
 
-// close ends all of them; no more can be added.
+// close closes all listeners. No listener can be added afterwards.
 func (s *listeners) close() (err error) {
 	s.mu.Lock()
 	all := s.all

@@ -2,10 +2,10 @@ package arena
 
 import "fmt"
 
-// NewLocal makes a domain of this process alone, of size bytes on the Go heap, and joins it. Its
-// workers are goroutines: no other process can attach to it. It works on every operating system,
-// and the race detector, which is blind to mapped memory, sees its accesses. The caller
-// closes it.
+// NewLocal makes a domain of size bytes on the Go heap, and joins it. No other process can attach
+// to it, so its participants are in this process. It works on every operating system, and its
+// accesses are visible to the race detector, which does not see mapped memory. The caller must
+// close the domain. NewLocal returns an error if size is less than a slab.
 func NewLocal(size int) (*Domain, error) {
 	if size < slabSize {
 		return nil, fmt.Errorf("new local domain of %d bytes: want at least %d", size, slabSize)
@@ -14,5 +14,5 @@ func NewLocal(size int) (*Domain, error) {
 	return create(newHeap(size, commitStep/blockSize*localSteps), int64(size))
 }
 
-// localSteps is for how many steps of block headers a local domain has room.
+// localSteps is the number of commit steps of block headers that a local domain has room for.
 const localSteps = 8

@@ -13,69 +13,73 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Observation] An observer asks the process that serves the domain, which reads its own
-// mapping and answers in JSON. It only reads: it sets no bit, takes no lane and no lock, and
-// touches no page that is not there. So what it reads may change meanwhile. Every index, extent,
-// length and seat is compared with its bounds, without a word in the log. A block's state word is
-// read before and after; where the two are of different blocks, what lies between them is not told.
-// The parts of an observation are of moments that lie close together, so they may disagree.
+// Note [Observation] An observer asks a process that serves the domain, which reads its own mapping
+// and answers in JSON. An observation changes nothing: it sets no bit, takes no lane and no lock,
+// and touches no page that is not backed. So the words may change while they are read. Every index,
+// extent, length and seat must be compared with its bounds, and garbage must not be logged. A
+// block's state word is read before and after the block; if the two do not belong to the same use
+// of the block, the block is left out. The parts of an observation are read one after the other, so
+// they may disagree.
 //
-// A bit in a bitmap of waiters stands until somebody wakes its process. So a list of waiters may
-// have a process whose wait has ended by its deadline. Goroutines that still spin are not on it.
+// A bit in a bitmap of waiters stays set until its process is woken. So a list of waiters may
+// contain a process that has given up at its deadline. Goroutines that still spin are not listed.
 //
-// What shared memory does not have is not in an observation: when a block was made. Where it was
-// made, and the dtype and the shape of its tensor, are told by the processes that hold it, if they
-// have SHOAL_DEBUG=lifetime: see Note [Contents].
+// Shared memory does not record when a block was allocated, so observations do not say it. The
+// allocating call and the dtype and shape of a tensor are recorded by processes that run with
+// SHOAL_DEBUG=lifetime: see Note [Contents].
 
-// An Observation is a Report with what the processes of the domain share and wait for.
+// An Observation is a [Report] with everything that the processes of the domain share and wait for.
 type Observation struct {
 	Report
-	// Version is that of the answering program's protocol. It is 0 for a program that is too old to
-	// be observed: then there is nothing but the Report.
+	// Version is the protocol version of the answering program. It is 0 if that program is too old
+	// to be observed; then only Report is set.
 	Version int `json:"version"`
 
-	Participants []Participant    `json:"participants"` // in the order of their seats
+	Participants []Participant    `json:"participants"` // in the order of seats
 	Summary      Summary          `json:"summary"`
-	Queues       []QueueView      `json:"queues"` // those with waiters first, then by depth
-	QueuesLeft   int              `json:"queues_left"`
-	Locks        []LockView       `json:"locks"` // those with waiters first, then those that are held
-	LocksLeft    int              `json:"locks_left"`
-	Timelines    []TimelineView   `json:"timelines"` // of loaders
-	Bound        map[string]Bound `json:"bound"`     // by name
+	Queues       []QueueView      `json:"queues"`      // those with waiters first, then by depth
+	QueuesLeft   int              `json:"queues_left"` // number of queues left out
+	Locks        []LockView       `json:"locks"`       // those with waiters first, then those held
+	LocksLeft    int              `json:"locks_left"`  // number of locks left out
+	Timelines    []TimelineView   `json:"timelines"`   // of loaders
+	Bound        map[string]Bound `json:"bound"`       // by name
 }
 
 // A Participant is a process in the domain.
 type Participant struct {
 	PID   int    `json:"pid"`
 	Seat  int    `json:"seat"`
-	State string `json:"state"` // live, joining, or dead: being reaped
+	State string `json:"state"` // live, joining, or dead: not reaped yet
 }
 
-// A Bound is the value that has a name.
+// A Bound is the value bound to a name.
 type Bound struct {
 	Blocks []string `json:"blocks"` // in the order of the value
 }
 
-// Limits of an observation, so that its size does not grow with the domain.
+// Limits of an observation. They bound its size, however large the domain is.
 const (
-	maxObserved    = 128 // queues, and locks
+	maxObserved    = 128 // queues, and likewise locks
 	maxLargest     = 32  // blocks
 	maxSites       = 32
 	maxObservation = 8 << 20 // bytes of JSON
 )
 
-// Observe makes an observation. It has seen no block before, so it knows no ages.
+// Observe returns an observation of the domain. The ages of all blocks are unknown in it, because
+// it has no earlier observation to compare with.
 func (d *Domain) Observe() Observation { return (&observer{d: d}).look() }
 
-// errSilent: the peer has closed without an answer.
+// errSilent means that the peer closed the connection without an answer.
 var errSilent = errors.New("no answer")
 
-// Observe asks the domain at addr, of this user, for an observation. It maps nothing and needs no
-// token. It ends with ctx, or when there is no answer for five seconds.
+// Observe asks the domain at addr for an observation. The domain must belong to this user, or the
+// error wraps [ErrUser]. Observe maps no memory and needs no token. It fails when ctx ends, or
+// after five seconds without an answer. It returns [ErrCorrupt] if the answer is no observation.
 //
-// No version refuses another one. A program that is too old to be observed closes without an
-// answer, and is inspected then. Of a newer program the observer reads the fields that it knows:
-// fields are added, and none changes its meaning.
+// Programs of different versions can observe each other. A program that is too old to be observed
+// closes the connection without an answer; Observe then asks it for a [Report]. From a newer
+// program Observe reads the fields that it knows. So fields may be added, but must not change their
+// meaning.
 func Observe(ctx context.Context, addr string) (Observation, error) {
 	var o Observation
 	err := ask(ctx, addr, wantObserve, maxObservation, &o, &o.Report)
@@ -89,15 +93,16 @@ func Observe(ctx context.Context, addr string) (Observation, error) {
 	return o, nil
 }
 
-// ask reads an answer in JSON, with a report in it. Each report has the number of the process that
-// made it, so JSON without a number is from no domain.
+// ask sends a request and decodes the JSON answer into answer, at most most bytes of it. report
+// must point into answer. Every report names the process that made it, so an answer without a
+// process ID is rejected with [ErrCorrupt].
 func ask(ctx context.Context, addr string, want byte, most int64, answer any, report *Report) error {
 	var b []byte
 	err := call(ctx, addr, requestOf(want, Token{}), func(c *sys.Conn) (err error) {
 		b, err = io.ReadAll(io.LimitReader(c, most))
 		switch {
 		case len(b) == answerSize && b[0] == statusUser:
-			return ErrUser // whatever err: the peer has closed without reading what we asked
+			return ErrUser // whatever err is: the peer has closed without reading the request
 		case len(b) == 0 && err == nil:
 			return errSilent
 		}
@@ -115,24 +120,28 @@ func ask(ctx context.Context, addr string, want byte, most int64, answer any, re
 	return nil
 }
 
-// An observer makes the observations of one listener. It remembers which blocks it has seen, since
-// a block does not say when it was made.
+// An observer makes the observations of one listener. It remembers the blocks that it has seen,
+// because shared memory does not record when a block was allocated.
 type observer struct {
 	d     *Domain
-	first time.Time // when it looked first
-	last  time.Time // and when it looked last
-	now   uint32    // this look, in hundredths of a second after first
-	fresh bool      // the look before was so lately that a block that was not there then is new
-	seen  []sighting
+	first time.Time // time of the first observation
+	last  time.Time // time of the last observation
+	now   uint32    // time of this observation, in hundredths of a second after first
+	// fresh means that the last observation was so recent that a block it did not contain is new.
+	fresh bool
+	seen  []sighting // by block index
 }
 
-// A sighting is of the block that the observer saw last under an index.
+// A sighting describes the block that the observer saw last at an index.
 type sighting struct {
-	gen   uint32 // the block's generation and one more; 0: none
-	since uint32 // when it was seen first, in hundredths of a second, and in the lowest bit: it was new
+	gen uint32 // generation of the block plus 1; 0: none
+	// since is the time of the first sighting, in hundredths of a second after observer.first,
+	// shifted left by one; bit 0 is set if the block was new then.
+	since uint32
 }
 
-// lately is how far two looks may lie apart if what only the second one sees is to count as new.
+// lately is the longest interval between two observations after which blocks that only the second
+// one contains count as new.
 const lately = 5 * time.Second
 
 // look makes an observation.
@@ -186,6 +195,7 @@ func (o *observer) look() Observation {
 	return out
 }
 
+// begin records the time of a new observation and makes room in seen.
 func (o *observer) begin() {
 	t := time.Now()
 	o.fresh = !o.first.IsZero() && t.Sub(o.last) < lately
@@ -198,10 +208,11 @@ func (o *observer) begin() {
 	}
 }
 
-// age returns for how long the observer has seen the block, and whether that is its age. It is so
-// if the block was not there when the observer looked before.
+// age returns how long the observer has seen block i in its current generation, given its state
+// word w. known reports whether this is the block's age, within the interval between two
+// observations: it is if the previous observation did not contain the block.
 func (o *observer) age(i uint32, w stateWord) (age time.Duration, known bool) {
-	if int(i) >= len(o.seen) { // it was made while we look
+	if int(i) >= len(o.seen) { // allocated during this observation
 		return 0, true
 	}
 	s := &o.seen[i]
@@ -214,17 +225,17 @@ func (o *observer) age(i uint32, w stateWord) (age time.Duration, known bool) {
 	return time.Duration(o.now-s.since>>1) * (10 * time.Millisecond), s.since&1 != 0
 }
 
-// steady reports whether the block is in use, and neither being made nor being freed.
+// steady reports whether the block is in use, and is being neither allocated nor freed.
 func (w stateWord) steady() bool {
 	return w.allocated() && w.kind() != kindAlloc && w.kind() != kindFree && w&goneBit == 0
 }
 
-// same reports whether w and now are words of the same block in use.
+// same reports whether now is a word of the same use of the block as w, and the block is steady.
 func (w stateWord) same(now stateWord) bool {
 	return now.steady() && now.generation() == w.generation()
 }
 
-// participantsNow lists the participants.
+// participantsNow lists the participants in the order of seats.
 func (d *Domain) participantsNow() (all []Participant) {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
@@ -243,5 +254,5 @@ func (d *Domain) participantsNow() (all []Participant) {
 	return all
 }
 
-// pidOf returns the process in a seat, or the one that was there last.
+// pidOf returns the ID of the process in a seat, or of its last process if the seat is free.
 func (d *Domain) pidOf(seat int) int { return int(d.parts[seat].pid.Load()) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Count is of blocks, and of their committed bytes.
+// A Count is a number of blocks and the sum of their committed bytes.
 type Count struct {
 	Blocks int   `json:"blocks"`
 	Bytes  int64 `json:"bytes"`
@@ -19,86 +19,95 @@ func (c *Count) add(n int64) {
 	c.Bytes += n
 }
 
-// A Summary counts the blocks of a domain in several ways.
+// A Summary counts the blocks of a domain by several criteria.
 type Summary struct {
-	Ages    Ages             `json:"by_age"`
-	States  States           `json:"by_state"`
-	Kinds   map[string]Count `json:"by_kind"` // in use: block, ring, sending end, receiving end, lock, timeline
-	Sizes   []SizeCount      `json:"by_size"` // in use, smallest first
+	Ages   Ages   `json:"by_age"`
+	States States `json:"by_state"`
+	// Kinds counts the blocks in use by kind: block, ring, sending end, receiving end, lock,
+	// timeline.
+	Kinds   map[string]Count `json:"by_kind"`
+	Sizes   []SizeCount      `json:"by_size"` // of blocks in use, smallest first
 	Holders []HolderCount    `json:"by_holder"`
-	Largest []BlockView      `json:"largest"` // in use
+	Largest []BlockView      `json:"largest"` // of blocks in use
 
-	// What the processes tell that were started with SHOAL_DEBUG=lifetime, of what they hold.
-	Tellers int              `json:"tellers,omitempty"`  // those processes
-	Untold  uint64           `json:"untold,omitempty"`   // blocks for which they had no room
-	Sites   []SiteCount      `json:"by_site,omitempty"`  // by the calls that allocated or received them
-	Shapes  []ShapeCount     `json:"by_shape,omitempty"` // of blocks with a tensor
-	DTypes  map[string]Count `json:"by_dtype,omitempty"` // of these
+	// The records of processes that run with SHOAL_DEBUG=lifetime, about the blocks that they hold.
+	Tellers int    `json:"tellers,omitempty"` // number of these processes
+	Untold  uint64 `json:"untold,omitempty"`  // blocks that they had no record for
+	// Sites counts them by the calls that allocated or received them.
+	Sites  []SiteCount  `json:"by_site,omitempty"`
+	Shapes []ShapeCount `json:"by_shape,omitempty"` // of blocks that contain a tensor
+	// DTypes counts the same blocks by dtype.
+	DTypes map[string]Count `json:"by_dtype,omitempty"`
 }
 
 // Ages counts the blocks in use by how long the observer has seen them. A block may be older by the
-// time from one look to the next.
+// interval between two observations.
 type Ages struct {
 	Second  Count `json:"under_1s"`
-	Minute  Count `json:"under_1m"` // and a second or more
+	Minute  Count `json:"under_1m"` // between a second and a minute
 	Older   Count `json:"older"`
-	Unknown Count `json:"unknown"` // there before the observer, which looks for less than a minute
+	Unknown Count `json:"unknown"` // age unknown, and seen for less than a minute
 }
 
-// States counts all blocks by who holds them.
+// States counts all blocks by their holders.
 type States struct {
-	Held      Count `json:"held"`       // by a process at least
+	Held      Count `json:"held"`       // by one process at least
 	InTransit Count `json:"in_transit"` // by messages only
-	Ending    Count `json:"ending"`     // by nobody: about to be free
+	Ending    Count `json:"ending"`     // no holder: about to be freed
 	Idle      Count `json:"idle"`       // free, with pages for the next allocation
 }
 
-// A SizeCount is of the blocks of one size class.
+// A SizeCount counts the blocks of one size class.
 type SizeCount struct {
-	Size int64 `json:"size"` // the most bytes of such a block
+	Size int64 `json:"size"` // capacity of a block of the class
 	Count
 }
 
-// A HolderCount is of the blocks that a process holds.
+// A HolderCount counts the blocks that one process holds.
 type HolderCount struct {
 	PID  int `json:"pid"`
 	Seat int `json:"seat"`
 	Count
-	Alone Count `json:"alone"` // those that nobody else holds
+	Alone Count `json:"alone"` // blocks without another holder
 }
 
-// A SiteCount is of the blocks that were allocated or received by the same calls.
+// A SiteCount counts the blocks that were allocated or received by the same calls.
 type SiteCount struct {
 	Stack string `json:"stack"`
 	Count
 }
 
-// A ShapeCount is of the blocks with a tensor of the same dtype and shape.
+// A ShapeCount counts the tensors of one dtype and shape.
 type ShapeCount struct {
+	// DType and Shape describe a tensor in the block. They are set only if a holder runs with
+	// SHOAL_DEBUG=lifetime, and so is Stack.
 	DType string `json:"dtype"`
 	Shape string `json:"shape"`
 	Count
 }
 
-// A BlockView is one block in use.
+// A BlockView describes one block in use.
 type BlockView struct {
-	Block     string   `json:"block"` // as in errors
-	Kind      string   `json:"kind"`
-	Bytes     int64    `json:"bytes"`
-	Size      int64    `json:"size"`        // the most of its size class
-	PIDs      []int    `json:"pids"`        // that hold it
-	InTransit int      `json:"in_transit"`  // messages that hold it
-	Age       float64  `json:"age_seconds"` // for how long it was seen
-	AgeKnown  bool     `json:"age_known"`   // the age is not more than that and the time between two looks
-	Names     []string `json:"names,omitempty"`
-	DType     string   `json:"dtype,omitempty"` // as Stack, of a block with a tensor
-	Shape     string   `json:"shape,omitempty"`
-	Stack     string   `json:"stack,omitempty"` // if a process holds it that has SHOAL_DEBUG=lifetime
+	Block     string  `json:"block"` // the handle, formatted as in errors
+	Kind      string  `json:"kind"`
+	Bytes     int64   `json:"bytes"`
+	Size      int64   `json:"size"`        // capacity of its size class
+	PIDs      []int   `json:"pids"`        // processes that hold it
+	InTransit int     `json:"in_transit"`  // messages that hold it
+	Age       float64 `json:"age_seconds"` // since it was first seen
+	// AgeKnown means that Age is the block's age, within the interval between two observations.
+	AgeKnown bool     `json:"age_known"`
+	Names    []string `json:"names,omitempty"`
+	// DType and Shape are those of a tensor in the block. They are set only if a holder runs with
+	// SHOAL_DEBUG=lifetime, and so is Stack.
+	DType string `json:"dtype,omitempty"`
+	Shape string `json:"shape,omitempty"`
+	Stack string `json:"stack,omitempty"` // the call that allocated or received it
 
 	index uint32
 }
 
-// summing is a Summary that is being made.
+// A summing builds a [Summary].
 type summing struct {
 	d       *Domain
 	o       *observer
@@ -114,7 +123,7 @@ func newSummary(d *Domain, o *observer) *summing {
 		Holders: []HolderCount{}, Largest: []BlockView{}}}
 }
 
-// add counts the block with index i, whose word was w, with n committed bytes.
+// add counts block i, which has state word w and n committed bytes.
 func (x *summing) add(i uint32, b *block, w stateWord, n int64) {
 	if !w.allocated() {
 		if n > 0 {
@@ -155,7 +164,7 @@ func (x *summing) add(i uint32, b *block, w stateWord, n int64) {
 	}
 }
 
-// enlist puts a block in its place among the largest.
+// enlist inserts v into the sorted list of the largest blocks.
 func (x *summing) enlist(v BlockView) {
 	all := x.s.Largest
 	at, _ := slices.BinarySearchFunc(all, v, func(a, b BlockView) int {
@@ -165,6 +174,7 @@ func (x *summing) enlist(v BlockView) {
 	x.s.Largest = all[:min(len(all), maxLargest)]
 }
 
+// of returns the counter for blocks of an age. known reports whether the age is known.
 func (a *Ages) of(age time.Duration, known bool) *Count {
 	switch {
 	case age >= time.Minute:
@@ -177,7 +187,7 @@ func (a *Ages) of(age time.Duration, known bool) *Count {
 	return &a.Second
 }
 
-// done returns the summary.
+// done returns the finished summary. names has the names of the blocks by index.
 func (x *summing) done(names map[uint32][]string) Summary {
 	for k, c := range x.kinds {
 		if c.Blocks > 0 {
@@ -210,10 +220,10 @@ func (x *summing) done(names map[uint32][]string) Summary {
 	return x.s
 }
 
-// kindName is what a block is to the protocol.
+// kindName returns the name of a kind of block in an observation.
 func kindName(k objectKind) string { return cmp.Or(kindNames[k], "unknown") }
 
-// sizeOf returns the bytes of the class in an extent, which may be garbage.
+// sizeOf returns the capacity of the size class in extent e, or 0 if e is corrupt.
 func sizeOf(e uint64) int64 {
 	if c := extClass(e); c < classCount {
 		return int64(extentSize(c))
@@ -221,7 +231,7 @@ func sizeOf(e uint64) int64 {
 	return 0
 }
 
-// seatsIn returns the seats whose bits are set.
+// seatsIn iterates over the seats with a bit in the bitmap.
 func seatsIn(bitmap *[ownWords]Word) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range bitmap {
@@ -234,7 +244,7 @@ func seatsIn(bitmap *[ownWords]Word) iter.Seq[int] {
 	}
 }
 
-// pidsIn returns the processes whose bits are set, in the order of their seats.
+// pidsIn returns the IDs of the processes with a bit in the bitmap, in the order of seats.
 func (d *Domain) pidsIn(bitmap *[ownWords]Word) []int {
 	all := []int{}
 	for s := range seatsIn(bitmap) {

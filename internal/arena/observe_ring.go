@@ -8,34 +8,38 @@ import (
 	"unsafe"
 )
 
-// A QueueView is a ring: a queue, a side of a pipe, or a Latest.
+// A QueueView describes a ring: a queue, one direction of a pipe, or a Latest.
 type QueueView struct {
-	Block     string   `json:"block"`
-	Names     []string `json:"names,omitempty"`
-	Label     string   `json:"label"` // what the messages are
-	Capacity  int      `json:"capacity"`
-	Depth     int      `json:"depth"`
-	Puts      uint64   `json:"puts"` // since it was made; what puts lost to a death counts as well
-	Gets      uint64   `json:"gets"`
-	Bytes     int64    `json:"bytes"`          // of its slots
-	Latest    bool     `json:"latest"`         // messages stay, and all read the newest
-	News      []byte   `json:"news,omitempty"` // body of a Latest's newest message, if it is short and has no blocks
-	Finished  bool     `json:"finished"`       // no more puts
-	Senders   EndView  `json:"senders"`
-	Receivers EndView  `json:"receivers"`
+	Block    string   `json:"block"`
+	Names    []string `json:"names,omitempty"`
+	Label    string   `json:"label"` // name of the type of the messages
+	Capacity int      `json:"capacity"`
+	Depth    int      `json:"depth"`
+	// Puts counts since the ring was made. It includes puts that were undone because their process
+	// died.
+	Puts  uint64 `json:"puts"`
+	Gets  uint64 `json:"gets"`
+	Bytes int64  `json:"bytes"` // committed bytes of its slots
+	// Latest means that messages stay in the ring and every process reads the newest.
+	Latest bool `json:"latest"`
+	// News is the body of the newest message of a Latest, if it is short and has no blocks.
+	News      []byte  `json:"news,omitempty"`
+	Finished  bool    `json:"finished"` // no further puts
+	Senders   EndView `json:"senders"`
+	Receivers EndView `json:"receivers"`
 }
 
-// An EndView is the sending or the receiving end of a queue.
+// An EndView describes the sending or the receiving end of a queue.
 type EndView struct {
-	PIDs      []int `json:"pids"`       // that hold it
+	PIDs      []int `json:"pids"`       // processes that hold it
 	InTransit int   `json:"in_transit"` // messages that hold it
-	Gone      bool  `json:"gone"`       // nobody holds it, for ever
+	Gone      bool  `json:"gone"`       // no process and no message holds it, for ever
 	Waiting   []int `json:"waiting"`    // processes that wait for a message, or for room
 	DeadPID   int   `json:"dead_pid,omitempty"`
 }
 
-// queueNow reads the ring in a block whose word was w. It reports false if that is none, or not
-// yet, or not any more.
+// queueNow reads the ring in block i. w is the state word that the caller has read. queueNow
+// returns false if the block is not a ring, or if it changed meanwhile.
 func (d *Domain) queueNow(i uint32, b *block, w stateWord) (q QueueView, ok bool) {
 	r := d.ringNow(b)
 	if r == nil || r.finished(ringBoard) {
@@ -59,8 +63,8 @@ func (d *Domain) queueNow(i uint32, b *block, w stateWord) (q QueueView, ok bool
 	return q, w.same(b.w.Load())
 }
 
-// newsNow returns the body of the newest message, nil where there is none that is short and has no
-// blocks, or where a newer one has taken its place meanwhile. It takes no reference.
+// newsNow returns the body of the newest message. It returns nil if there is none, if the message
+// is long or has blocks, or if it was replaced meanwhile. It takes no reference.
 func (r *Ring) newsNow() []byte {
 	_, s, w := r.newest()
 	if s == nil {
@@ -74,7 +78,8 @@ func (r *Ring) newsNow() []byte {
 	return body
 }
 
-// ringNow returns a view of the ring in a block that this process may not hold, or nil.
+// ringNow returns a view of the ring in block b, or nil if b has no valid ring. This process need
+// not hold the block.
 func (d *Domain) ringNow(b *block) *Ring {
 	p, ok := d.bytesNow(b)
 	if !ok || len(p) < ringHead {
@@ -91,7 +96,8 @@ func (d *Domain) ringNow(b *block) *Ring {
 	return r
 }
 
-// endNow reads the token of an end.
+// endNow reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
+// this end.
 func (d *Domain) endNow(token Handle, kind objectKind, waiting *[ownWords]Word) EndView {
 	v := EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
 	if !d.allocated(token) {
@@ -108,7 +114,8 @@ func (d *Domain) endNow(token Handle, kind objectKind, waiting *[ownWords]Word) 
 	return v
 }
 
-// labelNow is label of a ring whose block may be another one's by now.
+// labelNow is like the method label, for a ring in a block that may have been reused meanwhile. It
+// is exempt from the race detector, because another process may write the text at the same time.
 //
 //go:norace
 func labelNow(h *ring) string {
@@ -117,8 +124,8 @@ func labelNow(h *ring) string {
 	return strings.ToValidUTF8(string(before), "")
 }
 
-// boundNow returns the names of the blocks that are bound, by their index, and the blocks by their
-// names.
+// boundNow reads the board. It returns the names of the bound blocks by block index, and the bound
+// values by name.
 func (d *Domain) boundNow() (map[uint32][]string, map[string]Bound) {
 	names, bound := map[uint32][]string{}, map[string]Bound{}
 	h := Handle(d.hdr.names.Load())
@@ -142,7 +149,7 @@ func (d *Domain) boundNow() (map[uint32][]string, map[string]Bound) {
 		name := string(label[1 : 1+label[0]])
 		v := Bound{Blocks: []string{}}
 		for _, c := range blocks {
-			if c != h { // each name holds the board
+			if c != h { // every message of the board also carries the board itself
 				v.Blocks = append(v.Blocks, c.String())
 				names[c.index()] = append(names[c.index()], name)
 			}
@@ -155,7 +162,8 @@ func (d *Domain) boundNow() (map[uint32][]string, map[string]Bound) {
 	return names, bound
 }
 
-// firstQueues returns those that an observer wants most, and how many it leaves out.
+// firstQueues sorts the queues, those with waiters first and then by depth. It returns at most
+// [maxObserved] of them, and the number left out.
 func firstQueues(all []QueueView) ([]QueueView, int) {
 	waiting := func(q QueueView) int { return len(q.Senders.Waiting) + len(q.Receivers.Waiting) }
 	slices.SortStableFunc(all, func(a, b QueueView) int {

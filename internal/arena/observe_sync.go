@@ -6,38 +6,42 @@ import (
 	"unsafe"
 )
 
-// A LockView is a lock, or another object by which processes synchronise.
+// A LockView describes a lock or another [Sync].
 type LockView struct {
-	Block   string   `json:"block"`
-	Names   []string `json:"names,omitempty"`
-	Kind    string   `json:"kind"`              // mutex, recursive mutex, rwmutex, semaphore, cond, event or barrier
-	Owner   int      `json:"owner"`             // process that has the lock; 0: it is free, or there is none
-	Dead    bool     `json:"dead,omitempty"`    // the owner has died
-	Lost    bool     `json:"lost,omitempty"`    // for ever, by the death of an owner
-	Shares  []Share  `json:"shares"`            // readers, permits taken, waiters of a cond, members of a barrier
-	Limit   int      `json:"limit,omitempty"`   // permits at first, or parties
-	Permits int      `json:"permits,omitempty"` // that are to be had
-	Set     bool     `json:"set,omitempty"`     // an event's flag
-	Broken  bool     `json:"broken,omitempty"`  // a barrier
-	Arrived int      `json:"arrived,omitempty"` // at a barrier, in this turn
-	Turn    uint64   `json:"turn,omitempty"`    // a number that changes when a barrier opens, or an event is set
-	Waiting []int    `json:"waiting"`           // processes that wait for it
-	Drained []int    `json:"drained,omitempty"` // processes that wait for the readers to leave
-	PIDs    []int    `json:"pids"`              // that hold it
+	Block string   `json:"block"`
+	Names []string `json:"names,omitempty"`
+	// Kind is mutex, recursive mutex, rwmutex, semaphore, cond, event or barrier.
+	Kind  string `json:"kind"`
+	Owner int    `json:"owner"`          // process that holds the lock, or 0
+	Dead  bool   `json:"dead,omitempty"` // the owner has died
+	Lost  bool   `json:"lost,omitempty"` // unusable for ever, after the death of an owner
+	// Shares lists the readers, the permits taken, the waiters of a cond, or the members of a
+	// barrier.
+	Shares  []Share `json:"shares"`
+	Limit   int     `json:"limit,omitempty"`   // initial permits, or parties
+	Permits int     `json:"permits,omitempty"` // available permits
+	Set     bool    `json:"set,omitempty"`     // flag of an event
+	Broken  bool    `json:"broken,omitempty"`  // of a barrier
+	Arrived int     `json:"arrived,omitempty"` // goroutines at a barrier, in this turn
+	Turn    uint64  `json:"turn,omitempty"`    // changes when a barrier opens or an event is set
+	Waiting []int   `json:"waiting"`           // processes that wait for it
+	Drained []int   `json:"drained,omitempty"` // writers that wait until the readers are done
+	PIDs    []int   `json:"pids"`              // processes that hold the block
 }
 
-// A Share is what one process has of a lock.
+// A Share is the count that one process has in a lock; see LockView.Shares.
 type Share struct {
 	PID   int  `json:"pid"`
 	Count int  `json:"count"`
 	Dead  bool `json:"dead,omitempty"`
 }
 
+// formNames has the kinds of a [LockView].
 var formNames = map[Form]string{FormMutex: "mutex", FormRWMutex: "rwmutex", FormSemaphore: "semaphore",
 	FormCond: "cond", FormEvent: "event", FormBarrier: "barrier"}
 
-// lockNow reads the cell in a block whose word was w. It reports false if that is none, or not yet,
-// or not any more.
+// lockNow reads the cell in block i. w is the state word that the caller has read. lockNow returns
+// false if the block has no valid cell, or if it changed meanwhile.
 func (d *Domain) lockNow(i uint32, b *block, w stateWord) (v LockView, ok bool) {
 	p, ok := d.bytesNow(b)
 	if !ok || len(p) < int(cellHead) {
@@ -82,7 +86,7 @@ func (d *Domain) lockNow(i uint32, b *block, w stateWord) (v LockView, ok bool) 
 	return v, w.same(b.w.Load())
 }
 
-// sharesNow lists what participants have of a cell.
+// sharesNow lists the shares of a cell in the order of seats.
 func (d *Domain) sharesNow(c *cell) []Share {
 	all := []Share{}
 	for i := range d.seatsNow() {
@@ -93,7 +97,7 @@ func (d *Domain) sharesNow(c *cell) []Share {
 	return all
 }
 
-// ticketsNow lists the processes whose ticket word says that they wait, and that have a share.
+// ticketsNow lists the living processes that have a share and a ticket word that satisfies waits.
 func (d *Domain) ticketsNow(c *cell, waits func(uint64) bool) []int {
 	all := []int{}
 	for i := range d.seatsNow() {
@@ -104,9 +108,11 @@ func (d *Domain) ticketsNow(c *cell, waits func(uint64) bool) []int {
 	return all
 }
 
+// seatsNow returns an upper bound of the seats ever taken, exclusive.
 func (d *Domain) seatsNow() int { return int(min(d.hdr.lanes.Load(), maxParticipants)) }
 
-// firstLocks returns those that an observer wants most, and how many it leaves out.
+// firstLocks sorts the locks, those with waiters first and then those that are held. It returns at
+// most [maxObserved] of them, and the number left out.
 func firstLocks(all []LockView) ([]LockView, int) {
 	rank := func(l LockView) int {
 		return 2*min(len(l.Waiting)+len(l.Drained), 1) + min(l.Owner+len(l.Shares), 1)

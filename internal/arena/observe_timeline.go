@@ -7,36 +7,37 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A TimelineView is what the workers of a loader have done lately, and its consumer. Times are in
-// microseconds.
+// A TimelineView describes the recent activities of a loader's workers and of the consumer of its
+// batches. Times are in microseconds.
 type TimelineView struct {
 	Block    string        `json:"block"`
-	Workers  int           `json:"workers"` // 0: the consumer loads
-	Step     int64         `json:"step"`    // of each time in a track
-	Window   int64         `json:"window"`  // all of them
+	Workers  int           `json:"workers"` // 0: the consumer loads the batches itself
+	Step     int64         `json:"step"`    // length of a step in a track
+	Window   int64         `json:"window"`  // length of all steps together
 	Consumer TrackView     `json:"consumer"`
 	Tracks   []TrackView   `json:"tracks"`      // of workers
-	Left     int           `json:"tracks_left"` // that are not listed
-	Batches  []PassageView `json:"batches"`     // that were taken last, in order
-	Taken    uint64        `json:"taken"`       // of all
+	Left     int           `json:"tracks_left"` // number of tracks left out
+	Batches  []PassageView `json:"batches"`     // taken last, in order
+	Taken    uint64        `json:"taken"`       // number of batches taken so far
 }
 
-// A TrackView is what one worker has done, or the consumer. The lists have an entry for each step,
-// the oldest first; the last one is under way.
+// A TrackView describes the activities of one worker, or of the consumer. Its lists have one entry
+// for each step, oldest first; the last step is still running.
 type TrackView struct {
 	PID     int     `json:"pid"`
 	State   string  `json:"state"` // working, idle, blocked, ended, or dead
 	Epoch   int     `json:"epoch"`
-	Batch   int     `json:"batch"`  // with which it is or was last
-	For     int64   `json:"for"`    // since when it is in this state
-	Deaths  uint64  `json:"deaths"` // of workers that had this track
-	Died    int64   `json:"died"`   // how long ago the last one was replaced; 0 where none was
+	Batch   int     `json:"batch"`  // current or last batch
+	For     int64   `json:"for"`    // time spent in State so far
+	Deaths  uint64  `json:"deaths"` // workers of this track that died
+	Died    int64   `json:"died"`   // time since the last of them was replaced, or 0
 	Working []int64 `json:"working"`
 	Idle    []int64 `json:"idle"`
 	Blocked []int64 `json:"blocked"`
 }
 
-// A PassageView is a batch that was taken. The times are ago.
+// A PassageView describes one batch that was taken. Its times are ages: how long ago each event
+// happened.
 type PassageView struct {
 	Epoch int   `json:"epoch"`
 	Batch int   `json:"batch"`
@@ -47,18 +48,19 @@ type PassageView struct {
 	Taken int64 `json:"taken"`
 }
 
-// Limits of what is told of a timeline.
+// Limits of a TimelineView.
 const (
 	maxTimelines    = 16
 	maxTracks       = 64
-	observedSteps   = timelineSteps - 14 // the steps before may be overwritten meanwhile
+	observedSteps   = timelineSteps - 14 // earlier steps may be overwritten meanwhile
 	observedBatches = 32
 )
 
 var activityNames = [...]string{"", "working", "idle", "blocked", "ended"}
 
-// timelineNow reads the timeline in a block whose word was w. It reports false if that is none, or
-// not yet, or not any more. The words may be anything.
+// timelineNow reads the timeline in block i. w is the state word that the caller has read.
+// timelineNow returns false if the block has no valid timeline, or if it changed meanwhile. It
+// accepts arbitrary words.
 func (d *Domain) timelineNow(i uint32, b *block, w stateWord) (v TimelineView, ok bool) {
 	p, ok := d.bytesNow(b)
 	if !ok {
@@ -90,15 +92,15 @@ func (d *Domain) timelineNow(i uint32, b *block, w stateWord) (v TimelineView, o
 	return v, w.same(b.w.Load())
 }
 
-// A timelineReader reads one timeline at one time.
+// A timelineReader reads one timeline as of one point in time.
 type timelineReader struct {
 	d     *Domain
 	words Numbers[uint64]
 	now   int64
 }
 
-// ago returns how long ago a time was, in microseconds. A time that cannot be is now, or the
-// longest ago that is told.
+// ago returns the age of a time in microseconds. An invalid time counts as now, or as the greatest
+// age.
 func (r *timelineReader) ago(at uint64) int64 {
 	const longest = int64(1) << 50
 	if at > uint64(r.now) {
@@ -107,12 +109,12 @@ func (r *timelineReader) ago(at uint64) int64 {
 	return min((r.now-int64(at))/1000, longest)
 }
 
-// epochOf splits the number of a batch.
+// epochOf splits a batch word into the epoch and the number of the batch.
 func epochOf(batch uint64) (epoch, number int) {
 	return int(batch >> 32 & 0xffffff), int(batch & 0xffffffff)
 }
 
-// track reads a track. It reports false for one that nobody has written.
+// track reads track k. It returns false if the track has no writer yet, or is corrupt.
 func (r *timelineReader) track(k int) (v TrackView, ok bool) {
 	w := r.words[tracksAt+k*trackWords:][:trackWords]
 	now, since := w.At(trackNow), w.At(trackSince)
@@ -147,7 +149,7 @@ func (r *timelineReader) track(k int) (v TrackView, ok bool) {
 		v.State = "dead"
 		return v, true
 	}
-	// What is under way is added to the steps since it began.
+	// The running activity is not in the track yet: add it to the steps since it began.
 	from := max(int64(min(since, uint64(r.now))), (last-observedSteps+1)*int64(timelineStep))
 	for from < r.now {
 		step := from / int64(timelineStep)
@@ -159,7 +161,7 @@ func (r *timelineReader) track(k int) (v TrackView, ok bool) {
 	return v, true
 }
 
-// isParticipant reports whether a process takes part in the domain and is not known to be dead.
+// isParticipant reports whether a process is a participant that is not marked DEAD.
 func (d *Domain) isParticipant(pid int) bool {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
@@ -170,7 +172,7 @@ func (d *Domain) isParticipant(pid int) bool {
 	return false
 }
 
-// batches reads the batches that were taken last, the first of them first.
+// batches reads the batches that were taken last, oldest first.
 func (r *timelineReader) batches() []PassageView {
 	all := []PassageView{}
 	type numbered struct {

@@ -5,9 +5,13 @@ import (
 	"fmt"
 )
 
-// Reap takes back what participants that are proven dead have held, and returns how many of them it
-// finished. Any process may call it at any time. A participant calls it by itself when it learns of
-// a death. docs/memory.md has the steps.
+// Reap recovers everything that dead participants held: it ends their operations, drops their
+// references and frees their seats. It returns the number of participants that it finished. It
+// returns 0 if another process is doing the work, or if an operation of a living process is in the
+// way; then this process is woken, and reaps again, when the obstacle is gone.
+//
+// Reap may be called by any process at any time. A process calls it by itself when it notices a
+// death. The steps are in docs/memory.md, "The reaper".
 func (d *Domain) Reap() (int, error) {
 	if crashing && reaperHeld() {
 		return 0, nil
@@ -24,16 +28,17 @@ func (d *Domain) Reap() (int, error) {
 	}
 }
 
-// reapDead reaps under the recovery lock. Where the lock is taken it does nothing. The lane comes
-// first: once Close has it, this process reaps nobody but itself.
+// reapDead reaps all dead participants if it gets the recovery lock, and does nothing otherwise. It
+// takes the lane before the lock: once Close has taken the lane, this process must reap only
+// itself.
 //
-// A process that finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"),
-// which looks at the death epoch before it stops: so one of the two reaps each death that is
-// noticed.
+// A process that finds the lock held leaves its dead participants to the holder (docs/memory.md,
+// "Notice"). The holder reads the death epoch again before it stops, so one of the two reaps each
+// death that was noticed.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
-		d.park.wakeup() // Close may wait for a holder that has died
+		d.park.wakeup() // Close may be waiting for the recovery lock of a dead holder
 		return 0, nil
 	}
 	defer l.unlock()
@@ -46,6 +51,8 @@ func (d *Domain) reapDead() (int, error) {
 	return d.reapLocked(l)
 }
 
+// reapLocked makes one attempt to reap all dead participants. The caller must hold the recovery
+// lock and lane l. It returns 0 if the attempt was cut short by an obstacle.
 func (d *Domain) reapLocked(l *lane) (int, error) {
 	dead, n, err := d.findDead()
 	if n == 0 || err != nil {
@@ -60,11 +67,13 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 	return n, nil
 }
 
-// deadSet is the participants that are being reaped.
+// A deadSet is the set of participants that are being reaped, by seat.
 type deadSet [maxParticipants]bool
 
+// lane reports whether the lane belongs to a participant of the set.
 func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSeat] }
 
+// word returns word i of the set as a participant bitmap.
 func (s *deadSet) word(i int) (bits uint64) {
 	for j := range 64 {
 		if s[i*64+j] {
@@ -74,11 +83,13 @@ func (s *deadSet) word(i int) (bits uint64) {
 	return bits
 }
 
-// findDead marks every participant DEAD whose proof of life is gone.
+// findDead returns the dead participants and their number, and marks them DEAD.
 //
-// A participant is dead when its proof of life is gone, and by nothing else (docs/memory.md, "The
-// reaper"): the kernel gives the lock of a byte back when the process has ended, so no word that it
-// wrote can come later.
+// A participant is dead if the proof of life of its seat is free, and for no other reason
+// (docs/memory.md, "The reaper"). The proof is an OFD lock. The kernel releases it when the last
+// descriptor of its open file description is closed, which at process exit happens after the last
+// user-space instruction: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c
+// (locks_remove_file). So no write of the dead process can come later.
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
 	n := 0
@@ -104,8 +115,9 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	return &dead, n, nil
 }
 
-// Unreaped reports whether a participant has died from which not everything was taken back yet,
-// because another process reaps it or has to wait.
+// Unreaped reports whether there is a dead participant that has not been reaped completely, because
+// another process is reaping it or an obstacle is in the way. It returns [ErrClosed] if the domain
+// is closed.
 func (d *Domain) Unreaped() (bool, error) {
 	if d.closed.Load() {
 		return false, ErrClosed
@@ -122,15 +134,18 @@ func (d *Domain) Unreaped() (bool, error) {
 	return false, nil
 }
 
-// depart reaps this process itself, in whose lanes nothing goes on any more. Participants that
-// learn of a death meanwhile leave it to the holder of the recovery lock, which is this one. So it
-// tells them to look again when it lets go of the lock, and until then it has a watcher.
+// depart makes this process leave the domain: it reaps itself, by the same steps as for a dead
+// participant. The caller must have taken all other lanes for good, so that no operation of this
+// process is in progress.
 //
-// A participant that leaves reaps itself as the dead are reaped: there is one way to take back what
-// a participant has.
+// Other processes that notice a death meanwhile leave it to the holder of the recovery lock, which
+// is this process. So depart must announce itself after it has released the lock, and must stay
+// watched until then. If it does not get the lock in time, it leaves its seat for others to reap.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
-	l.lock() // for good: a goroutine that wakes late must not reap under a name that is another participant's
+	// Taken for good: a late goroutine must not reap under a seat that may have another participant
+	// by then.
+	l.lock()
 	p := &d.parts[d.seat]
 	v := p.state.Load()
 	p.state.CAS(v, v.become(participantDead))
@@ -143,7 +158,7 @@ func (d *Domain) depart() {
 			break
 		}
 		if d.park.await(ctx, d, &d.hdr.xowait, d.freeRecovery, nil) != nil {
-			d.announce() // our proof of life ends: another participant reaps us like the dead
+			d.announce() // the proof of life is released next, so others reap this seat
 			return
 		}
 	}
@@ -155,8 +170,8 @@ func (d *Domain) depart() {
 	}
 }
 
-// departureTime is for how long a participant that leaves waits for the recovery lock, whose holder
-// may be stopped, or be garbage.
+// departureTime returns the context that bounds the wait of a leaving participant for the recovery
+// lock. The lock's holder may be stopped, or the word may be corrupt.
 func (d *Domain) departureTime() (context.Context, context.CancelFunc) {
 	if crashing && controlled() {
 		return context.Background(), func() {}
@@ -164,18 +179,19 @@ func (d *Domain) departureTime() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), stampTime)
 }
 
-// reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
-// reaper after this one died in it. It reports false where a living lane is in the way, whose end
-// wakes this process.
+// reap makes one pass over the given dead participants, in lane l. The caller must hold the
+// recovery lock. It returns false if an operation of a living lane is in the way; this process is
+// woken when that operation ends. Every step is idempotent, because another reaper repeats it if
+// this one dies.
 //
-// Steps 1 to 6 wait for nobody, and steps 7 and 8 follow only when they are done (docs/memory.md,
-// "The reaper"): as long as an operation of the dead is unfinished, their bits keep the blocks that
-// it used from being freed.
+// Steps 1 to 6 never block, and steps 7 and 8 must not begin before these are complete
+// (docs/memory.md, "The reaper"): until then the owner bits of the dead must keep the blocks that
+// their operations use from being freed.
 func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
-	d.unfinished.Store(true) // before we ask to be woken
+	d.unfinished.Store(true) // must be set before a wakeup is requested
 	if !r.operations() {
 		return false
 	}
@@ -189,9 +205,10 @@ func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	return true
 }
 
-// reapStamps ends the operations of the newly dead, for a reaper in lane l that has to wait for one
-// of them. It leaves the dead alone that it reaps already: it is in the middle of one of their
-// operations, which would be done twice.
+// reapStamps ends the operations of participants that died since the reaper in lane l began,
+// because the reaper has to wait for one of them. It returns the obstacle that remains, if any. It
+// must not touch the participants that the reaper handles already: their operations are half done,
+// and would be done twice.
 func (d *Domain) reapStamps(l *lane) obstacle {
 	dead, _, err := d.findDead()
 	if err != nil {
@@ -215,14 +232,16 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 	return r.stuck
 }
 
-// An obstacle is a stamp that has to go before a reaper can go on.
+// An obstacle is a stamp of a living lane that must clear before a reaper can go on.
 type obstacle struct {
 	b     *block
 	stamp stateWord
 }
 
+// gone reports whether there was an obstacle and it has cleared.
 func (o obstacle) gone() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
 
+// newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
 	r := &reaper{d: d, l: l, dead: dead, published: make(map[uint32]bool)}
 	for i := range r.bits {
@@ -231,13 +250,14 @@ func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
 	return r
 }
 
+// A reaper has the state of one pass over a set of dead participants.
 type reaper struct {
 	d         *Domain
 	l         *lane
 	dead      *deadSet
-	bits      [ownWords]uint64 // the dead as a participant bitmap
-	published map[uint32]bool  // dead lanes whose newest put stands in a slot
-	views     []*Ring          // rings that the dead hold
-	cells     []*cell          // and what they synchronise by
-	stuck     obstacle         // a living lane's stamp that is in the way
+	bits      [ownWords]uint64 // dead as a participant bitmap
+	published map[uint32]bool  // dead lanes with their newest put in a slot
+	views     []*Ring          // rings that a dead participant holds
+	cells     []*cell          // cells that a dead participant holds
+	stuck     obstacle         // the last stamp of a living lane found in the way
 }

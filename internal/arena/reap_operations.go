@@ -1,12 +1,12 @@
 package arena
 
-// operations ends or undoes every operation of the dead. It waits for nobody, and reports false
-// where a living lane stands in the way.
+// operations ends or undoes every operation of the dead lanes: steps 2 to 6 of docs/memory.md, "The
+// reaper". It never blocks. It returns false if a living lane is in the way.
 //
-// The order is part of the protocol (docs/memory.md, "The reaper"): the budget first, because a
-// commit is ended by the phase that the budget's stamp stands for; slots before stamps, because a
-// put is judged by whether its slot is FULL; puts before gets, because a get may wait for a put's
-// stamp. Each step may be done twice: it asks the word whether it was done.
+// The order matters. The budget comes first, because a commit is judged by the phase that the
+// budget's stamp implies. Slots come before stamps, because a put is judged by the state of its
+// slot. Puts come before gets, because a get may need a put's stamp to be cleared. Each step may be
+// repeated: it reads from the word whether it was done.
 func (r *reaper) operations() bool {
 	r.budget()
 	if !r.rings() || !r.stamps() {
@@ -17,12 +17,12 @@ func (r *reaper) operations() bool {
 	return len(pending) == 0
 }
 
-// budget ends a dead lane's change of the budget: its stamp says that the pages were added or
-// taken.
+// budget completes a dead lane's change of the budget word: the pages were added or subtracted by
+// the CAS that set the stamp.
 //
-// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence that the pages of the
-// lane's record were added or taken. The phase says the same from then on, so the stamp can go
-// before another lane wants the budget.
+// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence of that CAS. budget
+// copies the evidence to the lane record's phase before it clears the stamp, so that another lane
+// may change the budget.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
 	if !w.stamped() || !r.dead.lane(w.lane()) {
@@ -38,10 +38,10 @@ func (r *reaper) budget() {
 	r.d.unstampBudget()
 }
 
-// rings turns slots that the dead were writing into holes, and notes which of their puts were
-// published. Only rings that a dead participant holds can have such slots. Such a ring cannot be
-// freed during the look, as others can. rings reports false where a living lane is finding out
-// whether one of them is free.
+// rings turns the slots that dead lanes were writing into SKIP slots, and records which of their
+// puts were published. It also collects the rings and cells that the dead participants hold. Only a
+// ring that a dead participant holds can have such slots, and such a ring cannot be freed during
+// the scan. rings returns false if a living lane is deciding whether one of them is free.
 func (r *reaper) rings() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
@@ -69,16 +69,19 @@ func (r *reaper) rings() bool {
 			r.views = append(r.views, v)
 			v.each(func(s *slot, w slotWord) { r.slot(v, s, w) })
 			if v.finished(ringLeases) {
-				v.countReturn() // also for a dead lane, or reaper, that has returned a message and not counted it
+				// A dead lane, or an earlier reaper, may have returned a message without counting
+				// it.
+				v.countReturn()
 			}
 		}
 	}
 	return true
 }
 
-// stays reports whether b will not be freed: the bit of a dead participant that looked at the ring
-// in endGone may have come too late to keep it. A reaper that cannot tell yet waits, without the
-// recovery lock.
+// stays reports whether block b will not be freed. It may be freed although a dead participant's
+// bit is set: the bit may have been set too late, by a participant that looked at the ring in
+// endGone. known is false if a living lane is deciding this now; the reaper must then stop its
+// pass, and not wait with the recovery lock held.
 func (r *reaper) stays(b *block) (stays, known bool) {
 	for {
 		w := b.w.Load()
@@ -93,6 +96,7 @@ func (r *reaper) stays(b *block) (stays, known bool) {
 	}
 }
 
+// heldByDead reports whether a dead participant's owner bit is set in block b.
 func (r *reaper) heldByDead(b *block) bool {
 	for i := range b.own {
 		if b.own[i].Load()&r.bits[i] != 0 {
@@ -102,6 +106,7 @@ func (r *reaper) heldByDead(b *block) bool {
 	return false
 }
 
+// each calls f with each slot of the ring that is backed by pages, and its word.
 func (r *Ring) each(f func(*slot, slotWord)) {
 	for i := uint64(0); i < r.cap && r.backed(i); i++ {
 		s := r.slot(i)
@@ -109,12 +114,16 @@ func (r *Ring) each(f func(*slot, slotWord)) {
 	}
 }
 
-// The slot is read between two looks at its word: lane and opseq of two messages, one of each,
-// would be evidence of a put that never was. A message is taken for the dead lane's newest only if
-// opseq is still that of the lane's record, since a lane has at most one put that a stamp can stand
-// for.
+// slot handles one slot of a ring, by its word w: it turns a WRITING slot of a dead lane into a
+// SKIP slot, returns a LEASED slot of a dead lane to FULL, and records in r.published a message
+// that is a dead lane's newest put.
 //
-// The slots of a span become holes before its first one does: until then nobody comes to them.
+// The slot's lane and opseq must be read between two reads of its word. Otherwise they could come
+// from two messages, and be evidence of a put that never happened. A message counts as the dead
+// lane's newest put only if its opseq equals the lane record's, because a lane has stamps of at
+// most one put.
+//
+// The other slots of a span become SKIP before the first one does: until then no lane reaches them.
 func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 	switch w.state() {
 	case slotWriting:
@@ -133,7 +142,9 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 		}
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
 		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
-			return // another message by now: lane and number may be of two messages
+			// The slot has another message by now, so lane and opseq may belong to different
+			// messages.
+			return
 		}
 		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
 			r.published[id] = true
@@ -141,8 +152,8 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 	}
 }
 
-// stamps ends or undoes the operations of the dead on each block, except gets, which readers ends.
-// It reports false where a living lane is in the middle of a change of the budget.
+// stamps ends or undoes the operation of each stamp of a dead lane, except for gets, which readers
+// handles. It returns false if a living lane's change of the budget is in the way.
 func (r *reaper) stamps() bool {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]
@@ -162,7 +173,8 @@ func (r *reaper) stamps() bool {
 		case kindFree:
 			switch {
 			case disabled("free"):
-			case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone: // all but the last write of a free
+			case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone:
+				// Only the last write of the free is missing.
 				r.d.change(b, allocBit, genOne)
 				r.d.loseHints()
 			default:
@@ -173,28 +185,29 @@ func (r *reaper) stamps() bool {
 	return true
 }
 
-// Invariant (docs/memory.md, "The reaper"): a put is published or not, and its slot is the
-// evidence. A published put has its message, whose reference t counts: only the stamp goes. A put
-// that was not published is undone. A dead lane's WRITING slot has been made a hole before, so no
-// message of it can appear any more.
+// finishPut ends or undoes the put of dead lane id on block b.
+//
+// Invariant (docs/memory.md, "The reaper"): the slot is the evidence that a put was published. If
+// it was, t counts the reference of its message, and only the stamp is cleared. If it was not, t is
+// decremented too. Its WRITING slot is a SKIP slot by now, so the message cannot appear later.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
 	case r.published[id] && !disabled("put published"):
 		r.d.endPut(b, id)
-	case b.w.Load().transit() == 0: // garbage: no put has counted a reference
+	case b.w.Load().transit() == 0: // corrupt: no put has counted a reference
 		r.d.unstamp(b)
 	case !r.published[id] && !disabled("put undone"):
 		r.d.change(b, 0, ^stateWord(tOne)+1)
 	}
 }
 
-// finishCommit ends or undoes a dead lane's commit of block i.
+// finishCommit ends or undoes dead lane id's commit of block i. It returns false if a living lane's
+// change of the budget is in the way; this process is woken when that change ends.
 //
-// The lane's record is believed only if it names this block: the lane may have died stamped and
-// before it wrote the record, and then nothing of this commit was charged.
+// The lane record is used only if it names this block. Otherwise the lane died after it set the
+// stamp and before it wrote the record, so nothing of this commit was charged.
 //
-// It uncharges in the dead lane's name. Where another lane is in the middle of a change of the
-// budget, that lane's end wakes the reaper.
+// Pages are uncharged in the name of the dead lane.
 func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	rec := &r.d.recs[id]
 	if rec.block.Load() != uint64(i) {
@@ -213,9 +226,10 @@ func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	return err == nil
 }
 
-// readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the
-// lanes for which it has to come back, because a living lane stands in the way. A message that
-// waits for another dead reader's message comes round again.
+// readers ends the gets of the dead lanes: each message is dropped, and never delivered twice. It
+// returns the lanes that it could not finish because a living lane is in the way. It repeats the
+// scan as long as it makes progress, because one dead lane's message may have to wait for
+// another's.
 func (r *reaper) readers() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
@@ -237,13 +251,15 @@ func (r *reaper) readers() map[uint32]bool {
 	}
 }
 
-// finishGet takes the references of a message in the name of the dead reader, whose bits go later.
+// finishGet ends the get of slot s for the dead lane named in its word w: it drops the message's
+// references in that lane's name and empties the slot. It returns false if a living lane's stamp is
+// in the way. The dead participant's owner bits are cleared later.
 //
-// The dead reader, or a reaper before this one, has taken the blocks already that carry the dead
-// reader's own stamp. Either way t goes down once for each (docs/memory.md, "The reaper"), and the
-// message is counted as dropped, never delivered twice.
+// A block with the dead lane's GET stamp was already handled, by the lane itself or by an earlier
+// reaper. So t is decremented exactly once for each block (docs/memory.md, "The reaper"). The
+// message is counted as dropped.
 //
-// Of a span, whose messages have no blocks, the first slot is given back last, as by its reader.
+// The messages of a span have no blocks. Its first slot is emptied last, as by a living reader.
 func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	id := w.lane()
 	mine := stamp(id, kindGet)
@@ -271,7 +287,7 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 				continue
 			}
 			if bw.transit() == 0 || b.w.CAS(bw, bw-tOne|mine) {
-				break // none is garbage: there is nothing to take
+				break // a count of 0 is corrupt: there is nothing to decrement
 			}
 		}
 	}
@@ -285,11 +301,12 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	return true
 }
 
-// waitFor asks to be woken when the stamp in w clears, and reports false if it has cleared already:
-// the CAS is the second look, also where somebody else has set WAIT.
+// waitFor registers for a wakeup when the stamp in w clears, and records it as the obstacle. It
+// returns false if the stamp has cleared already. The CAS is the second look that the protocol
+// requires, even if WAIT is set already.
 //
-// A pass waits for no operation (docs/memory.md, "The reaper"): it notes the obstacle and goes on,
-// because the living lane for which it would wait may itself wait for a stamp of the dead.
+// A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
+// itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
 func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !w.stamped() || !b.w.CAS(w, w|waitBit) {
@@ -299,11 +316,9 @@ func (r *reaper) waitFor(b *block, w stateWord) bool {
 	return true
 }
 
-// strayGets clears the stamps of gets whose slot has been given back already.
-//
-// A get's stamp may outlive its slot by some instructions: the slot is EMPTY then and t is right,
-// so only the stamp is left. Lanes for which readers has to come back still need their stamps as
-// evidence.
+// strayGets clears the GET stamps of dead lanes that have emptied their slot already. In this state
+// t is right, and only the stamp remains. It skips the lanes in pending, because readers needs
+// their stamps as evidence in the next pass.
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.count(); i++ {
 		b := &r.d.blocks[i]

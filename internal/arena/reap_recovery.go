@@ -1,8 +1,8 @@
 package arena
 
-// wakeReaper tells the holder of the recovery lock of the new entry in the death epoch, at which
-// the holder looks when it is done, or when it waits. A holder in this process is not woken, since
-// a wakeup may begin another Reap.
+// wakeReaper tells the holder of the recovery lock that the death epoch has changed. The holder
+// reads the epoch when it finishes or waits. If the holder is this process, only its wait queues
+// are woken, because a full wakeup could start another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
 		d.park.wakeup()
@@ -11,20 +11,22 @@ func (d *Domain) wakeReaper(holder int) {
 	}
 }
 
-// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT says that a participant that
-// leaves waits for the lock.
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT means that a leaving participant
+// waits for the lock.
 const (
 	recoverySeat = 1<<16 - 1
 	recoveryWait = 1 << 31
 )
 
+// reaperName returns the recovery word, without WAIT, when this participant holds the lock.
 func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
 
-// lockRecovery takes the recovery lock, also from a holder that is proven dead.
+// lockRecovery takes the recovery lock, if it is free or its holder is proven dead. It does not
+// wait. If ok is false, holder is the seat of the holder.
 //
-// Invariant (docs/memory.md, "Notice"): the holder of this lock has a watcher, because others leave
-// the dead to it. The word names seat and epoch, so a holder that was reaped, and whose seat
-// another one has, is told from a living one.
+// Invariant (docs/memory.md, "Notice"): only a watched participant may hold this lock, because
+// others leave their dead participants to the holder. The word contains seat and epoch, so that a
+// holder that was reaped differs from the next participant in its seat.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.hdr.recovery.Load()
@@ -37,7 +39,7 @@ func (d *Domain) lockRecovery() (holder int, ok bool) {
 	}
 }
 
-// goneHolder reports whether the holder v of the recovery lock is dead, or has been reaped.
+// goneHolder reports whether the holder named in recovery word v is dead or has been reaped.
 func (d *Domain) goneHolder(v uint64) bool {
 	s := int(v&recoverySeat) - 1
 	if s < 0 || s >= maxParticipants {
@@ -53,8 +55,9 @@ func (d *Domain) goneHolder(v uint64) bool {
 	return err == nil && !alive
 }
 
-// freeRecovery reports whether the recovery lock can be had, and asks to be woken when its holder
-// lets go.
+// freeRecovery reports whether the recovery lock can be taken. If not, it sets WAIT, so that the
+// holder wakes the participants in xowait when it releases the lock. To be woken, the caller must
+// have set its bit in xowait before.
 func (d *Domain) freeRecovery() bool {
 	for {
 		v := d.hdr.recovery.Load()
@@ -67,11 +70,11 @@ func (d *Domain) freeRecovery() bool {
 	}
 }
 
-// unlockRecovery gives the lock back. It wakes only participants that leave: a reaper that has
-// found an obstacle would learn nothing.
+// unlockRecovery releases the recovery lock. It wakes only participants that wait in order to
+// leave: a reaper that met an obstacle would find the same obstacle again.
 //
-// The CAS is from this participant's name: a lock that another one took, because this participant
-// was proven dead, is not given back.
+// If another participant has taken the lock over, because this one was proven dead, unlockRecovery
+// does nothing.
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// resign takes this participant, which leaves in order, from the members of barriers at which it
-// does not wait: only a death breaks a barrier.
+// resign removes a participant that leaves in order from the members of barriers at which none of
+// its goroutines waits: only a death may break a barrier.
 func (r *reaper) resign() {
 	s := r.d.seat
 	for _, c := range r.cells {
@@ -19,12 +19,11 @@ func (r *reaper) resign() {
 	}
 }
 
-// waiters takes the dead from the waiters, while their own bits still keep the blocks from being
-// freed for which they wait.
+// waiters clears the bits of the dead in the waiter bitmaps of rings and cells. It must run before
+// owners, while the owner bits of the dead still keep these blocks from being freed.
 //
-// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
-// in its place would be woken in its stead, and the waiter that should have been woken would not
-// be.
+// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant may outlive it. Otherwise
+// a wakeup would go to the next participant in the seat, and a waiter would miss it.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -46,25 +45,26 @@ func (r *reaper) waiters() {
 	}
 }
 
-// endsTime is for how long a reaper waits for the ends of rings. Tests make it long.
+// endsTime bounds the time that a reaper waits for all finalisers of ring ends together. Tests
+// change it.
 var endsTime = time.Duration(briefly)
 
-// owners takes the dead from every block's holders and frees the blocks that nobody holds.
+// owners clears the owner bits of the dead in every block, and frees the blocks that have no holder
+// left. The operations of the dead must have been ended: then t is right, no stamp of theirs
+// remains, and the owner bit is all that they have of a block. owners clears the bits of one block
+// and tries to free it before it turns to the next one, so a reaper that is killed in between
+// leaves the rest to its successor.
 //
-// The operations of the dead are over: so t is right, no stamp of theirs stands, and the bit is all
-// that they had of the block. The bits go one block at a time, each followed by its
-// try-free: a reaper that is killed in between leaves the next one the rest.
+// The finaliser of a ring's end may have to wait for living participants. So it runs in another
+// lane, and the reaper waits for all finalisers together up to [endsTime]. A participant that
+// leaves has no other lane, and runs them itself.
 //
-// The end of a ring may have to wait for living participants, so it goes on in another lane, of
-// which the reaper waits for no longer than a second for all of them. A
-// participant that leaves has no other lane.
-//
-// It reports false where a living lane is finding out whether the ring of a dead one's end is free,
-// or where this participant leaves, and cannot wait any longer.
+// owners returns false if a living lane is deciding whether a ring is free, so that a name cannot
+// be written into it, or if this participant is leaving and cannot wait any longer.
 func (r *reaper) owners() bool {
 	left := endsTime
 	r.l.aside = r.d.closed.Load()
-	for _, v := range r.views { // which the bits of the dead hold still
+	for _, v := range r.views { // the owner bits of the dead still hold these rings
 		if disabled("deserted") || !v.deserted() || v.Empty() {
 			continue
 		}
@@ -98,11 +98,13 @@ func (r *reaper) owners() bool {
 	return true
 }
 
-// blame writes into the ring of an end which participant has died with it, before the bit of that
-// participant goes. A participant that leaves has closed the end in order.
+// blame records in a ring which participant has died with one of its ends. b is any block: blame
+// does nothing unless it is the token of an end. A participant that leaves in order withdraws its
+// name instead. blame returns false if a living lane is deciding whether the ring is free; this
+// process is then woken later.
 //
-// It is written while the dead one's bit still holds the end, and before the finaliser says that
-// nobody sends or receives: a process that hears of the end finds the reason there.
+// The name must be written while the dead participant's bit still holds the token, and before the
+// finaliser sets NO_SENDERS or NO_RECEIVERS. So a process that sees the flag also finds the name.
 func (r *reaper) blame(b *block, seat int) bool {
 	if !extKind(b.ext.Load()).token() {
 		return true
@@ -113,14 +115,14 @@ func (r *reaper) blame(b *block, seat int) bool {
 	}
 	p := &r.d.parts[seat]
 	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
-	r.d.unfinished.Store(true) // before we ask to be woken
+	r.d.unfinished.Store(true) // must be set before a wakeup is requested
 	known := r.l.blame(briefly/20, b, who)
 	r.d.unfinished.Store(!known)
 	return known
 }
 
-// hints takes the dead from words that are not of a ring or a cell, and wakes waiters that they may
-// not have woken.
+// hints clears the bits of the dead in the header's bitmaps, and makes up for wakeups that they may
+// have owed: it marks the free hints as lost, and counts a relief.
 func (r *reaper) hints() {
 	d := r.d
 	for i := range d.hdr.spinners {
@@ -135,15 +137,14 @@ func (r *reaper) hints() {
 		d.loseHints()
 	}
 	if !disabled("relief") {
-		d.relieve() // a dead participant may have freed a block and woken nobody
+		d.relieve() // a dead participant may have freed a block and woken no waiter
 	}
 }
 
-// releaseDead wakes everybody, also for wakeups that the dead owed, and then makes the seats of the
-// dead free again. A reaper that dies in between leaves the seats to the next one, which wakes
-// everybody again.
-//
-// The order is the last part of step 8 (docs/memory.md, "The reaper").
+// releaseDead wakes all participants, for any wakeups that the dead owed, and then frees the seats
+// of the dead. It returns the number of seats. The order matters (step 8 of docs/memory.md, "The
+// reaper"): if the reaper dies in between, the next one still finds the seats DEAD, and wakes all
+// participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.wakeAll()
@@ -157,11 +158,12 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	return n
 }
 
-// vacate makes the seat of a participant that was reaped free for another one.
+// vacate frees the seat of a participant that has been reaped. It reports false if the seat is not
+// DEAD.
 //
-// Invariant (docs/memory.md, "The reaper"): this is the last step, and it raises the epoch. Until
-// then every word that names the dead still means the dead; after it, a word with the old epoch
-// means a participant that is gone, for ever.
+// Invariant (docs/memory.md, "The reaper"): this must be the last step. It increments the epoch.
+// Until then every word with the dead participant's identity names a participant that is DEAD;
+// afterwards the old epoch in the word marks it as gone for ever.
 func (d *Domain) vacate(seat int) bool {
 	p := &d.parts[seat]
 	v := p.state.Load()

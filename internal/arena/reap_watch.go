@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Note [Notice of death] Every participant watches the next two living ones, seat by seat round the
-// table, through pidfds in Go's netpoller: two descriptors each, however many participants there
-// are. So each participant has two watchers, of which one may be stopped. When a pidfd fires, its
-// watcher reaps, and finds all others that are dead as well. A participant that joins or leaves
-// wakes everybody, and each one looks again which participants to watch. Where both watchers are
-// stopped, waiters find the death (Note [Doubt]).
+// Note [Notice of death] Every participant watches the next two living ones, in the circular order
+// of seats, by pidfds in Go's netpoller (https://man7.org/linux/man-pages/man2/pidfd_open.2.html):
+// two descriptors each, however many participants there are. So each participant has two watchers,
+// and one of them may be stopped. When a pidfd fires, the watcher reaps, and finds all other dead
+// participants as well. A participant that joins or leaves wakes all others, and each one chooses
+// again which seats to watch. If both watchers are stopped, waiters notice the death (Note
+// [Doubt]).
 
-// watched is how many participants each one watches.
+// watched is the number of participants that each participant watches.
 const watched = 2
 
-// watch runs until the domain is closed.
+// watch watches the next living participants until ctx ends, when the domain is closed.
 func (d *Domain) watch(ctx context.Context) {
 	defer d.done.Done()
 	for again := time.Duration(0); ctx.Err() == nil; {
@@ -28,8 +29,9 @@ func (d *Domain) watch(ctx context.Context) {
 	}
 }
 
-// watchNext reports false where one of the next participants seems to have ended, and its proof of
-// life stands.
+// watchNext watches the next living participants until one of them dies, the set of participants
+// changes, or ctx ends. It returns false if a process seems to have ended, but its proof of life is
+// still held. The caller must then pause before it tries again.
 func (d *Domain) watchNext(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,9 +57,8 @@ func (d *Domain) watchNext(ctx context.Context) bool {
 	return true
 }
 
-// reapSoon reaps in a goroutine of its own: a reaper may have to wait for a living participant, and
-// this process must go on watching meanwhile, since it may be the one that watches that
-// participant.
+// reapSoon calls [Domain.Reap] in a new goroutine. A reaper may wait for a living participant, and
+// meanwhile this process must go on watching: it may be the only watcher of that participant.
 func (d *Domain) reapSoon() {
 	if crashing && controlled() {
 		spawn(func() { d.Reap() })
@@ -66,8 +67,9 @@ func (d *Domain) reapSoon() {
 	d.done.Go(func() { d.Reap() })
 }
 
-// lookAgain is the pause before another look, where a process has ended and its proof of life
-// stands: a child that it was making has not reached exec.
+// lookAgain pauses until after has passed, the set of participants changes, or ctx ends. It is
+// called if a process has ended and its proof of life is still held: a child that it was forking
+// shares the open file description, and with it the lock, until exec closes the descriptor.
 func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	t := time.NewTimer(after)
 	defer t.Stop()
@@ -78,10 +80,12 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	}
 }
 
-// nextLiving returns the seats of the next participants after us that live.
+// nextLiving returns the seats of the next living participants, at most [watched] of them. If it
+// finds dead ones on the way, it starts a reaper.
 //
-// Invariant (docs/memory.md, "Notice"): every living participant is watched by the two before it in
-// the table. The dead between them have no watcher, so the participant that finds them reaps them.
+// Invariant (docs/memory.md, "Notice"): every living participant is watched by the two living ones
+// before it in the circle. The dead ones between them have no watcher, so the participant that
+// finds them must reap them.
 func (d *Domain) nextLiving() (seats []int) {
 	dead := false
 	for i := 1; i < maxParticipants && len(seats) < watched; i++ {
@@ -101,16 +105,19 @@ func (d *Domain) nextLiving() (seats []int) {
 	return seats
 }
 
-// announce has every other participant look again which ones to watch.
+// announce has every other participant choose again which seats to watch. A participant must call
+// it when it joins, when it leaves, and when it has released the recovery lock while leaving.
 func (d *Domain) announce() {
 	d.hdr.members.Add(1)
 	d.wakeAll()
 }
 
-// news is the events to which a process has already answered.
+// news has the counters of the events that this process has handled.
 type news struct{ members, pressure uint64 }
 
-// hear looks for what the doorbell may have announced besides the wait queues.
+// hear handles the events that the doorbell announces in addition to wakeups: changes of the set of
+// participants, requests to collect garbage, and the end of an obstacle to a reap. It returns the
+// counters that it has handled.
 func (d *Domain) hear(seen news) news {
 	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 	if now.members != seen.members {

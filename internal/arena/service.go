@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// AtClose has c closed when this process leaves the domain, before the process gives up what it
-// holds. It is for packages that must act before their references end. The error is ErrClosed where
-// the process has left the domain.
+// AtClose registers c to be closed when this process leaves the domain, before the process drops
+// its references. It is for packages that must do work before that. AtClose returns [ErrClosed] if
+// the process has left the domain already; c is not closed then.
 func (d *Domain) AtClose(c io.Closer) error {
 	d.closing.Lock()
 	defer d.closing.Unlock()
@@ -18,10 +18,12 @@ func (d *Domain) AtClose(c io.Closer) error {
 	return nil
 }
 
+// closeServices closes the services registered by [Domain.AtClose], in the order of their
+// registration. The caller must hold d.closing.
 func (d *Domain) closeServices() (err error) {
 	for _, c := range d.services {
 		err = errors.Join(err, c.Close())
 	}
-	d.services = nil // who still has the domain has nothing of theirs
+	d.services = nil // lets the collector free them while the Domain is still reachable
 	return err
 }

@@ -2,28 +2,45 @@ package arena
 
 import "context"
 
-// A store is where a domain's two segments live and how its participants see and wake each other:
-// memfds, pidfds and datagram sockets between processes, or the Go heap and channels inside one,
-// where the race detector sees them.
+// A store provides a domain's two segments, and the means by which its participants detect each
+// other's death and wake each other. Between processes these are memfds, pidfds and datagram
+// sockets. Within one process they are the Go heap and channels, which the race detector
+// understands.
+//
+// Each seat has a proof of life, a lock that its participant holds as long as it lives. Between
+// processes it is an OFD lock of one byte, which the kernel releases when the process ends.
 type store interface {
 	control() []byte
 	data() []byte
-	commitControl(off, n uint64) error // back [off, off+n) by pages
-	commit(off, n uint64) error        // the same in the data segment; on error some of them may be backed
-	punch(off, n uint64) error         // give the pages of [off, off+n) back
-	headroom() int64                   // bytes that this process may commit by its machine and cgroup
+	// commitControl backs the bytes [off, off+n) of the control segment by pages.
+	commitControl(off, n uint64) error
+	// commit does the same for the data segment. After an error, some of the pages may be backed.
+	commit(off, n uint64) error
+	// punch frees the pages of [off, off+n).
+	punch(off, n uint64) error
+	// headroom returns the number of bytes that the machine and the cgroup let this process commit.
+	headroom() int64
 
-	enter(seat int) (bool, error) // take the seat's proof of life; false if somebody has it
+	// enter takes a seat's proof of life. It returns false if another participant holds it.
+	enter(seat int) (bool, error)
+	// leave releases it.
 	leave(seat int) error
-	alive(seat int) (bool, error)                   // whether somebody has the seat's proof of life
-	await(ctx context.Context, pid, seat int) error // until the participant has ended
+	// alive reports whether a participant holds the seat's proof of life.
+	alive(seat int) (bool, error)
+	// await blocks until the participant has ended.
+	await(ctx context.Context, pid, seat int) error
 
-	listen() (b bell, name uint64, err error) // a doorbell of a name that nobody can guess
-	wakeBell(seat int, name uint64)           // the doorbell of the participant there; 0: it has none yet
+	// listen creates a doorbell. Its name must be unpredictable, because any process may send to
+	// it.
+	listen() (b bell, name uint64, err error)
+	// wakeBell rings the doorbell of the participant in a seat. It does nothing if name is 0,
+	// because the participant has no doorbell yet.
+	wakeBell(seat int, name uint64)
+	// close releases the segments and the store's other resources.
 	close() error
 }
 
-// A bell wakes a process. Any number of wakeups before Wait are one.
+// A bell receives wakeups of this process. Several wakeups before a Wait count as one.
 type bell interface {
 	Wait() error
 	Close() error

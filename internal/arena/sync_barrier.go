@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset | arrived 20 |
-// napping 1 | broken 1. The upper half changes with the turn only.
+// The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset, 20 | arrived
+// 20 | napping 1 | broken 1. The upper half changes only when the turn does.
 const (
 	barrierBroken  = 1
 	barrierNapping = 2
@@ -21,32 +21,37 @@ const (
 	barrierHistory = 20
 )
 
-// A Barrier lets so many goroutines of its participants go on together. Each participant that has a
-// view of it is a member: its share counts the views, and its ticket word its waiting goroutines.
-// The death of a member breaks the barrier.
+// A Barrier blocks each goroutine that calls [Barrier.Wait] until as many have arrived as the
+// barrier has parties. A participant with an open view is a member: its share counts its views, and
+// its ticket word counts its waiting goroutines. The death of a member breaks the barrier.
 type Barrier struct{ *Sync }
 
 func turnOf(v uint64) uint64 { return v >> turnShift }
 func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
 
-// join makes this participant a member. It does not hide the death of a member that was in the same
-// seat before.
+// join makes this participant a member. It first breaks the barrier if a dead participant still has
+// a share: if the dead member had this seat, the new share would overwrite the evidence.
 func (b Barrier) join() {
 	b.breakIfDead()
 	b.share()
 }
 
-// Wait waits until as many have come as the barrier has parties, of which the last calls action,
-// unless it is nil, before anybody goes on. It returns how many had come before. If ctx ends first,
-// if action fails, or when a member dies, the barrier is broken: until Reset, the error of all
-// that are there or come is ErrBroken, in a *PeerError if it was a death.
+// Wait blocks until Parties goroutines have arrived. The last one to arrive calls action, if it is
+// not nil, before any of them returns. Wait returns the number of goroutines that had arrived
+// before.
+//
+// The barrier breaks if ctx ends first, if action fails or panics, or if a member dies. Then all
+// current and later calls return [ErrBroken] until [Barrier.Reset]. After a death the error is a
+// *PeerError that wraps ErrBroken. The call that broke the barrier returns the cause of its ctx, or
+// an error that wraps ErrBroken and the action's error. Wait returns [ErrClosed] if the view or the
+// domain is closed.
 func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	if b.over() {
 		return 0, ErrClosed
 	}
 	b.more(&b.c.tickets[b.d.seat])
 	defer func() {
-		if !b.d.closed.Load() { // what it left belongs to others now
+		if !b.d.closed.Load() { // after Close this seat may have another participant
 			b.less(&b.c.tickets[b.d.seat])
 		}
 	}()
@@ -56,7 +61,7 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 		switch {
 		case b.broken(v):
 			return 0, b.why()
-		case n == b.Parties(): // the last one is there, and has not ended the turn
+		case n == b.Parties(): // the last party has arrived, but has not ended the turn yet
 			err := b.watch(ctx, func() bool { w := b.c.state.Load(); return turnOf(w) != turnOf(v) || b.broken(w) })
 			if err != nil {
 				return 0, err
@@ -70,7 +75,9 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	}
 }
 
-// await waits for the end of the turn.
+// await blocks until the given turn has ended. If this goroutine fails in a turn that has not
+// ended, it must break the turn for the others as well: a reset could otherwise forget a death that
+// only this goroutine has seen, and the turn would succeed for the others.
 func (b Barrier) await(ctx context.Context, turn uint64) error {
 	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) || b.over() }
 	var err error
@@ -84,7 +91,7 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 	switch {
 	case b.d.closed.Load():
 		return err
-	case !b.breakTurn(turn): // so that it ends badly for all, also if a reset forgets the death that we have seen
+	case !b.breakTurn(turn): // the turn has ended meanwhile, and its outcome is recorded
 		return b.turnError(turn)
 	case err == nil:
 		return b.why()
@@ -92,19 +99,24 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 	return err
 }
 
-// Note [Naps at a barrier] One system call wakes all that nap on one word, whereas the nap words of
-// Note [Naps] are one for each process. So a goroutine that waits at a barrier naps on the upper
-// half of the barrier's state word. It says so by a bit in that word before it sleeps. The last
-// participant ends the turn by a CAS on the word, finds the bit in the value that it replaced, and
-// wakes all nappers. A napper that comes to sleep after that CAS does not, since the kernel
-// compares the turn. A nap may be longer here than elsewhere, since no nap lasts to its end unless
-// a participant dies or breaks the barrier at that moment. What else wakes the process, such as the
-// death of a member, ends the nap.
+// Note [Naps at a barrier] A futex wake ends all sleeps on one word, but the nap words of Note
+// [Naps] are one per process. So a goroutine that waits at a barrier sleeps on the upper half of
+// the barrier's state word instead, and all nappers can be woken by one system call.
+//
+// A napper must set the napping bit in the state word before it sleeps. The last participant ends
+// the turn by a CAS on the word. It finds the bit in the value that its CAS replaced, and then
+// wakes all nappers. A napper that calls futex(2) after this CAS does not sleep, because the kernel
+// compares the word with the expected value atomically with going to sleep:
+// https://man7.org/linux/man-pages/man2/futex.2.html. So a nap lasts its full time only if a
+// participant dies or breaks the barrier at that moment, and it may be longer here than elsewhere.
+// Other events that wake the process, such as the death of a member, end the nap too.
 
-// barrierNap is how long such a nap lasts at most. Tests change it.
+// barrierNap is the longest time that a nap at a barrier lasts. Tests change it.
 var barrierNap = 5 * time.Millisecond
 
-// nap sleeps until ready, until ctx ends, or for barrierNap. The caller looks again, and parks.
+// nap sleeps until ready reports true, until ctx ends, or for [barrierNap]. It may return early, so
+// the caller must test its condition again, and park if it is false. It does nothing if another
+// goroutine of this process naps already.
 func (b Barrier) nap(ctx context.Context, turn uint64, ready func() bool) {
 	p := &b.d.park
 	if crashing && controlled() || !b.watches.nap.due() || !p.napper.TryLock() {
@@ -130,7 +142,8 @@ func (b Barrier) nap(ctx context.Context, turn uint64, ready func() bool) {
 	b.watches.nap.learn(true)
 }
 
-// wakeAll wakes all that wait at the barrier, whose state was v before it changed.
+// wakeAll wakes all goroutines that wait at the barrier, in every process. v is the value of the
+// state word that the caller has just replaced: the nappers' bit is in it.
 func (b Barrier) wakeAll(v uint64) {
 	if v&barrierNapping != 0 {
 		b.c.state.wakeUpper()
@@ -138,12 +151,13 @@ func (b Barrier) wakeAll(v uint64) {
 	b.d.wakeBits(&b.c.watching)
 }
 
-// end runs the action and ends the turn.
+// end runs action and then ends the turn. It is called by the last party to arrive. If action
+// fails, the error wraps [ErrBroken] and action's error.
 func (b Barrier) end(turn uint64, action func() error) error {
 	if action != nil {
 		done := false
 		defer func() {
-			if !done { // it panics
+			if !done { // action has panicked
 				b.breakTurn(turn)
 			}
 		}()
@@ -157,7 +171,7 @@ func (b Barrier) end(turn uint64, action func() error) error {
 	for {
 		v := b.c.state.Load()
 		switch {
-		case turnOf(v) != turn: // it was reset
+		case turnOf(v) != turn: // the barrier was reset
 			return b.why()
 		case b.broken(v):
 			if b.breakTurn(turn) {
@@ -170,26 +184,29 @@ func (b Barrier) end(turn uint64, action func() error) error {
 	}
 }
 
-// nextTurn returns the state after a turn that ended in one of two ways, with nobody there.
+// nextTurn returns the state word of the turn after v, with no arrivals. reset is 1 if turn v ends
+// by a reset, and 0 if it succeeded.
 func nextTurn(v, reset uint64) uint64 {
 	history := (v>>historyShift<<1 | reset) & historyMask
 	return (turnOf(v)+1)&turnMask<<turnShift | history<<historyShift
 }
 
-// turnError returns how a turn that is over has ended: nil, or ErrBroken.
+// turnError returns the outcome of a turn that is over: nil, or [ErrBroken] if it ended by a reset.
+// It also returns ErrBroken for a turn older than the history in the state word.
 func (b Barrier) turnError(turn uint64) error {
 	v := b.c.state.Load()
-	ago := (turnOf(v) - turn) & turnMask // 1 is the turn before this one
+	ago := (turnOf(v) - turn) & turnMask // 1 for the turn before the current one
 	if ago > barrierHistory || v>>historyShift>>(ago-1)&1 != 0 {
 		return ErrBroken
 	}
 	return nil
 }
 
-// breakTurn breaks the barrier if turn is not over, and reports whether it is broken in this turn.
+// breakTurn breaks the barrier unless the given turn is over. It reports whether the barrier is
+// broken in this turn.
 //
-// The turn is in the same word (docs/memory.md, "Cells"): a barrier that has gone on to the next
-// turn cannot be broken in the one before.
+// The turn number and the broken bit are in one word (docs/memory.md, "Cells"), so a barrier that
+// has begun its next turn cannot be broken by a participant of an earlier one.
 func (b Barrier) breakTurn(turn uint64) bool {
 	for {
 		v := b.c.state.Load()
@@ -206,20 +223,24 @@ func (b Barrier) breakTurn(turn uint64) bool {
 	}
 }
 
-// Abort breaks the barrier, in whatever turn it is, and has those who Watch it look again.
+// Abort breaks the barrier in its current turn, and has each [Barrier.Watch] evaluate its condition
+// again.
 func (b Barrier) Abort() {
 	b.breakNow()
 	b.d.wakeBits(&b.c.watching)
 }
 
+// breakNow breaks the barrier in its current turn, and retries if the turn changes meanwhile.
 func (b Barrier) breakNow() {
 	for !b.breakTurn(turnOf(b.c.state.Load())) {
 	}
 }
 
-// Watch waits until ready or until ctx ends, and is no party. ready is asked at the end of each
-// turn, after each Abort, and when a participant of the domain was found dead; it must be quick. It
-// parks at once: what it waits for is rare.
+// Watch blocks until ready reports true or ctx ends. The caller is not counted as a party. Watch
+// calls ready at the end of each turn, after each [Barrier.Abort], and when a participant of the
+// domain was found dead. ready must be fast, and must not block. Watch returns [ErrClosed] if the
+// view or the domain is closed. It parks without spinning, because the events that it waits for are
+// rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || b.over() }
 	if err := b.d.park.await(ctx, b.d, &b.c.watching, wake, nil); err != nil {
@@ -228,14 +249,15 @@ func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	return b.ended()
 }
 
-// Lost returns how many members are known to be gone: the quick part of Dead.
+// Lost returns the number of members that are marked dead. Unlike [Barrier.Dead] it makes no system
+// calls, so it may miss a death that no reaper has noticed yet.
 func (b Barrier) Lost() (n int) {
 	b.sharesOfDead(func(int, uint64) bool { n++; return true })
 	return n
 }
 
-// Reset makes the barrier as new. Those that wait in it get ErrBroken; members that died are no
-// members any more.
+// Reset repairs the barrier and begins a new turn. Goroutines that wait in the current turn get
+// [ErrBroken]. Members that died are no longer members.
 func (b Barrier) Reset() {
 	b.sharesOfDead(func(i int, v uint64) bool {
 		b.c.shares[i].CAS(v, v&idMask)
@@ -253,10 +275,11 @@ func (b Barrier) Reset() {
 // Broken reports whether the barrier is broken.
 func (b Barrier) Broken() bool { return b.broken(b.c.state.Load()) }
 
-// Parties returns for how many the barrier is.
+// Parties returns the number of goroutines that must arrive before Wait returns.
 func (b Barrier) Parties() int { return int(b.c.limit.Load()) }
 
-// Waiting returns how many are there, 0 if the barrier is broken.
+// Waiting returns the number of goroutines that have arrived in the current turn. It is 0 if the
+// barrier is broken.
 func (b Barrier) Waiting() int {
 	if v := b.c.state.Load(); !b.broken(v) {
 		return arrived(v)
@@ -264,8 +287,9 @@ func (b Barrier) Waiting() int {
 	return 0
 }
 
-// Dead returns the members that have died since the last Reset, as far as their seats were not
-// taken by others. It asks for proofs of life, so it knows of a death that no reaper has found yet.
+// Dead returns the members that have died since the last [Barrier.Reset]. It misses a member if a
+// new participant has taken its seat and joined the barrier. Dead asks for the proof of life of
+// each seat, so it also finds a death that no reaper has noticed yet.
 func (b Barrier) Dead() (dead []*PeerError) {
 	for i := range b.seats() {
 		v := b.c.shares[i].Load()
@@ -280,9 +304,11 @@ func (b Barrier) Dead() (dead []*PeerError) {
 	return dead
 }
 
+// broken reports whether state word v is marked broken, or whether a dead participant has a share.
 func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft() }
 
-// breakIfDead breaks the barrier for good if a member is gone.
+// breakIfDead breaks the barrier if a dead participant has a share, and records that participant as
+// the reason.
 func (b Barrier) breakIfDead() {
 	b.sharesOfDead(func(i int, v uint64) bool {
 		b.c.dead.Store(v&idMask | uint64(i)<<idSeatShift)
@@ -291,14 +317,15 @@ func (b Barrier) breakIfDead() {
 	})
 }
 
-// lose breaks the barrier for good because of the death of a process that was to become a member.
-// An earlier death stays the reason.
+// lose breaks the barrier because a process died before it could become a member (Note [Early
+// deaths]). If an earlier death is recorded, that one stays the reason.
 func (b Barrier) lose(pid int) {
 	b.c.dead.CAS(0, unborn(pid))
 	b.Abort()
 }
 
-// why says why the barrier is broken.
+// why returns the error of a broken barrier: a *PeerError that names the dead member, if one is
+// recorded, and otherwise [ErrBroken].
 func (b Barrier) why() error {
 	b.breakIfDead()
 	if w := b.c.dead.Load(); w != 0 {

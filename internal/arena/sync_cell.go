@@ -9,31 +9,36 @@ import (
 	"unsafe"
 )
 
-// A cell is the head of a block by which processes synchronise. One layout serves all of them; a
-// form that needs no words per participant ends before shares, and its user's data begin there.
+// A cell is the head of a block of kind sync. Its words hold the state of a [Mutex], [RWMutex],
+// [Semaphore], [Cond], [Event] or [Barrier]; one layout serves all forms. The cell of a form that
+// needs no per-participant words ends before shares, and the user's data begins there.
 type cell struct {
 	_ structs.HostLayout
 
-	lock  wordOf[lockWord] // who holds it: identity 44 | seat 8 | 0 10 | state 2
-	state Word             // of the form: permits, a turn, a flag
-	limit Word             // never changes: the permits of a semaphore at first, the parties of a barrier
-	form  Word             // never changes: Form, and whether a semaphore is bounded
-	dead  Word             // the participant whose death it suffers from, as in lock
-	owner Word             // of a recursive mutex: which owner in the process that holds it
-	depth Word             // and how often
+	lock  wordOf[lockWord] // holder of the lock: identity 44 | seat 8 | 0 10 | state 2
+	state Word             // depends on the form: permits, a turn, a flag
+	limit Word             // constant: initial permits of a semaphore, or parties of a barrier
+	form  Word             // constant: the Form, and formBounded
+	// dead is the participant that died with the lock, a permit or a membership; layout as in lock,
+	// with the idUnborn bit.
+	dead  Word
+	owner Word // recursive mutex: the owner within the holding process
+	depth Word // recursive mutex: the number of Locks without an Unlock
 	_     [8]byte
 
-	waiting  [ownWords]Word // waiters for what one of them can have: one is woken
-	watching [ownWords]Word // waiters for what all of them see: all are woken
+	waiting  [ownWords]Word // bitmap of participants that compete for the resource: one is woken
+	watching [ownWords]Word // bitmap of participants that wait for a broadcast: all are woken
 
-	shares  [maxParticipants]Word // what each has of it: identity 44 | count 20
-	tickets [maxParticipants]Word // who waits in each: arrived 32 | served 32
+	shares [maxParticipants]Word // per seat: identity 44 | count 20
+	// tickets has a word per seat. Cond: arrived 32 | served 32. Barrier: identity 44 | count 20.
+	tickets [maxParticipants]Word
 }
 
-// A Form says what a Sync is.
+// A Form is the type of a [Sync].
 type Form uint8
 
-// The forms. An object that needs a lock, a word and data has FormMutex as well.
+// The forms. An object that needs a lock, a flag word and data should use FormMutex too; see
+// [Sync.Flag] and [Sync.Data].
 const (
 	FormMutex Form = iota + 1
 	FormRWMutex
@@ -43,11 +48,14 @@ const (
 	FormBarrier
 )
 
+// formBounded is a bit of the word form: the semaphore is bounded.
 const formBounded = 1 << 8
 
+// cellHead is the size of the smallest cell, and the offset of the user's data in a block of
+// FormMutex.
 const cellHead = unsafe.Offsetof(cell{}.shares)
 
-// size returns the bytes of the form's cell.
+// size returns the number of bytes that a cell of this form takes.
 func (f Form) size() uint64 {
 	switch f {
 	case FormRWMutex, FormSemaphore:
@@ -58,33 +66,36 @@ func (f Form) size() uint64 {
 	return uint64(cellHead)
 }
 
-// SyncOptions describe a new Sync.
+// SyncOptions describe a new [Sync].
 type SyncOptions struct {
 	Form    Form
-	Limit   int  // permits of a semaphore, parties of a barrier
-	Bounded bool // a semaphore never has more permits than Limit
-	Bytes   int  // of data beside the lock of a FormMutex
+	Limit   int  // initial permits of a semaphore, or parties of a barrier
+	Bounded bool // a semaphore must never have more than Limit permits
+	Bytes   int  // size of the user's data after the lock, for FormMutex
 }
 
-// A Sync is this process's view of a block by which processes synchronise: a [Mutex], an [RWMutex],
-// a [Semaphore], a [Cond], an [Event] or a [Barrier]. Like a [Ring] it does not hold the block.
+// A Sync is this process's view of a synchronisation object in a block: a [Mutex], [RWMutex],
+// [Semaphore], [Cond], [Event] or [Barrier]. Like a [Ring], it holds no reference: the caller must
+// hold the block as long as it uses the view.
 //
-// The words that say what a process has of it carry the process's identity. So any participant can
-// tell what belongs to a dead one, and goes on without it: a reaper only wakes the waiters.
+// Every word that belongs to a participant contains the participant's identity. So any participant
+// can recognise the words of a dead one and recover from its death by itself; the reaper only wakes
+// the waiters.
 type Sync struct {
 	d      *Domain
 	h      Handle
 	b      *block
 	c      *cell
 	id     uint64   // identity of this participant
-	me     lockWord // the lock word that says that it holds the lock
+	me     lockWord // the lock word, without a state, when this participant holds the lock
 	closed atomic.Bool
 
 	waiting waitQueue
 	watches backoffs
 }
 
-// NewSync makes a Sync. The caller holds its block once and releases it after Close.
+// NewSync allocates a block and initialises a [Sync] in it. The caller gets one reference of the
+// block, and must release it after [Sync.Close]. It returns an error if opts.Limit is out of range.
 func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	if opts.Limit < 0 || opts.Limit > countMask || opts.Form == FormBarrier && opts.Limit == 0 {
 		return nil, fmt.Errorf("shm: a limit of %d: want at most %d", opts.Limit, countMask)
@@ -114,8 +125,8 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	return s, nil
 }
 
-// OpenSync returns a view of the Sync in the block h, which this process holds and which must be of
-// this form.
+// OpenSync returns a view of the [Sync] in block h. The caller must hold the block until after
+// [Sync.Close]. The error wraps [ErrCorrupt] if the block is not a Sync of the given form.
 func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	b, err := d.check(h)
 	if err != nil {
@@ -145,6 +156,8 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	return s, nil
 }
 
+// cellOf returns the cell in block b. The error wraps [ErrCorrupt] if the block is too short for
+// the smallest cell. The caller must check the size for larger forms; see [Domain.fits].
 func (d *Domain) cellOf(b *block) (*cell, error) {
 	p, err := d.bytesOf(b)
 	if err == nil && len(p) < int(cellHead) {
@@ -156,7 +169,7 @@ func (d *Domain) cellOf(b *block) (*cell, error) {
 	return (*cell)(unsafe.Pointer(&p[0])), nil
 }
 
-// fits reports whether a cell of this form has room in its block.
+// fits reports whether block b is long enough for the form that cell c claims to be.
 func (d *Domain) fits(b *block, c *cell) bool {
 	p, err := d.bytesOf(b)
 	return err == nil && uint64(len(p)) >= Form(c.form.Load()).size()
@@ -165,7 +178,8 @@ func (d *Domain) fits(b *block, c *cell) bool {
 // Handle returns the handle of the block.
 func (s *Sync) Handle() Handle { return s.h }
 
-// Data returns the bytes beside the lock of a FormMutex, which begin at a multiple of 64.
+// Data returns the user's data of a FormMutex. It begins at a multiple of 64 bytes. Data returns
+// nil if the block is corrupt. The slice is valid as long as the caller holds the block.
 func (s *Sync) Data() []byte {
 	p, err := s.d.bytesOf(s.b)
 	if err != nil || len(p) < int(cellHead) {
@@ -174,28 +188,30 @@ func (s *Sync) Data() []byte {
 	return p[cellHead:]
 }
 
-// Close forgets the view: calls that wait on it return ErrClosed. It releases nothing, and the
-// caller holds the block until these calls have returned.
+// Close closes the view. Calls that wait on it return [ErrClosed]. Close does not release the
+// block, and the caller must hold the block until these calls have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
 	s.d.park.remove(&s.waiting)
 	s.waiting.shut()
 	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.over}
-	watch.leave() // wakes the watchers as well
+	watch.leave() // also wakes other watchers
 	s.d.park.wakeBarrier()
 	if Form(s.c.form.Load()) == FormBarrier {
 		s.unshare()
 	}
 }
 
+// over reports whether the view or its domain is closed.
 func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
-// acquire calls try until it returns anything but ErrLocked. After the end of ctx there is one more
-// try.
+// acquire calls try until it returns an error other than [ErrLocked], and waits between the calls.
+// When ctx ends, it calls try once more, and then returns the context's cause. It returns
+// [ErrClosed] if the view or the domain is closed.
 //
-// Invariant (docs/memory.md, "Cells"): a goroutine that has waited and goes, with what it wanted or
-// without, passes the wakeup on. A wakeup that reached a goroutine whose context ended just then is
-// not lost for the others.
+// Invariant (docs/memory.md, "Cells"): a goroutine that stops waiting, with or without the
+// resource, must pass its wakeup on. Otherwise a wakeup that reached a goroutine just when its
+// context ended would be lost to the other waiters.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -216,9 +232,11 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	}
 }
 
-// watch waits until ready. The participant that makes ready true wakes all watchers.
+// watch blocks until ready reports true or ctx ends. The participant that makes ready true must
+// wake all participants in the watching bitmap.
 //
-// So no wakeup has to be passed on, and one that comes for nothing costs a look.
+// Because all watchers are woken, watch has no wakeup to pass on, and a spurious wakeup costs one
+// call of ready.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
 	if s.d.spin(&s.watches.spin, wake) {
@@ -230,6 +248,7 @@ func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	return s.ended()
 }
 
+// ended returns [ErrClosed] if the view or the domain is closed, and nil otherwise.
 func (s *Sync) ended() error {
 	if s.over() {
 		return ErrClosed

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A Cond lets participants let go of a Mutex and wait until another one notifies them. Each
-// participant has a word of two numbers: tickets that its goroutines took, and how many of them
-// were served. Its share counts those that wait.
+// A Cond is a condition variable: its waiters unlock a [Mutex] and wait until another participant
+// notifies them. A participant's ticket word has two counters: tickets taken by its goroutines, and
+// tickets served. Its share counts its waiting goroutines.
 //
-// A notification that went to a dead waiter is not lost: a participant that finds a waiter gone
-// serves everybody, and a waiter sees the death of the Mutex's holder.
+// The death of a notified waiter does not lose the notification: a participant that finds the share
+// of a dead waiter serves all tickets. A waiter also stops when the holder of the Mutex dies.
 type Cond struct{ *Sync }
 
 const (
@@ -18,13 +18,16 @@ const (
 	allTickets  = 1 << 31
 )
 
-// relockTime is for how long after the end of its context a Wait tries to lock the Mutex again,
-// whose holder may be stopped.
+// relockTime is how long [Cond.Wait] keeps trying to lock the Mutex after the end of its context.
+// The holder may be stopped, so the attempt must be bounded.
 const relockTime = time.Second
 
-// Wait unlocks m, waits for a notification or until ctx ends, and locks m again. The last step may
-// take a second after the end of ctx. It may return nil without a notification, so the caller looks
-// at its condition again. Where m could not be locked again, held is false.
+// Wait unlocks m, blocks until it is notified or ctx ends, and locks m again. It may return nil
+// without a notification, so the caller must test its condition again.
+//
+// The caller must hold m; otherwise Wait returns [ErrNotOwner]. held reports whether the caller
+// holds m when Wait returns. It is false if m could not be locked again within a second after the
+// end of ctx. An error that wraps [ErrOwnerDied] comes with held true, as with [Mutex.Lock].
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.holds() {
 		return false, ErrNotOwner
@@ -42,8 +45,8 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
-	// The death of m's holder counts as well: it may have been notified, and have given up its
-	// share.
+	// The death of m's holder also ends the wait: it may have been notified, and may have cleared
+	// its share before it died.
 	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
 	if c.bereft() {
 		c.serveAll()
@@ -58,12 +61,14 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		err = e
 	}
 	if !c.d.closed.Load() {
-		c.unshare() // not before: a waiter that dies until then takes a notification with it
+		// Not before relock: if this participant dies before, the share must stay behind, so that
+		// the others learn that a notification may be lost.
+		c.unshare()
 	}
 	return got(e), err
 }
 
-// relock locks m until a second after the end of ctx.
+// relock locks m. It gives up [relockTime] after the end of ctx, with the cause of ctx.
 func (c Cond) relock(ctx context.Context, m Mutex) error {
 	if err := m.TryLock(); err != ErrLocked {
 		return err
@@ -71,14 +76,15 @@ func (c Cond) relock(ctx context.Context, m Mutex) error {
 	more, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if !(crashing && controlled()) { // there is no time
+		if !(crashing && controlled()) { // controlled schedules have no clock
 			time.AfterFunc(relockTime, func() { cancel(context.Cause(ctx)) })
 		}
 	})()
 	return m.Lock(more)
 }
 
-// Notify wakes n of the waiters, and returns how many it found. It need not hold the Mutex.
+// Notify wakes up to n waiters and returns the number woken. The caller may hold the Mutex, but
+// need not.
 func (c Cond) Notify(n int) (woken int) {
 	if c.bereft() {
 		c.serveAll()
@@ -96,19 +102,19 @@ func (c Cond) Notify(n int) (woken int) {
 	return woken
 }
 
-// forgo serves all waiters of this participant: the ticket of one that gives up must not be served
-// in the place of another one's.
+// forgo serves all tickets of this participant, for a waiter that gives up: its ticket must not be
+// served in place of another waiter's. The participant's other waiters wake spuriously.
 func (c Cond) forgo() {
 	c.serve(c.d.seat, allTickets)
 	c.d.park.wakeup()
 }
 
-// arrive takes a ticket.
+// arrive takes a ticket of this participant and returns its number.
 func (c Cond) arrive() uint32 {
 	return uint32(c.c.tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
 }
 
-// serve serves up to n tickets of a participant and returns how many.
+// serve serves up to n tickets of the participant in a seat and returns the number served.
 func (c Cond) serve(seat, n int) int {
 	w := &c.c.tickets[seat]
 	for {
@@ -121,7 +127,9 @@ func (c Cond) serve(seat, n int) int {
 	}
 }
 
-// serveAll serves everybody and then forgets the waiters that are gone.
+// serveAll serves all tickets of all participants and then clears the shares of dead participants,
+// in this order: a share must stay until every waiter that might have missed a notification has
+// been woken.
 func (c Cond) serveAll() {
 	for i := range c.seats() {
 		c.serve(i, allTickets)
@@ -133,7 +141,7 @@ func (c Cond) serveAll() {
 	})
 }
 
-// wake wakes a participant if it is parked here.
+// wake wakes the participant in a seat if its bit in the watching bitmap is set.
 func (c Cond) wake(seat int) {
 	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {

@@ -2,14 +2,15 @@ package arena
 
 import "context"
 
-// An Event is a flag that many wait for. Its state word: times it was set 63 | set 1.
+// An Event is a flag that goroutines of several processes can wait for. Its state word: number of
+// times it was set 63 | set 1.
 type Event struct{ *Sync }
 
 // IsSet reports whether the flag is set.
 func (e Event) IsSet() bool { return e.c.state.Load()&1 != 0 }
 
-// Set sets the flag and wakes all waiters, also those that look only after the flag was cleared
-// again.
+// Set sets the flag and wakes all waiters. A goroutine that was waiting returns even if the flag is
+// cleared before it runs.
 func (e Event) Set() {
 	for v := e.c.state.Load(); v&1 == 0; v = e.c.state.Load() {
 		if e.c.state.CAS(v, v+3) {
@@ -28,7 +29,8 @@ func (e Event) Clear() {
 	}
 }
 
-// Wait waits until the flag is set, or until ctx ends.
+// Wait blocks until the flag is set or ctx ends. It also returns nil if the flag was set and
+// cleared again since the call began.
 func (e Event) Wait(ctx context.Context) error {
 	begun := e.c.state.Load()
 	set := func() bool { v := e.c.state.Load(); return v&1 != 0 || v>>1 != begun>>1 }
@@ -41,9 +43,8 @@ func (e Event) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Flag returns the state word of a FormMutex, whose meaning is the matter of its user. The holder
-// of the lock sets it by SetFlag.
+// Flag returns the state word of a FormMutex. Its meaning is defined by the caller.
 func (s *Sync) Flag() uint64 { return s.c.state.Load() }
 
-// SetFlag is the counterpart of Flag.
+// SetFlag sets the word that [Sync.Flag] returns. The caller must hold the lock.
 func (s *Sync) SetFlag(v uint64) { s.c.state.Store(v) }

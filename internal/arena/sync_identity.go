@@ -1,10 +1,10 @@
 package arena
 
-// The identity of a participant, in the upper bits of a word that says what it has. Its seat alone
-// is not enough, since another participant may take it, and neither is its process number.
+// An identity names a participant in the upper bits of a word that records the participant's share
+// of an object. Neither the seat nor the process ID alone would suffice, because both are reused.
 //
-//	63    42 41    20 19              0
-//	| pid  | epoch  | what it is about |
+//	63    42 41    20 19                 0
+//	| pid  | epoch  | defined by the word |
 const (
 	idPIDShift   = 42
 	idEpochShift = 20
@@ -12,32 +12,38 @@ const (
 	idMask       = 1<<64 - 1<<idEpochShift
 	countMask    = 1<<idEpochShift - 1
 
-	idSeatShift = 12      // in a lock word and in who is dead
-	idUnborn    = 1 << 11 // in who is dead: it may never have had a seat
+	// idSeatShift is the position of the seat in a lock word and in the word dead of a cell.
+	idSeatShift = 12
+	// idUnborn is a bit of the word dead of a cell: the process may have died before it had a seat.
+	idUnborn = 1 << 11
 )
 
+// identity returns the identity of this participant.
 func (d *Domain) identity() uint64 { return identity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
 
+// identity packs a process ID and an epoch.
 func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
 
-// gone reports whether the participant of this identity has died, or has left, and a reaper has
-// proof of it.
+// gone reports whether the participant with this identity has left the domain or is marked DEAD. A
+// participant is marked DEAD only by itself, when it leaves, or by a process that found its proof
+// of life free.
 //
-// Identity is process number and epoch. A seat that has a new participant has a new epoch, so the
-// words of the old one still name a participant that is gone.
+// The identity contains the epoch of the seat. A later participant in the same seat has another
+// epoch, so words of an earlier one keep naming a participant that is gone.
 func (d *Domain) gone(seat int, id uint64) bool {
 	v := d.parts[seat].state.Load()
 	return !v.is(participantLive) && !v.is(participantJoining) ||
 		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
 }
 
-// holderGone reports whether the holder that a lock word names is gone.
+// holderGone reports whether the participant named in a lock word is gone.
 func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.seat(), uint64(w)) }
 
-// unborn names a process that died before it was known by a seat.
+// unborn returns the value of a dead word for a process that may have died before it had a seat.
 func unborn(pid int) uint64 { return identity(uint64(pid), 0) | idUnborn }
 
-// bereaved returns an error that names the dead participant, as in a lock word, and the cause.
+// bereaved returns a *PeerError with the given cause for the participant named in w, the value of a
+// lock word or of a dead word. Its Seat is -1 if the process may never have had one.
 func bereaved(w lockWord, cause error) error {
 	if w&idUnborn != 0 {
 		return &PeerError{PID: w.pid(), Seat: -1, Cause: cause}
@@ -45,17 +51,20 @@ func bereaved(w lockWord, cause error) error {
 	return &PeerError{PID: w.pid(), Seat: w.seat(), Cause: cause}
 }
 
-// share adds one to this participant's share, and reports false where that is full. unshare takes
-// one away and returns what is left, or -1 if there was nothing.
+// share adds one to this participant's share. It reports false if the share has reached its
+// maximum.
+//
+// unshare subtracts one and returns the new share. It returns -1 if the share was 0 or belonged to
+// an earlier participant in this seat.
 func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.seat]) }
 func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.seat]) }
 
-// more adds one to a count of this participant. The count begins anew where the word is of a
-// participant that is gone.
+// more adds one to a counter word of this participant and reports false if it has reached its
+// maximum. If the word has the identity of an earlier participant in this seat, the count restarts
+// from 0.
 //
-// Only this participant changes its own word, besides those that find it gone (docs/memory.md,
-// "Cells"). A word of another identity is of a dead participant in this seat, whose share counts as
-// gone.
+// Only the participant itself increments its word. Other participants change it only after they
+// have found the participant dead (docs/memory.md, "Cells").
 func (s *Sync) more(w *Word) bool {
 	for {
 		v := w.Load()
@@ -72,6 +81,8 @@ func (s *Sync) more(w *Word) bool {
 	}
 }
 
+// less subtracts one from a counter word of this participant and returns the new count. It returns
+// -1 if the count was 0 or the word has another identity.
 func (s *Sync) less(w *Word) int {
 	for {
 		v := w.Load()
@@ -84,7 +95,7 @@ func (s *Sync) less(w *Word) int {
 	}
 }
 
-// sharesOfDead calls f for each participant that has a share and is gone, until f returns false.
+// sharesOfDead calls f for each participant that is gone and has a share, until f returns false.
 func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
 	for i := range s.seats() {
 		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.gone(i, v) && !f(i, v) {
@@ -93,11 +104,12 @@ func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
 	}
 }
 
-// bereft reports whether a participant with a share is gone.
+// bereft reports whether a participant that is gone has a share.
 func (s *Sync) bereft() (found bool) {
 	s.sharesOfDead(func(int, uint64) bool { found = true; return false })
 	return found
 }
 
-// seats returns how many seats were ever taken.
+// seats returns an upper bound of the seats ever taken, exclusive. Scans of shares and tickets may
+// stop there.
 func (s *Sync) seats() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }

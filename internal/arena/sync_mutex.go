@@ -7,14 +7,17 @@ import (
 
 // States of a lock word. A free lock is the word 0.
 const (
-	lockFree  = iota
-	lockHeld  // by a participant, which may be gone
-	lockDirty // the same, after one before it died and what the lock guards was not said to be consistent since
-	lockLost  // for ever: a dirty lock was unlocked without MarkConsistent. The word names the dead
-	lockMask  = 3
+	lockFree = iota
+	lockHeld // held; the holder may have died
+	// lockDirty is held, and an earlier holder died. MarkConsistent has not been called since.
+	lockDirty
+	// lockLost is unusable for ever: a dirty lock was unlocked without MarkConsistent. The word
+	// names the dead holder.
+	lockLost
+	lockMask = 3
 )
 
-// A lockWord says who holds a lock: identity 44 | seat 8 | 0 10 | state 2.
+// A lockWord names the holder of a lock: identity 44 | seat 8 | 0 10 | state 2.
 type lockWord uint64
 
 func (w lockWord) state() uint64    { return uint64(w & lockMask) }
@@ -22,17 +25,21 @@ func (w lockWord) holder() lockWord { return w &^ lockMask }
 func (w lockWord) pid() int         { return int(w >> idPIDShift) }
 func (w lockWord) seat() int        { return int(w >> idSeatShift & (maxParticipants - 1)) }
 
-// held reports whether a participant has the lock, which may be gone.
+// held reports whether the word names a holder. The holder may have died.
 func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == lockDirty }
 
-// A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any
-// goroutine of the participant may unlock it.
+// A Mutex is a robust lock: it can be recovered when its holder dies. It is held by a participant,
+// not by a goroutine, so any goroutine of the participant may unlock it.
 type Mutex struct{ *Sync }
 
-// Lock waits until the lock is this participant's, or until ctx ends. A *PeerError with
-// ErrOwnerDied means that the lock is held, and that its last holder died. The caller then repairs
-// what the lock guards and calls MarkConsistent; an Unlock without it ends the lock for good. The
-// error of a lock that has ended wraps ErrNotRecoverable, and the lock is not held.
+// Lock blocks until this participant holds the lock or ctx ends.
+//
+// A *PeerError that wraps [ErrOwnerDied] means that the caller holds the lock, and that the last
+// holder died with it. The caller must repair the protected data and call [Mutex.MarkConsistent]
+// before [Mutex.Unlock]; an Unlock without it makes the lock permanently unusable. Later calls of
+// Lock then return a *PeerError that wraps [ErrNotRecoverable], and the caller does not hold the
+// lock. Robust mutexes in POSIX have the same contract:
+// https://man7.org/linux/man-pages/man3/pthread_mutexattr_setrobust.3.html.
 func (m Mutex) Lock(ctx context.Context) error {
 	if !m.over() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
 		return nil
@@ -40,11 +47,11 @@ func (m Mutex) Lock(ctx context.Context) error {
 	return m.acquire(ctx, m.TryLock)
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock is like [Mutex.Lock], but returns [ErrLocked] instead of waiting.
 //
-// Invariant (docs/memory.md, "Cells"): the word names its holder from the CAS that takes the lock
-// on. So a lock never needs a reaper: a participant that wants it asks whether the holder is gone,
-// and takes the lock by the same word.
+// Invariant (docs/memory.md, "Cells"): the CAS that takes the lock writes the holder's identity
+// into the same word. So no reaper has to release a lock: a participant that wants it tests whether
+// the holder is gone, and takes the lock over by a CAS on that word.
 func (m Mutex) TryLock() error {
 	for {
 		w := m.c.lock.Load()
@@ -64,7 +71,7 @@ func (m Mutex) TryLock() error {
 	}
 }
 
-// Unlock gives the lock back. The error is ErrNotOwner if this participant does not hold it.
+// Unlock releases the lock. It returns [ErrNotOwner] if this participant does not hold the lock.
 func (m Mutex) Unlock() error {
 	if m.c.lock.CAS(m.me|lockHeld, lockFree) {
 		if !disabled("unlock wakes") {
@@ -79,8 +86,8 @@ func (m Mutex) Unlock() error {
 	return nil
 }
 
-// MarkConsistent says that what the lock guards is all right after its holder died. The error is
-// ErrNotOwner if this participant does not hold the lock of a dead one.
+// MarkConsistent declares the protected data consistent again after a holder died. It returns
+// [ErrNotOwner] unless this participant holds the lock after such a death.
 func (m Mutex) MarkConsistent() error {
 	if !m.c.lock.CAS(m.me|lockDirty, m.me|lockHeld) {
 		return ErrNotOwner
@@ -88,7 +95,7 @@ func (m Mutex) MarkConsistent() error {
 	return nil
 }
 
-// Holder returns the process that holds the lock, or 0.
+// Holder returns the ID of the process that holds the lock, or 0 if there is none.
 func (m Mutex) Holder() (pid int) {
 	if w := m.c.lock.Load(); w.state() != lockLost {
 		pid = w.pid()
@@ -96,10 +103,11 @@ func (m Mutex) Holder() (pid int) {
 	return pid
 }
 
-// got reports whether the error of a Lock means that the lock is held.
+// got reports whether the error of a Lock means that the caller holds the lock.
 func got(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
 
-// withdraw undoes a Lock: the next holder finds the same death.
+// withdraw undoes a Lock. If the lock was taken over from a dead holder, the word names that holder
+// again, so that the next one to lock it is told.
 func (m Mutex) withdraw() {
 	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
 		m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load()))
@@ -107,21 +115,23 @@ func (m Mutex) withdraw() {
 	m.waiting.rewake()
 }
 
-// orphaned reports whether the holder of the lock is gone.
+// orphaned reports whether the lock has a holder that is gone.
 func (s *Sync) orphaned() bool {
 	w := s.c.lock.Load()
 	return w != lockFree && w.state() != lockLost && s.d.holderGone(w)
 }
 
-// troubled reports whether a holder died and nobody has called MarkConsistent since.
+// troubled reports whether a holder died and [Mutex.MarkConsistent] has not been called since.
 func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m.orphaned() }
 
-// lockReady reports whether a TryLock would not return ErrLocked.
+// lockReady reports whether a TryLock would return a result other than [ErrLocked]. It is also true
+// once the view is closed.
 func (s *Sync) lockReady() bool {
 	w := s.c.lock.Load()
 	return w == lockFree || w.state() == lockLost || s.orphaned() || s.over()
 }
 
+// holds reports whether this participant holds the lock.
 func (m Mutex) holds() bool {
 	w := m.c.lock.Load()
 	return w == m.me|lockHeld || w == m.me|lockDirty

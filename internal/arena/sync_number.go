@@ -5,24 +5,24 @@ import (
 	"unsafe"
 )
 
-// A Number is a type whose values can be read and changed as a whole in shared memory.
+// A Number is a type with values that can be read and written atomically in shared memory.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64
 }
 
-// Numbers are numbers in shared memory. Several processes read and change each of them as a whole
-// at the same time.
+// Numbers is a slice of numbers in shared memory. All methods are atomic and may be called from
+// several processes at the same time.
 type Numbers[T Number] []T
 
-// NumbersIn returns the numbers that fit into b, the bytes of a block: its beginning is aligned for
-// any of them.
+// NumbersIn returns b as a slice of T, with as many elements as fit. b must be the bytes of a
+// block, which are sufficiently aligned for every T.
 func NumbersIn[T Number](b []byte) Numbers[T] {
 	return ValuesIn[T](b)
 }
 
-// ValuesIn returns the values that fit into b, the bytes of a block. A T has bytes, and no
-// pointers.
+// ValuesIn returns b as a slice of T, with as many elements as fit. b must be the bytes of a block.
+// T must have a size greater than 0 and must not contain pointers.
 func ValuesIn[T any](b []byte) []T {
 	n := len(b) / SizeOf[T]()
 	if n == 0 {
@@ -31,21 +31,21 @@ func ValuesIn[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
 }
 
-// SizeOf returns the bytes of a T.
+// SizeOf returns the size of a T in bytes.
 func SizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 
-// At returns number i.
+// At returns element i.
 func (n Numbers[T]) At(i int) T { return loadNumber[T](unsafe.Pointer(&n[i])) }
 
-// Set sets number i.
+// Set sets element i to v.
 func (n Numbers[T]) Set(i int, v T) { storeNumber(unsafe.Pointer(&n[i]), v) }
 
-// Add adds delta to number i and returns the sum. No addition is lost, whoever else adds.
+// Add atomically adds delta to element i and returns the sum.
 func (n Numbers[T]) Add(i int, delta T) (sum T) {
 	return update(unsafe.Pointer(&n[i]), func(v T) (T, bool) { return v + delta, true })
 }
 
-// CompareAndSwap sets number i to v if it equals old, and reports whether it did.
+// CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did.
 func (n Numbers[T]) CompareAndSwap(i int, old, v T) (swapped bool) {
 	update(unsafe.Pointer(&n[i]), func(now T) (T, bool) {
 		swapped = now == old
@@ -54,9 +54,10 @@ func (n Numbers[T]) CompareAndSwap(i int, old, v T) (swapped bool) {
 	return swapped
 }
 
-// update replaces the number at p by what f makes of it, in one step for all processes, and returns
-// the new number. It leaves the number as it is where f reports false. Small numbers are changed
-// with the 32-bit word around them: processors have no less.
+// update atomically replaces the number at p by f(old) and returns the new value. If f reports
+// false, the number stays unchanged. f may be called several times. Types smaller than 32 bits are
+// updated by a CAS of the aligned 32-bit word that contains them, because sync/atomic has no
+// smaller CAS.
 func update[T Number](p unsafe.Pointer, f func(T) (T, bool)) T {
 	if unsafe.Sizeof(*new(T)) == 8 {
 		for w := (*uint64)(p); ; {
@@ -86,7 +87,7 @@ func update[T Number](p unsafe.Pointer, f func(T) (T, bool)) T {
 	}
 }
 
-// loadNumber reads the number at p as update does.
+// loadNumber reads the number at p by an atomic load of the word that contains it.
 func loadNumber[T Number](p unsafe.Pointer) T {
 	if unsafe.Sizeof(*new(T)) == 8 {
 		word := atomic.LoadUint64((*uint64)(p))
@@ -97,7 +98,7 @@ func loadNumber[T Number](p unsafe.Pointer) T {
 	return *(*T)(unsafe.Add(unsafe.Pointer(&word), off))
 }
 
-// storeNumber writes the number at p, leaving its neighbours in the word alone.
+// storeNumber writes the number at p and leaves the other bytes of its word unchanged.
 func storeNumber[T Number](p unsafe.Pointer, v T) {
 	if unsafe.Sizeof(v) == 8 {
 		atomic.StoreUint64((*uint64)(p), *(*uint64)(unsafe.Pointer(&v)))

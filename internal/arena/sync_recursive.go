@@ -2,12 +2,13 @@ package arena
 
 import "context"
 
-// A RecursiveMutex is a Mutex that its owner may lock again. An owner is a number other than 0 that
-// nobody else uses, since a goroutine has no number that a program can ask for.
+// A RecursiveMutex is a [Mutex] that its owner may lock again. An owner is a number other than 0.
+// The caller must choose it, and it must be unique within the process, because Go does not expose
+// goroutine IDs.
 type RecursiveMutex struct{ *Sync }
 
-// Lock is Mutex.Lock for owner, at once if the lock is owner's already. There must be an Unlock for
-// each.
+// Lock locks m for owner, like [Mutex.Lock]. If owner holds the lock already, Lock returns at once.
+// Each Lock must be matched by an [RecursiveMutex.Unlock].
 func (m RecursiveMutex) Lock(ctx context.Context, owner uint64) error {
 	if m.again(owner) {
 		return nil
@@ -15,7 +16,7 @@ func (m RecursiveMutex) Lock(ctx context.Context, owner uint64) error {
 	return m.own(owner, Mutex(m).Lock(ctx))
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock is like [RecursiveMutex.Lock], but returns [ErrLocked] instead of waiting.
 func (m RecursiveMutex) TryLock(owner uint64) error {
 	if m.again(owner) {
 		return nil
@@ -23,7 +24,7 @@ func (m RecursiveMutex) TryLock(owner uint64) error {
 	return m.own(owner, Mutex(m).TryLock())
 }
 
-// Unlock undoes one Lock. The error is ErrNotOwner if the lock is not owner's.
+// Unlock undoes one Lock. It returns [ErrNotOwner] if owner does not hold the lock.
 func (m RecursiveMutex) Unlock(owner uint64) error {
 	if !m.owns(owner) {
 		return ErrNotOwner
@@ -36,7 +37,8 @@ func (m RecursiveMutex) Unlock(owner uint64) error {
 	return Mutex(m).Unlock()
 }
 
-// MarkConsistent is Mutex.MarkConsistent.
+// MarkConsistent is like [Mutex.MarkConsistent]. It returns [ErrNotOwner] if owner does not hold
+// the lock.
 func (m RecursiveMutex) MarkConsistent(owner uint64) error {
 	if !m.owns(owner) {
 		return ErrNotOwner
@@ -44,6 +46,7 @@ func (m RecursiveMutex) MarkConsistent(owner uint64) error {
 	return Mutex(m).MarkConsistent()
 }
 
+// own records owner if err means that the lock is held, and returns err.
 func (m RecursiveMutex) own(owner uint64, err error) error {
 	if got(err) {
 		m.c.depth.Store(1)
@@ -52,6 +55,7 @@ func (m RecursiveMutex) own(owner uint64, err error) error {
 	return err
 }
 
+// again increments the depth if owner holds the lock, and reports whether it does.
 func (m RecursiveMutex) again(owner uint64) bool {
 	if !m.owns(owner) {
 		return false
@@ -60,6 +64,6 @@ func (m RecursiveMutex) again(owner uint64) bool {
 	return true
 }
 
-// owns reports whether the lock is owner's. Only owner itself can make that true or false, unless
-// it died.
+// owns reports whether owner holds the lock. The answer cannot change while owner does nothing,
+// because only owner itself changes it, or other participants after this process has died.
 func (m RecursiveMutex) owns(owner uint64) bool { return Mutex(m).holds() && m.c.owner.Load() == owner }

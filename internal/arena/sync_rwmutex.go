@@ -2,12 +2,13 @@ package arena
 
 import "context"
 
-// An RWMutex is a lock of one writer or many readers. A writer takes the lock and then waits for
-// the readers that are there; a reader counts itself and then looks whether there is a writer. So
-// no reader gets past a writer that waits.
+// An RWMutex is a robust reader/writer lock. A writer takes the lock and then waits for the active
+// readers; a reader increments its share and then tests for a writer. So new readers cannot
+// overtake a waiting writer.
 type RWMutex struct{ *Sync }
 
-// Lock is Mutex.Lock, and waits for the living readers. Dead ones have changed nothing.
+// Lock locks m for writing, like [Mutex.Lock], and then waits until no living participant reads. It
+// ignores the shares of dead readers, because readers change nothing.
 func (m RWMutex) Lock(ctx context.Context) error {
 	err := Mutex(m).Lock(ctx)
 	if !got(err) {
@@ -20,7 +21,7 @@ func (m RWMutex) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock is Lock that returns ErrLocked instead of waiting.
+// TryLock is like [RWMutex.Lock], but returns [ErrLocked] instead of waiting.
 func (m RWMutex) TryLock() error {
 	err := Mutex(m).TryLock()
 	if got(err) && !m.drained() {
@@ -30,22 +31,22 @@ func (m RWMutex) TryLock() error {
 	return err
 }
 
-// Unlock and MarkConsistent are those of a Mutex.
+// Unlock releases a write lock. It returns [ErrNotOwner] if this participant does not hold it.
 func (m RWMutex) Unlock() error {
 	err := Mutex(m).Unlock()
-	m.d.wakeBits(&m.c.waiting) // all readers may go on
+	m.d.wakeBits(&m.c.waiting) // every waiting reader may proceed
 	return err
 }
 
-// MarkConsistent is Mutex.MarkConsistent.
+// MarkConsistent is like [Mutex.MarkConsistent].
 func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 
-// RLock waits until this participant may read beside others, or until ctx ends. With any error it
-// may not: a *PeerError with ErrOwnerDied says that a writer died, and that only the next writer
-// can repair what the lock guards.
+// RLock blocks until this participant may read, together with other readers, or ctx ends. On any
+// error the caller must not read. In particular a *PeerError that wraps [ErrOwnerDied] means that a
+// writer died, and that the next writer must repair the data first.
 func (m RWMutex) RLock(ctx context.Context) error { return m.acquire(ctx, m.TryRLock) }
 
-// TryRLock is RLock that returns ErrLocked instead of waiting.
+// TryRLock is like [RWMutex.RLock], but returns [ErrLocked] instead of waiting.
 func (m RWMutex) TryRLock() error {
 	for {
 		switch w := m.c.lock.Load(); {
@@ -67,7 +68,7 @@ func (m RWMutex) TryRLock() error {
 	}
 }
 
-// RUnlock ends one read. The error is ErrNotOwner if this participant reads nothing.
+// RUnlock undoes one RLock. It returns [ErrNotOwner] if this participant does not read.
 func (m RWMutex) RUnlock() error {
 	n := m.unshare()
 	if n < 0 {

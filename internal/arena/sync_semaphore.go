@@ -6,27 +6,29 @@ import (
 	"runtime"
 )
 
-// The state word of a semaphore: permits 32 | share 20 | 0 3 | seat + 1 9. It is written by the
-// holder of the cell's lock, before the share of the seat that it names; the next holder of a dead
-// one's lock does the second step for it. So the permits and the shares always fit, and a permit
-// that a dead participant had is found.
+// The state word of a semaphore: permits 32 | share 20 | 0 3 | seat + 1 9. The holder of the cell's
+// lock must write it before the share of the seat that it names. If the holder dies between the two
+// writes, the next holder repeats the second one. So the sum of permits and shares stays right, and
+// the permits of a dead participant can be recovered.
 const (
 	permitShift = 32
 	grantShift  = 12
 	grantSeat   = 1<<9 - 1
 )
 
-// A Semaphore counts permits. Its lock is held for a few instructions at a time.
+// A Semaphore is a counting semaphore. The cell's lock is held only for the few instructions of a
+// change.
 type Semaphore struct{ *Sync }
 
-// Acquire waits for a permit and takes it, or until ctx ends. The participant has it until a
-// Release, and gives it back when it dies.
+// Acquire blocks until it has taken a permit or ctx ends. The permit belongs to this participant
+// until a [Semaphore.Release]. If the participant dies, the permit becomes available again.
 func (m Semaphore) Acquire(ctx context.Context) error {
 	return m.acquire(ctx, func() error { return m.Take(ctx) })
 }
 
-// TryAcquire is Acquire that returns ErrLocked instead of waiting for a permit. It returns that a
-// second later where a process is stopped in the middle of an operation on the semaphore.
+// TryAcquire is like [Semaphore.Acquire], but returns [ErrLocked] if no permit is available. It
+// waits up to a second for another process's operation on the semaphore, and then returns ErrLocked
+// too.
 func (m Semaphore) TryAcquire() error {
 	err := m.Take(briefly)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -35,7 +37,8 @@ func (m Semaphore) TryAcquire() error {
 	return err
 }
 
-// Take is TryAcquire that waits for other processes' operations until ctx ends.
+// Take is like [Semaphore.TryAcquire], but waits for another process's operation until ctx ends,
+// and then returns the context's cause.
 func (m Semaphore) Take(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {
 		return err
@@ -53,12 +56,13 @@ func (m Semaphore) Take(ctx context.Context) error {
 	return nil
 }
 
-// Release gives a permit back: one of this participant's, or else one of another participant's, for
-// which it acts. If no participant has one, Release adds a permit, which is how a semaphore is a
-// signal.
-// ErrReleased says that a bounded semaphore has no room for it. Where a process is stopped in the
-// middle of an operation on the semaphore, Release returns nil a moment later, and gives the permit
-// back when that one goes on or dies.
+// Release returns a permit. It is a permit of this participant if there is one, and otherwise a
+// permit of another participant. If no participant has a permit, Release adds one, which makes the
+// semaphore usable as a signal.
+//
+// Release returns [ErrReleased] if the semaphore is bounded and has no room for the permit. If
+// another process is stopped in the middle of an operation on the semaphore, Release returns nil
+// after a moment, and a goroutine returns the permit when that process resumes or dies.
 func (m Semaphore) Release() error {
 	err := m.enter(briefly / 50)
 	switch {
@@ -70,8 +74,8 @@ func (m Semaphore) Release() error {
 	return err
 }
 
-// releaseLater has a goroutine give the permit back, by a view of its own: the caller's may be
-// closed before.
+// releaseLater starts a goroutine that returns the permit. The goroutine opens a view of its own,
+// because the caller may close its view first.
 func (m Semaphore) releaseLater() error {
 	if err := m.d.Retain(m.h); err != nil {
 		return err
@@ -81,8 +85,8 @@ func (m Semaphore) releaseLater() error {
 		return errors.Join(err, m.d.Release(m.h))
 	}
 	go func() {
-		if (Semaphore{s}).enter(context.Background()) == nil { // ErrClosed when the domain is closed
-			(Semaphore{s}).giveBack() // a permit too many is dropped
+		if (Semaphore{s}).enter(context.Background()) == nil { // ErrClosed if the domain closes
+			(Semaphore{s}).giveBack() // ErrReleased is ignored: the permit is dropped
 		}
 		s.Close()
 		m.d.Release(s.h)
@@ -90,7 +94,8 @@ func (m Semaphore) releaseLater() error {
 	return nil
 }
 
-// giveBack is a Release by the holder of the cell's lock.
+// giveBack does the work of [Semaphore.Release]. The caller must hold the cell's lock; giveBack
+// releases it.
 func (m Semaphore) giveBack() error {
 	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
 	if v&idMask != m.id || v&countMask == 0 {
@@ -111,9 +116,9 @@ func (m Semaphore) giveBack() error {
 	return err
 }
 
-// Permits returns how many there are to be had, which may be another number by the time it returns.
-// Where a process is stopped in the middle of an operation on the semaphore, permits of the dead
-// may be missing.
+// Permits returns the number of available permits. The number may have changed by the time it is
+// returned. If another process is stopped in the middle of an operation on the semaphore, permits
+// of dead participants may be missing from it.
 func (m Semaphore) Permits() (int, error) {
 	n, err := m.count(briefly / 50)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -122,6 +127,8 @@ func (m Semaphore) Permits() (int, error) {
 	return n, err
 }
 
+// count recovers the permits of dead participants and returns the number of available permits. It
+// waits for the cell's lock until ctx ends.
 func (m Semaphore) count(ctx context.Context) (int, error) {
 	if err := m.enter(ctx); err != nil {
 		return 0, err
@@ -131,8 +138,9 @@ func (m Semaphore) count(ctx context.Context) (int, error) {
 	return int(m.permits()), nil
 }
 
-// Watch waits until ready is true of the permits there are, or until ctx ends. Watch
-// calls ready again whenever a participant takes a permit, gives one back, or has died with one.
+// Watch blocks until ready reports true for the number of available permits, or ctx ends. It calls
+// ready again whenever a participant takes or returns a permit, or has died with one. ready must be
+// fast, and must not block.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
 		n, err := m.count(ctx)
@@ -146,8 +154,9 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 	}
 }
 
-// TakeDeath returns a *PeerError with ErrOwnerDied if a participant has died with permits since the
-// last TakeDeath, anywhere: of several the last one that was noticed.
+// TakeDeath returns a *PeerError that wraps [ErrOwnerDied] if a participant has died with permits
+// since the last TakeDeath in any process, and nil otherwise. After several deaths it names the one
+// noticed last.
 func (m Semaphore) TakeDeath() error {
 	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
 		return bereaved(lockWord(w), ErrOwnerDied)
@@ -157,7 +166,8 @@ func (m Semaphore) TakeDeath() error {
 
 func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
 
-// debtor returns a participant that has permits, and its share.
+// debtor returns the seat and the share of a participant that has permits. share is 0 if there is
+// none.
 func (m Semaphore) debtor() (seat int, share uint64) {
 	for i := range m.seats() {
 		if v := m.c.shares[i].Load(); v&countMask != 0 {
@@ -167,11 +177,12 @@ func (m Semaphore) debtor() (seat int, share uint64) {
 	return 0, 0
 }
 
-// reclaimPermits gives back the permits of participants that are gone, as long as there are no more
-// than there were at first. Permits beyond were signals, and no signal counts twice.
+// reclaimPermits returns the permits of participants that are gone, up to the initial number.
+// Permits above it were added as signals, and the dead participant has received its signal. The
+// caller must hold the cell's lock.
 func (m Semaphore) reclaimPermits() {
 	m.sharesOfDead(func(i int, v uint64) bool {
-		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // whose it was, for TakeDeath
+		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // for TakeDeath
 		n := m.permits()
 		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
 		m.grant(n+back, i, v&idMask, 0)
@@ -179,23 +190,25 @@ func (m Semaphore) reclaimPermits() {
 	})
 }
 
-// grant sets the permits and one participant's share.
+// grant sets the number of permits and one participant's share. The caller must hold the cell's
+// lock.
 //
-// Invariant (docs/memory.md, "Cells"): the state word says the new share before the share does. A
-// holder of the lock that dies between the two is followed by one that reads the share there
-// (redo), so permits and shares always add up.
+// Invariant (docs/memory.md, "Cells"): the state word contains the new share before the share word
+// does. If the holder of the lock dies between the two writes, the next holder copies the share
+// from there (redo), so that permits and shares always add up.
 func (m Semaphore) grant(permits uint64, seat int, id, share uint64) {
 	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
 	m.c.shares[seat].Set(id | share)
 }
 
-// ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when
-// it died is in no share yet: the lock says so.
+// ready reports whether a TryAcquire may succeed. It must test for a dead holder of the lock as
+// well: the permit that this holder was taking is not in its share yet.
 func (m Semaphore) ready() bool {
 	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
 }
 
-// enter takes the lock, which is never held for long, and finishes the change of a dead holder.
+// enter takes the cell's lock and completes the change of a dead holder. The lock is held for a few
+// instructions only, so enter waits long only if its holder is stopped. It fails if ctx ends.
 func (m Semaphore) enter(ctx context.Context) error {
 	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
 		w := m.c.lock.Load()
@@ -222,8 +235,9 @@ func (m Semaphore) enter(ctx context.Context) error {
 	return nil
 }
 
-// redo writes the share that the state word names. If it is the dead holder's own, so is the
-// identity.
+// redo repeats the second write of grant for a dead holder of the lock. The share keeps the
+// identity in its word, unless it belongs to the dead holder's own seat: then redo writes the
+// holder's identity.
 func (m Semaphore) redo(holder lockWord) {
 	st := m.c.state.Load()
 	seat := int(st&grantSeat) - 1
@@ -237,6 +251,7 @@ func (m Semaphore) redo(holder lockWord) {
 	m.c.shares[seat].Store(id | st>>grantShift&countMask)
 }
 
+// exit releases the cell's lock and wakes all watchers.
 func (m Semaphore) exit() {
 	m.c.lock.CAS(m.me|lockHeld, lockFree)
 	m.d.wakeBits(&m.c.watching)

@@ -10,32 +10,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Timelines] A timeline is a block in which the workers of a loader, and the goroutine that
-// takes their batches, write what they do and since when. Only observers read it, and nobody relies
-// on it. So it has no step in the reaper and no crash points: a process that is killed leaves what
-// it did last, and an observer sees that the process is dead.
+// Note [Timelines] A timeline is a block in which the workers of a loader, and the consumer of
+// their batches, record what they do and since when. Only observers read it, and no operation
+// depends on it. So it has no step in the reaper and no crash points. A process that is killed
+// leaves its last record, and an observer sees that the process is dead.
 //
-// Each track has one writer. Time goes by steps, and each step has the time that was spent in it by
-// activity, in one word: so a track costs the same however often its writer turns to something
-// else. A writer adds up an activity when it ends. What has begun since is added by the reader.
+// Each track has one writer at a time. Time is divided into steps, and one word of each step has
+// the time spent in each activity. So a track has a fixed size, however often its writer changes
+// its activity. A writer adds an activity to the steps when the activity ends; the reader adds the
+// one that is still running.
 
 // An Activity is what the writer of a track does.
 type Activity uint8
 
-// The activities. A track whose word is zero has no writer yet.
+// The activities. The zero Activity means that a track has had no writer yet.
 const (
 	Away     Activity = iota
-	Working           // a worker loads, the consumer uses a batch
-	Idle              // a worker waits for a task, the consumer for a batch
+	Working           // a worker loads a batch, or the consumer uses one
+	Idle              // a worker waits for a task, or the consumer for a batch
 	Blocked           // a worker waits until its result is taken
 	Finished          // the writer has ended
 )
 
-// timelineForm is in the first word of a timeline.
+// timelineForm is the magic number in the first word of a timeline.
 const timelineForm = 0x53484c544d4c0001
 
-// The words of a timeline: a head, the batches that were taken last, and the tracks, of which the
-// first is the consumer's.
+// The words of a timeline: a head, the batches taken last, and the tracks. The first track is the
+// consumer's.
 const (
 	timelineMagic = iota
 	timelineTracks
@@ -59,32 +60,35 @@ const (
 
 	timelineSteps = 64
 	timelineStep  = 200 * time.Millisecond
-	trackWords    = trackHead + 2*timelineSteps // of each step its number and the times
+	trackWords    = trackHead + 2*timelineSteps // each step: its number, and the times
 )
 
 const (
-	timeUnit  = 128 // nanoseconds; a step of one activity fits its bits
+	timeUnit  = 128 // nanoseconds; a full step of one activity fits timeBits
 	timeBits  = 21
 	timeMask  = 1<<timeBits - 1
 	subject   = 1<<56 - 1
 	mostTrack = 1 << 10
 )
 
-// A Timeline is this process's view of a timeline. It holds the block until Close, or until neither
-// it nor one of its tracks is in use any more.
+// A Timeline is this process's view of a timeline. It holds one reference of the block until Close,
+// or until neither the Timeline nor one of its tracks is reachable. All methods may be called on
+// nil, except Handle, Retain and Clock.
 type Timeline struct {
 	held  *timelineHold
 	words Numbers[uint64]
-	zero  time.Time // of this process
-	at    int64     // zero on the clock of the machine, in nanoseconds
+	zero  time.Time // reference time of this process
+	at    int64     // zero on the machine's monotonic clock, in nanoseconds
 }
 
+// A timelineHold is the reference of the block. It is shared by the Timeline and its cleanup.
 type timelineHold struct {
 	d    *Domain
 	h    Handle
 	once atomic.Bool
 }
 
+// release drops the reference. Further calls do nothing.
 func (t *timelineHold) release() error {
 	if t.once.Swap(true) {
 		return nil
@@ -92,8 +96,9 @@ func (t *timelineHold) release() error {
 	return t.d.Release(t.h)
 }
 
-// NewTimeline makes a timeline of a loader with so many workers, which have as many tracks as
-// given.
+// NewTimeline makes the timeline of a loader. workers is shown to observers; tracks is the number
+// of tracks for workers, beside the consumer's. It returns an error if a number is negative or
+// tracks is too large. The caller must close the timeline.
 func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	if workers < 0 || tracks < 0 || tracks >= mostTrack {
 		return nil, fmt.Errorf("shm: a timeline of %d tracks: want less than %d", tracks, mostTrack)
@@ -109,11 +114,12 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	}
 	t.words.Set(timelineTracks, uint64(tracks+1))
 	t.words.Set(timelineWorkers, uint64(workers))
-	t.words.Set(timelineMagic, timelineForm) // now an observer reads the rest
+	t.words.Set(timelineMagic, timelineForm) // last: an observer reads the rest once it is set
 	return t, nil
 }
 
-// OpenTimeline returns a view of the timeline in the block h, and takes over a reference of h.
+// OpenTimeline returns a view of the timeline in block h. The view takes over one of the caller's
+// references of h. The error wraps [ErrCorrupt] if the block is not a timeline.
 func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
 	t, err := d.timeline(h)
 	if err == nil && t.words.At(timelineMagic) != timelineForm {
@@ -122,6 +128,8 @@ func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
 	return t, err
 }
 
+// timeline returns a view of the timeline in block h. It does not check the magic number, which is
+// not set yet in a new timeline.
 func (d *Domain) timeline(h Handle) (*Timeline, error) {
 	b, err := d.check(h)
 	if err != nil {
@@ -143,10 +151,11 @@ func (d *Domain) timeline(h Handle) (*Timeline, error) {
 // Handle returns the handle of the block.
 func (t *Timeline) Handle() Handle { return t.held.h }
 
-// Retain takes a reference of the block more, for a message.
+// Retain takes a further reference of the block, for a message.
 func (t *Timeline) Retain() error { return t.held.d.Retain(t.held.h) }
 
-// Close lets go of the block. Nobody in this process writes to a track any more.
+// Close drops the reference of the block. This process must not write to a track of the timeline
+// any more.
 func (t *Timeline) Close() error {
 	if t == nil {
 		return nil
@@ -154,12 +163,12 @@ func (t *Timeline) Close() error {
 	return t.held.release()
 }
 
-// Clock returns a time of this process on the clock of the machine.
+// Clock converts a time of this process to the machine's monotonic clock, in nanoseconds.
 func (t *Timeline) Clock(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
 
-// Track begins to write a track: 0 is the consumer's, and the workers' follow. It returns nil for
-// no timeline, and for a track that there is not. A track that the writer before has not ended is
-// that of a dead process.
+// Track begins to write track i, at a time. Track 0 is the consumer's, and the workers' tracks
+// follow. A track must not have two writers at the same time. If the last writer has not ended the
+// track, Track counts it as dead. Track returns nil if t is nil or has no such track.
 func (t *Timeline) Track(i int, at time.Time) *Track {
 	w := t.track(i)
 	if w == nil {
@@ -176,7 +185,7 @@ func (t *Timeline) Track(i int, at time.Time) *Track {
 	return k
 }
 
-// track returns the words of a track, nil where there is none.
+// track returns the words of track i, or nil if there is none.
 func (t *Timeline) track(i int) Numbers[uint64] {
 	if t == nil || i < 0 || uint64(i) >= min(t.words.At(timelineTracks), uint64(len(t.words)-tracksAt)/trackWords) {
 		return nil
@@ -184,8 +193,8 @@ func (t *Timeline) track(i int) Numbers[uint64] {
 	return t.words[tracksAt+i*trackWords:][:trackWords]
 }
 
-// A Track is a track that this process writes, by one goroutine at a time. Its methods do nothing
-// for nil.
+// A Track is a track that this process writes. Its methods must not be called at the same time.
+// They do nothing on nil.
 type Track struct {
 	t     *Timeline
 	w     Numbers[uint64]
@@ -193,7 +202,7 @@ type Track struct {
 	what  Activity
 }
 
-// Turn notes what the writer does from now on, and with which batch.
+// Turn records that the writer does activity to from now on, with the given batch.
 func (k *Track) Turn(to Activity, batch uint64, at time.Time) {
 	if k == nil {
 		return
@@ -205,7 +214,7 @@ func (k *Track) Turn(to Activity, batch uint64, at time.Time) {
 	k.w.Set(trackNow, uint64(to)<<56|batch&subject)
 }
 
-// spend adds up the activity that ends.
+// spend adds the activity that ends now to the steps.
 func (k *Track) spend(now int64) {
 	if k.what < Working || k.what > Blocked {
 		return
@@ -224,17 +233,18 @@ func (k *Track) spend(now int64) {
 	}
 }
 
-// A Passage is the way of a batch, by the clock of the machine.
+// A Passage has the times of a batch, by the machine's monotonic clock in nanoseconds.
 type Passage struct {
 	Batch uint64
 	Asked int64 // a worker was asked for it
-	Began int64 // a worker has begun with it
+	Began int64 // a worker began to load it
 	Ready int64
 	Want  int64 // the consumer began to wait for it
 	Taken int64
 }
 
-// Passed notes the way of a batch that the consumer has taken. One goroutine calls it at a time.
+// Passed records a batch that the consumer has taken. It must not be called by two goroutines at
+// the same time.
 func (t *Timeline) Passed(p Passage) {
 	if t == nil {
 		return
@@ -251,8 +261,8 @@ func (t *Timeline) Passed(p Passage) {
 	t.words.Set(timelineTaken, n)
 }
 
-// End notes that the writer of a track has ended, for a process that did not say so. It is not
-// there any more.
+// End records that the writer of track i has ended, for a process that did not do so itself. That
+// process must not write the track any more.
 func (t *Timeline) End(i int, at time.Time) {
 	w := t.track(i)
 	if w == nil || Activity(w.At(trackNow)>>56) == Away {

@@ -2,17 +2,19 @@ package arena
 
 import "sync/atomic"
 
-// An adaptiveBackoff says whether something that costs time is worth a try, by how the last tries
-// went: from the second one in vain on, the next tries are left out, more and more of them,
-// mostRest at most. Goroutines may use it at once; a race between them costs time and no more.
+// An adaptiveBackoff decides whether an optional step, such as a spin, is worth trying, from the
+// results of the last tries. After the second failure in a row it skips the next tries: 1, then 3,
+// 7 and so on up to [mostRest]. A success ends the skipping. It may be used by several goroutines:
+// a race between them may cost a wasted or a missed try, and nothing else.
 type adaptiveBackoff struct{ vain, rest atomic.Int32 }
 
+// mostRest is the maximum number of tries that are skipped in a row.
 const mostRest = 63
 
-// due reports whether to try now.
+// due reports whether to try now. The caller must call [adaptiveBackoff.learn] after the try.
 func (h *adaptiveBackoff) due() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
-// learn takes note of how a try went.
+// learn records the result of a try.
 func (h *adaptiveBackoff) learn(paid bool) {
 	if paid && h.vain.Load() == 0 {
 		return
@@ -25,5 +27,5 @@ func (h *adaptiveBackoff) learn(paid bool) {
 	h.rest.Store(n / 2)
 }
 
-// backoffs are those of the waiters for one thing.
+// backoffs are the backoffs of one wait queue: one for spins, one for naps.
 type backoffs struct{ spin, nap adaptiveBackoff }

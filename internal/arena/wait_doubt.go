@@ -6,34 +6,40 @@ import (
 	"time"
 )
 
-// Note [Doubt] The watchers of a participant notice its death, and all of them may be stopped
-// (SIGSTOP, a debugger, a frozen control group). So a process in which a goroutine has waited for a
-// while doubts that the others live, and asks every participant for its proof of life. It marks the
-// dead: a waiter for a lock needs no more. Then it reaps, which ends the waits for what else the
-// dead had. It asks after 100 ms, and then less and less often, each second at last, as long as no
-// other goroutine begins to wait. There is no timer where nobody waits.
+// Note [Doubt] All watchers of a participant may be stopped when it dies (SIGSTOP, a debugger, a
+// frozen control group). So a process in which a goroutine has been parked for a while asks for the
+// proof of life of every participant itself. It marks the dead ones, which is enough for goroutines
+// that wait for a cell. Then it reaps, which is needed for everything else that the dead
+// participants held. The first look comes after 100 ms. Further looks come at growing intervals, up
+// to a second, until another goroutine parks. No timer runs while no goroutine is parked.
 
 const (
 	doubtAfter = 100 * time.Millisecond
 	doubtMost  = time.Second
 )
 
-// doubt is the timer of a process for these looks.
+// A doubt schedules these looks. A process has one timer for them.
 type doubt struct {
-	pace  atomic.Int64 // the time between two looks, 0 while there is no timer
+	pace  atomic.Int64 // interval between two looks, 0 while no timer is set
 	mu    sync.Mutex
 	timer *time.Timer
-	over  bool
-	known [maxParticipants]atomic.Uint64 // the state words of the dead for whom it had the recovery lock
+	over  bool // stop was called
+	// known has the state word of each dead participant for which this process has held the
+	// recovery lock.
+	// known has the state words of the dead participants that this process has reaped, or begun to
+	// reap, under the recovery lock.
+	known [maxParticipants]atomic.Uint64
 }
 
-// doubtSoon is called by each goroutine that parks.
+// doubtSoon schedules the next look for [doubtAfter] from now. Each goroutine must call it before
+// it parks.
 func (d *Domain) doubtSoon() {
 	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(crashing && controlled()) {
 		q.set(doubtAfter, d.doubtNow)
 	}
 }
 
+// set has look called after pace, unless stop was called.
 func (q *doubt) set(pace time.Duration, look func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,7 +54,8 @@ func (q *doubt) set(pace time.Duration, look func()) {
 	}
 }
 
-// doubtNow is one look. The lock keeps Close from letting go of what is looked at.
+// doubtNow does one look and schedules the next one. It holds the lock of doubt throughout, so that
+// Close, which calls stop, does not release the memory meanwhile.
 func (d *Domain) doubtNow() {
 	q := &d.park.doubt
 	q.mu.Lock()
@@ -58,7 +65,9 @@ func (d *Domain) doubtNow() {
 	}
 	if !d.park.waited() {
 		q.pace.Store(0)
-		if !d.park.waited() { // a goroutine that parks sees the 0, or is seen here
+		// Test again after the store: a goroutine that parks either sees the 0 and sets the timer,
+		// or is seen here.
+		if !d.park.waited() {
 			return
 		}
 	}
@@ -71,9 +80,9 @@ func (d *Domain) doubtNow() {
 	}
 }
 
-// unreaped marks the dead, and reports whether there is one for which this process has not had the
-// recovery lock yet. The others need no second time: whatever keeps a reaper from a dead one wakes
-// this process when it ends.
+// unreaped marks the dead participants. It reports whether one of them was not in the set when this
+// process last held the recovery lock. The others need no second attempt: if an obstacle kept this
+// process from finishing them, it is woken when the obstacle is gone.
 func (d *Domain) unreaped() (found bool) {
 	dead, n, err := d.findDead()
 	if n == 0 || err != nil {
@@ -85,7 +94,7 @@ func (d *Domain) unreaped() (found bool) {
 	return found
 }
 
-// reaps notes the dead for which this process has the recovery lock.
+// reaps records the participants that this process reaps. The caller must hold the recovery lock.
 func (q *doubt) reaps(d *Domain, dead *deadSet) {
 	for s := range dead {
 		if dead[s] {
@@ -94,7 +103,7 @@ func (q *doubt) reaps(d *Domain, dead *deadSet) {
 	}
 }
 
-// stop ends the looks.
+// stop cancels the timer and waits for a test in progress. No test begins after it.
 func (q *doubt) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

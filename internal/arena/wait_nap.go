@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Note [Naps] To wake a goroutine that is parked takes a datagram, Go's poller, a read and two
-// switches of goroutines. A goroutine that has spun in vain therefore first takes a nap: it sleeps
-// with its thread on the nap word of its participant, by futex(2), and a participant that wakes it
-// sends no datagram. One goroutine of a process naps at a time and for a moment only, so one thread
-// is held at most. A wake that is late, since its sender died or was stopped before it, costs the
-// rest of the nap. Then the goroutine parks.
+// Note [Naps] Waking a parked goroutine takes a datagram, a poll, a read and two goroutine
+// switches. So a goroutine that has spun in vain naps before it parks: it blocks its thread in
+// futex(2) on the nap word of its participant (https://man7.org/linux/man-pages/man2/futex.2.html).
+// The waker then sends no datagram. At most one goroutine of a process naps at a time, and only for
+// a moment, so naps occupy at most one thread. If a waker dies or is stopped between its CAS of the
+// nap word and its wake, the nap lasts its full time. After the nap, the goroutine parks.
 
-// The values of a nap word. Its own process changes awake to napping, and any value to awake.
-// Other processes change napping to roused.
+// Values of a nap word. The participant itself may change awake to napping, and any value to awake.
+// Other participants may only change napping to roused.
 const (
 	awake   = iota
 	napping // a goroutine sleeps on the word, or is about to
-	roused  // the sleeper is to do what the doorbell's goroutine does
+	roused  // the napper must do the work of the doorbell's goroutine
 )
 
-// napTime is how long a nap lasts at most. So much later may a napper hear of a wake whose sender
-// died before it.
+// napTime is the longest time that a nap lasts. It bounds the delay if the waker dies between its
+// CAS and its wake.
 const napTime = 500 * time.Microsecond
 
-// lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its
-// condition, sleeps if that is not true, and gets up in any case.
+// lieDown makes the calling goroutine the napper of the process. It reports false if there is one
+// already. If it reports true, the caller must test its condition, may call [Domain.sleep], and
+// must call [Domain.getUp] in any case.
 func (d *Domain) lieDown() bool {
 	if crashing && controlled() || !d.park.napper.TryLock() {
 		return false
@@ -34,19 +35,19 @@ func (d *Domain) lieDown() bool {
 	return true
 }
 
-// sleep returns when the nap is over, when most has passed, or when ctx ends.
+// sleep blocks the thread until the nap is ended, most has passed, or ctx ends.
 func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
 	}
 	d.park.alarm.set(ctx, d.wakeUp)
-	if most > 0 && ctx.Err() == nil { // a context that ends after this look finds the word napping
+	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, wakeUp finds the word napping
 		d.parts[d.seat].nap.sleep(napping, most)
 	}
 }
 
-// wakeUp ends the nap that a goroutine of this process takes, if one does. In a closed domain it
-// does nothing, since the nap word may be another participant's.
+// wakeUp ends the nap of a goroutine of this process, if there is one. It does nothing after the
+// domain was closed, because the nap word may then belong to another participant.
 func (d *Domain) wakeUp() {
 	if in, err := d.enter(); err == nil {
 		d.rouse(d.seat, awake)
@@ -55,13 +56,14 @@ func (d *Domain) wakeUp() {
 	}
 }
 
-// An alarm calls a function when a context ends. Nappers come one after the other and mostly with
-// the same context, so the alarm stays set between them.
+// An alarm calls a function when a context ends. It stays registered between naps, because
+// consecutive naps mostly have the same context. The caller must hold the napper's lock.
 type alarm struct {
 	done <-chan struct{}
 	stop func() bool
 }
 
+// set has f called when ctx ends, in place of any earlier registration.
 func (a *alarm) set(ctx context.Context, f func()) {
 	if ctx.Done() == a.done {
 		return
@@ -72,6 +74,7 @@ func (a *alarm) set(ctx context.Context, f func()) {
 	}
 }
 
+// cancel removes the registration.
 func (a *alarm) cancel() {
 	if a.done != nil {
 		a.stop()
@@ -79,8 +82,8 @@ func (a *alarm) cancel() {
 	}
 }
 
-// getUp ends the nap and reports whether another process woke this one by it, for whichever wait
-// queue.
+// getUp ends the nap. It reports whether another process has roused this one, for any of its wait
+// queues. In that case it also wakes goroutines of the process that can go on.
 func (d *Domain) getUp() bool {
 	w := &d.parts[d.seat].nap
 	heard := !w.CAS(napping, awake) &&
@@ -92,8 +95,8 @@ func (d *Domain) getUp() bool {
 	return heard
 }
 
-// rouse ends the nap that a participant takes, and sets its nap word to now. It reports whether the
-// participant napped.
+// rouse ends the nap of the participant in a seat and sets its nap word to now. It reports whether
+// the participant was napping.
 func (d *Domain) rouse(seat int, now uint64) bool {
 	w := &d.parts[seat].nap
 	if w.Load() != napping || !w.CAS(napping, now) {
@@ -103,8 +106,8 @@ func (d *Domain) rouse(seat int, now uint64) bool {
 	return true
 }
 
-// noNaps ends the nap that is taken and allows no other one: the nap word will be another
-// participant's.
+// noNaps ends a nap in progress and prevents further ones. Close must call it before the seat, and
+// with it the nap word, may go to another participant.
 func (d *Domain) noNaps() {
 	d.rouse(d.seat, awake)
 	d.park.wakeBarrier()

@@ -7,14 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// A waitQueue is where this process's goroutines park for one condition on shared memory. bits is
-// the bitmap, in shared memory, in which the process asks to be woken when the condition may have
-// come true.
+// A waitQueue is where the goroutines of this process park for one condition on shared memory. bits
+// is a bitmap in shared memory: a participant sets its bit there to ask for a wakeup when the
+// condition may have become true.
 //
-// The rule that loses no wake: a waiter sets the process's bit and then looks at the condition once
-// more. The participant that makes it true looks at the bitmap afterwards, clears a bit and wakes
-// that participant. There one goroutine wakes. It passes the wakeup on (passWakeup) when it is
-// done, so a wakeup that a cancelled waiter got is not lost.
+// Two rules ensure that no wakeup is lost. A waiter must set its participant's bit before it tests
+// the condition for the last time, and the participant that makes the condition true must read the
+// bitmap afterwards; it clears a bit and wakes that participant. A goroutine that was woken must
+// pass the wakeup on when it is done (passWakeup), so that the wakeup of a cancelled waiter reaches
+// another one.
 type waitQueue struct {
 	d         *Domain
 	bits      *[ownWords]Word
@@ -24,23 +25,26 @@ type waitQueue struct {
 	waiters atomic.Int32
 	mu      localMutex
 	queue   []chan struct{}
-	napper  chan struct{} // the channel of the goroutine that naps, or did last
+	napper  chan struct{} // channel of the goroutine that naps or napped last
 
-	// woken is the seat that this process last woke for it. The next one in the table is next:
-	// those that wait take turns, so the one that has waited longest is woken.
+	// woken is the seat that this process woke last for this condition. The next wakeup goes to the
+	// next seat in the bitmap, so that the participants take turns and the one that has waited
+	// longest is woken.
 	woken atomic.Int32
 
-	waking  atomic.Int32 // goroutines that look at shared words for waiters: shut waits for them
-	rewoken atomic.Bool  // there is a timer
+	// waking counts the goroutines that read shared words on behalf of waiters. shut waits for
+	// them.
+	waking  atomic.Int32
+	rewoken atomic.Bool // the rewake timer is set
 	closed  atomic.Bool
 }
 
-// wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries,
-// and then calls passWakeup.
+// wait naps and then parks, until the condition may be true or ctx ends. The caller must then try
+// its operation again, and must call passWakeup when it is done.
 //
-// Invariant (docs/memory.md, "Rings, ends and other objects"): the channel is in the queue, then
-// the bit is set, then comes the look. What became true before the look is seen by it, and a wakeup
-// after it finds the channel.
+// Invariant (docs/memory.md, "Rings, ends and other objects"): first the channel is queued, then
+// the bit is set, then the condition is tested. So the test sees every earlier change, and a wakeup
+// after the test finds the channel.
 func (l *waitQueue) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.backoffs != nil && l.nap.due() && l.d.lieDown()
@@ -73,7 +77,8 @@ func (l *waitQueue) wait(ctx context.Context) error {
 	}
 }
 
-// rest takes the nap that the caller lay down for, unless there is no need.
+// rest sleeps for a nap, unless ready is true, and ends the nap. The caller must have called
+// [Domain.lieDown].
 func (l *waitQueue) rest(ctx context.Context, ready bool) {
 	if ready {
 		l.d.getUp()
@@ -83,6 +88,7 @@ func (l *waitQueue) rest(ctx context.Context, ready bool) {
 	l.nap.learn(l.d.getUp())
 }
 
+// remove takes a channel out of the queue. It does nothing if a waker has done so already.
 func (l *waitQueue) remove(c chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,12 +101,14 @@ func (l *waitQueue) remove(c chan struct{}) {
 	}
 }
 
+// wakeOne wakes the first goroutine of the queue, whether the condition is true or not.
 func (l *waitQueue) wakeOne() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wakeFirst()
 }
 
+// wakeFirst wakes the first goroutine of the queue. The caller must hold l.mu.
 func (l *waitQueue) wakeFirst() {
 	if len(l.queue) == 0 {
 		return
@@ -114,10 +122,12 @@ func (l *waitQueue) wakeFirst() {
 	l.waiters.Add(-1)
 }
 
-// wakeup wakes a goroutine if the condition is true, and asks for another wakeup if it is not. It
-// keeps the lock, so that no waiter returns meanwhile: only waiters hold the memory of the
-// condition and of the bitmap. If nobody waits here any more, the wakeup is passed on to another
-// process.
+// wakeup handles a wakeup that this process received. If the condition is true, it wakes one
+// goroutine. If it is not, it sets the participant's bit again. If no goroutine waits here any
+// more, it passes the wakeup on to another process.
+//
+// It holds l.mu while it reads shared words, so that no waiter returns meanwhile: only the waiters
+// hold the memory of the condition and of the bitmap.
 func (l *waitQueue) wakeup() {
 	l.waking.Add(1)
 	defer l.waking.Add(-1)
@@ -142,7 +152,8 @@ func (l *waitQueue) wakeup() {
 	l.wakeFirst()
 }
 
-// passWakeup passes a wakeup on: to another goroutine here, or to another process.
+// passWakeup passes a wakeup on to another goroutine of this process, or to another process if none
+// waits here.
 func (l *waitQueue) passWakeup() {
 	if l.waiters.Load() != 0 {
 		l.wakeup()
@@ -151,19 +162,23 @@ func (l *waitQueue) passWakeup() {
 	}
 }
 
-// Invariant (docs/memory.md, "Rings, ends and other objects"): a wakeup is passed on as long as the
-// condition is true. Otherwise one message of two could wait for a waiter that nobody wakes.
+// passOn wakes another process if the condition is true.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a wakeup must be passed on as long
+// as the condition is true. Otherwise, of two messages, the second could stay in the ring while its
+// receiver sleeps.
 func (l *waitQueue) passOn() {
 	if l.ready() {
 		l.rewake()
 	}
 }
 
-// pause waits for the condition, first for a moment without parking. over reports that there is
-// nothing to wait for any more.
+// pause waits for the condition: it spins, naps and then parks. It returns [ErrClosed] if over
+// reports true afterwards, and the cause of ctx if ctx ends.
 func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 	if err := context.Cause(ctx); err != nil {
-		l.passWakeup() // we may have been woken, and somebody else waits in this process
+		// The wakeup may have come for this goroutine while others of the process wait.
+		l.passWakeup()
 		return err
 	}
 	var err error
@@ -180,11 +195,8 @@ func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 	return err
 }
 
-// shut wakes all waiters, and returns when no wakeup looks at the shared words of this queue any
-// more.
-//
-// After it, the memory of the condition and of the bitmap may be another object's: so it waits for
-// every goroutine that is looking at them.
+// shut wakes all waiters and prevents further reads of the shared words. When it returns, no
+// goroutine is reading them, so their memory may be reused for another object.
 func (l *waitQueue) shut() {
 	l.closed.Store(true)
 	l.wakeAll()
@@ -194,10 +206,12 @@ func (l *waitQueue) shut() {
 	l.leave()
 }
 
-// leave takes the process's bit back, since no goroutine here would answer to it, and lets other
-// queues of the process set it again. A wakeup that has come already goes to another process. After
-// the domain was closed, the reaper has taken the bit and the memory may be another object's. So it
-// runs in a lane, for which Close waits.
+// leave clears the participant's bit, because no goroutine of this queue would answer a wakeup.
+// Other queues of the process set the bit again if they need it, and a wakeup that has come already
+// goes to another process.
+//
+// leave runs in a lane, because Close waits for all lanes: once the domain is closed, the reaper
+// has cleared the bit, and the memory may belong to another object.
 func (l *waitQueue) leave() {
 	in, err := l.d.enter()
 	if err != nil {
@@ -209,29 +223,34 @@ func (l *waitQueue) leave() {
 	l.d.wakeOne(l.bits, l.d.seat)
 }
 
+// wakeAll wakes all goroutines of the queue, whether the condition is true or not.
 func (l *waitQueue) wakeAll() {
 	for l.waiters.Load() != 0 {
 		l.wakeOne()
 	}
 }
 
-// parking is all wait queues of a process, and the doorbell that serves them.
+// parking has all wait queues of a process, and the doorbell that serves them.
 type parking struct {
 	bell   bell
-	napper sync.Mutex           // held by the goroutine that naps
-	napsAt atomic.Pointer[Word] // the state of the barrier at which it naps, if it does
-	alarm  alarm                // for its context, or for that of the last one
+	napper sync.Mutex // held by the goroutine that naps
+	// napsAt is the state word of the barrier at which the napper sleeps, or nil.
+	napsAt atomic.Pointer[Word]
+	alarm  alarm // for the context of the current or the last nap
 	doubt  doubt
 	mu     sync.Mutex
 	queues []*waitQueue
 }
 
+// add registers wait queues. The doorbell serves them until they are removed.
 func (p *parking) add(l ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queues = append(p.queues[:len(p.queues):len(p.queues)], l...) // a reader may hold the old slice
+	// The append must copy: a reader may hold the old slice.
+	p.queues = append(p.queues[:len(p.queues):len(p.queues)], l...)
 }
 
+// remove unregisters wait queues.
 func (p *parking) remove(gone ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,7 +267,7 @@ next:
 	p.queues = kept
 }
 
-// wakeup has every wait queue look at its condition.
+// wakeup has every wait queue test its condition; see [waitQueue.wakeup].
 func (p *parking) wakeup() {
 	p.mu.Lock()
 	queues := p.queues
@@ -259,15 +278,16 @@ func (p *parking) wakeup() {
 	p.wakeBarrier()
 }
 
-// wakeBarrier has the goroutine that naps at a barrier look at its condition.
+// wakeBarrier wakes the goroutine that naps at a barrier, if there is one, so that it tests its
+// condition.
 func (p *parking) wakeBarrier() {
 	if w := p.napsAt.Load(); w != nil {
 		w.wakeUpper()
 	}
 }
 
-// await parks in a wait queue of its own until ready or until ctx ends. The participant that makes
-// it ready wakes the whole bitmap.
+// await parks in a temporary wait queue until ready reports true or ctx ends. The participant that
+// makes ready true must wake the whole bitmap. await does not spin, and does not nap if h is nil.
 func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool, h *backoffs) error {
 	l := &waitQueue{d: d, bits: bits, ready: ready, backoffs: h}
 	p.add(l)
@@ -280,6 +300,8 @@ func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, re
 	return nil
 }
 
+// wakeEverybody wakes all parked goroutines of the process, whether their conditions are true or
+// not.
 func (p *parking) wakeEverybody() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,7 +310,8 @@ func (p *parking) wakeEverybody() {
 	}
 }
 
-// answer serves the doorbell until the domain is closed.
+// answer serves the doorbell until the domain is closed: after each wakeup it has all wait queues
+// test their conditions.
 func (d *Domain) answer(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.parts[d.seat].collected.Load()}

@@ -2,16 +2,17 @@ package arena
 
 import "time"
 
-// rewakeTime is how long a woken participant has, before another one is woken for the same thing.
+// rewakeTime is the time after which a wakeup is repeated with another participant if the condition
+// is still true.
 const rewakeTime = 100 * time.Millisecond
 
-// rewake wakes one of the participants that wait in other processes for the condition. The one that
-// is woken may be stopped (SIGSTOP, a debugger, a frozen control group) and take nothing. If the
-// condition is still true after a while, and others wait, the next one is woken. There is no timer
-// where nobody waits, and one at a time otherwise.
+// rewake wakes one participant that waits for the condition. A participant of another process may
+// be stopped (SIGSTOP, a debugger, a frozen control group), and then it does not answer. So rewake
+// sets a timer: if the condition is still true after [rewakeTime], and others wait, the next
+// participant is woken. A queue has at most one such timer, and none if no participant waits.
 func (l *waitQueue) rewake() {
 	if l.d == nil || empty(l.bits) {
-		return // the board has no d: nobody waits for a name
+		return // the queue of the board has no domain, and no waiters
 	}
 	last := int(l.woken.Load())
 	seat, woken := l.d.wakeOne(l.bits, last)
@@ -24,8 +25,8 @@ func (l *waitQueue) rewake() {
 	}
 }
 
-// rewakeAgain is what the timer calls. It runs in a lane, so that Close of the domain waits for it,
-// and counts in waking, so that shut does.
+// rewakeAgain is called by the timer. It runs in a lane, so that Close of the domain waits for it,
+// and is counted in waking, so that shut waits for it.
 func (l *waitQueue) rewakeAgain() {
 	l.rewoken.Store(false)
 	l.waking.Add(1)

@@ -8,17 +8,20 @@ import (
 
 const (
 	spinPolls = 24
-	pollRest  = 256 // turns of an empty loop: 0.1 µs
-	spinTime  = 20 * time.Microsecond
-	probeTime = 3 * spinTime
+	pollRest  = 256                   // iterations of an empty loop: 0.1 µs
+	spinTime  = 20 * time.Microsecond // duration of a spin
+	probeTime = 3 * spinTime          // duration of a spin after a failed one
 )
 
-// spin looks at the condition for a moment before the caller sleeps. After the first polls it goes
-// on only while fewer than CPUs-1 participants spin, so that no spinner takes the CPU of the
-// participant that it waits for. The number of CPUs is that of the domain's root: counting them
-// costs more than joining. Where a spin was in vain lately, as it always is if both sides share a
-// CPU, most spins are left out, with their first polls. The next try takes longer, since the other
-// side may sleep by now as well.
+// spin polls the condition for a moment before the caller sleeps, and reports whether it became
+// true.
+//
+// After the first polls, spin goes on only if fewer than CPUs-1 participants spin, so that a
+// spinner does not take the CPU from the participant that it waits for. The number of CPUs was
+// stored by the process that made the domain, because counting them costs more than joining does.
+//
+// h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
+// after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
 func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
 	if crashing && controlled() || !h.due() {
 		return false
@@ -39,17 +42,19 @@ func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
 	return found
 }
 
+// poll tests the condition up to spinPolls times.
 func poll(ready func() bool) bool {
 	for range spinPolls {
 		if ready() {
 			return true
 		}
-		for range pollRest { // a poll takes the line from the one that writes it
+		for range pollRest { // each test takes the cache line from its writer
 		}
 	}
 	return false
 }
 
+// pollFor polls the condition until most has passed, and yields the processor between the polls.
 func pollFor(most time.Duration, ready func() bool) bool {
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		if poll(ready) {
@@ -60,6 +65,8 @@ func pollFor(most time.Duration, ready func() bool) bool {
 	return false
 }
 
+// startSpin registers this participant as a spinner. It reports false if there are enough spinners
+// or this participant has one already. After true, the caller must call stopSpin.
 func (d *Domain) startSpin() bool {
 	n := uint64(0)
 	for i := range d.hdr.spinners {

@@ -2,21 +2,25 @@ package arena
 
 import "math/bits"
 
-// Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter sets its bit first and
-// looks at its condition after that. Or is a full barrier, and where the bit stands already it was
-// set by this participant before its look.
+// setBit sets this participant's bit in a bitmap of waiters.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter must set its bit before it
+// tests its condition. Or is a full memory barrier. If the bit is set already, this participant set
+// it before, and it has not been cleared since.
 func (d *Domain) setBit(bits *[ownWords]Word) {
 	if w := &bits[d.word]; w.Load()&d.bit == 0 {
 		w.Or(d.bit)
 	}
 }
 
+// empty reports whether no bit of the bitmap is set.
 func empty(bitmap *[ownWords]Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
-// wakeOne wakes one participant of the bitmap, if there is one, and clears its bit: the next one
-// after the seat last, round the table. It returns its seat.
+// wakeOne clears one bit of the bitmap and wakes its participant: the next one after seat last,
+// wrapping around. It returns the seat that it woke. If the bitmap is empty, woken is false and
+// seat is last.
 func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
 	if empty(bitmap) {
 		return last, false
@@ -24,10 +28,14 @@ func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool
 	return d.wakeNext(bitmap, last)
 }
 
-// Only the participant whose CAS clears a bit wakes for it: so one message wakes one waiter, and a
-// bit that stands means that nobody has woken its participant yet.
+// wakeNext does the work of [Domain.wakeOne].
+//
+// The participant that clears a bit by its CAS must send the wakeup, and no other one may. So one
+// message wakes one waiter, and a set bit means that its participant has not been woken yet.
 func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
-	for i := range ownWords + 1 { // the word of last twice: its upper part first, and all of it at the end
+	// The word that contains last is visited twice: first only its bits above last, and at the end
+	// all of it.
+	for i := range ownWords + 1 {
 		at := (last/64 + i) % ownWords
 		w := &bitmap[at]
 		for v := w.Load(); v != 0; v = w.Load() {
@@ -49,12 +57,11 @@ func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken boo
 	return last, false
 }
 
-// wakeBits wakes every participant of the bitmap, and clears it. It does so once: a process that is
-// woken for something else than it waits for, as this one may be, sets its bit again, and looks at
-// the condition after that.
+// wakeBits clears the bitmap and wakes every participant that had a bit in it. It makes one pass
+// only: a participant that is woken for another reason, this one among them, sets its bit again
+// before it tests its condition again.
 //
-// Each word is taken whole by one CAS, so a bit that comes later is not lost: it stands for the
-// next wake.
+// Each word is replaced as a whole by one CAS. A bit that is set later stays for the next wakeup.
 func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
@@ -68,8 +75,8 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 	}
 }
 
-// wakeAll wakes every other participant by its doorbell: the goroutine that answers it hears the
-// news, and a napper does not.
+// wakeAll wakes every other participant by its doorbell, and not by its nap word: it announces
+// news, and only the goroutine that serves the doorbell handles those (see [Domain.hear]).
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
 		if s != d.seat && !d.parts[s].state.Load().is(participantFree) {
@@ -78,10 +85,10 @@ func (d *Domain) wakeAll() {
 	}
 }
 
-// wakeBell sends the datagram.
+// wakeBell sends a datagram to the doorbell of the participant in a seat.
 func (d *Domain) wakeBell(s int) { d.store.wakeBell(s, d.parts[s].bell.Load()) }
 
-// wakeSeat has the participant look at all that its goroutines wait for.
+// wakeSeat has the participant in a seat test the conditions of all its waiting goroutines.
 func (d *Domain) wakeSeat(s int) {
 	switch {
 	case s == d.seat:
@@ -91,9 +98,10 @@ func (d *Domain) wakeSeat(s int) {
 	}
 }
 
+// wakeSelf is [Domain.wakeSeat] for this process. If a reap was left unfinished, it is tried again.
 func (d *Domain) wakeSelf() {
 	d.park.wakeup()
 	if d.unfinished.Load() {
-		spawn(func() { d.Reap() }) // what it waited for may have been one of our own lanes
+		spawn(func() { d.Reap() }) // the obstacle may have been a lane of this process
 	}
 }
