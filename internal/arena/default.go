@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// process is the domain of this process. Each message asks for it, so to ask takes no lock.
+// process holds the domain of this process. Every message reads it, so a read takes no lock.
 var process struct {
-	mu sync.Mutex // held to set d
+	mu sync.Mutex // must be held to set d
 	d  atomic.Pointer[Domain]
 }
 
-// Default returns the domain of this process: the one that it inherited, or one that the first call
-// makes.
+// Default returns the domain of this process: the inherited one, or a new one made by the first
+// call.
 func Default() (*Domain, error) {
 	if d := process.d.Load(); d != nil {
 		return d, nil
@@ -30,18 +30,20 @@ func Default() (*Domain, error) {
 	return d, nil
 }
 
-// Current returns the domain of this process, or nil as long as nothing has asked for one.
+// Current returns the domain of this process, or nil if none has been set or requested yet.
 func Current() *Domain { return process.d.Load() }
 
-// SetDefault makes d the domain of this process. A program that wants other options than the
-// default calls it before anything is allocated; workers do it with the domain that they inherit.
+// SetDefault makes d the domain of this process. A program that needs options other than the
+// defaults must call it before it allocates memory. A worker process calls it with the inherited
+// domain.
 func SetDefault(d *Domain) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.d.Store(d)
 }
 
-// SetFirst is SetDefault for a process that has no domain yet. It reports whether it had none.
+// SetFirst sets the domain of this process to d unless the process has a domain already. It reports
+// whether it set d.
 func SetFirst(d *Domain) bool {
 	process.mu.Lock()
 	defer process.mu.Unlock()

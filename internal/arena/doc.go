@@ -1,10 +1,10 @@
-// Package arena is memory that several processes map at once: blocks in one arena. A block is freed
-// when no process and no message holds it any more, also where a holder was killed with SIGKILL
-// between any two instructions.
+// Package arena manages memory that several processes map at the same time. A domain is one arena,
+// and its memory is divided into blocks. A block is freed when no process and no message holds it
+// any more, even if a holder was killed with SIGKILL between any two instructions.
 //
 // A [Domain] is the arena of a family of processes. [Domain.Alloc] returns the [Handle] of a block,
-// which any participant understands; a [Ring] carries messages with references to blocks between
-// them:
+// which is valid in every participant. A [Ring] carries messages with references to blocks between
+// participants:
 //
 //	d, err := arena.Default()
 //	if err != nil {
@@ -18,8 +18,10 @@
 //	copy(p, data)
 //	err = ring.Put(ctx, nil, []arena.Handle{h}, true) // the message holds it now
 //
-// The trap: the slice that Bytes returns is borrowed. Once this process has released its last
-// reference, the memory may belong to another process, and the slice still points at it.
+// The slice returned by [Domain.Bytes] is borrowed. It must not be used after this process has
+// released its last reference to the block: the memory may then belong to another process, and the
+// slice still points to it.
 //
-// docs/memory.md has the layout and the protocol, docs/model.md what was proved about it.
+// docs/memory.md specifies the layout and the protocol, docs/model.md the properties proved about
+// them.
 package arena

@@ -15,8 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Domain is the memory that a family of processes shares, seen from this process, which is one of
-// its participants. All methods may be called by several goroutines.
+// A Domain is the view that this process, one of the participants, has of the memory shared by a
+// family of processes. All methods may be called from several goroutines.
 type Domain struct {
 	store  store
 	hdr    *header
@@ -27,10 +27,10 @@ type Domain struct {
 
 	seat  int
 	epoch uint32
-	word  int    // of a participant bitmap that holds our bit
+	word  int    // index of the word with our bit in a participant bitmap
 	bit   uint64 // our bit in that word
 
-	ready atomic.Uint64 // block headers with pages, as far as this process has seen
+	ready atomic.Uint64 // block headers known to have pages
 	lanes [lanesPerSeat]lane
 	refs  refTable
 	lives *lifetimes
@@ -38,26 +38,26 @@ type Domain struct {
 
 	closed         atomic.Bool
 	closing        sync.Mutex
-	lingering      context.Context // of who has to end an operation: it ends some time after closed is set
+	lingering      context.Context // for operations that must end; canceled after closed is set
 	hurry          context.CancelFunc
-	debt           atomic.Uint64 // bytes that are to be uncharged: see uncharge
-	unfinishedGets atomic.Int32  // by goroutines: see takeLater
+	debt           atomic.Uint64 // bytes still to be uncharged; see uncharge
+	unfinishedGets atomic.Int32  // gets completed by goroutines; see takeLater
 	watching       context.CancelFunc
 	relink         chan struct{}
 	done           sync.WaitGroup
-	unfinished     atomic.Bool // a reap waits for a living lane
+	unfinished     atomic.Bool // a reap is waiting for a living lane
 	trimmer        trimmer
 	listeners      listeners
 	services       []io.Closer
 	files          descriptors
 	lastCollect    atomic.Int64
-	collecting     sync.Mutex // held by the goroutine that collects garbage for memory
+	collecting     sync.Mutex // held while the garbage collector runs to free memory
 	collected      atomic.Uint64
 	received       received
 }
 
-// create lays out a new domain in s, whose memory is all zero, and joins it as the first
-// participant.
+// create lays out a new domain in s and joins it as the first participant. The memory of s must be
+// all zero.
 func create(s store, budget int64) (*Domain, error) {
 	d, err := layOut(s, budget)
 	if err != nil {
@@ -66,7 +66,8 @@ func create(s store, budget int64) (*Domain, error) {
 	return d, d.join()
 }
 
-// The magic number is written last: a process that attaches and finds it finds the rest.
+// layOut initializes the header of a new domain. It must write the magic number last: a process
+// that attaches and finds the magic number relies on the rest of the header.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {
@@ -83,13 +84,14 @@ func layOut(s store, budget int64) (*Domain, error) {
 	d.hdr.dataSize.Store(uint64(len(s.data())))
 	d.hdr.limit.Store(uint64(budget) / pageSize)
 	d.hdr.cpus.Store(uint64(sys.CPUs()))
-	d.hdr.blocks.Store(1) // index 0 is nobody's
+	d.hdr.blocks.Store(1) // index 0 is reserved
 	d.hdr.hints.Store(1)
 	d.hdr.magic.Store(magic)
 	return d, nil
 }
 
-// attach joins the domain in s.
+// attach joins the existing domain in s. It returns [ErrVersion] if the domain has another layout,
+// and [ErrCorrupt] if its size does not match.
 func attach(s store) (*Domain, error) {
 	d := overlay(s)
 	if err := d.checkLayout(); err != nil {
@@ -125,9 +127,9 @@ func (d *Domain) checkLayout() error {
 	return nil
 }
 
-// otherVersion is the error of meeting a program of another version, which has said its version, or
-// 0 if it is too old to say it. Builds of one version may differ in their layouts, on machines of
-// different kinds.
+// otherVersion returns the error for a domain made by a program of another version. theirs is the
+// version in the domain's header, 0 if that program is too old to record it. Builds of one version
+// may also differ in their layouts, on different kinds of machines.
 func otherVersion(theirs, layout uint64) error {
 	said := fmt.Sprintf("version %d", theirs)
 	if theirs == 0 {
@@ -137,14 +139,15 @@ func otherVersion(theirs, layout uint64) error {
 		"build both programs from one version of Shoal", ErrVersion, said, layout, protocolVersion, layoutHash())
 }
 
-// joinWait is how long a process that joins a full domain waits until the others have reaped the
-// dead among them.
+// joinWait is the time that a process joining a full domain waits for the other participants to
+// reap dead ones.
 const joinWait = time.Second
 
-// join takes a free seat. Where all are taken, it asks the living to reap the dead: a newcomer
-// without a seat has no name for the recovery lock, so it cannot reap by itself. The last look for
-// a seat comes after a look that found nobody dead, since the dead may have been reaped after the
-// look for a seat before it.
+// join claims a free seat. If all seats are taken, it asks the living participants to reap the dead
+// ones: a newcomer without a seat cannot identify itself in the recovery lock, so it cannot reap.
+// The last search for a seat must come after a search that found no dead participant, because the
+// dead may have been reaped after the previous search for a seat. It returns
+// [ErrTooManyParticipants] if no seat becomes free within joinWait.
 func (d *Domain) join() error {
 	begun, dead := time.Now(), 1
 	for {
@@ -168,8 +171,8 @@ func (d *Domain) join() error {
 	}
 }
 
-// tryJoin takes the first seat that is free. The proof of life comes first: a process that dies
-// after it leaves the seat free.
+// tryJoin claims the first free seat and reports whether it found one. It takes the proof of life
+// before it changes the seat's state, so a process that dies in between leaves the seat free.
 func (d *Domain) tryJoin() (bool, error) {
 	for s := range maxParticipants {
 		if ok, err := d.claimSeat(s); ok || err != nil {
@@ -179,9 +182,11 @@ func (d *Domain) tryJoin() (bool, error) {
 	return false, nil
 }
 
-// Invariant (docs/memory.md, "Notice"): the proof of life is taken before the word says JOINING,
-// and the state is read once more under it. Two newcomers cannot have one place, and one that dies
-// on the way leaves it free.
+// claimSeat claims seat s if it is free and reports whether it did.
+//
+// Invariant (docs/memory.md, "Notice"): the proof of life must be taken before the word becomes
+// JOINING, and the state must be read again while it is held. Then two newcomers cannot get one
+// seat, and a newcomer that dies on the way leaves the seat free.
 func (d *Domain) claimSeat(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
@@ -207,13 +212,13 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.recs[id]
 	}
 	p.pid.Store(uint64(os.Getpid()))
-	p.nap.Store(awake) // the participant before us may have died napping
+	p.nap.Store(awake) // the previous participant may have died napping
 	p.state.CAS(state, state.become(participantJoining))
 	return true, nil
 }
 
-// start begins to listen to the doorbell and to watch the next living participants. It wakes
-// everybody before this participant is LIVE. A participant that is killed before that wakeup holds
+// start opens the doorbell and begins to watch the next living participants. It wakes all
+// participants before this one becomes LIVE: a participant that is killed before that wakeup holds
 // nothing yet, and one that is killed after it has a watcher.
 func (d *Domain) start() error {
 	b, name, err := d.store.listen()
@@ -224,7 +229,8 @@ func (d *Domain) start() error {
 	d.watching = cancel
 	d.park.bell = b
 	d.parts[d.seat].bell.Store(name)
-	d.parts[d.seat].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
+	// it holds nothing that an earlier shortage could reclaim
+	d.parts[d.seat].collected.Store(d.hdr.pressure.Load())
 	d.done.Add(2)
 	go d.answer(b)
 	go d.watch(ctx)
@@ -242,7 +248,7 @@ func (d *Domain) live() {
 // Seat returns this process's participant seat, 0 to 255.
 func (d *Domain) Seat() int { return d.seat }
 
-// Token returns the domain's random identity. It is not a secret among participants.
+// Token returns the domain's random identity. It is not secret among participants.
 func (d *Domain) Token() [16]byte {
 	var t [16]byte
 	binary.LittleEndian.PutUint64(t[:8], d.hdr.token[0].Load())
@@ -250,14 +256,14 @@ func (d *Domain) Token() [16]byte {
 	return t
 }
 
-// Close leaves the domain: the code that reaps the dead drops every reference that this process
-// holds. The slices that Bytes returned may show other processes' bytes from now on. They stay
-// mapped as long as the Domain, or an object that refers to it, can be reached. Close is
-// idempotent.
+// Close leaves the domain and drops every reference that this process holds, by the code that also
+// reaps dead participants. Slices returned by [Domain.Bytes] must not be used afterwards: they stay
+// mapped as long as the Domain, or an object that refers to it, is reachable, but may show other
+// processes' bytes. Close is idempotent.
 //
-// The lanes are taken for good and not given back: no operation of this participant is in the
-// middle of anything when its place goes to another one, and none begins. What waits for a process
-// that is stopped is left as it is after a second: then another participant reaps this one.
+// Close locks the lanes and never unlocks them, so no operation of this participant is in progress
+// when its seat is given to another one, and none starts. Operations that still wait for a stopped
+// process after one second are abandoned. Another participant then reaps this one.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()
@@ -272,13 +278,14 @@ func (d *Domain) Close() error {
 	d.park.wakeup()
 	for i := range commonLanes {
 		l := &d.lanes[i]
-		eventually(func() bool { return l.tryLock() || l.left.Load() }) // waits for the operation that is going on
+		// waits for operations in progress
+		eventually(func() bool { return l.tryLock() || l.left.Load() })
 	}
 	d.trimmer.stop()
 	d.noNaps()
 	d.lives.endAll()
 	d.depart()
-	d.watching() // not before: a reaper that depart waits for may die
+	d.watching() // must come after depart: a reaper that depart waits for may die
 	d.park.doubt.stop()
 	d.announce()
 	err := d.park.bell.Close()

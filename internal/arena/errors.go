@@ -2,7 +2,7 @@ package arena
 
 import "github.com/shoal-mp/shoal/shm"
 
-// What users see is declared in the public package shm, which this one stands on.
+// The types visible to users are declared in the public package shm, which this package imports.
 type (
 	Options    = shm.Options
 	Stats      = shm.Stats
@@ -13,7 +13,7 @@ type (
 	SpaceError = shm.SpaceError
 )
 
-// The errors of this package are the public ones.
+// The errors of this package are those declared by the public package shm.
 var (
 	ErrClosed              = shm.ErrClosed
 	ErrStale               = shm.ErrStale

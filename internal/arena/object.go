@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// allocObject is Alloc for a block that means something to the protocol.
+// allocObject allocates a block for an object, which is a block that the protocol interprets by its
+// kind. If memory is short, it reclaims memory and tries again until ctx ends.
 func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	h, err := d.alloc(ctx, size, commit, kind)
 	if err != nil {
@@ -14,12 +15,12 @@ func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind obje
 	return h, nil
 }
 
-// prepare gives a block that is stamped (l, ALLOC) its kind. It clears the bytes of a ring, a Sync,
-// a timeline or contents first: zeroes are an empty one, and a reaper reads them once the kind is
-// there.
+// prepare sets the kind of a block that is stamped (l, ALLOC). It must clear the bytes of a ring, a
+// Sync, a timeline or contents before it sets the kind: zeroed memory is an empty object, and a
+// reaper reads the bytes as soon as the kind is set.
 func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 	if kind == objectRing {
-		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
+		l.shrink(b, need) // memory beyond need must be zero when the ring grows into it
 	}
 	if kind == objectRing || kind == objectSync || kind == objectTimeline || kind == objectContents {
 		p, err := l.d.bytesOf(b)
@@ -32,7 +33,8 @@ func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
 	return nil
 }
 
-// newEnd makes the token of one end of a ring: a block without bytes whose extent names the ring.
+// newEnd allocates the token of one end of a ring: a block without bytes. Its extent holds the
+// index of the ring's block.
 func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	h, err := d.allocObject(briefly, 0, 0, kind)
 	if err != nil {
@@ -43,9 +45,10 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes the participants
-// that wait for the other one. Without a receiving end it also takes the messages out, for nobody
-// else can. It reports false if the domain was closed before it was done.
+// endGone finalises the last sending or receiving end of a ring: it sets flag in the ring and wakes
+// the participants that wait on it. If the receiving end is gone, it also drains the messages,
+// because no receiver is left to take them. It returns false if the domain was closed before it was
+// done.
 func (l *lane) endGone(token *block, flag uint64) bool {
 	done := true
 	known := l.withRing(l.d.lingering, token, func(b *block, hdr *ring) {
@@ -59,12 +62,12 @@ func (l *lane) endGone(token *block, flag uint64) bool {
 	return known && done
 }
 
-// blame writes into the ring of an end which of its holders has died. It reports false if ctx ends
-// before that is done.
+// blame records in the ring of an end token that the holder dead has died. It returns false if ctx
+// ends before that is done.
 //
-// The name counts only once the end is gone, and until then each holder that closes the end in
-// order takes the name back (docs/memory.md, "The name of the last"). So it does not matter who
-// else holds the end: of those that die, and of those that close it, the last one decides.
+// The record counts only after the end is freed. Until then each holder that closes the end in
+// order clears the record (docs/memory.md, "The name of the last"). So other holders of the end do
+// not matter: the last of the holders to die or close decides.
 func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
 	kind := extKind(token.ext.Load())
 	if !kind.token() {
@@ -73,20 +76,22 @@ func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
 	return l.withRing(ctx, token, func(_ *block, hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
 }
 
-// absolve takes the name of a dead holder back, for one that closes the block in order and still
-// holds it. Where a process is stopped while it finds out whether the ring is free, the name stays.
+// absolve clears the record of a dead holder. A holder that closes the block in order must call it
+// while it still holds the block. If another process is stopped while it tests whether the ring is
+// free, the record stays.
 func (l *lane) absolve(b *block) {
 	if extKind(b.ext.Load()).token() {
 		l.blame(briefly/20, b, 0)
 	}
 }
 
-// withRing calls f with the ring of an end. The ring may be gone, or its block may be something
-// else by now: it is held while we look. It reports false if ctx ends before that is known.
+// withRing calls f with the ring that an end token belongs to. It does not call f if the ring is
+// gone or its block has been reused. It holds the block while it looks. It returns false if ctx
+// ends before the ring's state is known.
 //
 // An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
-// be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
-// the ring must still name this very end.
+// be freed while its end is finalised. The participant's bit must be set before the look at the
+// ring, as in Import, and the ring must still name this same end.
 func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)) bool {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
@@ -96,7 +101,7 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	b := &d.blocks[i]
 	d.acquire(i)
 	defer func() {
-		if !l.left.Load() { // else the bit goes with this participant
+		if !l.left.Load() { // otherwise the bit is cleared with this participant
 			l.release(i)
 		}
 	}()
@@ -118,17 +123,17 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	return true
 }
 
-// stays reports whether a block on which we have just set our bit is there, and will be; known is
-// false if ctx ends before somebody's FREE stamp. A FREE
-// stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
-// gone: ring R may hold the last end of ring S, and S that of R or its own.
+// stays reports whether a block is allocated and remains so. The caller must have set its bit on
+// the block before. known is false if ctx ends before another lane's FREE stamp clears.
 //
-// It waits for the FREE stamp alone, and not at all for GONE: every other stamp is of somebody that
-// holds the block, which stays then.
+// stays waits for a FREE stamp, because the lane that set it may have missed the bit. It does not
+// wait if the stamp has GONE: ring R may hold the last end of ring S, and S the last end of R or
+// its own. It does not wait for any other stamp: the lane of such a stamp holds the block, so the
+// block stays.
 func (l *lane) stays(ctx context.Context, b *block) (stays, known bool) {
 	for {
 		if err := patience(ctx, l.d, l, &b.w, decided, waitBit); err != nil {
-			return false, errors.Is(err, ErrCorrupt) // garbage is nothing to rely on
+			return false, errors.Is(err, ErrCorrupt) // a corrupt word is not relied on
 		}
 		if w := b.w.Load(); decided(w) {
 			return w.staying(), true
@@ -136,25 +141,26 @@ func (l *lane) stays(ctx context.Context, b *block) (stays, known bool) {
 	}
 }
 
-// decided reports whether nobody is finding out whether the block is free.
+// decided reports whether no lane is testing whether the block is free.
 func decided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 
-// staying reports whether the block whose word is decided is there, and will be for who holds it.
+// staying reports whether the block is allocated and remains so for a participant that holds it.
+// The word must be decided.
 func (w stateWord) staying() bool { return w.allocated() && w.kind() != kindFree }
 
-// drain takes every message out of a ring that nobody holds, or whose receiving end is gone, and
-// keeps nothing. It reports false if the domain was closed meanwhile.
+// drain discards all messages of a ring that has no holder, or no receiving end. It returns false
+// if the domain was closed meanwhile.
 //
-// Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
-// (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,
-// and a lane reads one slot at a time.
+// A message must be finished, with its slot EMPTY and its stamps clear, before its blocks are
+// released (docs/memory.md, "Rings, ends and other objects"): a release may finalise the next
+// object, and a lane reads one slot at a time.
 func (l *lane) drain(b *block) bool {
 	r, err := l.d.ringOf(b)
 	if err != nil {
-		return true // never finished: it has no messages
+		return true // the ring was never completed, so it has no messages
 	}
 	if r.finished(ringBoard) {
-		return true // its messages hold it: it has none
+		return true // a board is held by its messages, so it has none
 	}
 	var m Message
 	for {
@@ -169,7 +175,7 @@ func (l *lane) drain(b *block) bool {
 				return false
 			}
 		case errors.Is(err, ErrCorrupt) && r.hdr.head.Load() == at:
-			return true // garbage, in which no message is found any more
+			return true // corrupt: no further message can be found
 		case errors.Is(err, ErrCorrupt): // one message is lost
 		default:
 			return !errors.Is(err, ErrClosed)

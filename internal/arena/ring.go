@@ -10,53 +10,53 @@ import (
 	"unsafe"
 )
 
-// ring is the head of a ring's block; its slots follow.
+// ring is the header of a ring's block. The slots follow it.
 type ring struct {
 	_ structs.HostLayout
 
-	capacity  Word // slots, a power of two
+	capacity  Word // number of slots, a power of two
 	flags     Word
-	senders   Word // handle of the token that stands for the sending end
+	senders   Word // handle of the sending end's token
 	receivers Word
-	limit     Word     // messages, at most capacity
-	dead      [2]Word  // the processes with which the last sender and receiver died
+	limit     Word     // maximum number of messages, at most capacity
+	dead      [2]Word  // processes that died as the last sender and the last receiver
 	text      [72]byte // RingOptions.Label
 	tail      Word     // hint: the next ticket to claim
 	_         [120]byte
 	head      Word // hint: the next ticket to read
-	returns   Word // leases that ended without an acknowledgement 32 | those that gets have looked for 32
+	returns   Word // unacknowledged ends of leases 32 | ends that gets have looked for 32
 	_         [112]byte
-	notEmpty  [ownWords]Word // participants that wait for a message
-	notFull   [ownWords]Word // participants that wait for a slot
+	notEmpty  [ownWords]Word // participants waiting for a message
+	notFull   [ownWords]Word // participants waiting for a slot
 	_         [64]byte
 }
 
 const ringHead = 512
 
-// Flags of a ring; they are never cleared.
+// Flags of a ring. A flag must never be cleared.
 const (
 	ringFinished = 1 << iota
 	ringNoSenders
 	ringNoReceivers
-	ringBoard  // its messages have names: board.go
-	ringNews   // its messages are read in place: news.go
-	ringLeases // a message of it was leased: ring_lease.go
+	ringBoard  // its messages have names; see ring_board.go
+	ringNews   // its messages are read in place; see ring_news.go
+	ringLeases // one of its messages was leased; see ring_lease.go
 )
 
-// slot is one message, or room for one. A message of one block, or none, and a body of 32 bytes,
-// such as a number or a tensor, is all in one cache line.
+// slot holds one message. A message with at most one block and a body of at most 32 bytes, such as
+// a number or a tensor, fits into the slot's first cache line.
 type slot struct {
 	_ structs.HostLayout
 
 	word   wordOf[slotWord] // lap 44 | span 3 | state 3 | lane 14
-	opseq  Word             // of the lane that wrote it
-	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
+	opseq  Word             // put number of the lane that wrote the message
+	meta   Word             // writing lane 32 | body length 16 | blocks 8 | flags 8
 	first  Word             // handle of the first block
 	body   [slotBody]byte
 	others [slotBlocks - 1]Word // handles of the other blocks
 }
 
-// block returns where the handle of block i stands.
+// block returns the word with the handle of block i.
 func (s *slot) block(i int) *Word {
 	if i == 0 {
 		return &s.first
@@ -68,12 +68,12 @@ const (
 	slotBlocks = 4
 	slotBody   = 200
 	slotSize   = 256
-	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
+	metaSpill  = 1 // body and table of blocks are in a separate block, blocks[0]
 )
 
-// leave writes the word with which a message's put or get ends. The caller looks at the waiters
-// next, and the write must be seen before that look. Where the message has blocks, the CAS that
-// clears their stamps orders the two.
+// leave stores the word that ends a put or get of the slot's message. The caller looks at the
+// waiters next, and the store must be visible before that look. If the message has blocks, the CAS
+// that clears their stamps orders the two, so a plain [Word.Set] is enough.
 func (s *slot) leave(w slotWord, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
@@ -82,7 +82,7 @@ func (s *slot) leave(w slotWord, order []uint32) {
 	}
 }
 
-// States of a slot. The word of a fresh slot is 0: lap 0, empty.
+// States of a slot. The word of a fresh slot is 0, which is lap 0 and empty.
 const (
 	slotEmpty = iota
 	slotWriting
@@ -98,7 +98,8 @@ const (
 	slotStateShift = 14
 )
 
-// A slotWord says which message is in a slot, and which lane is writing or reading it.
+// A slotWord holds the lap and the state of a slot, and the lane that is writing or reading its
+// message.
 type slotWord uint64
 
 func makeSlotWord(lap, state uint64, lane uint32) slotWord {
@@ -108,22 +109,24 @@ func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
 func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
 func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
 
-// before and past compare the slot's lap with one at most half of all laps away. Laps begin anew
-// after 2^44: a queue of one message, through which a million go each second, comes there in half a
-// year.
+// before and past compare the slot's lap with another lap, which must be at most half of all laps
+// away. Laps wrap around after 2^44: a queue with one slot and a million messages a second wraps in
+// half a year.
 func (w slotWord) before(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
 func (w slotWord) past(lap uint64) bool   { return int64((w.lap()-lap)<<slotLapShift) > 0 }
 
-// over returns w as the word of the first of n slots, a power of two, that are claimed by it.
+// over returns w with a span of n slots, which a claim of the first slot covers. n must be a power
+// of two.
 func (w slotWord) over(n uint64) slotWord {
 	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
 }
 
-// span returns how many slots are claimed by w, this one among them.
+// span returns the number of slots that w claims, including its own.
 func (w slotWord) span() uint64 { return 1 << (w >> slotSpanShift & 7) }
 
-// taken returns how many tickets from that of w's slot on are used up. Only the word of a slot that
-// is in the state of lap says more than one: when it is in another, its span has ended.
+// taken returns the number of tickets used up, from the ticket of w's slot on. The span counts only
+// while the slot's word is in the given lap and state: otherwise the span has ended, and taken
+// returns 1.
 func (w slotWord) taken(lap, state uint64) uint64 {
 	if w.lap() == lap && w.state() == state {
 		return w.span()
@@ -131,12 +134,12 @@ func (w slotWord) taken(lap, state uint64) uint64 {
 	return 1
 }
 
-// A Ring is a bounded queue of messages for any number of senders and receivers in any participants
-// of the domain. A message owns one reference of each block that it carries, so its sender may
-// die before it is received.
+// A Ring is a bounded queue of messages, with any number of senders and receivers in any
+// participants of the domain. A message owns one reference to each block that it carries, so its
+// sender may die before the message is received.
 //
-// A Ring value is this process's view; it does not hold the ring's block. Its user holds the block
-// by its handle.
+// A Ring value is this process's view. It does not hold the ring's block: its user must hold the
+// block by its handle.
 type Ring struct {
 	d     *Domain
 	h     Handle
@@ -147,34 +150,35 @@ type Ring struct {
 	bits  int
 	limit uint64
 	news  bool
-	ready atomic.Uint64 // slots backed by pages, as far as this view knows
-	seen  atomic.Uint64 // the head when this view last looked at it
+	ready atomic.Uint64 // number of slots known to this view to have pages
+	seen  atomic.Uint64 // the head as last read by this view
 	gone  atomic.Bool   // the view is closed
 
 	notEmpty waitQueue
 	notFull  waitQueue
 }
 
-// SlotSize is the memory of a ring that one message takes, in bytes. What does not fit goes into a
-// block of its own.
+// SlotSize is the size of a ring's slot in bytes. Each message takes one. A message that does not
+// fit goes into a block of its own.
 const SlotSize = slotSize
 
-// RingOptions describe a new ring.
+// RingOptions describes a new ring.
 type RingOptions struct {
-	// Capacity is the number of messages, 1 to 2^30.
+	// Capacity is the maximum number of messages. It must be 1 to 2^30.
 	Capacity int
-	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good
-	// as unbounded.
+	// Grow commits the ring's pages as they are needed instead of all at once. It should be set for
+	// a ring that is practically unbounded.
 	Grow bool
-	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
+	// News makes a ring with a newest message that every participant can read by [Ring.Peek] while
+	// it stays in the ring.
 	News bool
-	// Label says what the messages are, for errors: at most 72 bytes of it.
+	// Label describes the messages in errors. It is truncated to 72 bytes.
 	Label string
 }
 
-// NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each,
-// and closes them with Release; when the last sending end is gone, receivers get ErrFinished once
-// they have drained it.
+// NewRing makes a ring and the tokens of its two ends. The caller holds each of the three blocks
+// once, and must release them by [Domain.Release]. After the last sending end is gone, receivers
+// drain the ring and then get [ErrFinished].
 func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
 	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
 		return nil, 0, 0, fmt.Errorf("shm: ring of capacity %d: want 1 to 2^30", opts.Capacity)
@@ -218,7 +222,8 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	return r, senders, receivers, err
 }
 
-// OpenRing returns a view of the ring in the block h, which this process holds.
+// OpenRing returns a view of the ring in the block h, which this process must hold. It returns
+// [ErrCorrupt] if h is not a ring, or is the board of names. The caller must close the view.
 func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	b, err := d.check(h)
 	if err != nil {
@@ -244,7 +249,7 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// ringOf returns a view without wait queues, as a reaper uses it.
+// ringOf returns a view without wait queues, for reapers and observers.
 func (d *Domain) ringOf(b *block) (*Ring, error) {
 	hdr, err := d.ringHeader(b)
 	if err != nil {
@@ -257,7 +262,7 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 	return d.ringIn(b, hdr, most)
 }
 
-// ringIn returns a view of the ring that begins at hdr, in a block of at most so many bytes.
+// ringIn returns a view of the ring at hdr. most is the maximum size of the ring's block in bytes.
 func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
 	n := hdr.capacity.Load()
 	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
@@ -285,8 +290,8 @@ func (d *Domain) ringHeader(b *block) (*ring, error) {
 	return (*ring)(unsafe.Pointer(&p[0])), nil
 }
 
-// Close forgets the view: calls that wait on it return ErrClosed. It releases nothing, and the
-// caller holds the ring's block until these calls have returned.
+// Close closes the view. Calls that wait on it return [ErrClosed]. It releases no reference, and
+// the caller must hold the ring's block until these calls have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
 	r.d.park.remove(&r.notEmpty, &r.notFull)
@@ -297,22 +302,22 @@ func (r *Ring) Close() {
 // Handle returns the handle of the ring's block.
 func (r *Ring) Handle() Handle { return r.h }
 
-// Cap returns the number of messages that fit.
+// Cap returns the maximum number of messages.
 func (r *Ring) Cap() int { return int(r.limit) }
 
-// Senders returns the handle of the token of the sending end.
+// Senders returns the handle of the sending end's token.
 func (r *Ring) Senders() Handle { return Handle(r.hdr.senders.Load()) }
 
-// Receivers returns the handle of the token of the receiving end.
+// Receivers returns the handle of the receiving end's token.
 func (r *Ring) Receivers() Handle { return Handle(r.hdr.receivers.Load()) }
 
-// Len returns the number of claimed messages: those that are being put count, those that are being
-// read do not. The number may be another one by the time Len returns.
+// Len returns the number of claimed messages. It includes messages that are being put and excludes
+// messages that are being read. The number may have changed by the time Len returns.
 func (r *Ring) Len() int {
 	for head := r.hdr.head.Load(); ; {
 		tail := r.hdr.tail.Load()
 		again := r.hdr.head.Load()
-		if head == again { // both were so when the tail was read
+		if head == again { // both values were current when the tail was read
 			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
 			if r.hasReturns() {
 				n += r.behind(slotFull)
@@ -323,8 +328,8 @@ func (r *Ring) Len() int {
 	}
 }
 
-// Empty reports whether there is no message. A message that is being put is one: a get would wait
-// for it. A hole is none.
+// Empty reports whether the ring has no message. A message that is being put counts, because a get
+// would wait for it. A hole does not count.
 func (r *Ring) Empty() bool {
 	if r.hasReturns() && r.behind(slotFull) > 0 {
 		return false
@@ -337,7 +342,7 @@ func (r *Ring) Empty() bool {
 		}
 		switch w := r.slot(tk).word.Load(); {
 		case w.lap() != r.lap(tk):
-			return false // another get has moved on meanwhile
+			return false // another get has advanced the head meanwhile
 		case w.state() != slotSkip:
 			return w.state() == slotEmpty
 		}
@@ -346,20 +351,21 @@ func (r *Ring) Empty() bool {
 	return true
 }
 
-// Finish ends the puts: further puts fail, and gets fail once the ring is empty.
+// Finish marks the ring as finished. Further puts fail with [ErrFinished], and gets fail with it
+// once the ring is empty.
 func (r *Ring) Finish() {
 	r.hdr.flags.Or(ringFinished)
 	r.d.wakeBits(&r.hdr.notEmpty)
 	r.d.wakeBits(&r.hdr.notFull)
 }
 
-// over reports whether waits on this view end.
+// over reports whether waits on this view must end, because the view or the domain is closed.
 func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
 
 func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
 
-// lonely returns why no participant puts, or gets, any more: ErrFinished, with the death that was
-// the reason, if one was.
+// lonely returns the error for a ring without receivers, or without senders, depending on the flag:
+// [ErrFinished], joined with the death of the last holder if that was the cause.
 func (r *Ring) lonely(without uint64) error {
 	w := r.hdr.dead[0].Load()
 	if without == ringNoReceivers {
@@ -371,34 +377,34 @@ func (r *Ring) lonely(without uint64) error {
 	return bereaved(lockWord(w), ErrFinished)
 }
 
-// lap returns that of a ticket.
+// lap returns the lap of a ticket.
 func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-slotLapShift) - 1) }
 
 func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
 }
 
-// place returns which of the ring's slots s is.
+// place returns the index of slot s in the ring.
 func (r *Ring) place(s *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
 }
 
-// backed reports whether the slot of ticket has pages behind it. A touch of a slot without pages
-// would take memory that is not charged.
+// backed reports whether the slot of ticket has pages. A slot without pages must not be touched:
+// the access would use memory that is not charged to the budget.
 func (r *Ring) backed(ticket uint64) bool {
 	i := ticket & (r.cap - 1)
 	if i < r.ready.Load() {
 		return true
 	}
 	n := r.cap
-	if c := r.b.committed.Load(); c >= ringHead { // a small block has its pages from its slab
+	if c := r.b.committed.Load(); c >= ringHead { // a small block shares the pages of its slab
 		n = min((c-ringHead)/slotSize, n)
 	}
 	r.ready.Store(n)
 	return i < n
 }
 
-// readable reports whether a get would not wait.
+// readable reports whether a get would return without waiting.
 func (r *Ring) readable() bool {
 	if r.hasReturns() {
 		return true
@@ -411,13 +417,13 @@ func (r *Ring) readable() bool {
 		case w.past(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
 			return true
 		case w.lap() == lap && st == slotWriting:
-			return r.over() // whatever the flags say, this message comes first
+			return r.over() // regardless of the flags, this message comes first
 		}
 	}
 	return r.finished(ringFinished|ringNoSenders) && !r.outstanding() || r.over()
 }
 
-// writable reports whether a put would not wait.
+// writable reports whether a put would return without waiting.
 func (r *Ring) writable() bool {
 	tk := r.hdr.tail.Load()
 	if !r.backed(tk) {
@@ -427,7 +433,7 @@ func (r *Ring) writable() bool {
 	return !w.before(r.lap(tk)) && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
-// room returns why a TryPut would not succeed: ErrFull, or errGetting, or nil.
+// room returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
 func (r *Ring) room() error {
 	for {
 		tk := r.hdr.tail.Load()
@@ -447,28 +453,27 @@ func (r *Ring) room() error {
 	}
 }
 
-// Note [Unfinished neighbours] A message is in the ring from the moment at which its slot is
-// claimed for writing, and out of it from the moment at which its slot is claimed for reading. So
-// Len, ErrFull and ErrEmpty agree. A lane that finds its slot claimed by another one can tell
-// neither ErrEmpty nor ErrFull: a message that was put before may stand behind a slot that is
-// WRITING, and a slot that is READING may be the only one that is not free. So tries wait for that
-// lane, as they do for its stamps (Note [Stopped processes]).
+// Note [Unfinished neighbours] A message is in the ring from the claim of its slot for writing
+// until the claim of its slot for reading. So Len, ErrFull and ErrEmpty agree. A lane that finds
+// its slot claimed by another lane must return neither ErrEmpty nor ErrFull: an earlier message may
+// stand behind a slot that is WRITING, and a slot that is READING may be the only one that is not
+// free. So tries wait for that lane, as they do for its stamps (Note [Stopped processes]).
 var (
 	errPutting error = &unfinished{ErrEmpty, "message is being put"}
 	errGetting error = &unfinished{ErrFull, "slot is being read"}
 )
 
-// unfinished is the result of an attempt for which another lane must finish first.
+// unfinished is the result of an attempt that must wait for another lane to finish first.
 type unfinished struct {
-	wait error // what a call that waits takes it for
+	wait error // the error as which a waiting call treats it
 	what string
 }
 
 func (u *unfinished) Error() string { return "shm: the next " + u.what }
 func (u *unfinished) Unwrap() error { return u.wait }
 
-// Put is TryPut that waits for a free slot, and for other processes' operations on the blocks,
-// until ctx ends, and then tries once more. A Put that returns an error has not put.
+// Put is [Ring.TryPut], but waits until ctx ends for a free slot and for other processes'
+// operations on the blocks, and then tries once more. A Put that returns an error has put nothing.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -491,8 +496,8 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 	}
 }
 
-// Get is TryGet that waits for a message until ctx ends, and then tries once more. A Get that
-// returns an error has not taken a message, unless it is ErrCorrupt.
+// Get is [Ring.TryGet], but waits for a message until ctx ends, and then tries once more. A Get
+// that returns an error has taken no message, unless the error is [ErrCorrupt].
 func (r *Ring) Get(ctx context.Context, m *Message) error {
 	return r.awaitMessage(ctx, func(ctx context.Context) error { return r.tryGet(ctx, m) })
 }
@@ -520,8 +525,8 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 	}
 }
 
-// awaitPut repeats try as long as err, its last result, is errPutting. It tries once more when it
-// has waited in vain, since the lane in the way may have gone on just then.
+// awaitPut repeats try while its last result, err, is errPutting. After a wait without success it
+// tries once more, because the other lane may have finished just then.
 func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	for err == errPutting {
 		if disabled("unfinished put") {
@@ -535,19 +540,19 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	return err
 }
 
-// pastDeadline reports whether ctx ended by its deadline. A call then claims that the ring is empty
-// or full, which must be true.
+// pastDeadline reports whether ctx ended by its deadline. A call then reports that the ring is
+// empty or full, which must be true.
 func pastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
-// awaitOther waits briefly until the lane in whose way an attempt was has gone on.
+// awaitOther waits briefly until the lane that was in the way has gone on.
 func (r *Ring) awaitOther(l *waitQueue, ready func() bool) error {
 	ctx, cancel := begin(briefly)
 	defer cancel()
 	return r.await(ctx, l, ready)
 }
 
-// Await waits until a get would not: there is a message, or there will never be one. Another
-// receiver may take the message first.
+// Await waits until a get would return without waiting: there is a message, or there will never be
+// one. Another receiver may take the message first.
 func (r *Ring) Await(ctx context.Context) error {
 	err := r.await(ctx, &r.notEmpty, r.pending)
 	if err != nil && pastDeadline(ctx) && !r.Empty() {
@@ -556,8 +561,8 @@ func (r *Ring) Await(ctx context.Context) error {
 	return err
 }
 
-// AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
-// take the slot first.
+// AwaitRoom waits until a put would return without waiting: there is a free slot, or the put would
+// fail. Another sender may take the slot first.
 func (r *Ring) AwaitRoom(ctx context.Context) error {
 	err := r.await(ctx, &r.notFull, r.writable)
 	if err != nil && pastDeadline(ctx) && r.room() == errGetting {
@@ -576,43 +581,43 @@ func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error
 		l.leave()
 		return ErrClosed
 	}
-	l.passWakeup() // the message or the slot is still there
+	l.passWakeup() // the message or the slot is still available to others
 	return nil
 }
 
-// pending is readable without messages that are being read.
+// pending is readable, ignoring messages that are being read.
 func (r *Ring) pending() bool {
 	r.passRead()
 	return r.readable()
 }
 
-// limited reports whether the message with ticket tk would be one more than the ring's limit, which
-// may be fewer than its slots. The head only moves on, and its cache line is its readers'. So
-// limited reads the head only where the value that it has seen last leaves no room.
+// limited reports whether the message with ticket tk would exceed the ring's limit, which may be
+// less than the number of slots. The head's cache line belongs to the readers, and the head only
+// increases. So limited reads the head only if the value that it has cached leaves no room.
 //
-// A stale head is never ahead of the true one. So a put that it admits has room, and a put that it
-// refuses looks again first.
+// A stale head is never ahead of the true one. So a put that limited admits has room, and a put
+// that it refuses was checked against the current head.
 func (r *Ring) limited(tk uint64) bool {
-	// a tail that lags may be before the head
+	// the tail is a hint and may be behind the head
 	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
 	if !full(r.seen.Load()) {
 		return false
 	}
 	head := r.hdr.head.Load()
 	if full(head) {
-		r.passRead() // a reader may have died before it moved the head on
+		r.passRead() // a reader may have died before it advanced the head
 		head = r.hdr.head.Load()
 	}
 	SetLocal(&r.seen, head)
 	return full(head)
 }
 
-// passRead moves the head past messages that are being read or leased, or were read.
+// passRead advances the head past messages that have been read, or are being read or leased.
 //
-// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING, or LEASED, of the
-// head's own lap may be passed. A slot that is READING for the lap before has not been emptied
-// for this ticket: to pass it would skip the next message for ever. A slot that is farther on
-// than the next lap is left to next, which says that it is garbage.
+// Invariant (docs/memory.md, "Rings, ends and other objects"): only a slot that is READING, or
+// LEASED, in the head's own lap may be passed. A slot that is READING in the lap before has not
+// been emptied for this ticket: to pass it would skip the next message for ever. A slot that is
+// farther ahead than the next lap is left to next, which reports the corruption.
 func (r *Ring) passRead() {
 	for {
 		tk := r.hdr.head.Load()

@@ -8,11 +8,11 @@ import (
 
 // A Batch is a list of messages without blocks that are put, or got, together.
 type Batch struct {
-	Body []byte // of all of them, one behind the other
-	Ends []int  // of each, in Body
+	Body []byte // the bodies of all messages, concatenated
+	Ends []int  // the end offset of each message in Body
 }
 
-// Reset forgets the messages and keeps their memory.
+// Reset removes all messages and keeps the memory for reuse.
 func (b *Batch) Reset() { b.Body, b.Ends = b.Body[:0], b.Ends[:0] }
 
 // At returns the body of message i.
@@ -23,22 +23,22 @@ func (b *Batch) At(i int) []byte {
 	return b.Body[b.Ends[i-1]:b.Ends[i]]
 }
 
-// MaxBatch is how many messages one claim moves at most.
+// MaxBatch is the maximum number of messages moved by one claim.
 const MaxBatch = 128
 
-// SlotBody is the longest body of a message that is put with others, in bytes.
+// SlotBody is the maximum length in bytes of a message's body in a batch.
 const SlotBody = slotBody
 
-// Room returns for how many messages there is room, which may be another number by the time it
-// returns.
+// Room returns the number of messages that the ring has room for. The number may have changed by
+// the time Room returns.
 func (r *Ring) Room() int { return int(r.limit) - r.Len() }
 
-// TryPutBatch puts the first messages of the batch, one after the other, and returns how many: as
-// many as there is room for. The error is that of a TryPut if it has put none.
+// TryPutBatch puts the first messages of the batch, in order, as many as there is room for, and
+// returns their number. If it has put none, it returns the same errors as [Ring.TryPut]. No body
+// may be longer than [SlotBody].
 //
-// A claim takes a power of two of slots by one CAS, of the first one's word. Where the
-// process is killed meanwhile, the messages of the claims that have ended are put, and none of the
-// last claim.
+// One claim takes a power of two of slots by a CAS of the first slot's word. If the process is
+// killed meanwhile, all messages of the completed claims are put, and none of the last claim.
 func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
 	for {
 		n, err = r.putBatch(b)
@@ -71,22 +71,23 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 		r.d.acquire(r.index())
 	}
 	if n > 0 {
-		r.notEmpty.rewake() // in the lane, as put does
+		r.notEmpty.rewake() // within the lane, as in put
 	}
 	l.unlock()
 	if deserted {
 		r.d.drainAside(nil, r.index(), time.Duration(briefly))
 	}
 	if n > 0 {
-		return n, nil // the next put meets the error again
+		return n, nil // the next put returns the error again
 	}
 	return 0, r.d.explain(err)
 }
 
-// putSpan puts as many messages from the i-th on as one claim has slots for.
+// putSpan puts messages starting at index i, as many as one claim has slots for, and returns their
+// number.
 //
-// Invariant (docs/memory.md, "Spans"): the first slot is FULL last. Until then readers stop at it,
-// so that the others may be filled, or made holes by a reaper, in any order.
+// Invariant (docs/memory.md, "Spans"): the first slot must become FULL last. Until then readers
+// stop at it, so the other slots may be filled, or made holes by a reaper, in any order.
 func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	l.count()
 	tk, n, err := r.claim(l, uint64(len(b.Ends)-i))
@@ -114,11 +115,11 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	return int(n), nil
 }
 
-// free returns how many slots from ticket tk on one claim can take: a power of two, 1 where the
-// first one is taken as well.
+// free returns the number of slots that one claim can take from ticket tk on, up to most. It is a
+// power of two, and 1 even if the first slot is not free.
 //
-// They stay free until a lane claims the first: a put comes to a slot only by the tail, and the
-// tail passes no slot that is not claimed.
+// The slots stay free until a lane claims the first: a put reaches a slot only through the tail,
+// and the tail passes only claimed slots.
 func (r *Ring) free(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
 	for n < most && r.backed(tk+n) && !r.limited(tk+n) &&
@@ -130,8 +131,9 @@ func (r *Ring) free(tk, most uint64) uint64 {
 
 func floorPower(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
-// TryGetBatch takes the next messages, at most so many, and adds them to the batch. It stops at a
-// message that has blocks, and where there is none. Where it took 0, TryGet says more.
+// TryGetBatch takes the next messages, up to most of them, and appends them to the batch. It stops
+// before a message that has blocks, and at the end of the ring. If it returns 0, the caller should
+// call [Ring.TryGet] to learn why.
 func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 	l, err := r.d.enter()
 	if err != nil {
@@ -147,10 +149,10 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 	return n, nil
 }
 
-// getSpan takes as many messages as one claim can.
+// getSpan takes as many messages as one claim can, up to most, and returns their number.
 //
-// Invariant (docs/memory.md, "Spans"): the first slot is given back last. Until then no put comes
-// to the others, and a reaper finds by it what its dead reader had claimed.
+// Invariant (docs/memory.md, "Spans"): the first slot must be given back last. Until then no put
+// reaches the other slots, and the first slot tells a reaper which slots a dead reader had claimed.
 func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	var lengths [MaxBatch]uint8
 	for {
@@ -176,9 +178,9 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	}
 }
 
-// plain looks for messages without blocks from ticket tk on. It returns the word of the first one's
-// slot, their number, a power of two or 0, and the lengths of their bodies: read once, since
-// another process may change them.
+// plain finds messages without blocks from ticket tk on. It returns the word of the first slot, the
+// number of messages, which is a power of two or 0, and their body lengths. Lengths must be read
+// only once, because another process may change them.
 func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
 	for most = min(most, MaxBatch, r.cap); n < most && r.backed(tk+n); n++ {
 		s, lap := r.slot(tk+n), r.lap(tk+n)
@@ -188,7 +190,7 @@ func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord,
 		}
 		meta := s.meta.Load()
 		length := meta >> 16 & 0xffff
-		if meta&0xffff != 0 || length > slotBody { // blocks, or in a block of its own
+		if meta&0xffff != 0 || length > slotBody { // has blocks, or is spilled
 			break
 		}
 		lengths[n] = uint8(length)
@@ -202,8 +204,8 @@ func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord,
 	return first, floorPower(n)
 }
 
-// rest calls f with each slot but the first, s, of the span that s's word w was claimed for, and
-// with that slot's word, if it is still of the same round.
+// rest calls f for each slot after the first, s, of the span that word w claimed, with the slot's
+// word. Slots that have moved on to another lap are skipped.
 func (r *Ring) rest(s *slot, w slotWord, f func(*slot, slotWord)) {
 	tk := w.lap()<<r.bits | r.place(s)
 	for j := uint64(1); j < min(w.span(), r.cap) && r.backed(tk+j); j++ {

@@ -9,35 +9,37 @@ import (
 	"unsafe"
 )
 
-// A board is the directory of a domain's names: a ring in which a put takes any free slot. The
-// message stays there, and everybody can read it, until a get takes it out by its name. Each
-// message carries the board itself first, for two reasons. The board lives as long as it has a
-// message, even when its maker is gone. And the put's stamp on the board keeps other puts out, so
-// that a name is on it once.
+// A board is the directory of a domain's names. It is a ring in which a put takes any free slot,
+// and the message stays there, readable by every participant, until a get takes it out by its name.
+// The first block of each message is the board itself, for two reasons. The board lives as long as
+// it has a message, even after its maker is gone. And the put's stamp on the board excludes other
+// puts, so that a name is on it only once.
 
-// A name's slot: its body is a label, the length of the name, the name, and what the name stands
-// for unless that is spilled. A lookup reads the label while it may change, and finds
-// that out afterwards. So the label is read and written by words.
+// The body of a name's slot is a label: the length of the name, the name, and the name's value
+// unless that is spilled. A lookup may read the label while it changes, and detects that
+// afterwards. So the label must be read and written by words.
 //
-// A name stands in one of a few slots of each level of the board. Where all of these are taken, the
-// board gets another level. So a lookup takes as long among thousands of names as among few, and no
-// name ever moves. Levels follow each other in the ring; each is twice as long as the one before.
+// A name stands in one of a few slots in each level of the board. If all of these slots are taken,
+// the board gets another level. So a lookup takes as long among thousands of names as among few,
+// and a name never moves. The levels follow each other in the ring, and each is twice as long as
+// the one before.
 
 const (
-	// MaxName is the most bytes of a name.
+	// MaxName is the maximum length of a name in bytes.
 	MaxName = 192
-	// MaxNames is how many names a domain has room for.
-	MaxNames = maxTransit // each counts as a message in transit of the board
+	// MaxNames is the maximum number of names in a domain.
+	MaxNames = maxTransit // each name counts as a message in transit of the board
 )
 
 const (
-	boardSlots  = 8192 // of all levels: so many that names run out before the slots of one of them do
+	// of all levels; large enough for names to run out before the slots of a level do
+	boardSlots  = 8192
 	firstLevel  = 64
-	levelChoice = 8 // slots of a level in which a name may stand
+	levelChoice = 8 // slots of one level in which a given name may stand
 )
 
-// board returns a view of the board, whose block this process then holds once more. Where there is
-// none it makes one, or returns ErrNotExist.
+// board returns a view of the board. The caller then holds the board's block once more and must
+// release it. If there is no board, it makes one, or returns [ErrNotExist] if make is false.
 func (d *Domain) board(ctx context.Context, make bool) (*Ring, error) {
 	for {
 		h := Handle(d.hdr.names.Load())
@@ -72,12 +74,12 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// replaceBoard makes a board in the place of old, which is gone, or returns nil where another
-// process has made one. The new board is freed if its maker dies, or lets go before there is a name
-// on it. Then it is replaced in turn.
+// replaceBoard makes a board in place of old, which is gone. It returns nil if another process has
+// made one. The new board is freed if its maker dies or releases it before a name is bound, and is
+// then replaced in turn.
 //
-// The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
-// processes that find no board one puts its own there, and the other one releases its own.
+// The CAS starts from the stale handle (docs/memory.md, "Rings, ends and other objects"), so if two
+// processes find no board, one of them installs its own and the other one releases its own.
 func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	h, err := d.allocObject(ctx, ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
 	if err != nil {
@@ -97,24 +99,23 @@ func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	return r, errors.Join(err, d.Release(h))
 }
 
-// A level is a part of a board.
+// A level is a range of slots of a board.
 type level struct{ begin, slots uint64 }
 
-// levels returns how many levels a board of some slots has.
+// levels returns the number of complete levels in a board with the given number of slots.
 func levels(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
 
 func levelAt(k int) level { return level{firstLevel<<k - firstLevel, firstLevel << k} }
 
-// choice returns the first of the slots in which a name with a hash may stand in level k. Each
-// level looks at other bits of the hash, so that names with the same slots in one level
-// have others in the next.
+// choice returns the first of the slots in level k that a name with the given hash may use. Each
+// level uses other bits of the hash, so that names that collide in one level differ in the next.
 func (v level) choice(k int, hash uint64) uint64 {
 	return v.begin + bits.RotateLeft64(hash, -9*k)%(v.slots/levelChoice)*levelChoice
 }
 
-// hashName returns the same number in all processes.
+// hashName returns a hash that must be the same in all processes.
 func hashName(name string) uint64 {
-	h := uint64(14695981039346656037) // FNV-1a, and then a step that mixes its bits
+	h := uint64(14695981039346656037) // FNV-1a, followed by a mixing step
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * 1099511628211
 	}
@@ -122,11 +123,11 @@ func hashName(name string) uint64 {
 	return h ^ h>>33
 }
 
-// find returns the slot with the name and its word, or nil. Half of all names are in the last
-// level.
+// find returns the slot with the name and the slot's word, or nil. It begins with the last level,
+// which holds half of all slots.
 //
-// Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they are before a
-// slot in them is FULL: so all levels that a name can stand in are looked at.
+// Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they must be added
+// before a slot in them becomes FULL. So find looks at all levels that can hold the name.
 func (r *Ring) find(name string) (*slot, slotWord) {
 	label, hash := makeLabel(name, nil), hashName(name)
 	for k := levels(r.backedSlots()) - 1; k >= 0; k-- {
@@ -141,14 +142,16 @@ func (r *Ring) find(name string) (*slot, slotWord) {
 	return nil, 0
 }
 
-// backedSlots returns how many slots have pages.
+// backedSlots returns the number of slots with pages.
 func (r *Ring) backedSlots() uint64 {
 	r.backed(r.cap - 1)
 	return r.ready.Load()
 }
 
-// claimName takes a free slot for the name. This lane's stamp on the board keeps others from
-// putting a name meanwhile. A slot that a dead lane has claimed is free once its stamp is cleared.
+// claimName claims a free slot for the name. The caller's lane must have its stamp on the board,
+// which excludes other puts. So a slot that a dead lane has claimed is free again once the dead
+// lane's stamp is cleared. It returns [ErrExist] or [ErrTooManyNames], or unbacked if the board
+// must grow first.
 func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 	if s, _ := r.find(name); s != nil {
 		return nil, 0, ErrExist
@@ -174,7 +177,7 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 	return nil, 0, ErrTooManyNames
 }
 
-// takeName takes the name's message out.
+// takeName removes the name's message from the board into m.
 func (r *Ring) takeName(l *lane, name string, m *Message) error {
 	for {
 		s, w := r.find(name)
@@ -187,8 +190,8 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 	}
 }
 
-// copyName copies the name's message out of its slot, in which it stays, and takes references of
-// its blocks.
+// copyName copies the name's message into m, leaves it on the board, and takes references to its
+// blocks.
 func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	for {
 		s, w := r.find(name)
@@ -201,7 +204,8 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	}
 }
 
-// peek reports false if the slot's word is not w any more.
+// peek copies the message of a name's slot into m, without the name. It returns false if the slot's
+// word is no longer w.
 func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
 	ok, err := r.peekAll(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
@@ -211,8 +215,8 @@ func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
 	return true, nil
 }
 
-// peekAll copies a message out of its slot, in which it stays, and takes references of its blocks
-// but for the first own of them.
+// peekAll copies a message from its slot into m, leaves it there, and takes references to its
+// blocks except the first own ones. It returns false if the slot's word is no longer w.
 func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
 	text, err := s.text(m.body[:0])
@@ -263,8 +267,9 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (o
 	return ok && err == nil, err
 }
 
-// hold takes a reference of each block and looks at the slot once more: where its word is still w,
-// the message held the blocks when this participant's bits were set, so they stay.
+// hold takes a reference to each block and reads the slot's word again. If the word is still w, the
+// message held the blocks when this participant's bits were set, so the blocks stay. Otherwise hold
+// releases them and returns false.
 func (r *Ring) hold(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
@@ -299,7 +304,7 @@ func (s *slot) setLabel(label []byte) {
 	}
 }
 
-// label reads the slot's label into b.
+// label appends the slot's label to b, which should be empty.
 func (s *slot) label(b []byte) ([]byte, error) {
 	b, err := s.text(b)
 	if err == nil {
@@ -316,7 +321,7 @@ func labelled(b []byte) error {
 	return nil
 }
 
-// text reads the slot's body into b, by words.
+// text appends the slot's body to b, which should be empty. It reads the body by words.
 func (s *slot) text(b []byte) ([]byte, error) {
 	n := int(s.meta.Load() >> 16 & 0xffff)
 	if n > slotBody {
@@ -328,8 +333,8 @@ func (s *slot) text(b []byte) ([]byte, error) {
 	return b[:n], nil
 }
 
-// begins reports whether the slot's label begins with the one of a name alone, whose first byte is
-// its length.
+// begins reports whether the slot's body begins with label, which must consist of a name's length
+// and the name.
 func (s *slot) begins(label []byte) bool {
 	for i := 0; i < len(label); i += 8 {
 		var b [8]byte

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// A Message is what a get returns. It may be used again for the next get, after Done.
+// A Message is the result of a get. It may be reused for another get after [Message.Done].
 type Message struct {
-	// Body is valid until Done.
+	// Body is the body of the message. It must not be used after Done.
 	Body []byte
-	// Blocks are held by this process once each; the receiver of the message releases them.
+	// Blocks are the message's blocks, each held once by this process. The receiver of the message
+	// must release them.
 	Blocks []Handle
 
 	d      *Domain
@@ -19,11 +20,11 @@ type Message struct {
 	table  [slotBlocks]Handle
 	order  []uint32
 	orders [slotBlocks + 1]uint32
-	sender uint32 // lane, and the number of its put
+	sender uint32 // lane of the put, which opseq numbers
 	opseq  uint64
 }
 
-// Done lets go of the message's body, not of its blocks.
+// Done releases the message's body, but not its blocks.
 func (m *Message) Done() {
 	m.Body = nil
 	if m.spill != 0 {
@@ -32,7 +33,7 @@ func (m *Message) Done() {
 	}
 }
 
-// Discard is Done that also releases the blocks.
+// Discard releases the message's body and blocks.
 func (m *Message) Discard() {
 	m.Done()
 	for _, h := range m.Blocks {
@@ -41,12 +42,14 @@ func (m *Message) Discard() {
 	m.Blocks = nil
 }
 
-// TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
-// nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
-// be read. A message that was put before the call is found, also behind one that is being put.
-// Where another process is stopped in the middle of the put of the next message, TryGet waits for a
-// second, and so it does where 16 gets of this process wait for stopped processes already and this
-// one has to as well. Then the error is context.DeadlineExceeded.
+// TryGet takes the next message. It returns [ErrEmpty] if there is none, or [ErrFinished] if the
+// ring is empty and no message can be put any more. [ErrCorrupt] means that a message was taken out
+// of the ring and cannot be read. A message that was put before the call is found, even behind one
+// that is being put.
+//
+// If another process is stopped in the middle of the put of the next message, TryGet waits for up
+// to one second and then returns [context.DeadlineExceeded]. It does the same if 16 gets of this
+// process already wait for stopped processes and this get would have to wait as well.
 func (r *Ring) TryGet(m *Message) error {
 	err := r.tryGet(briefly, m)
 	if err == errPutting {
@@ -55,7 +58,7 @@ func (r *Ring) TryGet(m *Message) error {
 	return err
 }
 
-// tryGet is TryGet that waits for other lanes' operations on blocks until ctx ends. It returns
+// tryGet is TryGet, but waits for other lanes' operations on blocks until ctx ends. It returns
 // errPutting if another lane is putting the next message.
 func (r *Ring) tryGet(ctx context.Context, m *Message) error {
 	for {
@@ -88,8 +91,8 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 	return err
 }
 
-// get is in docs/memory.md: claim, copy, take a reference of each block before its count goes down,
-// give the slot back.
+// get implements the get of docs/memory.md: claim the slot, copy the message, take a reference to
+// each block before its transit count decreases, give the slot back.
 func (r *Ring) get(l *lane, m *Message) error {
 	s, lap, err := r.next(l, slotReading)
 	if err != nil {
@@ -98,12 +101,12 @@ func (r *Ring) get(l *lane, m *Message) error {
 	return r.take(l, m, s, lap)
 }
 
-// mostUnfinished is how many gets a process leaves to goroutines before the next one looks whether
-// it could end by itself. Each keeps a lane.
+// mostUnfinished is the number of gets that a process leaves to goroutines. Above it, a get first
+// checks that it can complete by itself, because each unfinished get occupies a lane.
 const mostUnfinished = lanesPerSeat / 4
 
-// obstacle returns inTheWay where another lane is in the middle of an operation on a block of the
-// next message.
+// obstacle returns inTheWay if another lane is in the middle of an operation on a block of the next
+// message.
 func (r *Ring) obstacle() error {
 	tk := r.hdr.head.Load()
 	if !r.backed(tk) {
@@ -123,14 +126,15 @@ func (r *Ring) obstacle() error {
 	return nil
 }
 
-// take ends a get whose slot is READING.
+// take completes a get with a slot that is READING.
 //
-// A reaper relies on the order (docs/memory.md, "Operations"): own bit first, then t, then
-// the slot, then the stamps. As long as the slot is READING its reader can be finished by another;
-// from EMPTY on only stamps are left, and the reaper clears those (strayGets).
+// A reaper relies on the order (docs/memory.md, "Operations"): the own bit must be set first, then
+// t, then the slot, then the stamps. While the slot is READING, another lane can complete the get
+// for its reader. After the slot is EMPTY only stamps remain, and the reaper clears them
+// (strayGets).
 //
-// From READING on there is no way back. So where another lane's stamp is in the way for more than a
-// moment, the caller has its message all the same, and a goroutine ends the get.
+// A get cannot be undone once the slot is READING. So if another lane's stamp is in the way for
+// more than a moment, the caller gets its message anyway, and a goroutine completes the get.
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
 	err, taken := m.read(s), 0
@@ -153,7 +157,7 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	return nil
 }
 
-// endTake gives the slot back, and then the blocks of its message.
+// endTake empties the slot and then clears the stamps of the message's blocks.
 func (r *Ring) endTake(m *Message, s *slot, lap uint64) {
 	s.leave(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
@@ -161,7 +165,7 @@ func (r *Ring) endTake(m *Message, s *slot, lap uint64) {
 	}
 }
 
-// lose ends the get of a message that cannot be read.
+// lose completes the get of a message that cannot be read. It releases the blocks taken so far.
 func (r *Ring) lose(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
 	for _, i := range m.order[:taken] {
@@ -170,12 +174,13 @@ func (r *Ring) lose(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	}
 }
 
-// takeLater gives the message to the caller and has a goroutine end the get, in the same lane. Each
-// of the two holds each block. The goroutine holds the ring as well, in whose slot it is.
+// takeLater gives the message to the caller and completes the get in a goroutine, in the same lane.
+// Each of the two holds each block. The goroutine also holds the ring, because it still uses one of
+// the ring's slots.
 func (r *Ring) takeLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	rest := &Message{d: r.d, sender: m.sender, opseq: m.opseq, order: slices.Clone(m.order)}
 	for _, i := range m.order[taken:] {
-		r.d.acquire(i) // for the caller: receive has taken none where it did not succeed
+		r.d.acquire(i) // for the caller: a receive that failed has taken no reference
 	}
 	for _, i := range m.order[:taken] {
 		r.d.acquire(i)
@@ -200,7 +205,8 @@ func (r *Ring) takeLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
 	})
 }
 
-// takeRest waits for the obstacle of a get and ends the get, unless the domain is closed before.
+// takeRest waits until other lanes' stamps clear and completes the get. It returns [ErrClosed] if
+// the domain is closed before.
 func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) error {
 	for ; taken < len(m.order); taken++ {
 		b := &r.d.blocks[m.order[taken]]
@@ -222,17 +228,16 @@ func (r *Ring) takeRest(l *lane, m *Message, s *slot, lap uint64, taken int) err
 	return nil
 }
 
-// Lost reports whether the error of a get is of one message alone, which was taken and cannot be
-// read. After any other ErrCorrupt the next get may fail in the same way.
+// Lost reports whether the error of a get concerns only one message, which was taken and cannot be
+// read. After any other [ErrCorrupt] the next get may fail in the same way.
 func Lost(err error) bool { return err == ErrCorrupt }
 
-// next claims the oldest message, as READING or as LEASED. It looks at the flags before it
-// looks at the ring once more, so that a message put before the last sender went is not
-// overlooked.
+// next claims the oldest message, as READING or as LEASED. It must read the flags before it looks
+// at the ring a last time, so that it does not miss a message put before the last sender left.
 //
-// Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in its
-// lap or in the next one. Where the slot is farther on, it or the head is garbage: to help the head
-// on from slot to slot would take for ever.
+// Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in the
+// ticket's lap or in the next one. If the slot is farther ahead, the slot or the head is corrupt,
+// and next must not help the head forward from slot to slot, which could take for ever.
 func (r *Ring) next(l *lane, claim uint64) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		if r.hasReturns() {
@@ -280,22 +285,23 @@ func (r *Ring) next(l *lane, claim uint64) (*slot, uint64, error) {
 	}
 }
 
-// read copies the message out of its slot, reading each field once, and checks it.
+// read copies the message out of its slot, reading each field once, and validates it. It returns
+// [ErrCorrupt] if the message is invalid.
 func (m *Message) read(s *slot) error {
 	return m.readBy(s, tOne)
 }
 
-// readAgain is read in the place of a dead reader, which may have taken its references already.
+// readAgain is read on behalf of a dead reader, which may have taken its references already.
 func (m *Message) readAgain(s *slot) error {
 	return m.readBy(s, 0)
 }
 
-// readBy checks that every block is there and that at least least messages, as a field of its state
-// word, hold it.
+// readBy copies the message and checks that each of its blocks exists and is held by messages, at
+// least as many as in least, which is a transit field of a state word.
 //
-// Another process wrote the message, so nothing of it is believed: an index beyond the
-// headers, a stale handle, a block that no message holds or one block twice would lead this process
-// out of its memory, or let it wait for its own stamp.
+// Another process wrote the message, so it must not be trusted: with an index beyond the headers, a
+// stale handle, a block that no message holds, or a duplicate block, this process would access
+// memory outside the domain or wait for its own stamp.
 func (m *Message) readBy(s *slot, least uint64) error {
 	meta := s.meta.Load()
 	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
@@ -306,7 +312,7 @@ func (m *Message) readBy(s *slot, least uint64) error {
 	m.Body = m.body[:copy(m.body[:n], s.body[:n])]
 	m.Blocks, m.order, m.spill = m.table[:blocks], m.orders[:0], 0
 	if blocks == 0 && meta&metaSpill == 0 {
-		return nil // most messages of plain values
+		return nil // the common case of plain values
 	}
 	for i := range m.Blocks {
 		m.Blocks[i] = Handle(s.block(i).Load())
@@ -328,7 +334,7 @@ func (m *Message) readBy(s *slot, least uint64) error {
 	return nil
 }
 
-// sort puts the message's blocks into the order in which they are locked.
+// sort fills m.order with the message's blocks in lock order.
 func (m *Message) sort() {
 	m.order = m.orders[:0]
 	for _, h := range m.Blocks {
@@ -342,7 +348,7 @@ func (m *Message) sort() {
 	}
 }
 
-// hasTwice reports whether two neighbours are the same.
+// hasTwice reports whether two neighbours are equal.
 func hasTwice(order []uint32) bool {
 	for n := 1; n < len(order); n++ {
 		if order[n] == order[n-1] {
@@ -364,7 +370,8 @@ func (m *Message) readSpilled(blocks int, least uint64) error {
 	return err
 }
 
-// inTransit reports whether h is a block that at least so many messages hold.
+// inTransit reports whether h is a block held by messages, at least as many as in least, which is a
+// transit field of a state word.
 func (d *Domain) inTransit(h Handle, least uint64) bool {
 	i := h.index()
 	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
@@ -374,22 +381,22 @@ func (d *Domain) inTransit(h Handle, least uint64) bool {
 	return w&allocBit != 0 && w.generation() == h.gen() && w&tMask >= stateWord(least)
 }
 
-// allocated reports whether h is a block that is not free.
+// allocated reports whether h is an allocated block.
 func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 
-// receive turns the message's reference of a block into one of this process. A sender may have
-// published the message and not yet cleared its stamp. receive does not wait for it: the new stamp
-// takes the place of the sender's, since the slot that is being read is the evidence for which that
-// stamp stood. This holds for t = 1 only: as long as the message is unread, another put of the same
-// lane would make t 2, so the word cannot have come back to the value that was seen.
+// receive turns the message's reference to a block into a reference of this process. If the sender
+// has published the message and not yet cleared its stamp, receive does not wait: it replaces the
+// sender's stamp, because the slot that is being read proves that the message was published. This
+// must only be done at t = 1. As long as the message is unread, another put by the same lane would
+// make t 2, so the word cannot have returned to the value that was read.
 //
-// Invariant (docs/memory.md, "Operations"): acquire comes before t goes down. A block therefore is
-// held by the message or by this participant at every moment, and no try-free finds it held by
-// neither.
+// Invariant (docs/memory.md, "Operations"): the block must be acquired before t decreases. So at
+// every moment the message or this participant holds the block, and no try-free finds it without a
+// holder.
 //
-// Where the word is garbage the reference cannot be taken: from READING on there is no way back,
-// and the message is lost. Where another lane's stamp is in the way for more than a moment it
-// returns inTheWay, and has taken nothing.
+// If the word is corrupt, the reference cannot be taken and the message is lost, because a get
+// cannot be undone once the slot is READING. If another lane's stamp is in the way for more than a
+// moment, receive returns inTheWay and has taken no reference.
 func (l *lane) receive(index uint32, m *Message) error {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]
@@ -411,8 +418,8 @@ func (l *lane) receive(index uint32, m *Message) error {
 	}
 }
 
-// sentBy reports whether the state word w carries the stamp of the put of this very message, and of
-// no other message.
+// sentBy reports whether the state word w has the stamp of the put of this message, and of no other
+// message.
 func (m *Message) sentBy(d *Domain, w stateWord) bool {
 	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && d.recs[m.sender].opseq.Load() == m.opseq
 }

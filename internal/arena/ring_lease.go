@@ -8,14 +8,15 @@ import (
 
 // Note [Leases] A get may lease its message: the slot becomes LEASED, and the message stays in it
 // with its references, until the lease ends. An acknowledgement is a get of the LEASED slot. A
-// return makes the slot FULL again, and so does the reaper when the leasing participant is dead.
-// The head has passed that slot, so the one that makes it FULL counts a return afterwards, and gets
-// that see an uncounted return look at the slots behind the head first (docs/memory.md, "Leases").
+// return makes the slot FULL again, and so does the reaper if the leasing participant is dead. The
+// head has passed that slot, so the lane that makes it FULL must count a return afterwards, and
+// gets that see an uncounted return look at the slots behind the head first (docs/memory.md,
+// "Leases").
 
-// ErrNotLeased is returned for a lease that has ended.
+// ErrNotLeased is returned if the lease has ended.
 var ErrNotLeased = errors.New("shm: not leased")
 
-// A Claim is a message that this participant has leased.
+// A Claim identifies a message that this participant has leased.
 type Claim struct {
 	slot *slot
 	word slotWord
@@ -26,9 +27,10 @@ const (
 	returnMask = returnOne - 1
 )
 
-// Lease leases the next message, and waits for one as Get does. This process then holds each block
-// of the message once, and so does the message. The claim must be acknowledged or returned; the
-// message is returned if this participant dies before. The errors are those of Get.
+// Lease leases the next message, and waits for one as [Ring.Get] does. Afterwards this process and
+// the message each hold every block of the message once. The caller must end the lease by
+// [Ring.Acknowledge] or [Ring.Return]. If this participant dies before that, the message is
+// returned. The errors are the same as for [Ring.Get].
 func (r *Ring) Lease(ctx context.Context, m *Message) (c Claim, err error) {
 	err = r.awaitMessage(ctx, func(ctx context.Context) error {
 		l, err := r.d.enterFor(ctx)
@@ -59,13 +61,13 @@ func (r *Ring) lease(l *lane, m *Message) (c Claim, err error) {
 		}
 		return c, err
 	}
-	for _, i := range m.order { // the message holds them, and its slot is ours
+	for _, i := range m.order { // the message holds the blocks, and its slot is leased to us
 		r.d.acquire(i)
 	}
 	return c, nil
 }
 
-// Acknowledge takes a leased message out of the ring. It returns ErrNotLeased if the lease has
+// Acknowledge removes a leased message from the ring. It returns [ErrNotLeased] if the lease has
 // ended.
 func (r *Ring) Acknowledge(c Claim) error {
 	l, err := r.d.enterFor(briefly)
@@ -90,8 +92,8 @@ func (r *Ring) Acknowledge(c Claim) error {
 	return err
 }
 
-// Return puts a leased message back: the next get takes it. It returns ErrNotLeased if the lease
-// has ended.
+// Return puts a leased message back, and the next get takes it. It returns [ErrNotLeased] if the
+// lease has ended.
 func (r *Ring) Return(c Claim) error {
 	l, err := r.d.enterFor(briefly)
 	if err != nil {
@@ -104,7 +106,7 @@ func (r *Ring) Return(c Claim) error {
 	r.countReturn()
 	deserted := r.deserted()
 	if deserted {
-		r.d.acquire(r.index()) // as long as the lease holds it
+		r.d.acquire(r.index()) // while the lease still holds it
 	}
 	l.unlock()
 	if deserted {
@@ -113,10 +115,11 @@ func (r *Ring) Return(c Claim) error {
 	return nil
 }
 
-// countReturn has gets look behind the head.
+// countReturn makes gets look at the slots behind the head.
 //
-// Invariant (docs/memory.md, "Leases"): the slot is FULL first. A reaper counts a return for each
-// ring that the dead held, so a death between the two leaves no message behind the head.
+// Invariant (docs/memory.md, "Leases"): the slot must be FULL before the return is counted. A
+// reaper counts a return for each ring that a dead participant held, so a death between the two
+// leaves no message behind the head.
 func (r *Ring) countReturn() {
 	if !disabled("count return") {
 		r.hdr.returns.Add(returnOne)
@@ -124,16 +127,16 @@ func (r *Ring) countReturn() {
 	r.d.wakeBits(&r.hdr.notEmpty)
 }
 
-// hasReturns reports whether there are returns for which no get has looked yet.
+// hasReturns reports whether a return was counted that gets have not looked for yet.
 func (r *Ring) hasReturns() bool {
 	v := r.hdr.returns.Load()
 	return v>>32 != v&returnMask
 }
 
-// nextReturned claims the oldest message behind the head, or returns no slot.
+// nextReturned claims the oldest message behind the head. It returns nil if there is none.
 //
-// Invariant (docs/memory.md, "Leases"): returns are marked as looked for only by a look that began
-// after they were counted and has found nothing.
+// Invariant (docs/memory.md, "Leases"): returns may be marked as looked for only by a search that
+// began after they were counted and found nothing.
 func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 	for r.hasReturns() {
 		v := r.hdr.returns.Load()
@@ -147,8 +150,8 @@ func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 	return nil, 0
 }
 
-// passed yields the slots behind the head whose messages are still in the ring, with their words.
-// Of a span that is being read it yields the first slot.
+// passed yields the slots behind the head with messages that are still in the ring, and their
+// words. For a span that is being read it yields only the first slot.
 func (r *Ring) passed(yield func(*slot, slotWord) bool) {
 	head := r.hdr.head.Load()
 	for tk := head - min(head, r.cap); tk < head; {
@@ -165,7 +168,7 @@ func (r *Ring) passed(yield func(*slot, slotWord) bool) {
 	}
 }
 
-// behind returns how many slots behind the head are in the state.
+// behind returns the number of slots behind the head in the given state.
 func (r *Ring) behind(state uint64) (n int) {
 	for _, w := range r.passed {
 		if w.state() == state {
@@ -175,8 +178,8 @@ func (r *Ring) behind(state uint64) (n int) {
 	return n
 }
 
-// outstanding reports whether a leased message may still be got. A message stays in its slot from
-// its put to its end, so one look at each slot is enough.
+// outstanding reports whether a leased message may still be returned to receivers. A message stays
+// in one slot from its put to its end, so one look at each slot is enough.
 func (r *Ring) outstanding() bool {
 	if !r.finished(ringLeases) {
 		return false
@@ -189,10 +192,10 @@ func (r *Ring) outstanding() bool {
 	return false
 }
 
-// pass moves the head past the slot of tk, whose word was w.
+// pass advances the head past the slot of ticket tk, which had the word w.
 //
 // Invariant (docs/memory.md, "Leases"): a message that is returned while the head is at it may be
-// passed by a lane that saw it LEASED. That lane counts a return.
+// passed by a lane that saw it LEASED. That lane must count a return.
 func (r *Ring) pass(tk uint64, w slotWord) {
 	lap := r.lap(tk)
 	if r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading)) && w.lap() == lap && w.state() == slotLeased &&

@@ -8,11 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bind gives a message a name, under which every participant can look it up, also when this process
-// is dead, until somebody unlinks it. The caller holds each block; they are distinct, and stay the
-// caller's. The error is ErrExist if the name is taken, ErrName, ErrTooManyNames,
-// ErrTooManyInTransit or ErrNoSpace. It waits for other processes' binds, and for their operations
-// on the blocks, until ctx ends; a Bind that returns an error has bound nothing.
+// Bind binds a message to a name. Every participant can look the name up until it is unlinked, even
+// after this process is dead. The caller must hold each block, keeps its references, and must not
+// pass a block twice. Bind waits until ctx ends for other processes' binds, and for their
+// operations on the blocks.
+//
+// It returns [ErrExist] if the name is taken, [ErrName] if the name is not 1 to [MaxName] bytes of
+// UTF-8, [ErrTooManyNames], [ErrTooManyInTransit] or [ErrNoSpace]. A Bind that returns an error has
+// bound nothing.
 func (d *Domain) Bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
 	if err := d.bind(ctx, name, body, blocks); err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
@@ -47,7 +50,7 @@ func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Ha
 		flags: metaSpill})
 }
 
-// putName puts a name's message on the board.
+// putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
 func (r *Ring) putName(ctx context.Context, p *parcel) error {
 	err := r.put(ctx, p)
 	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transit() == maxTransit {
@@ -56,9 +59,10 @@ func (r *Ring) putName(ctx context.Context, p *parcel) error {
 	return err
 }
 
-// Lookup copies the message that has the name. This process then holds each of its blocks once
-// more, as after a get. The error is ErrNotExist if nobody has bound the name. Where a process is
-// stopped while it frees or replaces the board, Lookup waits for a second at most.
+// Lookup copies the message bound to the name into m. This process then holds each of the message's
+// blocks once more and must release them, as after a get. It returns [ErrNotExist] if the name is
+// not bound. If a process is stopped while it frees or replaces the board, Lookup waits for at most
+// one second.
 func (d *Domain) Lookup(name string, m *Message) error {
 	err := d.named(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {
@@ -67,10 +71,10 @@ func (d *Domain) Lookup(name string, m *Message) error {
 	return nil
 }
 
-// Unlink frees a name. A process that has looked it up goes on with what it holds. The error is
-// ErrNotExist if nobody has bound the name. Where a process is stopped while it frees or replaces
-// the board, Unlink waits for a second at most. Where one is stopped in the middle of a put of a
-// block that had the name, the block is free only when that process goes on.
+// Unlink removes a name. A process that has looked the name up keeps its references. It returns
+// [ErrNotExist] if the name is not bound. If a process is stopped while it frees or replaces the
+// board, Unlink waits for at most one second. If a process is stopped in the middle of a put of one
+// of the name's blocks, that block is not freed before the process continues.
 func (d *Domain) Unlink(name string) error {
 	var m Message
 	err := d.named(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })
@@ -81,7 +85,7 @@ func (d *Domain) Unlink(name string) error {
 	return nil
 }
 
-// named runs an operation on the board, if there is one.
+// named calls f with the board. It returns [ErrNotExist] if there is no board.
 func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
 	r, err := d.board(briefly, false)
 	if err != nil {
@@ -96,7 +100,7 @@ func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
 	return f(l, r)
 }
 
-// Names returns the domain's names, sorted. Others may bind and unlink meanwhile.
+// Names returns the domain's names, sorted. Other participants may bind and unlink names meanwhile.
 func (d *Domain) Names() (names []string) {
 	d.named("", func(_ *lane, r *Ring) error {
 		r.each(func(s *slot, w slotWord) {

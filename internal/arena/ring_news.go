@@ -2,17 +2,19 @@ package arena
 
 import "context"
 
-// A ring of news is one whose newest message everybody can read, while it stays in its slot. A
-// message is the newest until a later one is FULL, and only a process that puts takes the older
-// ones out. So there is a newest one from the first put on, whichever process dies. Reading is a
-// lookup on the board: copy, acquire, and look at the slot's word again.
+// A ring of news has a newest message that every participant can read while it stays in its slot. A
+// message is the newest until a later one is FULL, and only a process that puts may remove the
+// older ones. So there is always a newest message after the first put, whichever process dies. A
+// read works like a lookup on the board: copy the message, acquire its blocks, and read the slot's
+// word again.
 
 // News reports whether r is a ring of news.
 func (r *Ring) News() bool { return r.news }
 
-// Peek copies the newest message of a ring of news, which stays there. This process then holds each
-// of its blocks once more, as after a get. The version grows with each put; it is never less than
-// any that was returned before, in any process. The error is ErrEmpty before the first put.
+// Peek copies the newest message of a ring of news into m and leaves it in the ring. This process
+// then holds each of its blocks once more and must release them, as after a get. The version
+// increases with each put, and is never less than a version returned before in any process. Peek
+// returns [ErrEmpty] before the first put.
 func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	l, err := r.d.enter()
 	if err != nil {
@@ -34,10 +36,10 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	}
 }
 
-// newest returns the newest message's ticket, slot and word; no slot before the first put. While
-// others put and take the old ones out, a look at one slot after the other may come to each too
-// early or too late. So it believes that there is none when two looks saw the same words, which
-// only grow.
+// newest returns the ticket, slot and word of the newest message, or no slot before the first put.
+// While other processes put messages and remove old ones, a scan of the slots may see each slot too
+// early or too late. So newest reports no message only if two scans saw the same words. Words only
+// increase.
 func (r *Ring) newest() (tk uint64, s *slot, w slotWord) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
@@ -49,8 +51,8 @@ func (r *Ring) newest() (tk uint64, s *slot, w slotWord) {
 	}
 }
 
-// lastFull returns the last FULL slot before the ticket tail, and its word; no slot if it saw none.
-// The sum is of tail and of all the words that it saw.
+// lastFull returns the last FULL slot before the ticket tail, and its word, or no slot if it found
+// none. sum is the sum of tail and all words that it read.
 func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64) {
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
@@ -68,7 +70,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64
 	return 0, nil, 0, sum
 }
 
-// Version returns that of the newest message, 0 before the first.
+// Version returns the version of the newest message, 0 before the first.
 func (r *Ring) Version() uint64 {
 	if tk, s, _ := r.newest(); s != nil {
 		return tk + 1
@@ -76,8 +78,8 @@ func (r *Ring) Version() uint64 {
 	return 0
 }
 
-// DropOld takes all messages out but the newest. The caller sees to it that one
-// process at a time puts and drops.
+// DropOld removes all messages except the newest. The caller must ensure that only one process at a
+// time puts and drops.
 func (r *Ring) DropOld() {
 	var m Message
 	for r.hasOld() && r.tryGet(briefly, &m) == nil {
@@ -95,8 +97,9 @@ func (r *Ring) hasOld() bool {
 	return s != nil
 }
 
-// AwaitNews waits until the version is greater than that one, until ctx ends, or until no
-// process can put any more.
+// AwaitNews waits until there is a version greater than the given one. It returns the error of ctx
+// if ctx ends before, [ErrFinished] if the ring is finished, and [ErrClosed] if the view or the
+// domain is closed.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
 	news := func() bool { return r.Version() > version || r.over() || r.finished(ringFinished) }
 	if err := r.d.park.await(ctx, r.d, &r.hdr.notEmpty, news, nil); err != nil && !news() {

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
-// ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
-// each block goes with the message when TryPut succeeds. Where another process is stopped in the
-// middle of a put or get of a block, or of a get from the slot, TryPut waits for a second. Then the
-// error is context.DeadlineExceeded.
+// TryPut puts a message with the given body and blocks. The caller must hold each block and must
+// not pass a block twice. If move is true and TryPut succeeds, the message takes over the caller's
+// reference to each block.
+//
+// It returns [ErrFull], [ErrFinished], [ErrTooManyInTransit] or [ErrNoSpace]. If another process is
+// stopped in the middle of a put or get of one of the blocks, or of a get from the slot, TryPut
+// waits for up to one second and then returns [context.DeadlineExceeded].
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	err := r.tryPut(briefly, body, blocks, move)
 	for err == errGetting {
@@ -27,7 +29,7 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	return err
 }
 
-// tryPut is TryPut that waits for other lanes' operations on the blocks until ctx ends. It returns
+// tryPut is TryPut, but waits for other lanes' operations on the blocks until ctx ends. It returns
 // errGetting if another lane is reading the slot.
 func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if r.finished(ringFinished | ringNoReceivers) {
@@ -44,7 +46,8 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 		}
 		return r.putSpilled(ctx, body, blocks, move)
 	}
-	var p parcel // field by field: a literal is copied, and the copy waits for the fields' stores
+	// field by field: a literal is copied, and the copy waits for the fields' stores
+	var p parcel
 	p.body, p.table, p.blocks = body, blocks, blocks
 	if move {
 		p.moved = blocks
@@ -52,18 +55,19 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 	return r.put(ctx, &p)
 }
 
-// A parcel is a message on its way into a slot.
+// A parcel is a message to be put.
 type parcel struct {
-	name   string // of a message for a board
+	name   string // for a board: the message's name
 	body   []byte
-	table  []Handle // the handles that stand in the slot
-	blocks []Handle // every block that the message holds
-	moved  []Handle // those of them whose reference goes with it
+	table  []Handle // handles stored in the slot
+	blocks []Handle // all blocks that the message holds
+	moved  []Handle // blocks with a reference that moves to the message
 	flags  uint64
 }
 
-// put is in docs/memory.md: stamp, claim, write, publish, clear the stamps. Where another lane's
-// stamp is in the way for more than a moment, it takes its own back and waits without a lane.
+// put implements the put of docs/memory.md: stamp the blocks, claim a slot, write the message,
+// publish it, clear the stamps. If another lane's stamp is in the way for more than a moment, put
+// clears its own stamps and waits without holding a lane.
 func (r *Ring) put(ctx context.Context, p *parcel) error {
 	var few [slotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
@@ -89,11 +93,12 @@ func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	if err == nil && r.news {
 		r.d.wakeBits(&r.hdr.notEmpty)
 	} else if err == nil {
-		r.notEmpty.rewake() // in the lane, so that Close waits for it: the ring may be gone after that
+		// within the lane, so that Close waits for it: the ring may be gone afterwards
+		r.notEmpty.rewake()
 	}
 	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.deserted()
 	if deserted {
-		r.d.acquire(r.index()) // as long as our own end is there
+		r.d.acquire(r.index()) // while our own end is still there
 	}
 	if err == nil && r.among(p.moved) {
 		l.release(r.index())
@@ -108,36 +113,38 @@ func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
 	return err
 }
 
-// count gives the put that begins the lane's next number.
+// count increments the lane's put number for the put that begins.
 func (l *lane) count() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
 
-// among reports whether the ring itself is one of the blocks.
+// among reports whether the ring's own block is one of the blocks.
 func (r *Ring) among(blocks []Handle) bool {
 	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.index() == r.index() })
 }
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
-// deliver keeps the order by which a reaper tells a message that was sent from one that was not
-// (docs/memory.md, "Operations"): every block is stamped before a slot is claimed, and the slot is
-// FULL before a stamp clears. So a dead sender's stamp stands beside a slot that names its put,
-// and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
-// before a slot is claimed: a put that is refused has nothing to restore.
+// deliver puts the message within lane l. It keeps the order by which a reaper tells a message that
+// was sent from one that was not (docs/memory.md, "Operations"): every block must be stamped before
+// a slot is claimed, and the slot must be FULL before a stamp is cleared. So if a dead sender's
+// stamp stands beside a slot that names its put, the message was sent; otherwise the reaper
+// decrements t. No reference is dropped before a slot is claimed: a refused put has nothing to
+// restore.
 func (r *Ring) deliver(ctx context.Context, l *lane, p *parcel, order []uint32) error {
 	for {
 		if err := l.send(order); err != nil {
 			return err
 		}
 		s, lap, err := r.claimFor(l, p)
-		if err == nil && r.deserted() { // a slot that a drain has emptied is no room
+		if err == nil && r.deserted() { // a slot emptied by a drain is no room
 			s.word.Store(makeSlotWord(lap, slotSkip, 0))
 			err = r.lonely(ringNoReceivers)
 		}
 		if err == nil {
 			r.write(l, s, p)
-			// The message holds the blocks that move. Its receiver will want their headers, so the
-			// put does not touch them afterwards. A ring that goes through itself is held until the
-			// put has left its slots: a reaper looks at rings that the dead hold.
+			// The message holds the blocks that move. Its receiver will use their headers, so the
+			// put must not touch them afterwards. If the ring itself is one of the blocks, it must
+			// be held until the put has left its slots, because a reaper looks only at rings that a
+			// dead participant held.
 			for _, h := range p.moved {
 				if i := h.index(); i != r.index() {
 					r.d.drop(i)
@@ -168,28 +175,31 @@ func (r *Ring) claimFor(l *lane, p *parcel) (*slot, uint64, error) {
 	return r.slot(tk), r.lap(tk), err
 }
 
-// Invariant (docs/memory.md, "Operations"): opseq is written before the slot is FULL and never goes
-// back, also not when another process has the lane. A slot's lane and opseq therefore name one put
-// for ever.
+// write writes the message into its claimed slot.
+//
+// Invariant (docs/memory.md, "Operations"): opseq must be written before the slot is FULL, and must
+// never decrease, even when another process gets the lane. So the lane and opseq of a slot identify
+// one put for ever.
 func (r *Ring) write(l *lane, s *slot, p *parcel) {
 	s.begin(l, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
 		s.block(i).Set(uint64(h))
 	}
-	if p.name != "" || r.news { // a peek reads it while it may change
+	if p.name != "" || r.news { // a peek may read it while it changes
 		s.setLabel(p.body)
 		return
 	}
 	copy(s.body[:], p.body)
 }
 
-// begin writes which put the message is of, and of what it consists.
+// begin writes the fields that identify the put and describe the message's contents.
 func (s *slot) begin(l *lane, length int, rest uint64) {
 	s.opseq.Set(l.rec.opseq.Load())
 	s.meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
 }
 
-// lockOrder returns the indices of blocks in the order in which they are stamped.
+// lockOrder appends the indices of blocks to order, sorted in the order in which they must be
+// stamped. It panics if a block occurs twice.
 func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	for _, h := range blocks {
 		order = append(order, h.index())
@@ -203,8 +213,8 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	return order
 }
 
-// send counts the message as a holder of each block, in ascending order, and leaves its stamp on
-// them.
+// send increments the transit count of each block, in ascending order, and installs the lane's
+// stamp. If it fails, it undoes the blocks done so far.
 func (l *lane) send(order []uint32) error {
 	for n, i := range order {
 		if err := l.sendOne(&l.d.blocks[i]); err != nil {
@@ -215,9 +225,12 @@ func (l *lane) send(order []uint32) error {
 	return nil
 }
 
+// sendOne increments the transit count of one block. It returns inTheWay if another lane's stamp
+// does not clear in a moment, and [ErrTooManyInTransit].
+//
 // Invariant (docs/memory.md, "Words, stamps, evidence"): t changes only in the CAS that installs a
-// stamp where none was. Two senders of one block go one after the other, and the word alone says
-// which change was the last.
+// stamp on a word without one. Two senders of one block go one after the other, and the word alone
+// tells which change was the last.
 func (l *lane) sendOne(b *block) error {
 	for {
 		w := b.w.Load()
@@ -236,8 +249,9 @@ func (l *lane) sendOne(b *block) error {
 	}
 }
 
-// The blocks are still stamped (l, PUT), and t went up with that stamp: so one CAS takes both back,
-// and a death in between leaves a block either as it was or as its reaper expects it.
+// unsend undoes send. The blocks must still be stamped (l, PUT). t was incremented together with
+// that stamp, so one CAS undoes both, and a death in between leaves each block either as it was
+// before the put or as its reaper expects it.
 func (l *lane) unsend(order []uint32) {
 	for _, i := range order {
 		l.d.change(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
@@ -249,12 +263,12 @@ type unbacked uint64
 
 func (unbacked) Error() string { return "shm: slot without pages" }
 
-// claim takes the next free slots for writing: a power of two of them, at most so many, from ticket
-// tk on.
+// claim claims the next free slots for writing, from ticket tk on. n is a power of two and does not
+// exceed most.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the tail
-// is a hint. A lane that finds a ticket used up helps the tail on, so a lane that was killed
-// between the two leaves nobody stuck.
+// is only a hint. A lane that finds a ticket used up must help the tail forward, so a lane that is
+// killed in between does not stop the others.
 func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 	for {
 		tk = r.hdr.tail.Load()
@@ -273,18 +287,18 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 		}
 		s, lap := r.slot(tk), r.lap(tk)
 		empty := makeSlotWord(lap, slotEmpty, 0)
-		// without a load before the CAS, which would fetch the line twice
+		// no load before the CAS, which would fetch the cache line twice
 		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).over(n)) {
 			r.hdr.tail.CAS(tk, tk+n)
 			return tk, n, nil
 		}
 		switch w := s.word.Load(); {
-		case w == empty: // it has just been read
-		case w.past(lap + 1): // garbage, as in next
+		case w == empty: // it was emptied just now
+		case w.past(lap + 1): // corrupt, as in next
 			if r.hdr.tail.Load() == tk {
 				return 0, 0, corrupt("the word of a ring's slot", uint64(w))
 			}
-		case !w.before(lap): // the ticket is claimed, or the ring has gone on: help
+		case !w.before(lap): // the ticket is claimed, or the ring has moved on: help
 			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return 0, 0, full(w, lap)
@@ -292,7 +306,7 @@ func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
 	}
 }
 
-// full returns why a put finds no room in a slot whose word is w.
+// full returns the error of a put that finds no room in a slot with word w.
 func full(w slotWord, lap uint64) error {
 	if w.state() == slotReading && w.lap() == lap-1 {
 		return errGetting
@@ -300,8 +314,8 @@ func full(w slotWord, lap uint64) error {
 	return ErrFull
 }
 
-// extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its
-// stamp GROW keeps others from the same.
+// extend commits more slots of a growing ring, unless the slot of ticket tk has pages by now. The
+// stamp GROW excludes other lanes that try the same.
 func (r *Ring) extend(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {

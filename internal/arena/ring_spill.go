@@ -8,8 +8,8 @@ import (
 )
 
 // A message that does not fit into a slot is written into a block of its own: the number of blocks,
-// their handles, the length of the body, all 8 bytes, and the body. A get stamps that block last,
-// whatever its index: only the message's sender and its reader know it.
+// their handles and the length of the body, 8 bytes each, followed by the body. A get must stamp
+// that block last, regardless of its index: only the message's sender and its reader know it.
 
 func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if err := r.room(); err != nil {
@@ -30,11 +30,12 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 	return err
 }
 
-// spill writes the body and the table of a message into a block, which the caller holds.
+// spill writes the body and the table of a message into a new block. The caller holds the block
+// once and must release it or move it.
 //
-// The block of a spilled message is known to its sender and its reader alone, so it may come last
-// in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds no stamp for
-// which the other one waits.
+// Only the message's sender and its reader know the block of a spilled message, so the block may
+// come last in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds no
+// stamp that the other lane waits for.
 func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {
@@ -56,8 +57,8 @@ func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handl
 	return h, nil
 }
 
-// unspill reads the table and the body of a spilled message. Both alias the block's bytes but for
-// the table.
+// unspill decodes the table and the body of a spilled message in p. The body aliases p, the table
+// does not. It returns [ErrCorrupt] if p is too short.
 func unspill(p []byte) (blocks []Handle, body []byte, err error) {
 	if len(p) < 16 {
 		return nil, nil, ErrCorrupt

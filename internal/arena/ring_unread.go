@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unreadByQueue returns the n queues whose unread messages hold most memory. It takes no lock and
-// holds nothing, so it may miss changes, or count memory twice.
+// unreadByQueue returns the n queues with the most memory in unread messages. It takes no lock and
+// holds no reference, so it may miss changes, or count memory twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
 	for i := uint32(1); uint64(i) < d.count(); i++ {
@@ -24,7 +24,7 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	return all[:min(n, len(all))]
 }
 
-// unreadIn counts the messages in a block, if it is a ring.
+// unreadIn counts the unread messages in block b. It returns a zero Unread if b is not a ring.
 func (d *Domain) unreadIn(b *block) (u Unread) {
 	if b.w.Load()&allocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.owned() {
 		return u
@@ -46,7 +46,7 @@ func (d *Domain) unreadIn(b *block) (u Unread) {
 	return u
 }
 
-// unreadBytes returns how much memory there is in a block that nobody but messages holds.
+// unreadBytes returns the committed bytes of a block that is held by messages only, otherwise 0.
 func (d *Domain) unreadBytes(h Handle) int64 {
 	if b := &d.blocks[h.index()]; d.inTransit(h, tOne) && !b.owned() {
 		return int64(b.committed.Load())
@@ -54,7 +54,8 @@ func (d *Domain) unreadBytes(h Handle) int64 {
 	return 0
 }
 
-// carried returns the blocks of the message in s, none if it is another one than w says by now.
+// carried returns the blocks of the message in s. It returns none if the slot's word is no longer
+// w.
 func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	meta := s.meta.Load()
 	n := min(meta>>8&0xff, slotBlocks)
@@ -72,8 +73,8 @@ func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	return slices.Compact(all)
 }
 
-// spilled returns the table of a spilled message without holding it. Its callers check it, since it
-// may be no table any more.
+// spilled returns the table of a spilled message without holding its block. The caller must check
+// the slot's word afterwards, because the block may have been reused.
 //
 //go:norace
 func (d *Domain) spilled(h Handle) (table []Handle) {
@@ -90,16 +91,17 @@ func (d *Domain) spilled(h Handle) (table []Handle) {
 	return table
 }
 
-// setLabel comes before the ring has a capacity, so before anybody else reads it.
+// setLabel sets the ring's label. It must be called before the ring has a capacity, while no other
+// process reads the ring.
 func (h *ring) setLabel(label string) { clear(h.text[copy(h.text[:], label):]) }
 
-// label returns the name that the ring's maker gave it, which may be garbage.
+// label returns the label set by the ring's maker, which may be garbage.
 func (r *Ring) label() string {
 	text, _, _ := bytes.Cut(r.hdr.text[:], []byte{0})
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// queueNames returns the name of each ring that is bound to one, by the index of its block.
+// queueNames maps the block index of each ring that is bound to a name to that name.
 func (d *Domain) queueNames() map[uint32]string {
 	names := map[uint32]string{}
 	d.named("", func(_ *lane, r *Ring) error {

@@ -6,11 +6,13 @@ import (
 	"unsafe"
 )
 
-// Alloc returns a block of at least size bytes, held once by this process. Its bytes are not
-// cleared: a block that was used before holds what it held. 0 bytes are a block without memory. The
-// error is a *SpaceError when the budget or the address space is used up, after idle memory was
-// given back and garbage collected. It is context.DeadlineExceeded where a process is stopped in
-// the middle of a change of the budget, and does not go on within a second.
+// Alloc allocates a block of at least size bytes, held once by this process. The caller must
+// release it. Its bytes are not cleared: a reused block keeps its former contents. A block of 0
+// bytes has no memory.
+//
+// Alloc returns a [*SpaceError] if the budget or the address space is used up even after idle
+// memory was given back and garbage collected. It returns [context.DeadlineExceeded] if a process
+// is stopped in the middle of a change of the budget and does not continue within one second.
 func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, size) }
 
 func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
@@ -22,8 +24,7 @@ func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
 	return h, nil
 }
 
-// alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it
-// its kind.
+// alloc finds or makes a block of size bytes with commit bytes of pages, and sets its kind.
 func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	l, err := d.enterFor(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) 
 	if index == 0 {
 		err := l.d.room(charged(size, commit))
 		if err != nil {
-			return 0, err // before it takes address space
+			return 0, err // before address space is used
 		}
 		if index, err = l.carve(ctx, c); err != nil {
 			return 0, err
@@ -61,7 +62,7 @@ func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) 
 	return l.handOut(ctx, index, commit, kind)
 }
 
-// room fails with a *SpaceError where bytes are more than the budget has left now.
+// room returns a shortage if the budget has fewer than bytes left.
 func (d *Domain) room(bytes uint64) error {
 	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
 		return shortage{bytes: bytes}
@@ -69,12 +70,12 @@ func (d *Domain) room(bytes uint64) error {
 	return nil
 }
 
-// handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then
-// the stamp goes.
+// handOut hands a block that is stamped (l, ALLOC) to the caller: it commits the pages, sets the
+// own bit and clears the stamp, in this order.
 //
-// Invariant (docs/memory.md, "Operations"): the own bit is set while the stamp still stands. No
-// lane holds a block that is ALLOC, without stamp and without own bit, and the next try-free would
-// take it.
+// Invariant (docs/memory.md, "Operations"): the own bit must be set while the stamp still stands. A
+// block that is ALLOC without a stamp and without an own bit has no holder, and the next try-free
+// would free it.
 func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
@@ -94,15 +95,15 @@ func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind ob
 	return l.counted(index, b.w.Load().generation(), need), nil
 }
 
-// counted notes that a block with so many bytes of pages was handed out, and returns its handle.
+// counted counts a block that was handed out with the given bytes of pages, and returns its handle.
 func (l *lane) counted(index, generation uint32, pages uint64) Handle {
 	l.handed += pages
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
 	return makeHandle(index, generation)
 }
 
-// pagesOf returns how many bytes of pages a block of extent e carries when commit bytes of it are
-// to have some.
+// pagesOf returns the bytes of pages charged to a block of extent e if commit bytes of it must have
+// pages.
 func pagesOf(e, commit uint64) uint64 {
 	switch {
 	case e&extLead != 0:
@@ -113,12 +114,12 @@ func pagesOf(e, commit uint64) uint64 {
 	return roundUp(commit, pageSize)
 }
 
-// take makes a free block the caller's that has its pages already, or returns 0. Our bit comes
-// first and ALLOC after it, so no stamp is needed: a death between the two leaves a bit on a free
-// block, and one after them a block that only the dead one holds.
+// take claims a free block that has its pages already. It returns 0 if there is none. The own bit
+// is set before ALLOC, so no stamp is needed: a death between the two leaves a bit on a free block,
+// and a death after both leaves a block that only the dead participant holds.
 //
-// Invariant (docs/memory.md, "Operations"): a lane that has not got the block tries to free it. The
-// lane that got it may have released it since, and not freed it because of this one's bit.
+// Invariant (docs/memory.md, "Operations"): a lane that did not get the block must try to free it.
+// The lane that got it may have released it since, and not freed it because of this lane's bit.
 func (l *lane) take(c int, commit uint64) Handle {
 	index := l.next(c)
 	if index == 0 {
@@ -131,11 +132,12 @@ func (l *lane) take(c int, commit uint64) Handle {
 	}
 	need := pagesOf(e, commit)
 	if need > b.committed.Load() {
-		l.putBack(index) // it needs a stamp
+		l.putBack(index) // committing more pages needs a stamp
 		return 0
 	}
 	d.acquire(index)
-	// a punch leaves the word as it was, so the pages are certain only once this lane has the block
+	// A punch leaves the word as it was, so the pages must be checked again once this lane has the
+	// block.
 	if !b.w.CAS(w, w|allocBit) || need > b.committed.Load() {
 		l.release(index)
 		return 0
@@ -143,7 +145,8 @@ func (l *lane) take(c int, commit uint64) Handle {
 	return l.counted(index, w.generation(), need)
 }
 
-// reuse claims a free block of class c, warm ones first, or returns 0.
+// reuse claims a free block of class c, starting with those that the lane itself has freed, or
+// returns 0.
 func (l *lane) reuse(c int) uint32 {
 	for range 3 {
 		for range hintTries {
@@ -165,10 +168,11 @@ func (l *lane) reuse(c int) uint32 {
 	return 0
 }
 
-// claim takes a free block by its state word: the list that named it was only a hint.
+// claim claims a free block by a CAS of its state word. The list that named the block is only a
+// hint.
 //
-// The class is read before the CAS, and the CAS is on the whole word, generation and all: a block
-// that got another extent meanwhile has another generation (disown), and the CAS fails.
+// The class is read before the CAS. The CAS compares the whole word including the generation, so it
+// fails if the block got another extent meanwhile: disown changes the generation.
 func (l *lane) claim(index uint32, c int) bool {
 	b := &l.d.blocks[index]
 	w := b.w.Load()
@@ -178,11 +182,11 @@ func (l *lane) claim(index uint32, c int) bool {
 	return b.w.CAS(w, w|allocBit|stamp(l.id, kindAlloc))
 }
 
-// disown makes a block that is stamped (l, ALLOC) free again. The generation tells claim, which
-// looked at the class before, that it may be another one now.
+// disown frees a block that is stamped (l, ALLOC). It increments the generation, so that a claim
+// that read the class before fails: the class may have changed.
 func (d *Domain) disown(b *block) { d.change(b, allocBit, genOne) }
 
-// carve makes a new block of class c from address space that was never used, stamped (l, ALLOC).
+// carve makes a new block of class c from unused address space. The block is stamped (l, ALLOC).
 func (l *lane) carve(ctx context.Context, c int) (uint32, error) {
 	if small(c) {
 		return l.carveSlab(ctx, c)
@@ -215,11 +219,11 @@ func (l *lane) newHeader() (uint32, error) {
 	}
 }
 
-// carveSlab cuts a slab into blocks of class c. The first carries the charge of the slab's pages.
+// carveSlab divides a slab into blocks of class c and returns the first one, stamped (l, ALLOC).
 //
-// One header carries the pages of the whole slab (docs/memory.md, "Budget and commit"), because the
-// budget counts pages and small blocks share them. The lead is grown before the others get an
-// extent: a process that finds one of them finds pages behind it.
+// The first block, called the lead, carries the charge of the whole slab (docs/memory.md, "Budget
+// and commit"), because the budget counts pages and small blocks share them. The lead must be grown
+// before the other blocks get an extent: a process that finds one of them relies on its pages.
 func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 	size := classSize(c)
 	n := uint32(slabSize / size)
@@ -257,11 +261,11 @@ func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 	return first, nil
 }
 
-// newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they
-// are blocks of class 0, and a sweep finds them.
+// newHeaders hands out n consecutive block headers. Headers lost here by a death have no extent:
+// they are blocks of class 0, and a sweep finds them.
 //
-// Indices are handed out by one CAS and never taken back: a header belongs to the domain for as
-// long as that lives, and a handle tells its uses apart by the generation.
+// Indices are handed out by one CAS and never taken back. A header belongs to the domain for the
+// domain's whole life, and its generation distinguishes its uses.
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()
@@ -296,8 +300,8 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 	}
 }
 
-// takeSpace hands out address space of the data segment. A death right after it loses addresses,
-// never pages.
+// takeSpace hands out n bytes of address space of the data segment at a multiple of align. A death
+// right after it loses addresses, never pages.
 func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 	for {
 		at := d.hdr.brk.Load()
@@ -314,7 +318,7 @@ func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 	}
 }
 
-// SpaceLeft returns how many bytes of addresses no block has taken yet.
+// SpaceLeft returns the number of bytes of address space that have not been handed out.
 func (d *Domain) SpaceLeft() int64 { return max(int64(len(d.bytes))-int64(d.hdr.brk.Load()), 0) }
 
 func (d *Domain) noAddresses() string {

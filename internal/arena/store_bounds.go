@@ -7,14 +7,16 @@ import (
 )
 
 // Note [Garbage] A faulty participant may have written anything into the control segment. So every
-// count, class, offset, length and seat that is read there is compared with its bounds first. An
-// operation that meets garbage fails with an ErrCorrupt that names the word. No process crashes by
-// it or waits for ever. The bytes that users keep in their blocks are not protected.
+// count, class, offset, length and seat that is read from it must be checked against its bounds
+// first. An operation that finds an invalid value fails with an ErrCorrupt that names the word. No
+// process crashes or waits for ever because of it. The bytes that users keep in their blocks are
+// not protected.
 
-// corrupt returns the error for a word that holds what no participant writes.
+// corrupt returns the error for a word with an invalid value.
 //
-// The first time it also logs the error: nobody sees those of a reaper, of a finalizer, and of a
-// Close that is deferred. A goroutine logs, since this one may have a lane that the logger needs.
+// The first time it also logs the error, because the errors of a reaper, a finalizer or a deferred
+// Close may go unseen. It logs in a goroutine, because this one may occupy a lane that the logger
+// needs.
 func corrupt(word string, v uint64) error {
 	err := fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
 		"end all processes of this domain and start them again", ErrCorrupt, word, v)
@@ -24,12 +26,12 @@ func corrupt(word string, v uint64) error {
 	return err
 }
 
-// logged is whether this process has logged that its shared memory has garbage.
+// logged is true if this process has logged that its shared memory is corrupt.
 var logged atomic.Bool
 
-// count returns the end of the indices in use, for those that look at every block: no more than
-// there are headers with pages. A handle that was sent is compared with the word itself; its bits
-// cannot name more blocks than there are headers.
+// count returns the end of the block indices in use, at most the number of headers with pages. Code
+// that visits every block must use it. A handle received from another process is compared with the
+// header's word itself, because its bits cannot name more blocks than there are headers.
 func (d *Domain) count() uint64 {
 	if n := d.hdr.blocks.Load(); n <= d.ready.Load() {
 		return n
@@ -37,7 +39,7 @@ func (d *Domain) count() uint64 {
 	return min(d.hdr.blocks.Load(), d.headersReady())
 }
 
-// headersReady returns how many headers have pages, as far as this process has ever seen.
+// headersReady returns the largest number of headers with pages that this process has seen.
 func (d *Domain) headersReady() uint64 {
 	for {
 		seen := d.ready.Load()
@@ -48,8 +50,8 @@ func (d *Domain) headersReady() uint64 {
 	}
 }
 
-// span returns where the bytes of a block lie and how many they can be. The lead of a slab carries
-// the pages of all of it.
+// span returns the offset of a block's bytes and their maximum number. The lead of a slab covers
+// the whole slab. It returns [ErrCorrupt] if the extent is invalid.
 func (d *Domain) span(e uint64) (off, n uint64, err error) {
 	off, n, ok := d.extent(e)
 	if !ok {
@@ -58,8 +60,8 @@ func (d *Domain) span(e uint64) (off, n uint64, err error) {
 	return off, n, nil
 }
 
-// extent is span for an observer, to whom a block may change while it reads: it says nothing of
-// garbage.
+// extent is span for an observer that reads without holding the block. The block may change
+// meanwhile, so an invalid extent is not logged as corruption.
 func (d *Domain) extent(e uint64) (off, n uint64, ok bool) {
 	c := extClass(e)
 	if c >= classCount {
@@ -72,7 +74,8 @@ func (d *Domain) extent(e uint64) (off, n uint64, ok bool) {
 	return off, n, c == 0 || off <= uint64(len(d.bytes)) && n <= uint64(len(d.bytes))-off
 }
 
-// pages returns the part [from, to) of a block's bytes, of which a lane record speaks.
+// pages returns the offset and the length of the part [from, to) of a block's bytes, as named by a
+// lane record. It returns [ErrCorrupt] if the part is invalid.
 func (d *Domain) pages(b *block, from, to uint64) (off, n uint64, err error) {
 	off, n, err = d.span(b.ext.Load())
 	switch {

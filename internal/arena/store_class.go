@@ -2,15 +2,15 @@ package arena
 
 import "math/bits"
 
-// Size classes: multiples of 64 bytes up to 512, then four steps per doubling up to 1 TiB. Class 0
-// has no bytes: tokens, and headers whose extent is not set yet.
+// Size classes are multiples of 64 bytes up to 512, then four steps per doubling up to 1 TiB. Class
+// 0 has no bytes. It is used for tokens, and for headers without an extent.
 const (
 	classCount = 136
 	slabSize   = 64 << 10 // small classes are carved from slabs of this size
 	hugeAlign  = 2 << 20
 )
 
-// classOf returns the smallest class that holds size bytes.
+// classOf returns the smallest class with at least size bytes.
 func classOf(size uint64) int {
 	u := (size + 63) / 64
 	if u <= 8 {
@@ -21,7 +21,7 @@ func classOf(size uint64) int {
 	return 4*e + int(m)
 }
 
-// classSize returns the bytes of class c.
+// classSize returns the size of class c in bytes.
 func classSize(c int) uint64 {
 	if c <= 8 {
 		return uint64(c) * 64
@@ -32,7 +32,7 @@ func classSize(c int) uint64 {
 
 func small(class int) bool { return class > 0 && classSize(class) < pageSize }
 
-// extentSize returns the address space of one block of class c.
+// extentSize returns the size of the address space of one block of class c.
 func extentSize(c int) uint64 {
 	if small(c) {
 		return classSize(c)

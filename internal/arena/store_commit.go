@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// The budget word: pages 40 | 0 7 | WAIT 1 | kind 2 | lane 14. A change of the pages stamps the
-// word with the lane that does it, as changes of t do in a block's state word; docs/memory.md has
-// the order of the steps and what a reaper makes of each.
+// The budget word is pages 40 | 0 7 | WAIT 1 | kind 2 | lane 14. A change of the pages must stamp
+// the word with the changing lane, as changes of t do in a block's state word. docs/memory.md
+// specifies the order of the steps, and the reaper's action after a death at each of them.
 const (
 	budgetPageShift = 24
 	budgetLaneMask  = 1<<14 - 1
@@ -19,7 +19,7 @@ const (
 	budgetSub       = 2
 )
 
-// A budgetWord says how many pages are charged, and which lane is changing that.
+// A budgetWord holds the number of charged pages and the lane that is changing it.
 type budgetWord uint64
 
 func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
@@ -36,17 +36,17 @@ func budgetOf(pages, kind uint64, lane uint32) budgetWord {
 // Phases of a lane's commit.
 const (
 	phaseIdle    = 0
-	phaseCharged = 1 // pages are charged, and not yet the block's
+	phaseCharged = 1 // pages are charged, but not yet committed to the block
 	phaseShrink  = 2 // pages of the block are being given back, still charged
 )
 
-// grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, stands on
-// the block.
+// grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, must stand
+// on the block.
 //
-// The lane's record is complete before the budget changes (docs/memory.md, "Budget and commit"): a
-// reaper that finds phase 1 reads from it what was charged and for which block. committed is stored
-// before the phase is idle again: committed = target is the evidence that the pages are the
-// block's.
+// The lane's record must be complete before the budget changes (docs/memory.md, "Budget and
+// commit"): a reaper that finds phase 1 reads from it which pages were charged and for which block.
+// committed must be stored before the phase becomes idle: committed = target proves that the pages
+// belong to the block.
 func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
@@ -71,11 +71,12 @@ func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
 	return nil
 }
 
-// charge adds bytes to the budget, or fails with a *SpaceError and changes nothing.
+// charge adds bytes to the budget. It returns a shortage, and changes nothing, if the budget or the
+// machine has too little left.
 //
-// Invariant (docs/memory.md, "Budget and commit"): pages are charged before they are committed, and
-// the budget's stamp stands until the phase says so. A death in between leaves pages that are
-// charged and unused, which a reaper gives back, and never pages that are not charged.
+// Invariant (docs/memory.md, "Budget and commit"): pages must be charged before they are committed,
+// and the budget's stamp must stand until the phase is charged. A death in between leaves pages
+// that are charged and unused, which a reaper gives back, but never pages that are not charged.
 func (l *lane) charge(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
@@ -102,22 +103,22 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 	return nil
 }
 
-// refund undoes a charge of lane id whose pages did not become the block's. l may stand in for a
-// dead lane.
+// refund undoes a charge of lane id after the commit of its pages failed. l may act for a dead
+// lane.
 func (l *lane) refund(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	off, n, err := l.d.pages(b, rec.from.Load(), rec.target.Load())
-	if err == nil { // for garbage n is 0: the charge is not known
+	if err == nil { // if the record is corrupt, n is 0, because the charge is unknown
 		l.d.store.punch(off, n)
 	}
 	return l.uncharge(id, n)
 }
 
-// shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
+// shrink gives back the block's pages beyond target. The caller's stamp, PUNCH, must stand on the
 // block.
 //
-// The order is that of grow, turned round (docs/memory.md, "Budget and commit"): the pages are gone
-// before they are uncharged. So the sum of all blocks' pages is never more than what is charged.
+// The order is the reverse of grow's (docs/memory.md, "Budget and commit"): the pages must be gone
+// before they are uncharged. So the blocks never have more pages in total than are charged.
 func (l *lane) shrink(b *block, target uint64) {
 	from := b.committed.Load()
 	if target >= from {
@@ -130,9 +131,8 @@ func (l *lane) shrink(b *block, target uint64) {
 	l.finishShrink(b, l.id)
 }
 
-// finishShrink finishes the shrink of lane id. Where its record is garbage, the block keeps its
-// pages.
-
+// finishShrink completes the shrink of lane id, which may be dead. If the lane's record is corrupt,
+// the block keeps its pages.
 func (l *lane) finishShrink(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	target := rec.target.Load()
@@ -144,12 +144,12 @@ func (l *lane) finishShrink(b *block, id uint32) error {
 	return l.uncharge(id, n)
 }
 
-// uncharge takes bytes from the budget in the name of lane id and ends its commit. Where another
-// process is stopped in the middle of a change of the budget, it takes nothing. In its own lane it
-// then owes them, which a goroutine pays; for a dead lane it returns the error, and has changed
-// nothing.
+// uncharge subtracts bytes from the budget on behalf of lane id and ends the lane's commit. If
+// another process is stopped in the middle of a change of the budget, uncharge waits only a moment:
+// for its own lane it records the bytes as a debt, which a goroutine pays later, and for a dead
+// lane it returns the error and has changed nothing.
 //
-// A budget says too much rather than too little: the debt of a process that dies stays charged.
+// The budget may thus be too high but never too low: the debt of a process that dies stays charged.
 func (l *lane) uncharge(id uint32, bytes uint64) error {
 	d := l.d
 	most := briefly / 50
@@ -171,7 +171,8 @@ func (l *lane) uncharge(id uint32, bytes uint64) error {
 	return nil
 }
 
-// takeFromBudget leaves its stamp on the budget.
+// takeFromBudget subtracts bytes from the budget and leaves the stamp of lane id on it. The caller
+// must clear the stamp by unstampBudget.
 func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) error {
 	for {
 		w, err := l.settleBudget(ctx)
@@ -185,7 +186,7 @@ func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) erro
 	}
 }
 
-// payDebt uncharges the bytes that an uncharge could not take.
+// payDebt uncharges the bytes that uncharge could not subtract.
 func (d *Domain) payDebt() {
 	l, err := d.enter()
 	if err != nil {
@@ -205,7 +206,7 @@ func (d *Domain) payDebt() {
 	}
 }
 
-// settleBudget returns the budget word once nobody is changing it.
+// settleBudget waits until no lane is changing the budget word, and returns the word.
 func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
 	budget := &l.d.hdr.budget
 	for {
@@ -219,8 +220,9 @@ func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
 	}
 }
 
-// The lane that the stamp names calls it, or that lane's reaper. WAIT goes with the stamp in one
-// CAS, and the waiter that has set it is woken: a waiter that comes later finds no stamp.
+// unstampBudget clears the stamp of the budget. Only the lane named by the stamp, or its reaper,
+// may call it. One CAS clears WAIT together with the stamp, and the waiters are woken if WAIT was
+// set: a waiter that comes later finds no stamp.
 func (d *Domain) unstampBudget() {
 	for {
 		w := d.hdr.budget.Load()

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Programs leave tensors to the garbage collector. A tensor takes so little of Go's heap that the
-// collector hardly ever runs for it, and its block would stay in use for minutes. So a process
-// collects garbage for the blocks that it made, and for those that it received.
+// Programs leave tensors to the garbage collector. A tensor uses so little of Go's heap that the
+// collector hardly ever runs for it, and its block would stay in use for minutes. So a process runs
+// the collector according to the bytes of the blocks that it has allocated and received.
 
 const (
-	forgottenBytes = 16 << 20 // are worth a collection, if there is no more than that in use
-	freshSpeed     = 5        // bytes a nanosecond, at which the system makes pages
+	forgottenBytes = 16 << 20 // minimum number of bytes that is worth a collection
+	freshSpeed     = 5        // speed at which the system provides pages, in bytes per nanosecond
 )
 
-// collectAhead collects garbage where so much was handed out since the last time that a collection
-// is likely to find blocks. It waits for no longer than fresh pages for commit bytes would take,
-// and reports whether there may be warm blocks now. A program that closes its tensors hardly ever
-// comes here: its blocks are warm.
+// collectAhead collects garbage if so many bytes were handed out since the last time that a
+// collection is likely to find blocks. It waits at most as long as fresh pages for commit bytes
+// would take, and reports whether there may be blocks with pages now. A program that closes its
+// tensors hardly ever gets here, because it reuses its blocks.
 func (l *lane) collectAhead(commit uint64) bool {
 	d := l.d
 	if l.handed < max(forgottenBytes, d.hdr.budget.Load().pages()*pageSize/2) || l.handed < heapGoal() {
@@ -34,21 +34,22 @@ func (l *lane) collectAhead(commit uint64) bool {
 	select {
 	case <-done:
 		return true
-	case <-time.After(time.Duration(commit / freshSpeed)): // later allocations have what it finds
+	// later allocations use the blocks that it finds
+	case <-time.After(time.Duration(commit / freshSpeed)):
 		return false
 	}
 }
 
-// collectForgotten collects garbage once: that finds blocks of tensors. Those in messages of a
-// queue that it finds can wait.
+// collectForgotten runs one collection, which finds the blocks of unreachable tensors. Blocks in
+// messages of unreachable queues are left to a later one.
 func (d *Domain) collectForgotten() {
 	d.collecting.Lock()
 	defer d.collecting.Unlock()
 	collectOnce()
 }
 
-// heapGoal returns the bytes of heap at which the collector runs, and the largest number if it
-// never does.
+// heapGoal returns the heap size in bytes at which the collector runs next, or the largest number
+// if the collector is off.
 func heapGoal() uint64 {
 	m := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(m)
@@ -58,17 +59,18 @@ func heapGoal() uint64 {
 	return m[1].Value.Uint64()
 }
 
-// received counts the bytes of blocks that came to this process in messages.
+// received counts the bytes of the blocks that this process has received in messages.
 type received struct {
-	bytes      atomic.Int64 // of those that it holds
+	bytes      atomic.Int64 // currently held
 	goal       atomic.Int64 // the bytes at which to collect; 0 before the first block
 	collecting atomic.Bool
-	kept       uint64 // bytes after the last collection; only the goroutine that collects uses it
+	kept       uint64 // bytes after the last collection; accessed only by the collecting goroutine
 }
 
-// Received counts n bytes of a block that this process received. It collects garbage in the
-// background when the process holds twice what it held after the last collection, and at least 16
-// MiB and the heap's own goal more. A process that returns its blocks soon does not come there.
+// Received counts n bytes of a block that this process has received. It starts a garbage collection
+// in the background if the process holds at least twice as much as after the last collection, and
+// at least 16 MiB and the heap's own goal more. A process that returns its blocks soon never
+// triggers one. Each call must be matched by a call of [Domain.Returned].
 func (d *Domain) Received(n int) {
 	r := &d.received
 	if n >= pageSize && r.bytes.Add(int64(n)) >= r.goal.Load() && r.collecting.CompareAndSwap(false, true) {
@@ -76,7 +78,7 @@ func (d *Domain) Received(n int) {
 	}
 }
 
-// Returned takes back what Received counted: the process does not hold the block any more.
+// Returned undoes [Domain.Received] after the process has given the block back.
 func (d *Domain) Returned(n int) {
 	if n >= pageSize {
 		d.received.bytes.Add(-int64(n))
@@ -93,7 +95,7 @@ func (d *Domain) collectReceived() {
 	r.goal.Store(int64(min(r.next(), math.MaxInt64)))
 }
 
-// next returns the bytes at which a collection is worth its time.
+// next returns the number of bytes at which the next collection is worthwhile.
 func (r *received) next() uint64 {
 	more := max(forgottenBytes, r.kept, heapGoal())
 	if more > math.MaxInt64 {

@@ -9,10 +9,11 @@ func (b *block) owned() bool {
 	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
 }
 
-// tryFree frees the block if nobody holds it: no participant's bit, no message. The stamp freezes
-// arrivals, since with t = 0 only a holder could send the block, so the four words of own may be
-// read one after the other. A holder that clears its bit meanwhile sees the stamp and does not try
-// to free. So tryFree looks once more after it has cleared the stamp.
+// tryFree frees the block if it has no holder: no participant's bit is set and no message holds it.
+// With t = 0 only a holder could send the block, so the stamp keeps new references from arriving,
+// and the four words of own may be read one after the other. A holder that clears its bit meanwhile
+// sees the stamp and does not try to free. So tryFree must look again after it has cleared the
+// stamp.
 func (l *lane) tryFree(index uint32) {
 	b := &l.d.blocks[index]
 	for {
@@ -48,9 +49,9 @@ func (l *lane) tryFree(index uint32) {
 
 // markGone tells the waiters for the FREE stamp that the block will be freed.
 //
-// A lane that waits for the stamp may itself hold an end for which this finaliser waits
-// (docs/memory.md, "Rings, ends and other objects"): rings may carry each other's ends. GONE lets
-// it go on, since the answer "it is gone" is final.
+// A lane that waits for the stamp may itself hold an end that this finaliser waits for
+// (docs/memory.md, "Rings, ends and other objects"), because rings may carry each other's ends.
+// GONE lets that lane continue, because the block's end is certain.
 func (d *Domain) markGone(b *block) {
 	w := b.w.Load()
 	for !b.w.CAS(w, w|goneBit) {
@@ -61,15 +62,15 @@ func (d *Domain) markGone(b *block) {
 	}
 }
 
-// finaliseAside is tryFree of an object in a goroutine, for which it waits no longer than most:
-// with a ring end its messages, and other processes may be in the middle of operations on their
-// blocks. It returns the rest of that time.
+// finaliseAside runs tryFree of an object in a goroutine, and waits for it no longer than most. The
+// end of a ring may have to drain messages, and other processes may be in the middle of operations
+// on their blocks. It returns the remaining time.
 func (d *Domain) finaliseAside(caller *lane, index uint32, most time.Duration) time.Duration {
 	return d.aside(caller, most, func(l *lane) { l.finaliseHere(index) })
 }
 
-// aside has a goroutine use a lane and give it back, and waits no longer than most for it. It
-// returns the rest of that time. caller is the lane that waits, or nil.
+// aside calls use with a lane in a goroutine, and waits for it no longer than most. use must unlock
+// the lane. It returns the remaining time. caller is the waiting lane, or nil.
 func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.Duration {
 	if crashing && controlled() {
 		if l, err := d.enter(); err == nil {
@@ -97,9 +98,9 @@ func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.D
 	return max(0, most-time.Since(begun))
 }
 
-// reapUntil waits until done is closed or ctx ends, and ends the operations of those who die
-// meanwhile: what goes on elsewhere may have to wait for one of them, and other processes leave
-// them to this one, which has the recovery lock.
+// reapUntil waits until done is closed or ctx ends, and meanwhile completes the operations of
+// participants that die. The goroutine waited for may depend on such an operation, and other
+// processes leave it to this one, which has the recovery lock.
 func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
 	d := l.d
 	ctx, cancel := context.WithCancel(ctx)
@@ -115,11 +116,11 @@ func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// finaliseHere is tryFree of an object in this lane.
+// finaliseHere runs tryFree of an object in this lane.
 func (l *lane) finaliseHere(index uint32) { l.doAside(func() { l.tryFree(index) }) }
 
-// doAside does something that may wait for other lanes, and gives the lane back unless the domain
-// was closed in the middle.
+// doAside calls do, which may wait for other lanes, and then unlocks the lane. If the domain was
+// closed in the middle, the lane is left to the reaper.
 func (l *lane) doAside(do func()) {
 	l.aside = true
 	do()
@@ -130,17 +131,18 @@ func (l *lane) doAside(do func()) {
 	l.unlock()
 }
 
-// finalise ends the object in a block. It runs under the FREE stamp, and again from the start in a
-// reaper if its process dies in the middle. It reports false if the domain was closed meanwhile: a
-// reaper does the rest.
+// finalise ends the object in a block. The caller's FREE stamp must stand on the block. If the
+// process dies in the middle, a reaper runs finalise again from the start. It returns false if the
+// domain was closed meanwhile; the reaper does the rest.
 func (l *lane) finalise(b *block) bool {
 	e := b.ext.Load()
 	switch extKind(e) {
 	case objectNone:
 		return true
 	case objectRing:
-		// The ring is held while it is drained: if this process dies in a slot of it, a late
-		// try-free must not free the ring before a reaper has ended the get.
+		// The ring must be held while it is drained: if this process dies while it uses one of the
+		// ring's slots, a late try-free must not free the ring before a reaper has completed the
+		// get.
 		i := l.d.indexOf(b)
 		l.d.acquire(i)
 		if !l.drain(b) {

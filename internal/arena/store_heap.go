@@ -9,13 +9,14 @@ import (
 	"unsafe"
 )
 
-// heap is a store inside one process, on the Go heap: the race detector, which is blind to mapped
-// memory, sees the protocol at work there. Its participants are Domain values. A participant dies
-// when kill is called. Unlike a killed process it leaves its goroutines behind, so it must be idle
-// then.
+// heap is a store inside one process, on the Go heap. There the race detector, which cannot observe
+// mapped memory, checks the protocol. The participants are Domain values. A participant dies when
+// kill is called. Unlike a killed process it leaves its goroutines behind, so it must be idle at
+// that time.
 //
-// It keeps the promises on which the protocol relies: a proof of life ends at once with its holder,
-// punched memory is zero, and a wakeup that finds nobody in Wait is kept for the next Wait.
+// A heap must provide the guarantees that the protocol relies on: a proof of life ends together
+// with its holder, punched memory is zero, and a wakeup while no goroutine is in Wait is kept for
+// the next Wait.
 type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte
@@ -36,7 +37,7 @@ func newHeap(dataSize, blocks int) *heap {
 	return s
 }
 
-// aligned returns n bytes at a page boundary, as words so that atomics on them are seen.
+// aligned returns n bytes at a page boundary.
 func aligned(n int) []byte {
 	b := make([]byte, n+pageSize)
 	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
@@ -63,7 +64,8 @@ func (s *heap) commit(off, n uint64) error {
 	return nil
 }
 
-// Punched pages read as zeroes, as those of a memfd do: a ring that grows into them is empty there.
+// punch gives pages back. Punched pages must read as zeroes, as in a memfd: a ring that grows into
+// them is empty there.
 func (s *heap) punch(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

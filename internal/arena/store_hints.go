@@ -1,19 +1,19 @@
 package arena
 
-// Free blocks of one class hang on a list whose head is a word {epoch 12 | tag 20 | index 32}, and
-// whose links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
-// lane has a popped block only after the CAS of its state word, and a sweep finds a block again
-// whose finder died. Only the lane that turns a block's mark to listed pushes it, so a block is on
-// one list at most.
+// The free blocks of a class form a list. Its head is a word {epoch 12 | tag 20 | index 32}, and
+// its links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
+// lane owns a popped block only after the CAS of the block's state word, and a sweep finds a block
+// again if the lane that popped it died. Only the lane that changes a block's mark to listed may
+// push it, so a block is on at most one list.
 const (
 	hintListed     = 1 << 32
 	hintEpochShift = 33
 	hintTries      = 64
 )
 
-// Freed blocks of the smaller classes stay with the lane for its next allocation, a few of each.
+// Each lane keeps a few freed blocks of each smaller class for its next allocations.
 const (
-	magazineClasses = 48 // up to 64 KiB
+	magazineClasses = 48 // classes up to 64 KiB
 	magazineSize    = 8
 )
 
@@ -22,7 +22,7 @@ type magazine struct {
 	index [magazineSize]uint32
 }
 
-// putBack lists a block that has become free.
+// putBack makes a free block available to later allocations.
 func (l *lane) putBack(index uint32) {
 	c := extClass(l.d.blocks[index].ext.Load())
 	if c < magazineClasses {
@@ -41,10 +41,10 @@ func (l *lane) putBack(index uint32) {
 	l.d.push(c, index)
 }
 
-// gather lists the blocks of class c that the other lanes of this process keep, and reports whether
-// there may be some. A lane that finds no block asks for it before it takes new memory. Otherwise
-// each lane would come to have blocks of its own that only wait, since the goroutines that allocate
-// seldom are in the lanes of those that free.
+// gather moves the blocks of class c from the magazines of this process's other lanes to the list,
+// and reports whether it moved any. A lane that finds no block must call it before it takes new
+// memory. Otherwise each lane would keep idle blocks of its own, because goroutines that allocate
+// seldom use the lanes of goroutines that free.
 func (l *lane) gather(c int) bool {
 	if c >= magazineClasses {
 		return false
@@ -76,9 +76,9 @@ func (l *lane) next(c int) uint32 {
 	return l.d.pop(c)
 }
 
-// A list's head is {epoch 12 | tag 20 | index 32}; its epoch is that of the sweep that emptied it
-// last, and a block is linked only into a list of the epoch that its mark names. So a push that a
-// sweep overtakes links nothing twice.
+// A list's head is {epoch 12 | tag 20 | index 32}. The epoch belongs to the last sweep that emptied
+// the list, and a block may be linked only into a list of the epoch in the block's mark. So a push
+// that is overtaken by a sweep does not link a block twice.
 func headEpoch(head uint64) uint64 { return head >> 52 }
 
 func nextHead(head uint64, index uint64) uint64 {
@@ -88,13 +88,14 @@ func nextHead(head uint64, index uint64) uint64 {
 
 func (d *Domain) push(c int, index uint32) {
 	if c >= classCount {
-		_ = corrupt("the class of a free block", uint64(c)) // which logs it: the block is lost
+		// corrupt logs the error; the block is lost
+		_ = corrupt("the class of a free block", uint64(c))
 		return
 	}
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
-		// before the head: so its epoch is never newer, and a block of the new list is not listed
-		// twice
+		// The mark must be read before the head: its epoch is then never newer, and a block of the
+		// new list is not listed twice.
 		mark := next.Load()
 		top := head.Load()
 		here := headEpoch(top)<<hintEpochShift | hintListed
@@ -112,9 +113,11 @@ func (d *Domain) push(c int, index uint32) {
 	}
 }
 
-// A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or at hand in a
-// lane's magazine as well. The claim of its state word decides, so a list that is wrong costs a
-// look and never a block.
+// pop removes an index from the list of class c, or returns 0.
+//
+// A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or also in a
+// lane's magazine. The claim of the block's state word decides, so a wrong list entry costs a look
+// and never loses a block.
 func (d *Domain) pop(c int) uint32 {
 	head := &d.hdr.lists[c]
 	for {
@@ -124,7 +127,7 @@ func (d *Domain) pop(c int) uint32 {
 			return 0
 		}
 		if uint64(index) >= d.count() {
-			d.loseHints() // garbage: a sweep makes the list anew
+			d.loseHints() // corrupt: a sweep rebuilds the list
 			return 0
 		}
 		next := &d.blocks[index].next
@@ -139,21 +142,20 @@ func (d *Domain) pop(c int) uint32 {
 	}
 }
 
-// The states of the header's lost word.
+// States of the header's lost word.
 const (
 	hintsKept     = 0
 	hintsLost     = 1 // free blocks may be on no list
-	hintsSweeping = 2 // a lane puts them on their lists
+	hintsSweeping = 2 // a lane is putting them on their lists
 )
 
-// loseHints has the next lane that finds a list empty sweep. A sweep that is in progress may have
+// loseHints makes the next lane that finds a list empty run a sweep. A sweep in progress may have
 // passed the lost block already, so its end does not clear the flag.
 func (d *Domain) loseHints() { d.hdr.lost.Store(hintsLost) }
 
-// sweep puts every free block on its list again. Lists lose blocks when a process dies between two
-// steps, so the reaper sets the flag in the header, and the next lane that finds a list empty
-// sweeps. sweep reports whether there was anything to do. If the sweeper dies, its reaper sets the
-// flag again.
+// sweep puts every free block on its list again, and reports whether a sweep was needed. Lists lose
+// blocks if a process dies between two steps. The reaper then sets the flag in the header, and the
+// next lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag again.
 func (d *Domain) sweep() bool {
 	if d.hdr.lost.Load() != hintsLost || !d.hdr.lost.CAS(hintsLost, hintsSweeping) {
 		return false
@@ -177,9 +179,9 @@ func (d *Domain) sweep() bool {
 	return true
 }
 
-// search claims a free block of class c without the lists, or returns 0. Another lane's sweep has
-// emptied the lists and not filled them again: taking new memory instead would let idle memory grow
-// with each sweep.
+// search claims a free block of class c without using the lists, or returns 0. It must be used
+// while another lane's sweep has emptied the lists and not filled them again: new memory instead
+// would let idle memory grow with each sweep.
 func (l *lane) search(c int) uint32 {
 	for i := uint32(1); uint64(i) < l.d.count(); i++ {
 		if l.claim(i, c) {

@@ -2,15 +2,16 @@ package arena
 
 import "fmt"
 
-// A Holding is a block that this process holds.
+// A Holding describes a block that this process holds.
 type Holding struct {
 	Block Handle
 	Bytes int64  // committed
 	Kind  string // block, ring, sending end, receiving end, lock or timeline
-	Stack string // where it was allocated or received, with SHOAL_DEBUG=lifetime; otherwise empty
+	// call stack of the allocation or the receipt, with SHOAL_DEBUG=lifetime; otherwise empty
+	Stack string
 }
 
-// String says it in one line, and the stack in more.
+// String formats the holding in one line, followed by its stack if there is one.
 func (h Holding) String() string {
 	s := fmt.Sprintf("%v (%s), %d bytes", h.Block, h.Kind, h.Bytes)
 	if h.Stack != "" {
@@ -22,7 +23,8 @@ func (h Holding) String() string {
 var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", objectSenders: "sending end",
 	objectReceivers: "receiving end", objectSync: "lock", objectTimeline: "timeline"}
 
-// Holdings returns what this process holds, in the order of the blocks. Others may go on meanwhile.
+// Holdings returns the blocks that this process holds, in the order of their indices. Other
+// goroutines may acquire and release blocks meanwhile.
 func (d *Domain) Holdings() []Holding {
 	var all []Holding
 	for i := uint32(1); uint64(i) < d.count(); i++ {

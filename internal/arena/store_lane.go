@@ -7,38 +7,44 @@ import (
 	"unsafe"
 )
 
-// The last lane is the reaper's: all others may be waiting for what only a reaper can clear.
+// The last lane is reserved for the reaper: all others may be waiting for something that only a
+// reaper can clear.
 const (
 	commonLanes = lanesPerSeat - 1
 	reaperLane  = commonLanes
 )
 
-// A lane is one of this process's operation contexts. At most one operation at a time runs in it,
-// so its stamp names one.
+// A lane is one of this process's operation contexts. It runs at most one operation at a time, so
+// its stamp identifies one operation.
 type lane struct {
 	busy atomic.Uint32
 	id   uint32
 	d    *Domain
 	rec  *laneRec
-	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
-	// keeps has a bit for each class of which mags may have blocks. Only a gather takes bits back,
-	// so that other lanes look at mags seldom.
+	// nil until the lane frees a block: a joining process should not touch 100 KiB first
+	mags *[magazineClasses]magazine
+	// keeps has a bit for each class that mags may have blocks of. Only gather clears bits, so that
+	// other lanes seldom look at mags.
 	keeps atomic.Uint64
-	// reaping is the participants that a reaper in this lane reaps, with the recovery lock, or nil.
+	// reaping is the set of participants that a reaper in this lane reaps. It is nil unless this
+	// lane holds the recovery lock.
 	reaping *deadSet
-	handed  uint64       // bytes of the blocks that were made here since garbage was last collected for them
-	users   atomic.Int32 // 0, or how many of two goroutines have yet to leave a lane that was lent
-	aside   bool         // it ends objects by itself: see finaliseAside
-	left    atomic.Bool  // for good, in the middle of an operation that the reaper ends
-	_       [64]byte
+	// bytes of blocks handed out in this lane since the last collection for them
+	handed uint64
+	// number of goroutines, of two, that have yet to leave a lent lane; otherwise 0
+	users atomic.Int32
+	aside bool // the lane may finalise objects itself; see finaliseAside
+	// abandoned in the middle of an operation, which the reaper completes
+	left atomic.Bool
+	_    [64]byte
 }
 
 func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSwap(0, 1) }
 
 func (l *lane) lock() { eventually(l.tryLock) }
 
-// unlock wakes nobody: a look for waiters would take a barrier in every operation, and there hardly
-// ever is one.
+// unlock releases the lane. It wakes no waiter: a check for waiters would need a barrier in every
+// operation, and there are hardly ever any.
 func (l *lane) unlock() {
 	if l.users.Load() != 0 {
 		l.leave()
@@ -47,8 +53,8 @@ func (l *lane) unlock() {
 	set32(&l.busy, 0)
 }
 
-// lend has a goroutine end the operation that goes on in the lane, which is free again when both
-// the goroutine and the caller have unlocked it. The caller does nothing else in it.
+// lend completes the lane's current operation by calling f in a goroutine. The lane is free again
+// after both f and the caller have unlocked it. The caller must not use the lane otherwise.
 func (l *lane) lend(f func()) {
 	l.users.Store(2)
 	spawn(f)
@@ -60,24 +66,25 @@ func (l *lane) leave() {
 	}
 }
 
-// abandon leaves the operation that goes on in the lane to the reaper: the domain is closed.
+// abandon leaves the lane's current operation to the reaper, because the domain is closed.
 func (l *lane) abandon() { l.left.Store(true) }
 
-// eventually tries until it succeeds, less and less often.
+// eventually calls try until it returns true, at growing intervals.
 func eventually(try func() bool) {
 	for pause := time.Microsecond; !try(); pause = min(2*pause, time.Millisecond) {
 		time.Sleep(pause)
 	}
 }
 
-// enter takes a free lane. The address of a local variable tells goroutines apart well enough to
-// spread them.
+// enter locks a free lane and returns it. The caller must unlock it. It returns [ErrClosed] if the
+// domain is closed. The lane to try first is derived from the address of a local variable, which
+// spreads goroutines well enough.
 //
-// enter reads closed once it has the lane: Close sets closed and then takes every lane, so an
-// operation ends before the participant leaves, or never begins.
+// enter must read closed after it has locked the lane: Close sets closed and then locks every lane,
+// so an operation either ends before the participant leaves, or never begins.
 func (d *Domain) enter() (*lane, error) { return d.enterFor(context.Background()) }
 
-// enterFor waits for a lane no longer than ctx.
+// enterFor is enter, but waits for a lane only until ctx ends.
 func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
@@ -97,7 +104,7 @@ func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
 	return l, nil
 }
 
-// noLane returns why there is none.
+// noLane returns the reason why no lane was available.
 func (d *Domain) noLane(ctx context.Context) error {
 	if d.closed.Load() {
 		return ErrClosed
@@ -105,7 +112,8 @@ func (d *Domain) noLane(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// otherLane returns nil when the domain is closed, since Close keeps the lanes, or when ctx ends.
+// otherLane waits for a free lane. It returns nil if the domain is closed, because Close keeps the
+// lanes, or if ctx ends.
 func (d *Domain) otherLane(ctx context.Context, at int) (l *lane) {
 	eventually(func() bool {
 		for i := range commonLanes {

@@ -17,7 +17,7 @@ const (
 	maxTransit      = 1<<12 - 1
 )
 
-// Offsets of the control segment, in bytes; docs/memory.md draws it.
+// Offsets in the control segment, in bytes, as drawn in docs/memory.md.
 const (
 	offParticipants = 64 << 10
 	offLanes        = 128 << 10
@@ -30,9 +30,10 @@ const (
 
 const magic = 0x316c616f6873 // "shoal1"
 
-// protocolVersion grows when the meaning of a word changes. It is part of the layout hash, by which
-// programs know whether they fit. Beside the hash it is said in plain, at places that no version
-// moves: at byte 48 of the control segment, and in the requests and answers of Note [Sockets].
+// protocolVersion must be incremented when the meaning of a word changes. It is part of the layout
+// hash, by which programs check that they fit. It is also stored separately, at places that must
+// not move between versions: at byte 48 of the control segment, and in the requests and answers of
+// Note [Sockets].
 const protocolVersion = 12
 
 // header is the first page of the control segment.
@@ -44,7 +45,7 @@ type header struct {
 	dataSize Word // 16   bytes
 	limit    Word // 24   budget in pages
 	token    [2]Word
-	version  Word // 48   of the protocol: said where two builds refuse each other; 0 before 9
+	version  Word // 48   protocol version, for errors of builds that do not fit; 0 before 9
 	_        [8]byte
 
 	blocks     Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
@@ -53,7 +54,7 @@ type header struct {
 	hints      Word // 88   epoch of the free lists
 	lost       Word // 96   hintsKept, hintsLost or hintsSweeping
 	_          [24]byte
-	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the lane that changes them
+	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the changing lane
 	_          [56]byte
 	recovery   Word           // 192  the reaper: epoch 32 | WAIT 1 | seat + 1
 	deathEpoch Word           // 200  deaths noticed
@@ -61,16 +62,16 @@ type header struct {
 	pressure   Word           // 216  times a participant ran out of budget
 	reaped     Word           // 224  participants reaped after a death
 	dropped    Word           // 232  messages dropped because their reader died
-	lanes      Word           // 240  participants whose lanes were ever committed: seats below
+	lanes      Word           // 240  number of seats with lanes that were ever committed
 	cpus       Word           // 248  processors that the root can keep busy
 	spinners   [ownWords]Word // 256  participants that spin
 	xowait     [ownWords]Word // 288  participants that wait for a stamp to clear
 	memwait    [ownWords]Word // 320  participants that wait for memory
-	relief     Word           // 352  0, or 1 and the blocks that became free since the first wait for memory
-	names      Word           // 360  handle of the board of names, which may be stale; 0: there never was one
+	relief     Word           // 352  0, or 1 + blocks freed since the first wait for memory
+	names      Word           // 360  handle of the board of names, possibly stale; 0: none yet
 
-	restarts Word // 368  statistics: processes that groups have started again after a failure
-	retries  Word // 376  statistics: tasks that pools have run again after the death of a worker
+	restarts Word // 368  statistics: processes restarted by groups after a failure
+	retries  Word // 376  statistics: tasks rerun by pools after the death of a worker
 
 	lists [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
 }
@@ -84,12 +85,12 @@ type participant struct {
 	start Word // process start time in clock ticks since boot
 
 	collected Word // the newest pressure that it has collected for
-	nap       Word // of a goroutine of it that waits: awake, napping, roused
+	nap       Word // state of its waiting goroutine: awake, napping, roused
 	bell      Word // name of its doorbell
 	_         [208]byte
 }
 
-// Participant states; the epoch in the upper half grows when a seat is free again.
+// Participant states. The epoch in the upper half increases when a seat becomes free again.
 const (
 	participantFree = iota
 	participantLive
@@ -97,7 +98,7 @@ const (
 	participantJoining // has its proof of life, and holds nothing yet
 )
 
-// A participantWord says whether a seat is taken: epoch 32 | state 32.
+// A participantWord holds the state of a seat: epoch 32 | state 32.
 type participantWord uint64
 
 func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
@@ -107,46 +108,47 @@ func (w participantWord) become(state uint64) participantWord {
 	return w&^0xff | participantWord(state)
 }
 
-// next returns the word of the seat when it is free again.
+// next returns the word of the seat after it has become free again.
 func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
 
-// laneRec has what a reaper must know about a lane. Only its lane writes it, or a reaper in the
-// place of a dead one.
+// laneRec holds the data that a reaper needs about a lane. Only the lane itself may write it, or a
+// reaper on behalf of a dead one.
 //
-// Invariant (docs/memory.md, "Control segment"): opseq only grows, and no record is reset when the
-// seat has another participant. A slot that names a lane and an opseq names one put of the
-// domain's whole life.
+// Invariant (docs/memory.md, "Control segment"): opseq only increases, and a record must not be
+// reset when the seat gets another participant. So a slot with a lane and an opseq identifies one
+// put in the domain's whole life.
 type laneRec struct {
 	_ structs.HostLayout
 
-	opseq  Word // number of the lane's newest put; never reset, also when the seat is used again
-	block  Word // index of the block whose pages are being committed or punched
-	from   Word // its committed bytes before
-	target Word // and after
-	phase  Word // commitPhase
+	opseq  Word // number of the lane's newest put; must never be reset
+	block  Word // index of the block with pages being committed or punched
+	from   Word // committed bytes of the block before
+	target Word // committed bytes of the block after
+	phase  Word // phaseIdle, phaseCharged or phaseShrink
 	allocs Word // statistics: blocks allocated
 	copied Word // statistics: bytes copied into or out of blocks by Shoal
 	_      [8]byte
 }
 
-// block is one block header. States, extents and the protocol are in docs/memory.md.
+// block is one block header. docs/memory.md specifies the states, the extents and the protocol.
 //
-// own, ext, committed and next change only under a stamp of w, or, for next, as a hint that may be
-// wrong; own bits also by their own participant, whose bit keeps the block from being freed.
+// own, ext, committed and next must change only under a stamp of w, with two exceptions: next may
+// change at any time, as a hint that may be wrong, and a participant may change its own bit, which
+// keeps the block from being freed.
 type block struct {
 	_ structs.HostLayout
 
 	own       [ownWords]Word    // one bit per participant
-	w         wordOf[stateWord] // generation 32 | transit 12 | ALLOC | WAIT | 0 | kind 3 | lane 14
-	ext       Word              // where its bytes are, and what they are
+	w         wordOf[stateWord] // generation 32 | transit 12 | ALLOC, WAIT, GONE | kind 3 | lane 14
+	ext       Word              // extent: location, class and kind of its bytes
 	committed Word              // bytes backed by pages and charged
 	next      Word              // free-list hint: epoch 31 | listed 1 | next 32
 }
 
-// layoutHash changes when any size or offset of the shared structures does.
+// layoutHash returns a hash of the sizes and offsets of the shared structures.
 //
-// Two programs of different layouts must not meet in one domain: the hash is compared before the
-// first word is believed.
+// Two programs with different layouts must not join the same domain: the hash must be compared
+// before any other word is trusted.
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{

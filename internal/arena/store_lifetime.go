@@ -10,32 +10,34 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Lifetime] A slice that Bytes returned is borrowed: after this process has let go of the
-// block, the slice still points at memory that another process may have. With SHOAL_DEBUG=lifetime
-// in the environment, a process maps the data segment once more, for Bytes alone. In this mapping a
-// block can be accessed only while the process holds it. The protocol itself uses the first
-// mapping, and never faults. Blocks smaller than a page would share one, so they take a page then.
+// Note [Lifetime] A slice returned by Bytes is borrowed: after this process has released the block,
+// the slice still points to memory that another process may use. With SHOAL_DEBUG=lifetime in the
+// environment, a process maps the data segment a second time, for Bytes alone. In this mapping a
+// block is accessible only while the process holds it. The protocol itself uses the first mapping,
+// and never faults. Blocks smaller than a page would share pages, so each of them takes a page in
+// this mode.
 
 // lifetimes is one process's second view of the data segment. It is nil, and its methods do
-// nothing, unless asked for.
+// nothing, unless SHOAL_DEBUG=lifetime is set.
 type lifetimes struct {
 	view   []byte
 	faults *sys.Faults
 
 	mu   sync.Mutex
-	open map[uint32]*life // what this process holds
-	told *contentsTable   // the same for observers, nil while there is none
+	open map[uint32]*life // the blocks that this process holds
+	told *contentsTable   // the same for observers; nil if there is no table
 }
 
-// A life is the time for which this process holds one block.
+// A life is the time during which this process holds one block.
 type life struct {
 	from   callers
 	is     Contents
-	record int    // in told
-	off, n uint64 // what of the view is open
+	record int    // index of its record in told
+	off, n uint64 // accessible part of the view
 }
 
-// debugLifetime reports whether SHOAL_DEBUG, a list of words, has the word lifetime.
+// debugLifetime reports whether SHOAL_DEBUG, a comma-separated list, contains lifetime. It returns
+// an error if the list contains another word.
 func debugLifetime() (bool, error) {
 	on := false
 	for word := range strings.SplitSeq(os.Getenv("SHOAL_DEBUG"), ",") {
@@ -50,7 +52,8 @@ func debugLifetime() (bool, error) {
 	return on, nil
 }
 
-// newLifetimes maps the second view, all of it closed, if that is asked for.
+// newLifetimes maps the second view, entirely inaccessible. It returns nil unless
+// SHOAL_DEBUG=lifetime is set.
 func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	if on, err := debugLifetime(); !on {
 		return nil, err
@@ -69,7 +72,7 @@ func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	return t, nil
 }
 
-// pad returns the size of a block that can be watched.
+// pad returns size, rounded up to a page if blocks are watched.
 func (t *lifetimes) pad(size uint64) uint64 {
 	if t == nil || size == 0 {
 		return size
@@ -77,7 +80,7 @@ func (t *lifetimes) pad(size uint64) uint64 {
 	return max(size, pageSize)
 }
 
-// begin is called, with the block's entry locked, when this process begins to hold the block.
+// begin must be called, with the block's entry locked, when this process begins to hold the block.
 func (t *lifetimes) begin(index uint32) {
 	if t != nil {
 		t.enter(index)
@@ -91,8 +94,9 @@ func (t *lifetimes) enter(index uint32) {
 	t.open[index] = &life{from: from, record: t.told.add(index, from)}
 }
 
-// bytes returns [off, off+n) of the view, open, if this process still holds the block. Pages of a
-// slab stay in the first mapping: they are of a process that watches nothing.
+// bytes makes [off, off+n) of the view accessible and returns it. It returns [ErrClosed] if this
+// process does not hold the block. Blocks that are not made of whole pages stay in the first
+// mapping: a process that does not watch its blocks allocated them from a slab.
 func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	if t == nil || len(b) == 0 || off%pageSize != 0 || len(b)%pageSize != 0 {
 		return b, nil
@@ -114,7 +118,7 @@ func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	return mine, nil
 }
 
-// end is called, with the block's entry locked, when this process holds the block no more.
+// end must be called, with the block's entry locked, when this process ceases to hold the block.
 func (t *lifetimes) end(index uint32) {
 	if t != nil {
 		t.leave(index)
@@ -127,7 +131,7 @@ func (t *lifetimes) leave(index uint32) {
 	t.shut(index, here())
 }
 
-// endAll is called when this process leaves the domain.
+// endAll must be called when this process leaves the domain.
 func (t *lifetimes) endAll() {
 	if t == nil {
 		return
@@ -138,7 +142,7 @@ func (t *lifetimes) endAll() {
 	for index := range t.open {
 		t.shut(index, by)
 	}
-	t.told = nil // its block is one of those
+	t.told = nil // its block was one of the open blocks
 }
 
 func (t *lifetimes) shut(index uint32, by callers) {
@@ -155,11 +159,11 @@ func (t *lifetimes) shut(index uint32, by callers) {
 		fmt.Sprintf("shoal: a slice of shared memory is used after its block was closed\n"+
 			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
 			index, l.n, l.from, by))
-	// the kernel may have no room to note it; then this one is not watched
+	// The kernel may lack memory to record the protection; then this block is not watched.
 	_ = sys.ProtectNone(t.view[l.off : l.off+l.n])
 }
 
-// stack returns the calls that allocated or received a block that this process holds.
+// stack returns the call stack that allocated or received a block that this process holds, or "".
 func (t *lifetimes) stack(index uint32) string {
 	if t == nil {
 		return ""
@@ -172,11 +176,11 @@ func (t *lifetimes) stack(index uint32) string {
 	return ""
 }
 
-// Watched reports whether this process keeps where it has allocated its blocks, and what they are.
+// Watched reports whether this process records the call stacks and the contents of its blocks.
 func (d *Domain) Watched() bool { return d.lives != nil }
 
-// Describe notes what a block is that this process holds. What was noted first stays, unless it is
-// raw: later views of it are parts.
+// Describe records the contents of a block that this process holds. The first description is kept,
+// unless it is raw: descriptions of later views cover only parts of the block.
 func (d *Domain) Describe(h Handle, is Contents) {
 	if d.lives == nil || !d.allocated(h) {
 		return
@@ -189,7 +193,7 @@ func (d *Domain) Describe(h Handle, is Contents) {
 	}
 }
 
-// callers is a stack, of at most maxCallers calls.
+// callers is a call stack of at most maxCallers calls.
 type callers []uintptr
 
 const maxCallers = 24
@@ -199,8 +203,8 @@ func here() callers {
 	return append(callers(nil), pcs[:runtime.Callers(2, pcs[:])]...)
 }
 
-// String returns the frames outside this package. Those of the runtime tell that it was the garbage
-// collector.
+// String formats the frames outside this package. Frames of the runtime indicate that the garbage
+// collector made the call.
 func (c callers) String() string {
 	var b strings.Builder
 	for frames := runtime.CallersFrames(c); ; {

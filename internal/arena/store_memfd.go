@@ -16,11 +16,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// memfds is the store of domains that processes share: two sealed memory files, locks on the
-// control file as proof of life, datagram sockets as doorbells.
+// memfds is the store of domains that several processes share. It consists of two sealed memory
+// files, locks on the control file as proofs of life, and datagram sockets as doorbells.
 type memfds struct {
 	ctlFile, dataFile *os.File
-	life              *os.File // own description of ctlFile, which holds this participant's lock
+	life              *os.File // separate description of ctlFile, holds this participant's lock
 	ctl, mem          []byte
 	lives             *lifetimes
 	ringer            *sys.Ringer
@@ -33,7 +33,7 @@ type bellAddr struct {
 	addr sys.BellAddr
 }
 
-// New makes a domain and joins it as its first participant. The caller closes it.
+// New makes a domain and joins it as its first participant. The caller must close it.
 func New(opts Options) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
 	s, budget, err := newMemfds(opts)
@@ -54,12 +54,12 @@ func New(opts Options) (_ *Domain, err error) {
 	return d, nil
 }
 
-// leastDefault is the smallest budget that a domain is given by default: with less, a program would
-// begin, and have no space a little later.
+// leastDefault is the smallest default budget of a domain. With less, a program would start and run
+// out of space a little later.
 const leastDefault = 256 << 20
 
-// newMemfds makes both files and maps them. Where the system refuses the address space, the reserve
-// is halved: down to the budget that was asked for, or to leastDefault.
+// newMemfds makes both files and maps them. It also returns the budget. If the system refuses the
+// address space, the reserve is halved, down to the requested budget or to leastDefault.
 func newMemfds(opts Options) (*memfds, int64, error) {
 	m, err := sys.MemoryLimit()
 	if err != nil {
@@ -89,8 +89,8 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 	return s, min(budget, got), nil
 }
 
-// budgetFor returns the budget that was asked for, or by default what may be committed of m. The
-// error wraps ErrNoSpace where so little is free that no program could begin.
+// budgetFor returns the requested budget, or if asked is 0, the memory that may be committed
+// according to m. It returns [ErrNoSpace] if too little is free for any program to start.
 func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	switch free := m.Headroom(); {
 	case asked >= slabSize:
@@ -104,7 +104,7 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 		ErrNoSpace, left(m))
 }
 
-// left says what the machine and the control group have.
+// left describes the free memory of the machine and the control group.
 func left(m sys.Memory) string {
 	s := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
 	if m.CgroupLimit >= 0 {
@@ -114,7 +114,8 @@ func left(m sys.Memory) string {
 }
 
 // reserveFor returns the default address space of a domain on a machine with total bytes of memory.
-// Where a limit leaves less, half of what it leaves is for the rest of this process.
+// If the process has an address space limit, half of the remaining space is left to the rest of the
+// process.
 func reserveFor(total int64) int64 {
 	n := min(8*total, 1<<40, int64(1)<<(sys.AddressBits()-2))
 	if l := sys.FileSizeLimit(); l >= 0 {
@@ -126,8 +127,9 @@ func reserveFor(total int64) int64 {
 	return n
 }
 
-// mapMemfds maps files with as much address space between least and reserve as there is, and with
-// the whole budget if that fits. It unmaps closed domains first.
+// mapMemfds maps files with as much address space as available between least and reserve, and with
+// the whole budget if that fits. If the address space is short, or too many closed domains are
+// still mapped, it unmaps closed domains first.
 func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	if lingering.Load() >= maxLingering {
 		unmapClosed()
@@ -177,7 +179,7 @@ func newFile(name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
-// openMemfds maps the two files. It owns them when it succeeds.
+// openMemfds maps the two files. It owns them if it succeeds.
 func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	info, err := data.Stat()
 	if err != nil {
@@ -209,8 +211,9 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	return s, nil
 }
 
-// Attach joins the domain behind the two files that Files returned in another process. The domain
-// owns them when Attach succeeds.
+// Attach joins the domain in the two files that [Domain.Files] returned in another process. The
+// domain owns the files if Attach succeeds. It returns [ErrVersion] if the domain was made by a
+// program that does not fit.
 func Attach(control, data *os.File) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
 	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
@@ -229,8 +232,8 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 	return d, nil
 }
 
-// strange says what a file of another size than a control segment's is: that of another version
-// has the same words at its beginning.
+// strange returns the error for a file that does not have the size of a control segment. A control
+// segment of another version has the same words at its beginning.
 func strange(f *os.File) error {
 	var b [unsafe.Offsetof(header{}.version) + 8]byte
 	word := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
@@ -240,8 +243,9 @@ func strange(f *os.File) error {
 	return otherVersion(word(unsafe.Offsetof(header{}.version)), word(unsafe.Offsetof(header{}.layout)))
 }
 
-// Files returns the control and the data file, for a child to inherit in this order. They stay the
-// domain's.
+// Files returns the control file and the data file, in the order in which a child process must
+// inherit them. The domain keeps their ownership, so the caller must not close them. It returns nil
+// if the domain has no files.
 func (d *Domain) Files() []*os.File {
 	s, ok := d.store.(*memfds)
 	if !ok {
@@ -266,7 +270,7 @@ func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64
 
 func (s *memfds) headroom() int64 { return s.room.get() }
 
-// roomCache keeps the machine's answer for a moment: a question costs as much as committing a
+// roomCache caches the headroom of the machine for a moment: a query costs as much as committing a
 // megabyte.
 type roomCache struct {
 	mu    sync.Mutex
@@ -282,23 +286,24 @@ func (r *roomCache) get() int64 {
 	if time.Since(r.asked) < roomAge {
 		return r.bytes
 	}
-	r.asked, r.bytes = time.Now(), 1<<62 // where nothing is known, only the domain's own budget guards
+	// if the query fails, only the domain's own budget limits it
+	r.asked, r.bytes = time.Now(), 1<<62
 	if m, err := sys.MemoryLimit(); err == nil {
 		r.bytes = m.Headroom()
 	}
 	return r.bytes
 }
 
-// The proof of life is a lock on one byte of the control file, of an open file description of this
-// process alone (docs/memory.md, "Notice"): the kernel drops it when the last descriptor goes,
-// however the process ends.
+// The proof of life is a lock on one byte of the control file. The lock belongs to an open file
+// description that only this process has (docs/memory.md, "Notice"), so the kernel drops it when
+// the last descriptor is closed, however the process ends.
 func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
 func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
 func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
 
-// listen draws the name of a doorbell at random. Any user of the machine may bind names in the
-// abstract namespace, and sees in /proc/net/unix which names are bound. So a name that could be
-// guessed could be taken beforehand.
+// listen opens a doorbell with a random name. Any user of the machine may bind names in the
+// abstract namespace, and can see in /proc/net/unix which names are bound. So a predictable name
+// could be taken in advance.
 func (s *memfds) listen() (bell, uint64, error) { return hangBell(drawBell) }
 
 func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
@@ -323,13 +328,14 @@ func drawBell() (uint64, error) {
 	return max(binary.LittleEndian.Uint64(r[:]), 1), err
 }
 
-// bellTries is how many names may be taken before a participant gives up.
+// bellTries is the number of names that a participant tries if they are taken.
 const bellTries = 8
 
 func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
 
-// The address of a doorbell is kept with the name for which it was made: the next participant in
-// the seat has another name, and a datagram to the old one goes nowhere.
+// wakeBell rings the doorbell of the participant in a seat. It caches the doorbell's address
+// together with the name: the next participant in the seat has another name, and a datagram to the
+// old one has no receiver.
 func (s *memfds) wakeBell(seat int, name uint64) {
 	if name == 0 {
 		return
@@ -342,12 +348,12 @@ func (s *memfds) wakeBell(seat int, name uint64) {
 	s.ringer.Ring(&a.addr)
 }
 
-// await opens the pidfd first, and asks for the proof of life then: while the participant lives,
-// the process number is its own.
+// await waits until the participant has ended, or ctx ends. It must open the pidfd before it asks
+// for the proof of life: while the participant lives, the process number is its own.
 func (s *memfds) await(ctx context.Context, pid, seat int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {
-		return nil // gone; the reaper asks for the proof
+		return nil // gone; the reaper asks for the proof of life
 	}
 	defer p.Close()
 	if alive, err := s.alive(seat); err != nil || !alive {
@@ -356,7 +362,7 @@ func (s *memfds) await(ctx context.Context, pid, seat int) error {
 	return p.Wait(ctx)
 }
 
-// close keeps the mappings: see Note [Unmapping].
+// close closes the files and sockets, and keeps the mappings; see Note [Unmapping].
 func (s *memfds) close() error {
 	if s.lives == nil {
 		lingering.Add(1)

@@ -13,28 +13,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Memory pressure] A tensor is some hundred bytes of Go heap, whatever its size, so tensors
-// that a program forgets start no garbage collection. Where no block can be had, the allocator
-// gives idle pages back, collects garbage in this process, has every other participant collect as
-// well, and only then returns ErrNoSpace. From 80 % of the budget on it also collects ahead of
-// need, in the background.
+// Note [Memory pressure] A tensor uses a few hundred bytes of Go heap, whatever its size, so
+// unreachable tensors start no garbage collection. If no block is available, the allocator gives
+// idle pages back, collects garbage in this process, makes every other participant collect as well,
+// and only then returns ErrNoSpace. Above 80 % of the budget it also collects ahead of need, in the
+// background.
 //
-// Long before that, fresh pages cost more than a collection that finds forgotten blocks. So where
-// no block is warm, the allocator has the collector run as often as it would run if blocks were
-// heap.
+// Long before that, fresh pages cost more than a collection that finds blocks of unreachable
+// tensors. So if no block with pages is free, the allocator makes the collector run as often as it
+// would run if blocks were on the heap.
 
-const collectWait = time.Second // for others that are stopped, and for cleanups that wait for the allocating goroutine
+// for other participants that are stopped, and for cleanups that wait for the allocating goroutine
+const collectWait = time.Second
 
-// A goroutine that is short of memory tries again as long as others take what it finds, so many
-// times and so long at least: goroutines that forget all that they allocate may be quicker for many
-// rounds.
+// A goroutine that is short of memory tries again while other goroutines take the memory that it
+// frees, for at least this many rounds and this long: goroutines that never close their tensors may
+// win many rounds.
 const (
 	pressureRounds = 16
 	pressureTime   = 5 * time.Second
 )
 
-// allocUnderPressure is alloc once more after an error, if that was want of memory. It ends with
-// ctx, but not before it has tried what this process can do by itself.
+// allocUnderPressure retries alloc after the error err if that was a lack of memory, after freeing
+// memory in several ways. It stops when ctx ends, but not before it has tried every way that needs
+// only this process.
 func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, kind objectKind,
 	err error) (Handle, error) {
 	if !errors.Is(err, ErrNoSpace) {
@@ -62,8 +64,8 @@ func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, ki
 	return 0, d.explain(err)
 }
 
-// charged returns the bytes that a new block of size bytes needs from the budget: small ones come
-// by the slab.
+// charged returns the number of bytes that a new block charges to the budget. A small block charges
+// a slab.
 func charged(size, commit uint64) uint64 {
 	if small(classOf(size)) {
 		return slabSize
@@ -72,7 +74,7 @@ func charged(size, commit uint64) uint64 {
 }
 
 const (
-	nearLimit    = 80 // per cent of the budget from which on garbage is collected ahead of need
+	nearLimit    = 80 // percentage of the budget above which garbage is collected ahead of need
 	collectEvery = time.Second
 )
 
@@ -80,7 +82,7 @@ func (d *Domain) nearLimit() bool {
 	return d.hdr.budget.Load().pages()*100 > d.hdr.limit.Load()*nearLimit
 }
 
-// collectSoon collects in the background, at most once in collectEvery.
+// collectSoon starts a collection in the background, at most once per collectEvery.
 func (d *Domain) collectSoon() {
 	now, last := int64(sys.Monotonic()), d.lastCollect.Load()
 	if now-last > int64(collectEvery) && d.lastCollect.CompareAndSwap(last, now) {
@@ -88,10 +90,11 @@ func (d *Domain) collectSoon() {
 	}
 }
 
-// AllocWait is Alloc, but waits for memory while the budget is used up, until ctx ends.
+// AllocWait is [Domain.Alloc], but waits for memory while the budget is used up, until ctx ends. It
+// does not wait if size exceeds the whole budget.
 func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
-		seen := d.seekRelief() // before we look
+		seen := d.seekRelief() // before the attempt to allocate
 		n := d.lives.pad(uint64(size))
 		h, err := d.alloc(ctx, n, n, objectNone)
 		if err != nil {
@@ -114,8 +117,8 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	}
 }
 
-// seekRelief returns how many blocks became free so far. From now on the
-// domain counts each one that becomes free, and the next one wakes this participant.
+// seekRelief returns the number of blocks freed so far. From now on the domain counts each freed
+// block, and the next one wakes this participant.
 func (d *Domain) seekRelief() uint64 {
 	if d.hdr.relief.Load() == 0 {
 		d.hdr.relief.CAS(0, 1)
@@ -125,13 +128,13 @@ func (d *Domain) seekRelief() uint64 {
 }
 
 // relieve tells the waiters for memory that a block, or pages of the budget, have become free. A
-// domain that was never short of memory has no waiters. In others every block counts, whether a
-// participant is to be woken or not: the one that takes the bits off the bitmap may be slow to wake
-// the waiters, which must not miss what becomes free meanwhile.
+// domain that was never short of memory has no waiters. In other domains every block counts, even
+// if no participant has to be woken: the participant that clears the bitmap may be slow to wake the
+// waiters, which must not miss memory freed meanwhile.
 //
-// Invariant (docs/memory.md, "Budget and commit"): relief grows after the block is free, or the
-// pages are uncharged. A look that read it before and found nothing either saw that block or sees
-// another number now.
+// Invariant (docs/memory.md, "Budget and commit"): relief must increase after the block is free, or
+// the pages are uncharged. An attempt that read relief before and found no memory either saw that
+// block or sees another number now.
 func (d *Domain) relieve() {
 	if d.hdr.relief.Load() != 0 {
 		d.wakeRelieved()
@@ -143,9 +146,9 @@ func (d *Domain) wakeRelieved() {
 	d.wakeBits(&d.hdr.memwait)
 }
 
-// giveBack punches idle blocks until bytes could be charged, by the budget and by the machine, and
-// a sixteenth of the budget more, so that not every allocation that follows comes here. Idle blocks
-// that only another lane knows of are put on the lists again.
+// giveBack punches idle blocks until bytes can be charged to the budget and to the machine, and a
+// sixteenth of the budget more, so that not every following allocation must do the same. Idle
+// blocks that only another lane knows of return to the lists.
 func (d *Domain) giveBack(bytes uint64) {
 	l, err := d.enter()
 	if err != nil {
@@ -154,7 +157,7 @@ func (d *Domain) giveBack(bytes uint64) {
 	defer l.unlock()
 	d.loseHints()
 	limit, short := d.hdr.limit.Load(), int64(0)
-	if bytes >= hugeAlign { // as charge does
+	if bytes >= hugeAlign { // as in charge
 		short = int64(bytes) - d.store.headroom()
 	}
 	for i := uint32(1); uint64(i) < d.count(); i++ {
@@ -165,12 +168,12 @@ func (d *Domain) giveBack(bytes uint64) {
 	}
 }
 
-// punchIdle gives the pages of a free block back, and returns their bytes. The block is
-// listed, cold: an allocator that has found it by a list meanwhile has left it alone.
+// punchIdle gives the pages of a free block back, and returns their size in bytes. The block stays
+// on the free list, without pages.
 //
-// The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"), and the push comes
-// after it has gone: one that popped the block meanwhile has found it stamped and gone on, so the
-// list has lost it.
+// The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"). The block must be
+// pushed after the stamp has cleared: an allocator that popped the block meanwhile found it stamped
+// and moved on, so the list has lost it.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
@@ -185,8 +188,8 @@ func (l *lane) punchIdle(b *block) uint64 {
 	return n
 }
 
-// collect runs garbage collections, each until the cleanups that it found have run. A goroutine
-// that comes during a collection waits for it, and for another one that begins after it came.
+// collect runs garbage collections, each until its cleanups have run. A goroutine that calls it
+// during a collection waits for that one, and for another one that begins after the call.
 func (d *Domain) collect() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
@@ -195,18 +198,18 @@ func (d *Domain) collect() {
 		return
 	}
 	d.collected.Add(1)
-	for range 2 { // what one collection's cleanups let go, the next one finds
+	for range 2 { // objects released by one collection's cleanups are found by the next one
 		collectOnce()
 	}
 }
 
-// collectOnce collects garbage and has its cleanups run.
+// collectOnce runs one garbage collection and waits for its cleanups.
 func collectOnce() {
 	runtime.GC()
 	awaitCleanups()
 }
 
-// awaitCleanups returns when every cleanup that is queued has run, or none has for collectWait.
+// awaitCleanups waits until every queued cleanup has run, or none has run for collectWait.
 func awaitCleanups() {
 	counts := []metrics.Sample{{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"}}
 	metrics.Read(counts)
@@ -220,7 +223,8 @@ func awaitCleanups() {
 	}
 }
 
-// collectEverywhere lets every other participant collect, and waits until all have.
+// collectEverywhere makes every other participant collect garbage, and waits for them until ctx
+// ends, at most for collectWait.
 func (d *Domain) collectEverywhere(ctx context.Context) {
 	if d.alone() || ctx.Err() != nil {
 		return
@@ -246,11 +250,11 @@ func (d *Domain) allCollected(n uint64) bool {
 	return true
 }
 
-// collectForOthers collects because a participant ran out of budget, and tells the waiters.
+// collectForOthers collects garbage because a participant ran out of budget, and wakes the waiters.
 func (d *Domain) collectForOthers() {
 	n := d.hdr.pressure.Load()
 	d.collect()
-	l, err := d.enter() // the seat may be another participant's after Close
+	l, err := d.enter() // after Close the seat may belong to another participant
 	if err != nil {
 		return
 	}
@@ -271,17 +275,17 @@ func (d *Domain) alone() bool {
 	return true
 }
 
-// A shortage is why an allocation failed. explain makes the caller's error of it, once all was
-// tried.
+// A shortage is the reason why an allocation failed. After all remedies have failed, explain
+// converts it to the caller's error.
 type shortage struct {
-	bytes uint64 // that were wanted
-	spent string // what is used up besides the budget, if it is not the budget
+	bytes uint64 // bytes requested
+	spent string // the exhausted resource, if it is not the budget
 }
 
 func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", s.bytes) }
 func (s shortage) Unwrap() error { return ErrNoSpace }
 
-// explain replaces a shortage by the *SpaceError with the numbers.
+// explain replaces a shortage by a [*SpaceError] with the figures.
 func (d *Domain) explain(err error) error {
 	short, ok := errors.AsType[shortage](err)
 	if !ok {
@@ -313,7 +317,7 @@ func (d *Domain) unread() (bytes int64) {
 	return bytes
 }
 
-// holders returns the n participants that hold most.
+// holders returns the n participants that hold the most bytes.
 func (d *Domain) holders(n int) []Holder {
 	var bytes [maxParticipants]int64
 	for i := uint64(1); i < d.count(); i++ {

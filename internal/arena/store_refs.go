@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// The process has one bit in a block's own bitmap, however many of its goroutines hold the block:
-// this table counts them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it,
-// both under the entry's lock, so that a release cannot clear the bit that a get has just relied
-// on.
+// A process has one bit in a block's own bitmap, however many of its goroutines hold the block.
+// This table counts them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it.
+// Both must be done under the entry's lock, so that a release cannot clear the bit that a get has
+// just relied on.
 const (
 	refLocked = 1 << 31
 	refChunk  = 4096
@@ -32,7 +32,8 @@ func (t *refTable) grow(index uint32) *[refChunk]atomic.Uint32 {
 	return p.Load()
 }
 
-// lock returns the block's entry, locked, and its count; set32 of a count unlocks it.
+// lock locks the block's entry and returns it with its count. The caller must unlock it by set32 of
+// the new count.
 func (t *refTable) lock(index uint32) (e *atomic.Uint32, n uint32) {
 	c := t[index/refChunk].Load()
 	if c == nil {
@@ -62,11 +63,11 @@ func waitRef(e *atomic.Uint32) uint32 {
 
 func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
 
-// acquire adds one of this process's references.
+// acquire adds one reference of this process to a block.
 //
 // Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is not
-// 0. The entry's lock makes the two steps one for the goroutines of this process; other processes
-// see only the bit.
+// 0. The entry's lock makes the two steps atomic for the goroutines of this process; other
+// processes see only the bit.
 func (d *Domain) acquire(index uint32) {
 	e, n := d.refs.lock(index)
 	if n == 0 {
@@ -76,7 +77,8 @@ func (d *Domain) acquire(index uint32) {
 	set32(e, n+1)
 }
 
-// drop takes one away and reports whether it was the last, and false if there was none.
+// drop removes one reference of this process. last reports whether it was the last one. ok is false
+// if there was none.
 func (d *Domain) drop(index uint32) (last, ok bool) {
 	e, n := d.refs.lock(index)
 	if n == 0 {
@@ -91,7 +93,8 @@ func (d *Domain) drop(index uint32) (last, ok bool) {
 	return n == 1, true
 }
 
-// check returns the block of h if this process holds it.
+// check returns the block of h. It returns [ErrStale] if h is stale, and [ErrClosed] if this
+// process does not hold the block.
 func (d *Domain) check(h Handle) (*block, error) {
 	if !d.allocated(h) {
 		return nil, ErrStale
@@ -102,8 +105,9 @@ func (d *Domain) check(h Handle) (*block, error) {
 	return &d.blocks[h.index()], nil
 }
 
-// Retain adds a reference to a block that this process holds already. Each reference is released
-// once.
+// Retain adds a reference to a block that this process holds already. Each reference must be
+// released once. It returns [ErrStale] if h is stale, and [ErrClosed] if this process does not hold
+// the block or has closed the domain.
 func (d *Domain) Retain(h Handle) error {
 	if d.closed.Load() {
 		return ErrClosed
@@ -120,12 +124,13 @@ func (d *Domain) Retain(h Handle) error {
 	return nil
 }
 
-// Release drops one reference of this process. The block is free when no participant and no message
-// holds it. It waits for no stopped process: a ring whose messages are in the way of one is freed
-// later.
+// Release drops one reference of this process. The block is freed when no participant and no
+// message holds it. Release waits for no stopped process: a ring with messages in the way of a
+// stopped process is freed later. It returns [ErrStale] if h is stale, and [ErrClosed] if this
+// process does not hold the block.
 func (d *Domain) Release(h Handle) error { return d.letGo(h, true) }
 
-// letGo is Release. Where user is false, this process held the block for another one only.
+// letGo is Release. user is false if this process held the block only on behalf of another one.
 func (d *Domain) letGo(h Handle, user bool) error {
 	l, err := d.enter()
 	if err != nil {
@@ -153,15 +158,16 @@ func (l *lane) release(index uint32) error {
 	return nil
 }
 
-// Import takes a reference to a block whose handle came by a side channel. Its sender must hold the
-// block until Import has returned; otherwise it may return ErrStale, and never a block that means
-// something else.
+// Import takes a reference to a block by a handle that came by a side channel. The sender must hold
+// the block until Import has returned. Otherwise Import may return [ErrStale], but it never returns
+// a reference to another block.
 //
-// The bit comes first and the look after it. A try-free that stamped the block before the bit was
-// there may have read own without it, so Import waits for its stamp. A later one sees the bit.
+// The own bit must be set before the look at the block. A try-free that stamped the block before
+// the bit was set may have read own without it, so Import waits for its stamp. A later try-free
+// sees the bit.
 //
-// Where a process is stopped while it finds out whether the block is free, Import waits for a
-// second. Then the error is context.DeadlineExceeded.
+// If a process is stopped while it tests whether the block is free, Import waits for up to one
+// second and then returns [context.DeadlineExceeded].
 func (d *Domain) Import(h Handle) error { return d.importFor(briefly, h) }
 
 func (d *Domain) importFor(ctx context.Context, h Handle) error {
@@ -185,16 +191,16 @@ func (d *Domain) importFor(ctx context.Context, h Handle) error {
 		if k := w.kind(); k != kindFree {
 			return nil
 		}
-		// Another lane is finding out whether the block is free, and may have missed the bit.
+		// Another lane is testing whether the block is free, and may have missed the bit.
 		if _, err := l.settle(ctx, b); err != nil {
 			return errors.Join(err, l.release(i))
 		}
 	}
 }
 
-// Stale reports whether the block of h has been freed; a stale handle stays stale. A package for
-// whose object a block stands learns by it that nobody uses the object any more. A handle that is
-// not stale may be a moment later.
+// Stale reports whether the block of h has been freed. A stale handle stays stale, and a handle
+// that is not stale may become so at any time. A package that represents an object by a block can
+// use it to detect that the object has no user any more.
 func (d *Domain) Stale(h Handle) bool {
 	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
 		return true
@@ -204,8 +210,9 @@ func (d *Domain) Stale(h Handle) bool {
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
-// used after the process has released its last reference; SHOAL_DEBUG=lifetime finds later uses.
-// Its length is that of the pages committed, at least the size that was asked for.
+// used after the process has released its last reference. SHOAL_DEBUG=lifetime detects later uses.
+// The slice covers all committed pages, so it may be longer than the requested size. It returns
+// [ErrStale] if h is stale, and [ErrClosed] if this process does not hold the block.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	b, err := d.check(h)
 	if err != nil {
@@ -229,7 +236,8 @@ func (d *Domain) bytesOf(b *block) ([]byte, error) {
 	return nil, corrupt("the committed length of a block", b.committed.Load())
 }
 
-// bytesNow is bytesOf for an observer, to whom the block may change while it reads.
+// bytesNow is bytesOf for an observer that reads without holding the block. The block may change
+// meanwhile, so an invalid extent is not logged as corruption.
 func (d *Domain) bytesNow(b *block) ([]byte, bool) {
 	e := b.ext.Load()
 	off, most, ok := d.extent(e)

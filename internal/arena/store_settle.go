@@ -10,20 +10,20 @@ import (
 )
 
 // Note [Stopped processes] A process may be stopped (SIGSTOP, a debugger, a frozen control group)
-// in the middle of an operation, and its stamp stands until it goes on or dies. No call
-// waits for that longer than its context. A put takes its own stamps back. A get, which can take
-// nothing back, leaves the rest to a goroutine (take). A call without a context
-// waits briefly, and so does the end of a ring, which then goes on in a goroutine (finaliseAside).
-// Goroutines of that sort end when the domain is closed (Domain.lingering): the reaper does
-// the rest for them.
+// in the middle of an operation, and its stamp stands until it continues or dies. No call may wait
+// for that longer than its context. A put clears its own stamps. A get, which cannot be undone,
+// leaves the rest to a goroutine (take). A call without a context waits briefly, and so does the
+// end of a ring, which then continues in a goroutine (finaliseAside). Such goroutines end when the
+// domain is closed (Domain.lingering), and the reaper does the rest for them.
 
-// brief is the context of a wait that has none: it ends so long after the wait has begun.
+// brief is the context of a wait without a context of its own. It ends after the given time,
+// measured from the beginning of the wait.
 type brief time.Duration
 
 const briefly = brief(time.Second)
 
-// Briefly is the context of calls that have none. They wait for an operation of another process,
-// which may be stopped, for a second at most.
+// Briefly is the context for calls without a context of their own. They wait at most one second for
+// an operation of another process, which may be stopped.
 var Briefly context.Context = briefly
 
 func (brief) Deadline() (end time.Time, ok bool) { return }
@@ -31,25 +31,25 @@ func (brief) Done() <-chan struct{}              { return nil }
 func (brief) Err() error                         { return nil }
 func (brief) Value(any) any                      { return nil }
 
-// begin returns the context of a wait that begins now.
+// begin returns the context of a wait that begins now. The caller must call the cancel function.
 func begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	b, ok := ctx.(brief)
 	switch {
 	case !ok:
 		return ctx, func() {}
-	case crashing && controlled(): // there is no time
+	case crashing && controlled(): // controlled tests have no time
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), time.Duration(b))
 }
 
-// inTheWay is the index of a block on which another lane's stamp stands, as an error of an attempt
-// that has changed nothing.
+// inTheWay is the error of an attempt that found another lane's stamp on a block and changed
+// nothing. Its value is the block's index.
 type inTheWay uint32
 
 func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
-// settle returns b's state word once no lane is in the middle of an operation on it.
+// settle waits until no lane is in the middle of an operation on b, and returns b's state word.
 func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 	if w := b.w.Load(); w&xoMask == 0 {
 		return w, nil
@@ -57,8 +57,8 @@ func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
 	return l.awaitStamp(ctx, b)
 }
 
-// awaitStamp reads the word once more at the end, since the goroutine that wakes it also evaluates
-// the condition.
+// awaitStamp waits until the stamp on b clears. It must read the word again at the end, because the
+// goroutine that wakes it also evaluates the condition.
 func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	for {
 		if err := patience(ctx, l.d, l, &b.w, unstamped, waitBit); err != nil {
@@ -70,8 +70,8 @@ func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
 	}
 }
 
-// await waits until the stamp that is in the way has gone, and keeps no lane meanwhile: any number
-// of goroutines may wait, and the others go on.
+// await waits until the stamp that is in the way has cleared. It occupies no lane meanwhile, so any
+// number of goroutines may wait while others continue.
 func (d *Domain) await(ctx context.Context, i inTheWay) error {
 	b := &d.blocks[i]
 	if err := patience(ctx, d, nil, &b.w, unstamped, waitBit); err != nil {
@@ -80,7 +80,7 @@ func (d *Domain) await(ctx context.Context, i inTheWay) error {
 	return nil
 }
 
-// busy says which process is in the middle of an operation on the block.
+// busy returns err with the process that is in the middle of an operation on the block.
 func (d *Domain) busy(b *block, err error) error {
 	w := b.w.Load()
 	if !w.stamped() {
@@ -97,12 +97,13 @@ func (d *Domain) busy(b *block, err error) error {
 		stampNames[w.kind()], err)
 }
 
-// idle polls for a moment, and reports whether there is no stamp on the block then.
+// idle polls for a moment, and reports whether the block has no stamp then.
 func (b *block) idle() bool { return polled(&b.w, unstamped) }
 
 func unstamped(w stateWord) bool { return !w.stamped() }
 
-// polled polls for a condition that another lane's next step makes true.
+// polled polls for a moment for a condition that another lane's next step makes true, and reports
+// whether it is.
 func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
 	for i := range 256 {
 		if done(w.Load()) {
@@ -118,10 +119,11 @@ func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
 	return false
 }
 
-// markUnless asks to be woken when the word changes, by its bit wait, and reports false, or true if
-// the word is done. One CAS does both: between a mark and a separate look the marked stamp could
-// clear and another one, without a mark, take its place, and the waiter would sleep for ever
-// (docs/memory.md, "Words, stamps, evidence").
+// markUnless sets the bit wait of the word, which asks for a wakeup when the word changes. If the
+// word is done already, markUnless returns true and does not set the bit. One CAS must do both:
+// between a mark and a separate look, the marked stamp could clear and another one without a mark
+// could take its place, and the waiter would sleep for ever (docs/memory.md, "Words, stamps,
+// evidence").
 func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
@@ -133,7 +135,7 @@ func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	}
 }
 
-// A stampWord is a word that says which lane is in the middle of changing it.
+// A stampWord is a word that names the lane in the middle of changing it.
 type stampWord[T any] interface {
 	law[T]
 	lane() uint32
@@ -141,19 +143,18 @@ type stampWord[T any] interface {
 
 // patience polls, yields, and then parks until another lane's next step makes the word done, or
 // until ctx ends. The bit wait asks the lane that ends its operation for a wakeup. If that lane
-// died, its reaper ends the operation. A reaper that waits here first ends the operations of the
-// newly dead.
+// died, its reaper ends the operation. A reaper that waits here first completes the operations of
+// newly dead participants.
 //
-// A stamp that no lane will end is garbage, and the error is ErrCorrupt: see suspicion. Where the
-// domain is closed the error is ErrClosed, except for a lane that has to end an operation
-// (lingering).
+// It returns [ErrCorrupt] for a stamp that no lane will clear; see suspicion. It returns
+// [ErrClosed] if the domain is closed, unless the lane must complete an operation (lingering).
 func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
 	wait T) error {
 	if polled(w, done) {
 		return nil
 	}
-	// a goroutine that wakes this one evaluates the condition as well, even after this one has gone
-	// on; so the condition reads no field of the lane
+	// The condition must not read a field of the lane: a goroutine that wakes this one evaluates
+	// the condition as well, even after this one has moved on.
 	reaping, suspect := l != nil && l.reaping != nil, suspicion[T]{d: d, l: l, wait: wait}
 	closes := func() bool { return !reaping && ctx != d.lingering && d.closed.Load() }
 	ctx, cancel := begin(ctx)
@@ -181,11 +182,11 @@ func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf
 	return nil
 }
 
-// unstamp clears the stamp of an operation that is over.
+// unstamp clears the stamp of a completed operation.
 func (d *Domain) unstamp(b *block) { d.change(b, 0, 0) }
 
-// endPut clears the stamp of a published put of lane id, unless the message's reader has taken its
-// place already.
+// endPut clears the stamp of a published put of lane id, unless the message's reader has replaced
+// it already.
 func (d *Domain) endPut(b *block, id uint32) {
 	for {
 		w := b.w.Load()
@@ -201,9 +202,8 @@ func (d *Domain) endPut(b *block, id uint32) {
 	}
 }
 
-// change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
-// Only the lane named by the stamp, or its reaper, may call it: no other
-// lane changes the word meanwhile, except for WAIT.
+// change clears the stamp and the bits in clear, and adds add, in one CAS. Only the lane named by
+// the stamp, or its reaper, may call it: no other lane changes the word meanwhile, except for WAIT.
 func (d *Domain) change(b *block, clear, add stateWord) {
 	for {
 		w := b.w.Load()

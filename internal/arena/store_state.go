@@ -5,9 +5,10 @@ package arena
 //	63          32 31      20  19      18     17   16    14 13     0
 //	| generation | transit t | ALLOC | WAIT | GONE | kind  | lane  |
 //
-// GONE, kind and lane are the stamp, called xo: which lane is in the middle of which operation on
-// the block. GONE goes with FREE: nobody holds the block, and its end may take as long as the end
-// of all that it holds.
+// GONE, kind and lane are the stamp, called xo. It names the lane that is in the middle of an
+// operation on the block, and the kind of the operation. GONE may be set only with FREE: it means
+// that the block has no holder, and that its end may take as long as the end of everything that it
+// holds.
 const (
 	laneMask  = 1<<14 - 1
 	kindShift = 14
@@ -36,14 +37,15 @@ type stateWord uint64
 
 func stamp(lane uint32, kind uint64) stateWord { return stateWord(kind<<kindShift | uint64(lane)) }
 
-// lane returns the lane that is in the middle of the operation kind on the block, if there is one.
+// lane returns the lane that is in the middle of the operation kind on the block. It is meaningful
+// only if the word is stamped.
 func (w stateWord) lane() uint32 { return uint32(w & laneMask) }
 func (w stateWord) kind() uint64 { return uint64(w >> kindShift & 7) }
 
 // stamped reports whether a lane is in the middle of an operation on the block.
 func (w stateWord) stamped() bool { return w&xoMask != 0 }
 
-// transit returns how many messages hold the block.
+// transit returns the number of messages that hold the block.
 func (w stateWord) transit() uint64    { return uint64(w & tMask / tOne) }
 func (w stateWord) generation() uint32 { return uint32(w >> 32) }
 
@@ -61,10 +63,10 @@ const (
 	extKindShift   = 48
 	extKindMask    = 0xff << extKindShift
 	extSmall       = 1 << 56 // its pages belong to a slab
-	extLead        = 1 << 57 // and it is the block that carries the slab's charge
+	extLead        = 1 << 57 // it carries the slab's charge
 )
 
-// An objectKind says what a block's bytes are to the protocol.
+// An objectKind tells the protocol how to interpret a block's bytes.
 type objectKind uint8
 
 const (

@@ -1,9 +1,7 @@
 package arena
 
-// Stats reads the counters from the words of the domain itself.
-//
-// It locks nothing. Other participants go on meanwhile, so the figures are of moments that lie
-// close together.
+// Stats reads the domain's counters. It takes no lock, and other participants continue meanwhile,
+// so the figures belong to slightly different moments.
 func (d *Domain) Stats() Stats {
 	s := d.figures()
 	for i := uint64(1); i < d.count(); i++ {
@@ -15,7 +13,7 @@ func (d *Domain) Stats() Stats {
 	return s
 }
 
-// tally adds a block of n committed bytes.
+// tally adds a block with n committed bytes.
 func tally(s *Stats, w stateWord, n int64) {
 	if !w.allocated() {
 		s.Idle++
@@ -27,7 +25,7 @@ func tally(s *Stats, w stateWord, n int64) {
 	s.InTransit += int(w.transit())
 }
 
-// figures returns the counters that are not those of blocks.
+// figures returns the counters that do not depend on blocks.
 func (d *Domain) figures() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),
@@ -54,8 +52,8 @@ func (d *Domain) figures() Stats {
 	return s
 }
 
-// CountCopied adds n bytes to the domain's count of copied bytes; packages that copy into blocks
-// say so here.
+// CountCopied adds n bytes to the domain's count of copied bytes. Packages should call it when they
+// copy into or out of blocks.
 func (d *Domain) CountCopied(n int) {
 	if l, err := d.enter(); err == nil {
 		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
@@ -63,7 +61,7 @@ func (d *Domain) CountCopied(n int) {
 	}
 }
 
-// CountRestart counts a process that a group has started again.
+// CountRestart counts a process that a group has restarted.
 func (d *Domain) CountRestart() { d.countInHeader(&d.hdr.restarts) }
 
 // CountRetry counts a task that a pool has run again.

@@ -7,41 +7,42 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// How soon and how often a waiter looks whether a lane will end the stamp for which it waits.
+// Intervals at which a waiter checks whether a lane will clear the stamp that it waits for.
 const (
-	suspicionPause = 20 * time.Millisecond // grows by half, to a second
-	suspicionLooks = 5                     // for a stamp that no lane can have set
+	suspicionPause = 20 * time.Millisecond // grows by half each time, up to a second
+	suspicionLooks = 5                     // checks of a stamp that no lane can have set
 )
 
-// stampTime is for how long a waiter believes in the stamp of a participant that goes on with other
-// things. Tests make it short.
+// stampTime is the time after which a waiter distrusts a stamp of a participant that is not
+// stopped. Tests make it short.
 var stampTime = 10 * time.Second
 
-// A suspicion is a waiter's doubt whether a lane will end the stamp for which it waits. The stamp
-// is garbage if it stays, look after look, and names a lane of this process in which nothing goes
-// on, or a free seat; or if it stays for longer than any step takes and no participant is stopped.
-// A stopped participant may go on, so waiters wait for its stamp, and for the stamps of others,
-// which may themselves wait for it.
+// A suspicion decides whether a stamp that a waiter waits for is corrupt, meaning that no lane will
+// clear it. A stamp is corrupt if it stays over several checks and names an idle lane of this
+// process or a free seat. It is also corrupt if it stays for longer than any step takes and no
+// participant is stopped. A stopped participant may continue, so waiters must wait for its stamp,
+// and for the stamps of others, which may themselves wait for it.
 type suspicion[T stampWord[T]] struct {
 	d     *Domain
 	l     *lane
-	wait  T // the bit that waiters set
+	wait  T // the bit set by waiters
 	word  T
-	looks int // at this word, while no lane can have set it
+	looks int // checks of this word while no lane can have set it
 	since time.Time
 	pause time.Duration
 }
 
-// nextLook returns a context that ends when the next look is due.
+// nextLook returns a context that ends when the next check is due. The caller must call the cancel
+// function.
 func (x *suspicion[T]) nextLook(ctx context.Context) (context.Context, context.CancelFunc) {
-	if crashing && controlled() { // there is no time
+	if crashing && controlled() { // controlled tests have no time
 		return ctx, func() {}
 	}
 	x.pause = min(max(suspicionPause, x.pause+x.pause/2), time.Second)
 	return context.WithTimeout(ctx, x.pause)
 }
 
-// look looks at the word, and returns an error if it is garbage.
+// look checks the word, and returns [ErrCorrupt] if its stamp is corrupt.
 func (x *suspicion[T]) look(at *wordOf[T]) error {
 	if crashing && controlled() {
 		return nil
@@ -69,7 +70,7 @@ func (x *suspicion[T]) look(at *wordOf[T]) error {
 	return corrupt("a stamp", uint64(w))
 }
 
-// anyStopped reports whether a participant is stopped.
+// anyStopped reports whether another participant is stopped.
 func (d *Domain) anyStopped() bool {
 	for s := range d.parts {
 		p := &d.parts[s]
@@ -80,7 +81,8 @@ func (d *Domain) anyStopped() bool {
 	return false
 }
 
-// impossible reports whether nothing goes on in the lane now, or it is that of the waiter.
+// impossible reports whether the lane cannot have set the stamp: it is idle, it is the waiter's
+// own, or its seat is free.
 func (x *suspicion[T]) impossible(seat int, id uint32) bool {
 	if seat == x.d.seat {
 		l := &x.d.lanes[id%lanesPerSeat]

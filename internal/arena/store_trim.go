@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Free blocks keep their pages, since fresh pages cost ten times a copy. The trimmer gives the
-// pages of big blocks back that were idle for a while: one look notes which blocks are free, and
-// the next one, trimAge later, gives back those that nobody has used since.
+// Free blocks keep their pages, because fresh pages cost ten times as much as a copy. The trimmer
+// gives back the pages of big blocks that have been idle for a while: one scan records which blocks
+// are free, and the next one, trimAge later, gives back the pages of blocks that have not been used
+// since.
 //
-// Big is what the tensors of a network are: weights that were replaced are many blocks of a few
-// MiB. All smaller blocks of a program together are rarely worth a call each.
+// Blocks count as big from the size of a network's tensors on: replaced weights are many blocks of
+// a few MiB. All smaller blocks of a program together are rarely worth a system call each.
 const (
 	trimAge  = 5 * time.Second
 	trimSize = 1 << 20
 )
 
-// trimmer gives the pages of idle big blocks back. It has a timer only while there are such blocks.
+// trimmer gives back the pages of idle big blocks. Its timer runs only while there are such blocks.
 type trimmer struct {
 	mu    sync.Mutex
-	timer *time.Timer // of the next look, or of the one that is going on
-	again bool        // a block became free since the last look began
+	timer *time.Timer // timer of the next scan, or of the one in progress
+	again bool        // a block became free since the last scan began
 
-	idle map[uint32]uint32 // index to generation, at the last look; only a look uses it
+	idle map[uint32]uint32 // index to generation, at the last scan; accessed only by scans
 }
 
-// freed is called for every block that this process frees.
+// freed must be called for every block that this process frees.
 func (t *trimmer) freed(d *Domain, b *block) {
 	if b.committed.Load() >= trimSize {
 		t.soon(d)
@@ -41,15 +42,16 @@ func (t *trimmer) soon(d *Domain) {
 	}
 }
 
-// TrimSoon looks for idle blocks as if this process had freed one. The starter of a process calls
-// it when that one has ended: what it freed at last, it did not live to give back.
+// TrimSoon schedules a scan for idle blocks as if this process had freed one. A process that
+// started another one should call it after that one has ended, because the ended process did not
+// give back the pages of the last blocks that it freed.
 func (d *Domain) TrimSoon() { d.trimmer.soon(d) }
 
-// trim is one look.
+// trim runs one scan.
 //
-// A block of the same generation at both looks was not used between them: each use that ends adds
-// one to it. The pages of many blocks take long to give back, so nobody waits for a look: the lane
-// is free between two blocks, and the mutex all the while.
+// A block with the same generation in both scans was not used between them, because the end of each
+// use increments the generation. Giving back the pages of many blocks takes long, so trim releases
+// its lane between two blocks, and does not hold the mutex meanwhile.
 func (d *Domain) trim() {
 	t := &d.trimmer
 	t.mu.Lock()
@@ -82,7 +84,7 @@ func (d *Domain) trim() {
 	}
 }
 
-// stop ends the timer.
+// stop stops the timer.
 func (t *trimmer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through its
-// methods, so that a process can be killed before and after each of them by `make crashpoints`;
-// nothing else writes shared words.
+// A Word is one 64-bit word of shared memory. Every change of the domain's state must go through
+// its methods, so that `make crashpoints` can kill a process before and after each change. No other
+// code may write shared words.
 type Word struct{ v atomic.Uint64 }
 
-// Load returns the word.
+// Load returns the word's value.
 func (w *Word) Load() uint64 {
 	if crashing {
 		interleave(w, false)
@@ -22,7 +22,7 @@ func (w *Word) Load() uint64 {
 	return w.v.Load()
 }
 
-// CAS replaces old by new and reports whether the word held old.
+// CAS replaces old with new and reports whether the word held old.
 func (w *Word) CAS(old, new uint64) bool {
 	if crashing {
 		interleave(w, true)
@@ -35,8 +35,8 @@ func (w *Word) CAS(old, new uint64) bool {
 	return ok
 }
 
-// Store sets the word. Only its single writer may call it: the lane of a lane record, the lane
-// named in a slot or in a stamp, or a reaper in place of a dead one.
+// Store sets the word. Only the word's single writer may call it: the lane that owns a lane record,
+// the lane named in a slot or in a stamp, or a reaper on behalf of a dead one.
 func (w *Word) Store(v uint64) {
 	if crashing {
 		interleave(w, true)
@@ -67,7 +67,7 @@ func (w *Word) Set(v uint64) {
 	}
 }
 
-// set32 is Set for a word that only this process has.
+// set32 is [Word.Set] for a 32-bit word that is private to this process.
 func set32(w *atomic.Uint32, v uint32) {
 	if ordered {
 		*(*uint32)(unsafe.Pointer(w)) = v
@@ -76,7 +76,7 @@ func set32(w *atomic.Uint32, v uint32) {
 	}
 }
 
-// SetLocal is Set for a word that only this process has.
+// SetLocal is [Word.Set] for a word that is private to this process.
 func SetLocal(w *atomic.Uint64, v uint64) {
 	if ordered {
 		*(*uint64)(unsafe.Pointer(w)) = v
@@ -85,14 +85,14 @@ func SetLocal(w *atomic.Uint64, v uint64) {
 	}
 }
 
-// ordered reports whether a plain store is a release store here. On amd64 it is, because of three
-// facts. On other architectures, and under the race detector, which does not know them, Set and
-// Store are the same.
+// ordered reports whether a plain store is a release store. It is one on amd64, for three reasons.
+// On other architectures, and under the race detector, which does not know them, Set and Store are
+// the same.
 //
 //   - A store of an aligned word is not torn. The Go memory model requires a racing read of at most
 //     a machine word to observe a value that was written: https://go.dev/ref/mem#restrictions. It
 //     does not order the store.
-//   - The compiler emits the stores of a function in program order, since each takes the memory
+//   - The compiler emits the stores of a function in program order, because each takes the memory
 //     state of the one before it, and atomic operations are part of that chain:
 //     https://github.com/golang/go/blob/go1.27.4/src/cmd/compile/internal/ssa/README.md. It removes
 //     only a store that a later one overwrites, with no load in between:
@@ -102,7 +102,7 @@ func SetLocal(w *atomic.Uint64, v uint64) {
 //     Recent Processor Families"; AMD64 manual, volume 2, section 7.2.
 const ordered = runtime.GOARCH == "amd64" && !racing
 
-// Add adds n, which may be negative as two's complement, and returns the new value.
+// Add adds n and returns the new value. n may be negative in two's complement.
 func (w *Word) Add(n uint64) uint64 {
 	if crashing {
 		interleave(w, true)
@@ -139,14 +139,14 @@ func (w *Word) AndNot(bits uint64) {
 	}
 }
 
-// sleep puts the thread to sleep in the kernel until wake, for d at most, and not at all if the
-// lower half of the word is not v. It may end early, and does so at once where there is no futex.
+// sleep blocks the thread in the kernel until wake, for at most d. It returns at once if the lower
+// half of the word is not v, or if the system has no futex. It may also return early.
 func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
 // wake ends one sleep.
 func (w *Word) wake() { sys.FutexWake(&w.v) }
 
-// sleepUpper is sleep for the upper half of the word. wakeUpper ends it.
+// sleepUpper is sleep for the upper half of the word. It is ended by wakeUpper.
 func (w *Word) sleepUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
 
 // wakeUpper ends all sleeps on the upper half.

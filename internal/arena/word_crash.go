@@ -15,12 +15,12 @@ import (
 // crashing is true in binaries that `make crashpoints` builds.
 const crashing = true
 
-// crash is what this process has been told to do at its writes of shared words.
+// crash configures the behavior of this process when it writes shared words.
 var crash struct {
 	active atomic.Bool
 	mu     sync.Mutex
 	armed  map[string]*armed // by "file.go:line phase"
-	hits   map[string]int    // not nil: record
+	hits   map[string]int    // nil unless writes are recorded
 
 	disabled   string
 	heldReaper atomic.Bool
@@ -28,12 +28,13 @@ var crash struct {
 }
 
 type armed struct {
-	left int // hits before act
+	left int // hits before act is called
 	act  func()
 }
 
-// ArmCrash makes the nth write from now on at site ("file.go:line" of the call of Word's method),
-// before or after it is done as phase says, call act: sys.KillSelf if it is nil.
+// ArmCrash makes the nth write from now on at site call act, before or after the write according to
+// phase. site is the "file.go:line" where a method of [Word] is called. If act is nil,
+// [sys.KillSelf] is called.
 func ArmCrash(site, phase string, nth int, act func()) {
 	if act == nil {
 		act = sys.KillSelf
@@ -47,8 +48,8 @@ func ArmCrash(site, phase string, nth int, act func()) {
 	crash.active.Store(true)
 }
 
-// RecordWrites counts the writes from now on; the function that it returns ends that and returns
-// the counts by "file.go:line phase".
+// RecordWrites starts to count writes. The returned function stops counting and returns the counts
+// by "file.go:line phase".
 func RecordWrites() func() map[string]int {
 	crash.mu.Lock()
 	defer crash.mu.Unlock()
@@ -63,21 +64,22 @@ func RecordWrites() func() map[string]int {
 	}
 }
 
-// obey panics where a word changes as it may not.
+// obey panics if the change from old to next is not a legal transition of the word.
 func obey[T law[T]](old, next T) {
 	if old.step(next) == "" {
 		panic(fmt.Sprintf("shm: %T goes from %v to %v, which is no transition of it", old, old, next))
 	}
 }
 
-// crashPoint is called by every write of a Word.
+// crashPoint must be called before and after every write of a [Word].
 func crashPoint(phase string) {
 	if crash.active.Load() {
 		reachPoint(phase)
 	}
 }
 
-// wordFiles have the methods by which words are written: the site is who calls them.
+// wordFiles contains the files that define the methods writing words. A crash site is the caller
+// outside these files.
 var wordFiles = map[string]bool{"word.go": true, "word_typed.go": true}
 
 func reachPoint(phase string) {
@@ -102,18 +104,18 @@ func reachPoint(phase string) {
 	act()
 }
 
-// DisableBranch takes one branch out of the reaper, so that an audit can be seen to fail without
-// it.
+// DisableBranch disables one named branch of the code, so that a test can prove that the audit
+// fails without it.
 func DisableBranch(name string) { crash.disabled = name }
 
 func disabled(name string) bool { return crash.disabled == name }
 
-// HoldReaper keeps this process from reaping anybody until it is let go.
+// HoldReaper stops this process from reaping other participants until it is called with false.
 func HoldReaper(hold bool) { crash.heldReaper.Store(hold) }
 
 func reaperHeld() bool { return crash.heldReaper.Load() }
 
-// FailCommits makes every commit of pages fail halfway.
+// FailCommits makes every commit of pages fail halfway while fail is true.
 func FailCommits(fail bool) { crash.failing.Store(fail) }
 
 func commitFails() bool { return crash.failing.Load() }

@@ -2,8 +2,8 @@
 
 package arena
 
-// crashing is true in binaries that `make crashpoints` builds. Everything that it guards is gone
-// from all others.
+// crashing is true in binaries that `make crashpoints` builds. In all other builds the compiler
+// removes the code that it guards.
 const crashing = false
 
 func obey[T any](T, T)     {}

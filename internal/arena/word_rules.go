@@ -2,13 +2,14 @@ package arena
 
 import "fmt"
 
-// Note [Legal transitions] A table says what a word may become, by the operation that changes it.
-// Crash builds check each change of these words by its table. So a table has what the protocol of
-// docs/memory.md does, and no more. A release build has only the names.
+// Note [Legal transitions] A table lists the legal changes of a word, by the operation that makes
+// the change. Crash builds check each change of these words against its table. So a table must list
+// every change of the protocol in docs/memory.md, and no others. A release build keeps only the
+// names.
 
 var stampNames = [8]string{"", "ALLOC", "PUT", "GET", "FREE", "PUNCH", "GROW", "?"}
 
-// String says what a state word says: "generation 3, t 1, ALLOC, PUT by lane 64".
+// String formats the state word, such as "generation 3, t 1, ALLOC, PUT by lane 64".
 func (w stateWord) String() string {
 	s := fmt.Sprintf("generation %d, t %d", w.generation(), w.transit())
 	for _, f := range []struct {
@@ -25,8 +26,9 @@ func (w stateWord) String() string {
 	return s
 }
 
-// The rules of a block's state word (docs/memory.md, "Words, stamps, evidence" and "Operations"): t
-// and ALLOC change with a stamp that was not there before, or with the end of one.
+// stateRules lists the transitions of a block's state word (docs/memory.md, "Words, stamps,
+// evidence" and "Operations"). t and ALLOC change only when a stamp is installed on a word without
+// one, or when a stamp is cleared.
 var stateRules = []rule[stateWord]{
 	{"alloc", func(o, n stateWord) bool {
 		return !o.stamped() && !o.allocated() && n == o|allocBit|stamp(n.lane(), kindAlloc)
@@ -35,7 +37,7 @@ var stateRules = []rule[stateWord]{
 	{"put", func(o, n stateWord) bool {
 		return !o.stamped() && o.allocated() && o.transit() < maxTransit && n == o+tOne|stamp(n.lane(), kindPut)
 	}},
-	{"get", func(o, n stateWord) bool { // the reader's stamp may take the place of the sender's
+	{"get", func(o, n stateWord) bool { // the reader's stamp may replace the sender's
 		return o.allocated() && o.transit() > 0 && (!o.stamped() || o.kind() == kindPut) &&
 			n == o&^xoMask-tOne|stamp(n.lane(), kindGet)
 	}},
@@ -48,7 +50,7 @@ var stateRules = []rule[stateWord]{
 	{"gone", func(o, n stateWord) bool { return o.kind() == kindFree && n == o|goneBit }},
 	{"end", func(o, n stateWord) bool { return o.stamped() && n == o&^(xoMask|waitBit) }},
 	{"unput", func(o, n stateWord) bool { return o.kind() == kindPut && n == o&^(xoMask|waitBit)-tOne }},
-	{"freed", func(o, n stateWord) bool { // or it never was the block of an allocation that failed
+	{"freed", func(o, n stateWord) bool { // also after an allocation that failed
 		return (o.kind() == kindFree || o.kind() == kindAlloc) && o.transit() == 0 &&
 			n == o&^(allocBit|xoMask|waitBit)+genOne
 	}},
@@ -56,7 +58,7 @@ var stateRules = []rule[stateWord]{
 
 func (w stateWord) step(next stateWord) string { return nameOf(stateRules, w, next) }
 
-// String says what a slot's word says: "lap 2, WRITING by lane 64".
+// String formats the slot word, such as "lap 2, WRITING by lane 64".
 func (w slotWord) String() string {
 	names := [...]string{"EMPTY", "WRITING", "FULL", "READING", "SKIP", "LEASED"}
 	name := "?"
@@ -69,11 +71,12 @@ func (w slotWord) String() string {
 	return fmt.Sprintf("lap %d, %s by lane %d", w.lap(), name, w.lane())
 }
 
-// The rules of a slot's word (docs/memory.md, "Operations"): laps only grow, and a message is
-// written once and taken once. The slots of a span but its first are neither WRITING nor READING.
+// slotRules lists the transitions of a slot's word (docs/memory.md, "Operations"). Laps only
+// increase, and a message is written once and taken once. Only the first slot of a span becomes
+// WRITING or READING.
 var slotRules = []rule[slotWord]{
 	{"claim", func(o, n slotWord) bool {
-		// on a board, which takes any free slot, also over a hole
+		// a board claims any free slot, including a hole
 		return (o.state() == slotEmpty || o.state() == slotSkip) &&
 			n == makeSlotWord(o.lap(), slotWriting, n.lane()).over(n.span())
 	}},
@@ -107,14 +110,14 @@ var slotRules = []rule[slotWord]{
 
 func (w slotWord) step(next slotWord) string { return nameOf(slotRules, w, next) }
 
-// String says what a lock word says: "HELD by process 7 in seat 2".
+// String formats the lock word, such as "HELD by process 7 in seat 2".
 func (w lockWord) String() string {
 	return fmt.Sprintf("%s by process %d in seat %d", [...]string{"FREE", "HELD", "DIRTY", "LOST"}[w.state()], w.pid(),
 		w.seat())
 }
 
-// The rules of a lock word (docs/memory.md, "Cells"): only its holder gives it back, and a
-// participant takes it only from another one.
+// lockRules lists the transitions of a lock word (docs/memory.md, "Cells"). Only the holder may
+// unlock the word, and a participant may take it over only from another one.
 var lockRules = []rule[lockWord]{
 	{"lock", func(o, n lockWord) bool { return o == lockFree && n.state() == lockHeld }},
 	{"unlock", func(o, n lockWord) bool { return o.state() == lockHeld && n == lockFree }},
@@ -129,13 +132,13 @@ var lockRules = []rule[lockWord]{
 
 func (w lockWord) step(next lockWord) string { return nameOf(lockRules, w, next) }
 
-// String says what a participant's word says: "LIVE in epoch 3".
+// String formats the participant word, such as "LIVE in epoch 3".
 func (w participantWord) String() string {
 	return fmt.Sprintf("%s in epoch %d", [...]string{"FREE", "LIVE", "DEAD", "JOINING"}[w.state()&3], w.epoch())
 }
 
-// The rules of a participant's word (docs/memory.md, "The reaper" and "Notice"): a seat that is
-// free again has a new epoch.
+// participantRules lists the transitions of a participant's word (docs/memory.md, "The reaper" and
+// "Notice"). A seat that becomes free gets a new epoch.
 var participantRules = []rule[participantWord]{
 	{"join", func(o, n participantWord) bool { return o.is(participantFree) && n == o.become(participantJoining) }},
 	{"begin", func(o, n participantWord) bool {
@@ -149,7 +152,7 @@ var participantRules = []rule[participantWord]{
 
 func (w participantWord) step(next participantWord) string { return nameOf(participantRules, w, next) }
 
-// String says what the budget word says: "12 pages, ADD by lane 64".
+// String formats the budget word, such as "12 pages, ADD by lane 64".
 func (w budgetWord) String() string {
 	s := fmt.Sprintf("%d pages", w.pages())
 	if w&budgetWait != 0 {
@@ -161,7 +164,7 @@ func (w budgetWord) String() string {
 	return s
 }
 
-// The rules of the budget word (docs/memory.md, "Budget and commit").
+// budgetRules lists the transitions of the budget word (docs/memory.md, "Budget and commit").
 var budgetRules = []rule[budgetWord]{
 	{"add", func(o, n budgetWord) bool {
 		return !o.stamped() && n.pages() >= o.pages() && n == budgetOf(n.pages(), budgetAdd, n.lane())

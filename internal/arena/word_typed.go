@@ -1,22 +1,22 @@
 package arena
 
-// A wordOf is a Word whose values are all of one kind, with methods that name their parts. In crash
-// builds it panics where a value follows another one that it may not follow.
+// A wordOf is a [Word] with values of one type, which has methods for the fields of the word. In
+// crash builds it panics at a change that the type's table of transitions does not allow.
 type wordOf[T law[T]] struct{ Word }
 
-// A law says of a kind of words how they may change.
+// A law defines the legal transitions of one type of word.
 type law[T any] interface {
 	~uint64
-	// step returns the name of the transition from this word to next, or "" if there is none.
+	// step returns the name of the transition from this word to next, or "" if it is illegal.
 	step(next T) string
-	// String says what the word says.
+	// String formats the fields of the word.
 	String() string
 }
 
-// Load returns the word.
+// Load returns the word's value.
 func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
 
-// CAS is Word.CAS.
+// CAS is [Word.CAS].
 func (w *wordOf[T]) CAS(old, new T) bool {
 	if crashing {
 		obey(old, new)
@@ -24,7 +24,7 @@ func (w *wordOf[T]) CAS(old, new T) bool {
 	return w.Word.CAS(uint64(old), uint64(new))
 }
 
-// Store is Word.Store.
+// Store is [Word.Store].
 func (w *wordOf[T]) Store(v T) {
 	if crashing {
 		obey(T(w.v.Load()), v)
@@ -32,7 +32,7 @@ func (w *wordOf[T]) Store(v T) {
 	w.Word.Store(uint64(v))
 }
 
-// Set is Word.Set.
+// Set is [Word.Set].
 func (w *wordOf[T]) Set(v T) {
 	if crashing {
 		obey(T(w.v.Load()), v)
