@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Accept gives serve each connection that accept returns, until the error of accept is
-// os.ErrClosed. Other errors pass, such as that no descriptor is free. After such an error Accept
-// calls accept again, a second later at most.
+// Accept calls accept in a loop and passes each connection to serve, until accept returns
+// [os.ErrClosed]. Other errors, such as a full descriptor table, may be temporary: after such an
+// error Accept calls accept again, after at most one second.
 func Accept[C any](accept func() (C, error), serve func(C)) {
 	for pause := time.Duration(0); ; {
 		c, err := accept()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Affinity returns the numbers of the processors on which this process may run, in ascending order.
+// Affinity returns the numbers of the processors that this process may run on, in ascending order.
 func Affinity() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -26,7 +26,8 @@ func Affinity() ([]int, error) {
 const wordBytes = 8
 
 // SetAffinity confines every thread of this process, and every later thread, to the given
-// processors. To confine one thread is not enough, because goroutines move between threads.
+// processors. All threads must be confined, because goroutines move between threads. It returns an
+// error that wraps EINVAL if a number is out of range.
 func SetAffinity(cpus ...int) error {
 	var set unix.CPUSet
 	for _, c := range cpus {
@@ -42,8 +43,8 @@ func SetAffinity(cpus ...int) error {
 	return nil
 }
 
-// SetNice sets the niceness of every thread of this process, and of every later thread: -20 to 19.
-// A value below the present one needs the privilege. On Linux each thread has its own niceness.
+// SetNice sets the niceness, -20 to 19, of every thread of this process, and of every later thread.
+// A value below the present one needs a privilege. On Linux each thread has its own niceness.
 func SetNice(n int) error {
 	err := eachThread(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, n) })
 	if err != nil {
@@ -52,17 +53,19 @@ func SetNice(n int) error {
 	return nil
 }
 
-// Nice returns the niceness of the thread that calls.
+// Nice returns the niceness of the calling thread.
 func Nice() (int, error) {
-	n, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the bare call: 20 less the niceness
+	// the raw system call returns 20 minus the niceness
+	n, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		return 0, fmt.Errorf("read niceness: %w", err)
 	}
 	return 20 - n, nil
 }
 
-// eachThread calls do for every thread of this process. A thread that another one starts meanwhile
-// inherits what that one had. So eachThread goes on until a round finds no new thread.
+// eachThread calls do for every thread of this process. A thread started meanwhile inherits the
+// attributes of the thread that started it, so eachThread repeats until a round finds no new
+// thread.
 func eachThread(do func(tid int) error) error {
 	done := make(map[int]bool)
 	for fresh := true; fresh; {

@@ -11,16 +11,16 @@ import (
 )
 
 // A Bell is a process's doorbell: a datagram socket on an abstract address, which vanishes with the
-// process. One goroutine waits on it. Any goroutine may call Close.
+// process. Only one goroutine may wait on it. Any goroutine may call Close.
 type Bell struct {
 	sock  *os.File
 	raw   syscall.RawConn
-	drain func(fd uintptr) bool // built once, so that a wake allocates nothing
+	drain func(fd uintptr) bool // created once, so that a wakeup allocates nothing
 	buf   [8]byte
 }
 
-// ListenBell binds the abstract address @name. The error wraps EADDRINUSE if another socket has the
-// address.
+// ListenBell binds the abstract address @name. The caller must close the bell. The error wraps
+// EADDRINUSE if another socket has the address.
 func ListenBell(name string) (*Bell, error) {
 	fd, err := datagramSocket()
 	if err == nil {
@@ -43,14 +43,15 @@ func ListenBell(name string) (*Bell, error) {
 	return b, nil
 }
 
-// Wait blocks in Go's poller until a datagram has come since the last Wait, and takes all datagrams
-// that are pending. So many wakes may end one Wait. A datagram may also come from a stranger, so
-// the caller must check its condition after Wait. After Close the error is os.ErrClosed. Wait
-// allocates nothing.
+// Wait blocks in Go's poller until a datagram has arrived since the last Wait, and consumes all
+// pending datagrams. So many wakeups may end one Wait. A datagram may also come from an unrelated
+// process, so the caller must check its condition after Wait. After Close, Wait returns
+// [os.ErrClosed]. Wait allocates nothing.
 func (b *Bell) Wait() error { return pollError(b.raw.Read(b.drain)) }
 
-// takeAll reports whether at least one datagram was there. Any error but "empty" ends the wait as
-// well. The next look at the shared memory decides, and a broken socket shows up at the next Wait.
+// takeAll consumes all pending datagrams and reports whether there was at least one. Any error but
+// EAGAIN also ends the wait: the caller then checks the shared memory, and a broken socket is
+// reported by the next Wait.
 func (b *Bell) takeAll(fd uintptr) (rung bool) {
 	for {
 		_, err := unix.Read(int(fd), b.buf[:])
@@ -66,7 +67,7 @@ func (b *Bell) takeAll(fd uintptr) (rung bool) {
 	}
 }
 
-// Close takes the bell down and ends a Wait that is under way.
+// Close closes the bell and ends a Wait in progress.
 func (b *Bell) Close() error { return b.sock.Close() }
 
 // A BellAddr is the address of a bell in the kernel's form, built once per peer.
@@ -78,7 +79,8 @@ type BellAddr struct {
 	len uint32
 }
 
-// NewBellAddr returns the address of the bell with this name, which may have at most 107 bytes.
+// NewBellAddr returns the address of the bell with the given name. It panics if the name has more
+// than 107 bytes.
 func NewBellAddr(name string) BellAddr {
 	var a BellAddr
 	if len(name) > len(a.raw.path)-1 {
@@ -90,13 +92,13 @@ func NewBellAddr(name string) BellAddr {
 	return a
 }
 
-// A Ringer wakes processes by their bells. All methods may be called at the same time.
+// A Ringer wakes processes by their bells. All methods may be called concurrently.
 type Ringer struct {
 	mu sync.RWMutex // held for reading while fd is in use
 	fd int          // -1 after Close
 }
 
-// NewRinger returns a Ringer, which is one unbound socket. The caller closes it.
+// NewRinger returns a Ringer, which owns one unbound socket. The caller must close it.
 func NewRinger() (*Ringer, error) {
 	fd, err := datagramSocket()
 	if err != nil {
@@ -106,7 +108,7 @@ func NewRinger() (*Ringer, error) {
 	return &Ringer{fd: fd}, nil
 }
 
-// datagramSocket makes a socket without an address.
+// datagramSocket returns a socket without an address.
 func datagramSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -115,9 +117,9 @@ func datagramSocket() (int, error) {
 	return fd, nil
 }
 
-// Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A bell
-// whose queue is full has a wake pending, and a bell that is gone has no process to wake. Both are
-// success. After Close the error is os.ErrClosed.
+// Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A full
+// queue means that a wakeup is pending, and a missing bell means that there is no process to wake,
+// so Ring returns nil in both cases. After Close it returns [os.ErrClosed].
 func (r *Ringer) Ring(addr *BellAddr) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -131,10 +133,10 @@ func (r *Ringer) Ring(addr *BellAddr) error {
 	return ringAfresh(addr)
 }
 
-// ringAfresh sends once more from a new socket. "Would block" has two causes. The queue of the bell
-// may be full. Or our own send buffer may be full of datagrams that other processes, asleep or
-// stopped, have not taken yet, and then this wake would be lost. A new socket has an empty send
-// buffer, so it tells the two causes apart.
+// ringAfresh sends the wakeup again from a new socket. EAGAIN has two causes. Either the bell's
+// queue is full, or our own send buffer is full of datagrams that other, sleeping or stopped
+// processes have not received yet. In the second case the wakeup would be lost. A new socket has an
+// empty send buffer, so its result distinguishes the two causes.
 func ringAfresh(addr *BellAddr) error {
 	fd, err := datagramSocket()
 	if err != nil {
@@ -158,11 +160,11 @@ func rungOr(errno syscall.Errno) error {
 
 var ding = [1]byte{1}
 
-// ring sends one datagram. A raw system call is right because the socket never blocks.
+// ring sends one datagram. A raw system call is appropriate because the socket never blocks.
 func ring(fd int, addr *BellAddr) syscall.Errno {
 	for {
-		// The pointers are converted in the argument list, which keeps what they point to in place
-		// for the call.
+		// The pointers must be converted in the argument list, which keeps their targets in place
+		// during the call.
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&ding)), 1,
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&addr.raw)), uintptr(addr.len))
 		if errno != unix.EINTR {

@@ -2,7 +2,7 @@
 
 package sys
 
-// A Bell needs Linux; no value of it can be made elsewhere.
+// A Bell needs Linux. No value of it can be made on other systems.
 type Bell struct{}
 
 // ListenBell needs Linux.
@@ -20,7 +20,7 @@ type BellAddr struct{}
 // NewBellAddr returns an address that cannot be rung.
 func NewBellAddr(name string) BellAddr { return BellAddr{} }
 
-// A Ringer needs Linux; no value of it can be made elsewhere.
+// A Ringer needs Linux. No value of it can be made on other systems.
 type Ringer struct{}
 
 // NewRinger needs Linux.

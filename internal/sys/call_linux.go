@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control runs do with c's descriptor, which stays open until do returns. It serves in place of
-// os.File.Fd, which puts a file into blocking mode and takes the file away from Go's poller.
+// control calls do with c's descriptor, which stays open until do returns. It must be used instead
+// of [os.File.Fd], which puts a file into blocking mode and removes it from Go's poller.
 func control(c syscall.Conn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -22,8 +22,8 @@ func control(c syscall.Conn, do func(fd int) error) error {
 	return failed
 }
 
-// poll repeats a call on a non-blocking descriptor until the call need not wait. wait is Read or
-// Write of the descriptor's RawConn.
+// poll repeats call on a non-blocking descriptor until it returns an error other than EAGAIN. wait
+// must be Read or Write of the descriptor's RawConn.
 func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error) error {
 	var failed error
 	err := wait(func(fd uintptr) bool {
@@ -36,7 +36,8 @@ func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error
 	return failed
 }
 
-// pollError gives a name to the one error of a file's RawConn that has no name: the file is closed.
+// pollError converts the error of a closed file's RawConn, which has no name of its own, to
+// [os.ErrClosed]. It keeps [os.ErrDeadlineExceeded].
 func pollError(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -44,7 +45,7 @@ func pollError(err error) error {
 	return os.ErrClosed
 }
 
-// retry repeats a call that a signal interrupted: Go's own preemption sends them at any time.
+// retry repeats a call that a signal interrupted. Go's own preemption sends signals at any time.
 func retry(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -53,7 +54,8 @@ func retry(call func() error) error {
 	}
 }
 
-// missing makes a MissingCallError of the answers of an old kernel and of a seccomp filter.
+// missing returns a [*MissingCallError] for the errors returned by an old kernel or a seccomp
+// filter, and other errors unchanged.
 func missing(call string, err error) error {
 	if err == unix.ENOSYS || err == unix.EPERM {
 		return &MissingCallError{Call: call, Err: err}

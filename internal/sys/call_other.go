@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// unsupported names the call that only Linux has.
+// unsupported returns the error for a call that only Linux has.
 func unsupported(call string) error {
 	return fmt.Errorf("sys: %s needs Linux: %w", call, errors.ErrUnsupported)
 }

@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// A cgroup is one directory of a control group hierarchy, as this process sees it.
+// A cgroup is one directory of a control group hierarchy, as seen by this process.
 type cgroup struct {
 	root    fs.FS
 	dir     string // in root, without a leading slash
 	unified bool   // version 2
 }
 
-// cgroups returns the groups of this process that govern controller ("memory", "cpu"): in every
-// mounted hierarchy, the process's own group first and then each ancestor up to the mount point.
-// Groups above the mount point are not visible. A machine without control groups has none.
+// cgroups returns the control groups of this process that govern controller ("memory", "cpu"): in
+// every mounted hierarchy, the process's own group first, then each ancestor up to the mount point.
+// Groups above the mount point are not visible. A machine without control groups yields none.
 func cgroups(root fs.FS, controller string) ([]cgroup, error) {
 	return cgroupsOf(root, "proc/self/cgroup", controller)
 }
 
-// cgroupsOf returns the groups of the process whose memberships are in the file members, as far as
-// this process sees them.
+// cgroupsOf returns the visible groups of the process with the memberships in the file members.
 func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	own, err := fs.ReadFile(root, members)
 	if err != nil {
@@ -53,8 +52,9 @@ func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	return all, nil
 }
 
-// memberships parses /proc/self/cgroup, lines of hierarchy:controllers:path, and returns the path
-// in the unified hierarchy under true and in the controller's own under false.
+// memberships parses /proc/self/cgroup, which has lines of hierarchy:controllers:path. It returns
+// the path in the unified hierarchy for true, and the path in the controller's own hierarchy for
+// false.
 func memberships(data []byte, controller string) map[bool]string {
 	paths := make(map[bool]string)
 	for line := range strings.Lines(string(data)) {
@@ -70,7 +70,7 @@ func memberships(data []byte, controller string) map[bool]string {
 	return paths
 }
 
-// A cgroupMount is a mounted hierarchy. Its group top is seen at point.
+// A cgroupMount is a mounted hierarchy. Its group top is mounted at point.
 type cgroupMount struct {
 	top, point string
 	unified    bool
@@ -97,9 +97,9 @@ func cgroupMounts(data []byte, controller string) []cgroupMount {
 // unescape undoes the octal escapes of blanks, tabs, newlines and backslashes in mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// lineage returns the directories of the group member and its ancestors, innermost first. A member
-// may lie outside of the mounted part, as in a container with the host's view in /proc. Then
-// lineage returns the mount point alone.
+// lineage returns the directories of the group member and its ancestors, innermost first. If member
+// lies outside of the mounted part, as in a container with the host's view in /proc, lineage
+// returns only the mount point.
 func lineage(m cgroupMount, member string) []string {
 	point := strings.Trim(path.Clean(m.point), "/")
 	top := path.Clean("/" + m.top)
@@ -117,8 +117,8 @@ func lineage(m cgroupMount, member string) []string {
 	return append(dirs, path.Join(point, "."))
 }
 
-// number reads a file that holds one number. ok is false if the file is missing, or says "max" or
-// -1, which means no limit.
+// number reads a file with one number. ok is false if the file is missing, or contains "max" or -1,
+// which mean no limit.
 func (g cgroup) number(file string) (n int64, ok bool) {
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
 	if err != nil {
@@ -128,7 +128,7 @@ func (g cgroup) number(file string) (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// frozen reports whether the processes in g stand still until a process thaws them.
+// frozen reports whether the processes in g are suspended until a process thaws them.
 func (g cgroup) frozen() bool {
 	if g.unified {
 		data, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.events"))
@@ -138,9 +138,9 @@ func (g cgroup) frozen() bool {
 	return err == nil && strings.HasPrefix(string(data), "FR") // FREEZING, FROZEN
 }
 
-// shared reports whether g holds a process that is neither this one nor its descendant, or another
-// group besides inner, which is the directory of our group in g. A group that cannot be read counts
-// as shared.
+// shared reports whether g contains a process other than this one and its descendants, or a group
+// other than inner, the directory of our own group in g. A group that cannot be read counts as
+// shared.
 func (g cgroup) shared(self int, inner string) bool {
 	entries, err := fs.ReadDir(g.root, g.dir)
 	if err != nil {
@@ -165,9 +165,10 @@ func (g cgroup) shared(self int, inner string) bool {
 }
 
 // descends reports whether pid is self or a descendant of self. A process that has ended meanwhile
-// shares nothing.
+// counts as a descendant.
 func descends(root fs.FS, pid, self int) bool {
-	for range 1 << 10 { // deeper than any tree of processes; the numbers may change while we read
+	// deeper than any tree of processes; the numbers may change while we read
+	for range 1 << 10 {
 		if pid == self {
 			return true
 		}
@@ -183,8 +184,8 @@ func descends(root fs.FS, pid, self int) bool {
 	return false
 }
 
-// readKeys parses a file of lines that begin with a name and a number, as /proc/meminfo and
-// memory.stat do. Names keep their colons. Lines of another form are left out, and so are negative
+// readKeys parses a file of lines that begin with a name and a number, such as /proc/meminfo and
+// memory.stat. Names keep their colons. Lines of another form are skipped, and so are negative
 // numbers, which no counter has.
 func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	data, err := fs.ReadFile(root, name)
@@ -194,7 +195,7 @@ func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	return maps.Collect(keysOf(data)), nil
 }
 
-// keysOf yields the names and numbers of such a file.
+// keysOf yields the names and numbers in the contents of such a file.
 func keysOf(data []byte) iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for line := range strings.Lines(string(data)) {
@@ -204,7 +205,7 @@ func keysOf(data []byte) iter.Seq2[string, int64] {
 					name = f
 					continue
 				}
-				// the second word of most lines of a process's status is no number
+				// the second word of most lines in a process's status is not a number
 				if f[0] < '0' || f[0] > '9' {
 					break
 				}
@@ -217,7 +218,8 @@ func keysOf(data []byte) iter.Seq2[string, int64] {
 	}
 }
 
-// readKey returns the number after key in such a file.
+// readKey returns the number after key in such a file. It returns an error that wraps
+// [fs.ErrNotExist] if there is no such key.
 func readKey(root fs.FS, name, key string) (int64, error) {
 	keys, err := readKeys(root, name)
 	if err != nil {
@@ -230,7 +232,7 @@ func readKey(root fs.FS, name, key string) (int64, error) {
 	return n, nil
 }
 
-// kibibytes converts to bytes. A number that is too large for bytes becomes the largest one.
+// kibibytes converts KiB to bytes. Instead of overflowing it returns the largest multiple of 1024.
 func kibibytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
 
 func ignoreMissing(err error) error {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// CPUs returns how many processors this process can keep busy: the smaller of its affinity mask at
-// start and the quota of its control groups and all their visible ancestors, rounded up. At least
-// 1.
+// CPUs returns the number of processors that this process can keep busy: the smaller of its
+// affinity mask at start and the quota of its control groups and their visible ancestors, rounded
+// up. It is at least 1.
 func CPUs() int { return cpus(rootFS(), runtime.NumCPU()) }
 
 func cpus(root fs.FS, affinity int) int {
@@ -23,14 +23,14 @@ func cpus(root fs.FS, affinity int) int {
 	return max(affinity, 1)
 }
 
-// CPUQuota returns the time of how many processors the control groups of this process and all their
-// visible ancestors allow. It returns 0 if there is no limit.
+// CPUQuota returns the quota of processor time of this process, in processors: the smallest quota
+// of its control groups and their visible ancestors. It returns 0 if there is no limit.
 func CPUQuota() float64 { return quotaCPUs(rootFS()) }
 
 func quotaCPUs(root fs.FS) (least float64) {
 	groups, err := cgroups(root, "cpu")
 	if err != nil {
-		return 0 // without the files there is no quota to see
+		return 0 // without the files no quota is visible
 	}
 	for _, g := range groups {
 		if quota, period := g.cpuQuota(); quota > 0 && period > 0 {
@@ -42,8 +42,8 @@ func quotaCPUs(root fs.FS) (least float64) {
 	return least
 }
 
-// MachineCPUs returns how many processors the machine has running, whether this process may use
-// them or not.
+// MachineCPUs returns the number of processors that are online in the machine, whether or not this
+// process may use them.
 func MachineCPUs() int { return machineCPUs(rootFS()) }
 
 func machineCPUs(root fs.FS) (n int) {
@@ -57,14 +57,14 @@ func machineCPUs(root fs.FS) (n int) {
 	return max(n, 1)
 }
 
-// A CPUTime is how long all processors together have worked and rested since the machine started.
+// A CPUTime is the busy and idle time of all processors together since the machine started.
 type CPUTime struct{ Busy, Idle time.Duration }
 
-// MachineTime returns the time of the machine's processors, to the hundredth of a second.
+// MachineTime returns the busy and idle time of the machine's processors, in steps of 10 ms.
 func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
 
 // machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal,
-// in ticks of 10 ms. The later fields are part of the first two.
+// in ticks of 10 ms. The later fields are included in the first two.
 func machineTime(root fs.FS) (t CPUTime, err error) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -89,8 +89,8 @@ func machineTime(root fs.FS) (t CPUTime, err error) {
 	return t, nil
 }
 
-// cpuQuota returns the microseconds of processor time that the group has in each period. quota is 0
-// if there is no limit.
+// cpuQuota returns the processor time that the group has in each period, both in microseconds.
+// quota is 0 if there is no limit.
 func (g cgroup) cpuQuota() (quota, period int64) {
 	if !g.unified {
 		quota, _ = g.number("cpu.cfs_quota_us") // -1: none
@@ -107,16 +107,16 @@ func (g cgroup) cpuQuota() (quota, period int64) {
 	return max(quota, 0), period
 }
 
-// defaultAddressBits is what amd64 gives a process that does not ask for more. arm64 gives at least
-// as much if it has 48-bit addresses.
+// defaultAddressBits is the width of the addresses that amd64 gives to a process that does not ask
+// for more. arm64 gives at least as much if it has 48-bit addresses.
 const defaultAddressBits = 47
 
-// AddressBits returns how many bits of address a mapping of this process can have at most.
+// AddressBits returns the maximum number of address bits of a mapping in this process.
 func AddressBits() int { return addressBits(rootFS()) }
 
-// addressBits reads the processor's virtual width. The kernel keeps half of this width, one bit,
-// for itself. With five-level page tables (57 bits) the kernel still places mappings below 47 bits
-// unless a process asks for more.
+// addressBits reads the processor's virtual address width. The kernel keeps the upper half of the
+// addresses, so it subtracts one bit. With five-level page tables (57 bits) the kernel still places
+// mappings below 47 bits unless a process asks for more.
 func addressBits(root fs.FS) int {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A Deadline is a time on the clock of [Monotonic], so it means the same in all processes of the
-// machine, whatever happens to the time of day. 0 is no deadline.
+// A Deadline is a time on the clock of [Monotonic]. It means the same in all processes of the
+// machine, regardless of changes to the time of day. 0 means no deadline.
 type Deadline int64
 
-// DeadlineOf returns the deadline of ctx.
+// DeadlineOf returns the deadline of ctx, or 0 if it has none.
 func DeadlineOf(ctx context.Context) Deadline {
 	at, ok := ctx.Deadline()
 	if !ok {
@@ -18,7 +18,7 @@ func DeadlineOf(ctx context.Context) Deadline {
 	return max(1, Deadline(Monotonic()+time.Until(at)))
 }
 
-// Earlier returns the earlier one of two deadlines.
+// Earlier returns the earlier of two deadlines.
 func (d Deadline) Earlier(other Deadline) Deadline {
 	if d == 0 || other != 0 && other < d {
 		return other

@@ -1,10 +1,11 @@
-// Package sys is the only door to the operating system's own calls: sealed memory files, locks and
-// handles that prove the death of a process, doorbells, descriptors sent over a socket, and what
-// the machine and its control groups allow.
+// Package sys wraps the operating system calls that shoal needs: sealed memory files, locks and
+// handles that prove the death of a process, doorbells, descriptors sent over a socket, and the
+// limits of the machine and its control groups. No other package should make such calls itself.
 //
-// Each function is one idea, and a thin one. It retries interrupted calls, keeps descriptors out of
-// other programs (everything is close-on-exec), never changes the blocking mode of a file, and says
-// in its error what it was doing. Policy lives above, in shm and shoal.
+// Each function is a thin wrapper of one call or idea. It retries interrupted calls, keeps
+// descriptors out of other programs (everything is close-on-exec), never changes the blocking mode
+// of a file unless its documentation says so, and names the operation in its error. Policy belongs
+// to the callers.
 //
 //	f, err := sys.Memfd("arena")
 //	if err != nil {
@@ -19,11 +20,11 @@
 //	}
 //	mem, err := sys.Map(f, 1<<30)
 //
-// There is one trap: mapped memory that was not committed is writable as well. If the kernel cannot
-// back a write, it answers with a signal, not an error. [Commit] a range before any code touches
-// it. A control group's limit is not an error of Commit either: the kernel kills. [MemoryLimit]
-// tells the limit beforehand.
+// Mapped memory that was not committed is writable as well, but if the kernel cannot back a write,
+// it sends a signal instead of returning an error. So a range must be committed by [Commit] before
+// any code touches it. Exceeding a control group's limit is not an error of Commit either: the
+// kernel kills a process. [MemoryLimit] should be checked before.
 //
-// Linux 5.10 is the oldest kernel that works. Elsewhere the package compiles and every call returns
-// an error that wraps [errors.ErrUnsupported].
+// Linux 5.10 is the oldest kernel that works. On other systems the package compiles, and calls
+// without an equivalent return an error that wraps [errors.ErrUnsupported].
 package sys

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them.
-// None was kept. Raise RLIMIT_NOFILE or close files.
+// None was kept. The user should raise RLIMIT_NOFILE, or the process should close files.
 var ErrNoDescriptors = errors.New(
 	"sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
 
@@ -15,11 +15,11 @@ var ErrNoDescriptors = errors.New(
 // kept.
 var ErrTooManyFiles = errors.New("sys: more descriptors received than the message may carry")
 
-// A MissingCallError says that the kernel, or a filter in front of it, does not offer a call that
-// has no substitute. It is [errors.ErrUnsupported] to errors.Is.
+// A MissingCallError means that the kernel, or a filter in front of it, does not offer a call that
+// has no substitute. [errors.Is] reports it as [errors.ErrUnsupported].
 type MissingCallError struct {
 	Call string // as in the manual: "memfd_create"
-	Err  error  // what the kernel answered
+	Err  error  // the kernel's error
 }
 
 // Error names the call and the oldest kernel that is known to work.
@@ -28,14 +28,14 @@ func (e *MissingCallError) Error() string {
 		e.Call, e.Err)
 }
 
-// Unwrap returns the kernel's answer.
+// Unwrap returns the kernel's error.
 func (e *MissingCallError) Unwrap() error { return e.Err }
 
-// Is reports whether target is errors.ErrUnsupported.
+// Is reports whether target is [errors.ErrUnsupported].
 func (e *MissingCallError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// Advised returns the error of a start or of an opening with what to do, where a limit of this
-// process, its user or the machine has been reached.
+// Advised adds advice to the error of starting a process or opening a file, if a limit of this
+// process, its user or the machine has been reached. It returns other errors unchanged.
 func Advised(err error) error {
 	for _, limit := range []struct {
 		errno  syscall.Errno

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Faults explains accesses to memory that no code may access any more. Go ends the process after
-// such an access, with the address and the stacks. Faults adds the text that was given for the
-// address.
+// Faults explains accesses to memory that must not be accessed any more. Go ends the process after
+// such an access, and prints the address and the stacks. Faults adds the text that [Faults.Explain]
+// set for the address.
 //
-// Note [A handler before Go's]: os/signal does not get faults, and debug.SetPanicOnFault is for one
-// goroutine. So a few lines of assembly stand before Go's own handler. They write the text of the
-// faulting page, if it has one, to standard error. Then they jump to Go's handler, with the
-// registers as the kernel has set them. The memory that they read is laid out before, and it never
-// moves or goes away.
+// Note [A handler before Go's]: os/signal does not receive faults, and debug.SetPanicOnFault
+// affects one goroutine only. So a few lines of assembly run before Go's own handler. They write
+// the text of the faulting page, if it has one, to standard error. Then they jump to Go's handler,
+// with the registers as set by the kernel. The memory that they read is prepared in advance, and
+// must never move or go away.
 type Faults struct {
 	base, size uintptr
 	table      uintptr // address of pages
@@ -31,7 +31,7 @@ type Faults struct {
 	texts map[int]*string // keeps the texts alive, by their first page
 }
 
-// watched is the newest Faults. A Faults is never removed, and its memory is never unmapped.
+// watched is the newest Faults. A Faults is never removed, and its memory must never be unmapped.
 var watched *Faults
 
 var (
@@ -40,7 +40,7 @@ var (
 	onFaultPC uintptr // set in assembly
 )
 
-// WatchFaults begins to explain faults in mem, which must stay mapped until the process ends.
+// WatchFaults starts to explain faults in mem, which must stay mapped until the process ends.
 func WatchFaults(mem []byte) (*Faults, error) {
 	size := len(mem) / os.Getpagesize() * int(unsafe.Sizeof(uintptr(0)))
 	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
@@ -66,8 +66,9 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	return f, nil
 }
 
-// Explain sets the text that is written before the process dies of an access to the n bytes at off,
-// which are whole pages. The text of a range replaces an earlier text of the same range.
+// Explain sets the text that is written before the process dies of an access to the n bytes at off.
+// off and n must be multiples of the page size. The text of a range replaces an earlier text of the
+// same range.
 func (f *Faults) Explain(off, n int, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +79,7 @@ func (f *Faults) Explain(off, n int, text string) {
 	f.texts[first] = &text
 }
 
-// sigaction is the kernel's, not the C library's.
+// sigaction is the kernel's struct, not the C library's.
 type sigaction struct {
 	handler  uintptr
 	flags    uint64

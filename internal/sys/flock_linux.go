@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockFile takes flock's exclusive lock of f, until f is closed. The error wraps EWOULDBLOCK if
-// another file has the lock.
+// LockFile takes flock's exclusive lock of f, which lasts until f is closed. It does not wait. The
+// error wraps EWOULDBLOCK if another open file has the lock.
 func LockFile(f *os.File) error {
 	err := control(f, func(fd int) error {
 		return retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })

@@ -4,5 +4,5 @@ package sys
 
 import "os"
 
-// LockFile locks nothing.
+// LockFile does nothing.
 func LockFile(*os.File) error { return nil }

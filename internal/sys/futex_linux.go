@@ -16,8 +16,8 @@ const (
 	futexWake = 1
 )
 
-// FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the
-// thread. It may return early, so look at w again after it.
+// FutexWait sleeps while the lower half of w is old, until [FutexWake] or for at most d. It blocks
+// the thread. It may return early, so the caller must check w again.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(lowerHalf(w), old, d)
 }
@@ -33,7 +33,7 @@ func futexSleep(half unsafe.Pointer, old uint32, d time.Duration) error {
 	return fmt.Errorf("wait for a futex: %w", errno)
 }
 
-// FutexWaitUpper is FutexWait for the upper half of w, and ends with FutexWakeUpper.
+// FutexWaitUpper is [FutexWait] for the upper half of w. It is ended by [FutexWakeUpper].
 func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(upperHalf(w), old, d)
 }
@@ -44,7 +44,7 @@ func FutexWake(w *atomic.Uint64) error { return futexRouse(lowerHalf(w), 1) }
 // FutexWakeUpper wakes all sleepers on the upper half of w.
 func FutexWakeUpper(w *atomic.Uint64) error { return futexRouse(upperHalf(w), math.MaxInt32) }
 
-// A raw system call is right because it never waits.
+// futexRouse wakes up to most sleepers. A raw system call is appropriate because it never waits.
 func futexRouse(half unsafe.Pointer, most uintptr) error {
 	if _, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(half), futexWake, most, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("wake a futex: %w", errno)
@@ -52,8 +52,8 @@ func futexRouse(half unsafe.Pointer, most uintptr) error {
 	return nil
 }
 
-// lowerHalf returns the address of the 32 bits that the kernel compares. Every machine on which Go
-// runs Linux and this package is little endian, so it is the address of the word.
+// lowerHalf returns the address of the lower 32 bits, which the kernel compares. Every machine that
+// this package supports on Linux is little endian, so it is the address of the word.
 func lowerHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Pointer(w) }
 
 func upperHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(w), 4) }

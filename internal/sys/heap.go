@@ -6,28 +6,29 @@ import (
 	"unsafe"
 )
 
-// hugeFrom is the size from which memory is asked for in huge pages, as numpy does.
+// hugeFrom is the size in bytes from which huge pages are requested, as numpy does.
 const hugeFrom = 4 << 20
 
-// HeapBytes returns n zeros on Go's heap. Large memory comes in huge pages, for which the heap does
-// not ask by itself. The faults of small pages cost more than filling them.
+// HeapBytes returns n zero bytes on Go's heap. Large memory is placed in huge pages, which the heap
+// does not request by itself: the faults of small pages cost more than filling them.
 func HeapBytes(n int) []byte {
 	return inHugePages(make([]byte, n))
 }
 
-// unclearedFrom is the size from which clearing memory takes longer than all other steps of an
-// allocation.
+// unclearedFrom is the size in bytes from which clearing memory takes longer than all other steps
+// of an allocation.
 const unclearedFrom = 32 << 10
 
-// UnclearedBytes returns n bytes on Go's heap. Large memory may hold anything. A [strings.Builder]
-// grows by the only memory that Go does not clear. No string is made of more than its first byte.
+// UnclearedBytes returns n bytes on Go's heap. Large memory has arbitrary contents. It uses the
+// memory of a [strings.Builder], the only memory that Go does not clear. No string is made of more
+// than its first byte, so the bytes may be changed.
 func UnclearedBytes(n int) []byte {
 	if n < unclearedFrom {
 		return make([]byte, n)
 	}
 	var b strings.Builder
 	b.Grow(n)
-	b.WriteByte(0) // a string without bytes has no address
+	b.WriteByte(0) // an empty string has no address
 	return inHugePages(unsafe.Slice(unsafe.StringData(b.String()), n))
 }
 
@@ -38,8 +39,8 @@ func inHugePages(b []byte) []byte {
 	return b
 }
 
-// Ready prepares memory of the heap to be written whole, if it is large, new and not in huge pages.
-// All of its pages come at once, which takes half as long as a fault for each.
+// Ready prepares heap memory that will be overwritten entirely, if it is large, new and not in huge
+// pages. It populates all pages at once, which takes half as long as a fault for each.
 func Ready(b []byte) {
 	if len(b) < readyFrom || len(b) >= hugeFrom {
 		return
@@ -47,7 +48,7 @@ func Ready(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
 	whole := b[skip : skip+(len(b)-skip)/page*page]
-	if !resident(whole[len(whole)-page:]) { // memory that the heap gives out again is there
+	if !resident(whole[len(whole)-page:]) { // memory that the heap reuses is resident
 		Populate(whole)
 	}
 }

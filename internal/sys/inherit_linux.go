@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inherited are the descriptors of device files that a program started by this process would get.
+// Inherited is the set of device file descriptors that a program started by this process would
+// inherit.
 type Inherited map[int]bool
 
-// InheritedDevices lists these descriptors. The list is empty if /proc is not mounted.
+// InheritedDevices returns the current set. It is empty if /proc is not mounted.
 func InheritedDevices() Inherited {
 	all := Inherited{}
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -32,8 +33,8 @@ func InheritedDevices() Inherited {
 	return all
 }
 
-// Seclude keeps descriptors that were opened since before from programs that are started. The
-// caller has held syscall.ForkLock for reading since then, so no program was started in between.
+// Seclude makes the device descriptors that were opened since before close-on-exec. The caller must
+// have held [syscall.ForkLock] for reading since then, so that no program was started in between.
 func (before Inherited) Seclude() {
 	for fd := range InheritedDevices() {
 		if !before[fd] {

@@ -4,5 +4,5 @@ package sys
 
 import "os"
 
-// Abandoned is false: only Linux can tell.
+// Abandoned returns false: the check needs Linux.
 func Abandoned(*os.File) bool { return false }

@@ -1,10 +1,10 @@
 package sys
 
-// Memory is what the machine and the control groups of this process have, in bytes.
+// Memory describes the memory of the machine and of this process's control groups, in bytes.
 type Memory struct {
 	Total     int64 // memory of the machine
 	Available int64 // memory of the machine that is free without swapping
-	Swap      int64 // space of the machine for pages that are swapped out
+	Swap      int64 // swap space of the machine
 
 	// The control group with the least room, of all versions and visible ancestors. The limit is -1
 	// if there is none.
@@ -12,15 +12,16 @@ type Memory struct {
 	CgroupUsage       int64
 	CgroupReclaimable int64 // part of the usage: file cache, which the kernel drops before it kills
 
-	// Shared reports that others use the same room as well. The room is the machine's, or that of a
-	// control group that also holds processes other than this one and its descendants.
+	// Shared is true if other processes use the same room as well: the room is the machine's, or
+	// belongs to a control group that also contains processes other than this one and its
+	// descendants.
 	Shared bool
 }
 
-// Headroom returns how many bytes this process may commit before the kernel would have to kill. It
-// is the smaller of what the machine and what the control group have left, each less a reserve. The
-// reserve is 10 % or 256 MiB, whichever is more, but never above a quarter of the whole, so that a
-// small container can work at all. Headroom is never negative.
+// Headroom returns the number of bytes that this process may commit before the kernel would have to
+// kill. It is the smaller of the remaining memory of the machine and of the control group, each
+// less a reserve. The reserve is 10 % or 256 MiB, whichever is more, but at most a quarter of the
+// whole, so that a small container can work at all. Headroom is never negative.
 func (m Memory) Headroom() int64 {
 	room := m.Available - reserve(m.Total)
 	if m.CgroupLimit >= 0 {
@@ -29,8 +30,8 @@ func (m Memory) Headroom() int64 {
 	return max(room, 0)
 }
 
-// Most returns the size from which on an allocation cannot succeed: all memory of the machine, or
-// of the control group if that has less, and the swap space.
+// Most returns the size above which an allocation cannot succeed: all memory of the machine, or of
+// the control group if that has less, plus the swap space.
 func (m Memory) Most() int64 {
 	most := m.Total
 	if m.CgroupLimit >= 0 {

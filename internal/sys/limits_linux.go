@@ -9,12 +9,12 @@ import (
 	"path"
 )
 
-// unlimited is the least version 1 limit that means none. The kernel writes the largest multiple of
-// a page.
+// unlimited is the smallest version 1 limit that means none. The kernel writes the largest multiple
+// of a page.
 const unlimited = math.MaxInt64 &^ (1<<20 - 1)
 
-// MemoryLimit returns the memory that this process has now: the machine's, and that of the control
-// group with the least room among versions 1 and 2 and all visible ancestors.
+// MemoryLimit returns the memory of the machine, and of the control group with the least room among
+// versions 1 and 2 and all visible ancestors.
 func MemoryLimit() (Memory, error) { return memoryLimit(rootFS(), os.Getpid()) }
 
 func memoryLimit(root fs.FS, self int) (Memory, error) {
@@ -37,7 +37,7 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	if err != nil {
 		return Memory{}, fmt.Errorf("find the control groups: %w", err)
 	}
-	inner := "" // our own directory in the group at hand, if it is an ancestor
+	inner := "" // our own directory in the current group, if it is an ancestor
 	for _, g := range groups {
 		here := g.memory()
 		if here.CgroupLimit >= 0 && (m.CgroupLimit < 0 || here.cgroupRoom() < m.cgroupRoom()) {
@@ -49,20 +49,22 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	return m, nil
 }
 
-// memory reads one group. The limit is -1 if the group has none. memory counts file cache by its
-// LRU lists, which leave out shared memory. Shared memory is in the "file" and "cache" counters,
-// but the kernel cannot drop it.
+// memory reads one group. The limit is -1 if the group has none. File cache is counted by its LRU
+// lists, which exclude shared memory. The "file" and "cache" counters include shared memory, but
+// the kernel cannot drop it.
 func (g cgroup) memory() Memory {
 	m := Memory{CgroupLimit: -1}
-	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat")) // missing: nothing is known to be reclaimable
+	// if missing, nothing is known to be reclaimable
+	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat"))
 	usage, cache := "memory.current", stat["active_file"]+stat["inactive_file"]
 	if g.unified {
 		m.restrict(g.number("memory.max"))
-		m.restrict(g.number("memory.high")) // beyond it the kernel slows us down to a crawl
+		m.restrict(g.number("memory.high")) // above it the kernel slows the process down to a crawl
 	} else {
 		usage, cache = "memory.usage_in_bytes", stat["total_active_file"]+stat["total_inactive_file"]
 		m.restrict(g.number("memory.limit_in_bytes"))
-		ancestors, ok := stat["hierarchical_memory_limit"] // the limit of invisible ancestors as well
+		// includes the limits of invisible ancestors
+		ancestors, ok := stat["hierarchical_memory_limit"]
 		m.restrict(ancestors, ok)
 	}
 	if m.CgroupLimit >= 0 {
@@ -78,9 +80,10 @@ func (m *Memory) restrict(limit int64, ok bool) {
 	}
 }
 
-// OOMKills returns how many processes the kernel has killed for lack of memory in the control group
-// of this process. It also returns whether others share the group, so that a rise may not be about
-// this process. Without a memory control group it counts the whole machine, as shared.
+// OOMKills returns the number of processes that the kernel has killed for lack of memory in the
+// control group of this process. shared is true if other processes use the group, so that an
+// increase may not concern this process. Without a memory control group OOMKills returns the count
+// of the whole machine, and shared is true.
 func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
 
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
@@ -88,7 +91,8 @@ func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
 	if err != nil {
 		return 0, true, fmt.Errorf("find the control groups: %w", err)
 	}
-	for _, g := range groups { // the innermost group with a count: there the kernel counts a victim
+	// the innermost group with a count, which is where the kernel counts a victim
+	for _, g := range groups {
 		file := "memory.oom_control"
 		if g.unified {
 			file = "memory.events"

@@ -9,9 +9,9 @@ import (
 )
 
 // LockByte takes the exclusive lock of byte i of f. It returns false if another open file
-// description holds the lock. It never waits. The lock belongs to f's open file description. The
-// kernel lets go of the lock when the last descriptor of that description closes. So it does at any
-// death of the process, before the process is reaped. The byte need not exist in the file.
+// description holds the lock. It never waits. The lock belongs to f's open file description: the
+// kernel releases it when the last descriptor of the description is closed. So it is released
+// however the process dies, and before the process is reaped. The byte need not exist in the file.
 func LockByte(f *os.File, i int64) (bool, error) {
 	switch err := setLock(f, i, unix.F_WRLCK); err {
 	case nil:
@@ -23,7 +23,7 @@ func LockByte(f *os.File, i int64) (bool, error) {
 	}
 }
 
-// UnlockByte lets go of byte i. It is no error if the byte was not locked.
+// UnlockByte releases the lock of byte i. It is not an error if the byte was not locked.
 func UnlockByte(f *os.File, i int64) error {
 	if err := setLock(f, i, unix.F_UNLCK); err != nil {
 		return fmt.Errorf("unlock byte %d of %s: %w", i, f.Name(), err)
@@ -32,7 +32,7 @@ func UnlockByte(f *os.File, i int64) error {
 }
 
 // ByteLocked reports whether an open file description other than f's holds the lock of byte i. A
-// lock that was taken through f itself does not count.
+// lock taken through f itself does not count.
 func ByteLocked(f *os.File, i int64) (locked bool, err error) {
 	err = control(f, func(fd int) error {
 		lk := byteLock(i, unix.F_WRLCK)
@@ -53,7 +53,7 @@ func setLock(f *os.File, i int64, kind int16) error {
 	})
 }
 
-// byteLock leaves Pid 0, as open-file-description locks demand.
+// byteLock returns the lock request for byte i. Pid must stay 0 for open-file-description locks.
 func byteLock(i int64, kind int16) unix.Flock_t {
 	return unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: i, Len: 1}
 }

@@ -37,11 +37,10 @@ func FutexWakeUpper(w *atomic.Uint64) error { return unsupported("futex") }
 
 var begin = time.Now()
 
-// Monotonic returns the time since this process began. A clock that all processes share needs
-// Linux.
+// Monotonic returns the time since this process began. A clock shared by all processes needs Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
 
-// ProcessTime is Monotonic. A clock of the time that was computed needs Linux.
+// ProcessTime returns the time since this process began. A clock of processor time needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }
 
 // ProcessTimeOf needs Linux.

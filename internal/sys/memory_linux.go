@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commitPiece bounds one fallocate call to about a millisecond of work. So an interruption costs
-// little, and a competing process is not kept out for long.
+// commitPiece limits one fallocate call to about a millisecond of work, so that an interruption
+// costs little, and a competing process is not blocked for long.
 const commitPiece = 4 << 20
 
-// Memfd returns a new empty file that lives in memory and has no name. When the last descriptor and
-// the last mapping of the file go, by whatever death, the kernel frees the file. The name is only
-// seen in /proc. The caller closes the file. The error is a *MissingCallError if the kernel has no
-// memfd_create.
+// Memfd creates an empty, unnamed file in memory. The kernel frees it when its last descriptor and
+// its last mapping are gone, however their processes ended. The given name appears only in /proc.
+// The caller must close the file. Memfd returns an error that wraps a [*MissingCallError] if the
+// kernel has no memfd_create.
 func Memfd(name string) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -25,13 +25,13 @@ func Memfd(name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create memory file %q: %w", name, missing("memfd_create", err))
 	}
-	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, which is of no
-	// use for a memory file.
+	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, which is useless
+	// for a memory file.
 	return newFile(fd, name), nil
 }
 
-// Resize sets the size of f in bytes. New bytes are zero and take no memory until committed or
-// touched.
+// Resize sets the size of f in bytes. New bytes are zero and use no memory until they are committed
+// or touched.
 func Resize(f *os.File, size int64) error {
 	return control(f, func(fd int) error {
 		if err := retry(func() error { return unix.Ftruncate(fd, size) }); err != nil {
@@ -41,8 +41,8 @@ func Resize(f *os.File, size int64) error {
 	})
 }
 
-// Seal fixes the size of f for ever, for every process, so that no process can truncate f under a
-// mapping.
+// Seal fixes the size of f permanently and for all processes, so that no process can truncate f
+// under a mapping.
 func Seal(f *os.File) error {
 	return control(f, func(fd int) error {
 		seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -53,12 +53,12 @@ func Seal(f *os.File) error {
 	})
 }
 
-// Map maps the first size bytes of f for reading and writing. Every other mapping of the file
-// shares them, and core dumps leave them out. The garbage collector does not know this memory. The
-// caller ends the mapping with [Unmap], and must not use a slice of it afterwards.
+// Map maps the first size bytes of f for reading and writing. The memory is shared with all other
+// mappings of the file, excluded from core dumps, and not managed by the garbage collector. The
+// caller must end the mapping with [Unmap], and must not use a slice of it afterwards.
 func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_SHARED) }
 
-// MapPrivate is Map of a file that need not be writable. Writes stay in this process.
+// MapPrivate is [Map] for a file that need not be writable. Writes are private to this process.
 func MapPrivate(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_PRIVATE) }
 
 func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
@@ -76,13 +76,13 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	return mem, nil
 }
 
-// Populate prepares this process to write b, which begins at a page of a mapping, so that no page
-// of b is a fault later. It is advice: on a kernel without it (before Linux 5.14) the faults come.
+// Populate makes all pages of b present and writable in this process, so that writes to b do not
+// fault. b must begin at a page boundary of a mapping. It is only advice: on a kernel before Linux
+// 5.14 it does nothing.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
-// Forget takes the pages that lie within b, a part of a private mapping of a file, out of this
-// process. They come from the file again when they are touched, without what was written to them.
-// It is advice.
+// Forget drops the whole pages within b, which must be part of a private mapping of a file. On the
+// next access they are read from the file again, and writes to them are lost. It is only advice.
 func Forget(b []byte) {
 	page := uintptr(os.Getpagesize())
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
@@ -100,7 +100,7 @@ func resident(b []byte) bool {
 	return err == 0 && in[0]&1 != 0
 }
 
-// Unmap ends a mapping; b must be exactly what [Map] returned.
+// Unmap ends a mapping. b must be exactly the slice returned by [Map].
 func Unmap(b []byte) error {
 	if err := unix.Munmap(b); err != nil {
 		return fmt.Errorf("unmap %d bytes: %w", len(b), err)
@@ -108,8 +108,8 @@ func Unmap(b []byte) error {
 	return nil
 }
 
-// wantHugePages asks that memory come in huge pages at its first touch, if the kernel has such
-// pages to give. It is advice, so an error of the kernel is not passed on.
+// wantHugePages asks the kernel to place b in huge pages at its first access, if there are any. It
+// is only advice, so an error is ignored.
 func wantHugePages(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
@@ -117,8 +117,7 @@ func wantHugePages(b []byte) {
 	unix.Madvise(b[:len(b)/page*page], unix.MADV_HUGEPAGE)
 }
 
-// ProtectNone makes every access to b a fault; b must start and end at page boundaries of a
-// mapping.
+// ProtectNone makes every access to b fault. b must start and end at page boundaries of a mapping.
 func ProtectNone(b []byte) error { return protect(b, unix.PROT_NONE) }
 
 // ProtectReadWrite undoes [ProtectNone].
@@ -131,10 +130,10 @@ func protect(b []byte, prot int) error {
 	return nil
 }
 
-// Commit backs the n bytes at off with pages, which are zero where they were not backed before.
-// After an error part of the range may be backed: the caller gives the range back with [Punch]. A
-// full control group is not an error here, because the kernel kills instead: ask [MemoryLimit]
-// before.
+// Commit backs the n bytes at off with pages. Bytes that were not backed before are zero. After an
+// error part of the range may be backed, and the caller should release it with [Punch]. A full
+// control group is not an error here, because the kernel kills a process instead, so the caller
+// should check [MemoryLimit] before.
 func Commit(f *os.File, off, n int64) error {
 	return control(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
@@ -146,8 +145,7 @@ func Commit(f *os.File, off, n int64) error {
 	})
 }
 
-// Punch gives the pages of the n bytes at off back to the kernel; the bytes read as zero
-// afterwards.
+// Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero afterwards.
 func Punch(f *os.File, off, n int64) error {
 	return control(f, func(fd int) error {
 		if n == 0 {
@@ -164,7 +162,7 @@ func fallocate(fd int, mode uint32, off, n int64) error {
 	return retry(func() error { return unix.Fallocate(fd, mode, off, n) })
 }
 
-// Allocated returns how many bytes of f are backed by pages.
+// Allocated returns the number of bytes of f that are backed by pages.
 func Allocated(f *os.File) (bytes int64, err error) {
 	err = control(f, func(fd int) error {
 		var st unix.Stat_t
@@ -177,9 +175,9 @@ func Allocated(f *os.File) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Reopen returns a second open file description of f, with locks of its own. A lock that [LockByte]
-// takes through it is not shared with the processes to which f was passed. Reopen needs /proc. The
-// caller closes the file.
+// Reopen returns a second open file description of f, with locks of its own. A lock taken through
+// it by [LockByte] is not shared with processes that f was passed to. Reopen needs /proc. The
+// caller must close the returned file.
 func Reopen(f *os.File) (again *os.File, err error) {
 	err = control(f, func(fd int) error {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// onOpen is the hook of [OnOpen]. It is nil but in test binaries.
+// onOpen is the hook of [OnOpen]. It is nil except in test binaries.
 var onOpen atomic.Pointer[func(fd int)]
 
 // OnOpen makes this package call hook with each descriptor that it opens or receives from now on,
-// on the goroutine that opens it. Descriptors that are closed again before the caller sees them may
-// be left out. hook may be called from several goroutines. A nil hook ends the calls.
+// on the goroutine that opens it. Descriptors that are closed before they reach the caller may be
+// left out. hook may be called from several goroutines concurrently. A nil hook ends the calls.
 func OnOpen(hook func(fd int)) {
 	if hook == nil {
 		onOpen.Store(nil)
@@ -27,7 +27,8 @@ func opened(fd int) {
 	}
 }
 
-// Opened tells the hook of [OnOpen] of descriptors that the caller has opened without this package.
+// Opened reports descriptors that the caller has opened without this package to the hook of
+// [OnOpen].
 func Opened(files ...syscall.Conn) {
 	if onOpen.Load() == nil {
 		return
@@ -39,7 +40,7 @@ func Opened(files ...syscall.Conn) {
 	}
 }
 
-// newFile makes a file of a descriptor that this package has opened.
+// newFile returns a file for a descriptor that this package has opened, and reports it to the hook.
 func newFile(fd int, name string) *os.File {
 	opened(fd)
 	return os.NewFile(uintptr(fd), name)

@@ -19,13 +19,13 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 // Watch needs Linux.
 func (o *Orphanage) Watch() {}
 
-// GoesOnAsOrphan is nil: only Linux has a signal for those whose parent dies.
+// GoesOnAsOrphan returns nil: a signal at the parent's death needs Linux.
 func GoesOnAsOrphan() *syscall.SysProcAttr { return nil }
 
-// EndsWithThread is nil: only Linux has a signal for those whose parent dies.
+// EndsWithThread returns nil: a signal at the parent's death needs Linux.
 func EndsWithThread(ownGroup bool) *syscall.SysProcAttr { return nil }
 
-// EndedByBrokenPipe reports false: what tells of a signal differs between systems.
+// EndedByBrokenPipe returns false: the representation of signals differs between systems.
 func EndedByBrokenPipe(p *os.ProcessState) bool { return false }
 
 // SignalGroup sends a signal to a process.

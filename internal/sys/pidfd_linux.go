@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pidfd is a handle on one process. No later process with the same number can inherit it. All
-// methods may be called at the same time.
+// A Pidfd is a handle to one process. It never refers to a later process with the same number. All
+// methods may be called concurrently.
 type Pidfd struct {
 	file  *os.File
 	watch sync.Once
@@ -19,9 +19,10 @@ type Pidfd struct {
 	err   error
 }
 
-// OpenPidfd returns a handle on the process pid, which runs or is not reaped yet. The caller closes
-// it. A caller that is not the parent of pid must prove otherwise that the number still means the
-// same process, see [StartTime].
+// OpenPidfd returns a handle to the process pid, which must be running or not reaped yet. The
+// caller must close it. A caller that is not the parent of pid must verify by other means that the
+// number still refers to the same process; see [StartTime]. OpenPidfd returns an error that wraps a
+// [*MissingCallError] if the kernel has no pidfd_open.
 func OpenPidfd(pid int) (*Pidfd, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err == unix.EINVAL { // before Linux 5.10
@@ -33,7 +34,8 @@ func OpenPidfd(pid int) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// newPidfd owns fd. Because of its non-blocking mode os.NewFile puts it into Go's poller.
+// newPidfd returns a Pidfd that owns fd. It makes fd non-blocking, so that os.NewFile adds it to
+// Go's poller.
 func newPidfd(fd int) (*Pidfd, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
@@ -42,9 +44,9 @@ func newPidfd(fd int) (*Pidfd, error) {
 	return &Pidfd{file: newFile(fd, "pidfd"), ended: make(chan struct{})}, nil
 }
 
-// Wait blocks until the process has ended, ctx is done or p is closed. No thread waits. Only the
-// goroutine waits and, from the first call on, one more goroutine, which ends with the process or
-// with Close. Wait does not reap.
+// Wait blocks until the process has ended, ctx is done or p is closed. It blocks no thread, only
+// the goroutine. From the first call on there is one more goroutine, which ends with the process or
+// with Close. Wait does not reap the process. If ctx is done, Wait returns its cause.
 func (p *Pidfd) Wait(ctx context.Context) error {
 	p.watch.Do(func() { go p.park() })
 	select {
@@ -55,8 +57,8 @@ func (p *Pidfd) Wait(ctx context.Context) error {
 	}
 }
 
-// park waits in Go's poller. It is a goroutine of its own because a raw read holds the descriptor's
-// read lock: two Waits would queue behind each other and could not be cancelled.
+// park waits in Go's poller. It must run in a goroutine of its own, because a raw read holds the
+// descriptor's read lock: two Waits would queue behind each other and could not be cancelled.
 func (p *Pidfd) park() {
 	defer close(p.ended)
 	raw, err := p.file.SyscallConn()
@@ -76,7 +78,7 @@ func (p *Pidfd) park() {
 	}
 }
 
-// Exited reports whether the process has ended. A zombie has.
+// Exited reports whether the process has ended. A zombie has ended.
 func (p *Pidfd) Exited() (ended bool, err error) {
 	err = control(p.file, func(fd int) error {
 		ended, err = readable(fd)
@@ -88,7 +90,8 @@ func (p *Pidfd) Exited() (ended bool, err error) {
 	return ended, nil
 }
 
-// Signal sends sig to the process. The error is os.ErrProcessDone if the process has been reaped.
+// Signal sends sig to the process. The error wraps [os.ErrProcessDone] if the process has been
+// reaped.
 func (p *Pidfd) Signal(sig syscall.Signal) error {
 	err := control(p.file, func(fd int) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
 	if err == unix.ESRCH {
@@ -100,11 +103,12 @@ func (p *Pidfd) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// File returns the descriptor, to be passed on with [SendFiles]. It stays p's, so do not close it.
+// File returns the descriptor, which may be sent with [SendFiles]. p keeps its ownership, so the
+// caller must not close it.
 func (p *Pidfd) File() *os.File { return p.file }
 
-// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles], and takes the descriptor
-// over. f must not be used afterwards.
+// PidfdFromFile returns a Pidfd for a descriptor received by [RecvFiles]. It takes ownership of f,
+// which must not be used afterwards.
 func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	defer f.Close()
 	var fd int
@@ -118,11 +122,11 @@ func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. It
-// does not touch the process.
+// Close closes the handle. Every Wait on it returns an error that wraps [os.ErrClosed]. The process
+// is not affected.
 func (p *Pidfd) Close() error { return p.file.Close() }
 
-// readable polls a descriptor without waiting.
+// readable reports, without waiting, whether a descriptor is readable.
 func readable(fd int) (bool, error) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	var n int

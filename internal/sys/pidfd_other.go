@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A Pidfd needs Linux; no value of it can be made elsewhere.
+// A Pidfd needs Linux. No value of it can be made on other systems.
 type Pidfd struct{}
 
 // OpenPidfd needs Linux.

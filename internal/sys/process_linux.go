@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartTime returns when process pid started, in clock ticks since boot. Together with pid this
-// time names one process.
+// StartTime returns the start time of process pid, in clock ticks since boot. Together with pid it
+// identifies one process.
 func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
 
 func startTime(root fs.FS, pid int) (uint64, error) {
@@ -32,8 +32,7 @@ func startTime(root fs.FS, pid int) (uint64, error) {
 	return ticks, nil
 }
 
-// Exiting reports whether process pid has ended, or is about to end: its open files are being
-// closed.
+// Exiting reports whether process pid has ended, or is about to end and is closing its open files.
 func Exiting(pid int) bool {
 	const exiting = 0x4 // PF_EXITING
 	fields, err := statFields(rootFS(), pid)
@@ -44,8 +43,8 @@ func Exiting(pid int) bool {
 	return err != nil || flags&exiting != 0
 }
 
-// Stopped reports whether process pid stands still until another process lets it go on. A signal or
-// a debugger has stopped it, or its control group is frozen.
+// Stopped reports whether process pid is suspended until another process continues it: it was
+// stopped by a signal or a debugger, or its control group is frozen.
 func Stopped(pid int) bool { return stopped(rootFS(), pid) }
 
 func stopped(root fs.FS, pid int) bool {
@@ -56,7 +55,8 @@ func stopped(root fs.FS, pid int) bool {
 	if fields[0] == "T" || fields[0] == "t" {
 		return true
 	}
-	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer") // a group that cannot be read is not frozen
+	// a group that cannot be read is not frozen
+	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer")
 	return slices.ContainsFunc(groups, cgroup.frozen)
 }
 
@@ -69,7 +69,7 @@ func parentOf(root fs.FS, pid int) (int, error) {
 }
 
 // statFields returns the fields of /proc/pid/stat from the third to the 22nd. The second is the
-// program's name in parentheses, and the name itself may hold blanks and parentheses.
+// program's name in parentheses, and the name itself may contain blanks and parentheses.
 func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
@@ -90,8 +90,8 @@ func procFile(pid int, elem ...string) string {
 	return path.Join("proc", strconv.Itoa(pid), path.Join(elem...))
 }
 
-// PSS returns the proportional set size of process pid in bytes: its mapped pages, where a page
-// that n processes map counts 1/n.
+// PSS returns the proportional set size of process pid in bytes: its mapped pages, with a page
+// mapped by n processes counted as 1/n.
 func PSS(pid int) (int64, error) { return pss(rootFS(), pid) }
 
 func pss(root fs.FS, pid int) (int64, error) {
@@ -99,13 +99,13 @@ func pss(root fs.FS, pid int) (int64, error) {
 	return kibibytes(kb), err
 }
 
-// A Resident is the memory of a process that is in RAM, in bytes.
+// A Resident is the resident memory of a process, in bytes.
 type Resident struct {
-	Peak    int64 // the most that there ever was, shared pages included
-	Private int64 // anonymous pages now, which the process shares with no other
+	Peak    int64 // maximum since the process began, including shared pages
+	Private int64 // current anonymous pages, which are not shared with other processes
 }
 
-// ResidentMemory returns the memory of process pid that is in RAM.
+// ResidentMemory returns the resident memory of process pid.
 func ResidentMemory(pid int) (Resident, error) { return residentMemory(rootFS(), pid) }
 
 func residentMemory(root fs.FS, pid int) (Resident, error) {
@@ -117,13 +117,13 @@ func residentMemory(root fs.FS, pid int) (Resident, error) {
 	return Resident{kibibytes(peak), kibibytes(private)}, err
 }
 
-// Switches is how often the threads of a process have given up a processor.
+// Switches is the number of context switches of a process's threads.
 type Switches struct {
 	Voluntary   int64 // to wait for something
-	Involuntary int64 // because others wanted it: on a machine with enough processors that is rare
+	Involuntary int64 // because other threads needed the processor, rare with enough processors
 }
 
-// ContextSwitches returns the switches of all living threads of process pid.
+// ContextSwitches returns the context switches of all living threads of process pid.
 func ContextSwitches(pid int) (Switches, error) { return contextSwitches(rootFS(), pid) }
 
 func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
@@ -148,11 +148,11 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	return total, nil
 }
 
-// A Load is how much a process asks of the processors.
+// A Load is the demand of a process for processors.
 type Load struct {
-	CPU      time.Duration // processor time that it has had, in its life, to the hundredth of a second
+	CPU      time.Duration // processor time consumed since the process began, in steps of 10 ms
 	Threads  int
-	Runnable int // threads that run or could, at this moment
+	Runnable int // threads that are currently running or ready to run
 }
 
 // ProcessLoad returns the load of process pid.
@@ -188,13 +188,13 @@ func processLoad(root fs.FS, pid int) (l Load, err error) {
 type ProcessEntry struct {
 	Parent  int
 	State   byte          // as in ps: R, S, D, T, t, Z
-	CPU     time.Duration // processor time that it has had, in its life, to the hundredth of a second
+	CPU     time.Duration // processor time consumed since the process began, in steps of 10 ms
 	Threads int
-	Start   uint64 // when it started, in clock ticks since boot
+	Start   uint64 // start time, in clock ticks since boot
 }
 
-// ProcessTable returns the processes that this one can see, by their numbers. It costs the reading
-// of one file for each.
+// ProcessTable returns the processes visible to this one, by their numbers. It reads one file for
+// each process.
 func ProcessTable() (map[int]ProcessEntry, error) {
 	pids, err := Processes()
 	if err != nil {
@@ -203,7 +203,7 @@ func ProcessTable() (map[int]ProcessEntry, error) {
 	root := rootFS()
 	table := make(map[int]ProcessEntry, len(pids))
 	for _, pid := range pids {
-		if e, err := processEntry(root, pid); err == nil { // or it has ended
+		if e, err := processEntry(root, pid); err == nil { // otherwise it has ended
 			table[pid] = e
 		}
 	}
@@ -230,7 +230,7 @@ func processEntry(root fs.FS, pid int) (e ProcessEntry, err error) {
 	return e, err
 }
 
-// ProcessName returns the name of process pid in ps, at most 15 bytes of it.
+// ProcessName returns the name of process pid as shown by ps, truncated to 15 bytes.
 func ProcessName(pid int) (string, error) {
 	data, err := fs.ReadFile(rootFS(), procFile(pid, "comm"))
 	if err != nil {
@@ -239,7 +239,7 @@ func ProcessName(pid int) (string, error) {
 	return strings.TrimSuffix(string(data), "\n"), nil
 }
 
-// Processes returns the numbers of all processes that this one can see, in ascending order.
+// Processes returns the numbers of all processes visible to this one, in ascending order.
 func Processes() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -255,12 +255,12 @@ func Processes() ([]int, error) {
 	return pids, nil
 }
 
-// gone reports whether a thread ended between being listed and being read.
+// gone reports whether err means that a process or thread ended before it was read.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// OpenFiles returns how many descriptors process pid has open.
+// OpenFiles returns the number of descriptors that process pid has open.
 func OpenFiles(pid int) (int, error) {
 	files, err := os.ReadDir("/" + procFile(pid, "fd"))
 	if err != nil {
@@ -268,28 +268,29 @@ func OpenFiles(pid int) (int, error) {
 	}
 	n := len(files)
 	if pid == os.Getpid() {
-		n-- // the directory that was open for the reading
+		n-- // the directory that is open for reading
 	}
 	return n, nil
 }
 
-// KillSelf ends the process by SIGKILL, at once: no deferred call runs, and nothing is flushed. It
-// panics if the kernel does not obey, as for process 1 of a container.
+// KillSelf kills the process by SIGKILL: no deferred call runs, and nothing is flushed. It panics
+// if the signal has no effect, as for process 1 of a container.
 func KillSelf() {
 	unix.Kill(unix.Getpid(), unix.SIGKILL)
 	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
 }
 
-// StopSelf stops the process as a whole, and returns when it has been told to go on. The signal is
-// the calling thread's, so no other thread takes it while this one goes on.
+// StopSelf stops the whole process, and returns after it has been continued. The signal is sent to
+// the calling thread, so that the calling thread cannot go on while another one handles the signal.
 func StopSelf() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-// SetThreadName names the calling thread, and the threads that it starts later, in ps and top. The
-// name of the main thread is the name of the process. The kernel keeps 15 bytes of a longer name.
+// SetThreadName sets the name of the calling thread, and of threads that it starts later, for ps
+// and top. The name of the main thread is the name of the process. The kernel truncates the name to
+// 15 bytes.
 func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
@@ -300,11 +301,12 @@ func SetThreadName(name string) error {
 }
 
 // OpenProcessName opens the name of the main thread, which is the name of this process. One Write
-// to the file, from any thread, sets the name. The kernel keeps 15 bytes of a longer name. To open
-// the file takes four times as long as to write it, so a caller may open it ahead. The caller
-// closes it.
+// to the file, from any thread, sets the name. The kernel truncates the name to 15 bytes. Opening
+// the file takes four times as long as writing it, so a caller may open it in advance. The caller
+// must close the file.
 func OpenProcessName() (*os.File, error) {
-	const path = "/proc/self/comm" // opened without package os, whose poller would look at the file first
+	// opened without package os, which would first try to add the file to its poller
+	const path = "/proc/self/comm"
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -312,7 +314,7 @@ func OpenProcessName() (*os.File, error) {
 	return newFile(fd, path), nil
 }
 
-// SetSubreaper makes this process the parent of every descendant whose own parent has ended.
+// SetSubreaper makes this process the new parent of every descendant with a parent that has ended.
 func SetSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a subreaper: %w", err)
@@ -324,8 +326,9 @@ func SetSubreaper() error {
 // made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
 
-// CheckFileSize returns an error that wraps EFBIG if no file may have n bytes. A write beyond the
-// limit would be a signal that ends the program.
+// CheckFileSize returns an error that wraps EFBIG if n bytes exceed the limit of a file's size. It
+// should be called before writing, because a write beyond the limit raises a signal that ends the
+// program.
 func CheckFileSize(n int64) error {
 	if most := FileSizeLimit(); most >= 0 && n > most {
 		return fmt.Errorf("a file of %d bytes, and files are limited to %d (ulimit -f): %w", n, most, unix.EFBIG)
@@ -336,7 +339,7 @@ func CheckFileSize(n int64) error {
 // OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
 func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
 
-// OpenFilesOf returns how many descriptors a process of the same user has open, and its
+// OpenFilesOf returns the number of descriptors that a process of the same user has open, and its
 // RLIMIT_NOFILE, -1 if unlimited.
 func OpenFilesOf(pid int) (open, limit int64, err error) {
 	var r unix.Rlimit
@@ -361,7 +364,7 @@ func OpenFilesOf(pid int) (open, limit int64, err error) {
 	return int64(len(names)), limit, err
 }
 
-// KernelRelease returns what uname -r prints.
+// KernelRelease returns the release of the kernel, as printed by uname -r.
 func KernelRelease() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -373,8 +376,7 @@ func KernelRelease() (string, error) {
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
 func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }
 
-// AddressSpaceLeft returns how much of RLIMIT_AS this process has not used, in bytes. It returns -1
-// if the limit is unlimited.
+// AddressSpaceLeft returns the unused part of RLIMIT_AS in bytes, or -1 if there is no limit.
 func AddressSpaceLeft() int64 { return addressSpaceLeft(rootFS(), AddressSpaceLimit()) }
 
 func addressSpaceLeft(root fs.FS, limit int64) int64 {
@@ -383,7 +385,7 @@ func addressSpaceLeft(root fs.FS, limit int64) int64 {
 	}
 	kb, err := readKey(root, procFile(os.Getpid(), "status"), "VmSize:")
 	if err != nil {
-		return limit // without /proc, the limit alone must do
+		return limit // without /proc, only the limit is known
 	}
 	return max(0, limit-kibibytes(kb))
 }

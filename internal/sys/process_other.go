@@ -20,29 +20,29 @@ func Stopped(pid int) bool { return false }
 // PSS needs Linux.
 func PSS(pid int) (int64, error) { return 0, unsupported("/proc") }
 
-// A Resident is the memory of a process that is in RAM, in bytes.
+// A Resident is the resident memory of a process, in bytes.
 type Resident struct {
-	Peak    int64 // the most that there ever was, shared pages included
-	Private int64 // anonymous pages now, which the process shares with no other
+	Peak    int64 // maximum since the process began, including shared pages
+	Private int64 // current anonymous pages, which are not shared with other processes
 }
 
 // ResidentMemory needs Linux.
 func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupported("/proc") }
 
-// Switches is how often the threads of a process have given up a processor.
+// Switches is the number of context switches of a process's threads.
 type Switches struct {
 	Voluntary   int64 // to wait for something
-	Involuntary int64 // because others wanted it
+	Involuntary int64 // because other threads needed the processor
 }
 
 // ContextSwitches needs Linux.
 func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
 
-// A Load is how much a process asks of the processors.
+// A Load is the demand of a process for processors.
 type Load struct {
-	CPU      time.Duration // processor time that it has had, in its life
+	CPU      time.Duration // processor time consumed since the process began
 	Threads  int
-	Runnable int // threads that run or could, at this moment
+	Runnable int // threads that are currently running or ready to run
 }
 
 // ProcessLoad needs Linux.
@@ -52,9 +52,9 @@ func ProcessLoad(pid int) (Load, error) { return Load{}, unsupported("/proc") }
 type ProcessEntry struct {
 	Parent  int
 	State   byte          // as in ps: R, S, D, T, t, Z
-	CPU     time.Duration // processor time that it has had, in its life
+	CPU     time.Duration // processor time consumed since the process began
 	Threads int
-	Start   uint64 // when it started
+	Start   uint64 // start time
 }
 
 // ProcessTable needs Linux.
@@ -69,7 +69,7 @@ func Processes() ([]int, error) { return nil, unsupported("/proc") }
 // OpenFiles needs Linux.
 func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
 
-// KillSelf ends the process at once: no deferred call runs, and nothing is flushed.
+// KillSelf kills the process: no deferred call runs, and nothing is flushed.
 func KillSelf() {
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
 		p.Kill()
@@ -125,11 +125,11 @@ func MachineCPUs() int { return runtime.NumCPU() }
 // CPUQuota returns 0: no quota is known.
 func CPUQuota() float64 { return 0 }
 
-// A CPUTime is how long all processors together have worked and rested since the machine started.
+// A CPUTime is the busy and idle time of all processors together since the machine started.
 type CPUTime struct{ Busy, Idle time.Duration }
 
 // MachineTime needs Linux.
 func MachineTime() (CPUTime, error) { return CPUTime{}, unsupported("/proc/stat") }
 
-// AddressBits returns 47, which every 64-bit system gives.
+// AddressBits returns 47, which every 64-bit system provides.
 func AddressBits() int { return 47 }

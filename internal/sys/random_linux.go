@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRandom is the most that the kernel gives in one piece, whatever signals come.
+// maxRandom is the largest request that the kernel always fulfils at once, even if signals arrive.
 const maxRandom = 256
 
-// Random fills b, at most 256 bytes, with unpredictable bytes. Package crypto/rand does the same,
-// and makes every process initialise a module of cryptography at its start.
+// Random fills b with unpredictable bytes. It panics if b has more than 256 bytes. Package
+// crypto/rand would make every process initialise a cryptographic module at start, so it is not
+// used.
 func Random(b []byte) error {
 	if len(b) > maxRandom {
 		panic("sys: Random gives at most 256 bytes at once")

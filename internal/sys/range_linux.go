@@ -10,15 +10,15 @@ import (
 )
 
 // LockRange takes the exclusive lock of n bytes of f. It returns false if another open file
-// description holds one of these bytes. The kernel lets go of the lock when the last descriptor and
-// the last mapping of this description are gone, in whatever process they are. So the lock counts
-// users that may be killed at any time, which no user could count.
+// description holds one of these bytes. The kernel releases the lock when the last descriptor and
+// the last mapping of this description are gone, in whatever process they are. So the lock can
+// count users that may be killed at any time.
 func LockRange(f *os.File, off, n int64) (ok bool, err error) {
 	return lockRange(f, off, n, unix.F_WRLCK)
 }
 
-// ShareRange is LockRange of a lock that other descriptions may hold as well, by ShareRange. A
-// description that holds the lock alone shares it from then on.
+// ShareRange is [LockRange] for a shared lock, which several descriptions may hold by ShareRange. A
+// description with the exclusive lock downgrades it.
 func ShareRange(f *os.File, off, n int64) (ok bool, err error) {
 	return lockRange(f, off, n, unix.F_RDLCK)
 }
@@ -37,8 +37,8 @@ func lockRange(f *os.File, off, n int64, how int16) (ok bool, err error) {
 	return false, fmt.Errorf("lock %d bytes at %d of %s: %w", n, off, f.Name(), err)
 }
 
-// LockedRange returns one range that another open file description than f's has locked among the n
-// bytes at off. size is 0 if there is none. The range may begin before these bytes and end behind
+// LockedRange returns one range among the n bytes at off that an open file description other than
+// f's has locked. size is 0 if there is none. The range may begin before these bytes and end behind
 // them.
 func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
@@ -54,8 +54,8 @@ func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	return lk.Start, lk.Len, nil
 }
 
-// MapRange maps n bytes of f from off on, as [Map] maps bytes from the start. off is a multiple of
-// the page size.
+// MapRange maps n bytes of f at off for reading and writing, shared like [Map]. off must be a
+// multiple of the page size. The caller must end the mapping with [Unmap].
 func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 	err = control(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -67,11 +67,12 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 	return mem, nil
 }
 
-// Duplicate returns another descriptor, close-on-exec, of f's open file description.
+// Duplicate returns another descriptor, close-on-exec, of f's open file description. The caller
+// must close it.
 func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
 
-// DuplicateInherited is Duplicate as foreign code may do it: started programs have the descriptor
-// as well.
+// DuplicateInherited is [Duplicate] as done by foreign code: programs started later inherit the
+// descriptor.
 func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
 
 func duplicate(f *os.File, how int) (again int, err error) {
@@ -89,7 +90,8 @@ func duplicate(f *os.File, how int) (again int, err error) {
 // ThreadID returns the number of the calling thread.
 func ThreadID() int { return unix.Gettid() }
 
-// DuplicateNumber is Duplicate of a descriptor that belongs to foreign code.
+// DuplicateNumber duplicates a descriptor that belongs to foreign code. The caller must close the
+// returned file.
 func DuplicateNumber(fd int) (*os.File, error) {
 	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -98,9 +100,9 @@ func DuplicateNumber(fd int) (*os.File, error) {
 	return newFile(again, fmt.Sprintf("descriptor %d", fd)), nil
 }
 
-// FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be
-// inheritable at first. No child is started meanwhile, because it would keep the descriptor for
-// ever.
+// FileOf returns a file for a descriptor that foreign code opens in f. The descriptor may be
+// inheritable at first. FileOf blocks the start of child processes meanwhile, because a child would
+// keep the descriptor for ever. The caller must close the file.
 func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

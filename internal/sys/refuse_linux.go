@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusable are the calls that RefuseCall knows.
+// refusable maps the calls known to RefuseCall to their numbers.
 var refusable = map[string]uint32{"memfd_create": unix.SYS_MEMFD_CREATE, "pidfd_open": unix.SYS_PIDFD_OPEN}
 
-// RefuseCall has the kernel refuse a call to this thread, and to the programs that it starts, as
-// the seccomp filter of a container does. Tests see by it what a program says there. The caller has
-// locked the goroutine to the thread for good.
+// RefuseCall makes the kernel refuse a call by this thread, and by programs that it starts, as the
+// seccomp filter of a container does. Tests use it to check the resulting errors. The caller must
+// have locked the goroutine to its thread permanently. RefuseCall returns an error that wraps
+// EINVAL for an unknown call.
 func RefuseCall(call string, errno syscall.Errno) error {
 	number, ok := refusable[call]
 	if !ok {

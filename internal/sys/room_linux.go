@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystemRoom returns how many bytes the file system of f has left. It returns -1 if the file
-// system has no limit of its own.
+// FileSystemRoom returns the number of free bytes in the file system of f. It returns -1 if the
+// file system has no limit of its own.
 func FileSystemRoom(f *os.File) (room int64, err error) {
 	err = control(f, func(fd int) error {
 		var st unix.Statfs_t

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootFS is the file system from which everything about processes and control groups is read.
+// rootFS returns the file system for reading all data about processes and control groups.
 func rootFS() fs.FS { return rootFiles{os.DirFS("/")} }
 
-// rootFiles reads the small files of /proc and /sys, of which a look at many processes reads
-// hundreds. Package os asks for the size of a file that says none, tries to wait for it by epoll,
-// and makes a *os.File that the garbage collector watches: that takes twice as long.
+// rootFiles reads the small files of /proc and /sys. A scan of many processes reads hundreds of
+// them. Package os would take twice as long: it asks for the size of a file that does not report
+// one, tries to add the file to epoll, and makes an *os.File that the garbage collector watches.
 type rootFiles struct{ fs.FS }
 
-// pages are where files are read into.
+// pages is a pool of read buffers.
 var pages = sync.Pool{New: func() any { return new([4096]byte) }}
 
-// ReadFile implements fs.ReadFileFS.
+// ReadFile implements [fs.ReadFileFS].
 func (r rootFiles) ReadFile(name string) (data []byte, err error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: "/" + name, Err: err}
@@ -55,5 +55,5 @@ func (r rootFiles) ReadFile(name string) (data []byte, err error) {
 	}
 }
 
-// ReadDir implements fs.ReadDirFS.
+// ReadDir implements [fs.ReadDirFS].
 func (r rootFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(r.FS, name) }

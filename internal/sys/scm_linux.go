@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scmMaxFiles is the kernel's SCM_MAX_FD: no message carries more descriptors.
+// scmMaxFiles is the kernel's SCM_MAX_FD: the maximum number of descriptors in one message.
 const scmMaxFiles = 253
 
-// SendFiles sends msg, at least one byte, over c, and the files with its first byte. The files stay
-// the caller's. At most 253 files go in one message.
+// SendFiles sends msg over c, and the files with its first byte. msg must not be empty. The caller
+// keeps the files' ownership. A message can carry at most 253 files.
 func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 	if len(msg) == 0 {
 		panic("sys: SendFiles needs at least one byte to attach the files to")
@@ -25,7 +25,7 @@ func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 			rights = unix.UnixRights(fds...)
 		}
 		n, err := c.sendMessage(msg, rights)
-		if err == nil && n < len(msg) { // a stream may take less at once
+		if err == nil && n < len(msg) { // a stream may accept only part of it
 			_, err = c.Write(msg[n:])
 		}
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *Conn) receiveMessage(msg, oob []byte) (n, oobn, flags int, err error) {
 	return n, oobn, flags, err
 }
 
-// withDescriptors runs do while every file is kept open.
+// withDescriptors calls do with the files' descriptors, which stay open until do returns.
 func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) error {
 	if len(files) == 0 {
 		return do(fds)
@@ -72,23 +72,23 @@ func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) erro
 	})
 }
 
-// controlRooms have room for as many descriptors as the kernel ever sends. So a truncated list has
-// one cause only, a full descriptor table.
+// controlRooms is a pool of control message buffers. Each has room for as many descriptors as the
+// kernel ever sends, so a truncated list can only be caused by a full descriptor table.
 var controlRooms = sync.Pool{New: func() any {
 	b := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
 	return &b
 }}
 
-// RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most
-// limit. The caller closes them. On an error all received files are closed already. The error is
-// ErrNoDescriptors if this process could not take them all, and ErrTooManyFiles if the peer sent
-// more than limit.
+// RecvFiles reads one message into msg, and receives at most limit files with it, close-on-exec.
+// The caller must close the files. It returns [ErrNoDescriptors] if this process had no room for
+// all files, [ErrTooManyFiles] if the peer sent more than limit, and an error that wraps [io.EOF]
+// at the end of the connection. On an error no file is kept open.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
 }
 
-// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits. The error wraps EAGAIN if
-// no message has come.
+// TakeFiles is [RecvFiles] for a socket of [BlockingPair]. It never waits. The error wraps EAGAIN
+// if there is no message.
 func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) {
 		err = control(socket, func(fd int) error {
@@ -104,7 +104,7 @@ func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File,
 	})
 }
 
-// received makes files of the descriptors that a system call has received.
+// received converts the descriptors received by a system call to files.
 func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
 	err error) {
 	oob := controlRooms.Get().(*[]byte)
@@ -134,7 +134,8 @@ func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error
 	return n, files, nil
 }
 
-// descriptors returns all descriptors in a control message buffer, even those before an error.
+// descriptors returns all descriptors in a control message buffer, even if it also returns an
+// error.
 func descriptors(oob []byte) (fds []int, err error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	for i := range msgs {
@@ -148,8 +149,8 @@ func descriptors(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// PeerUID returns the user and the process that connected c, or listened for c, as the kernel noted
-// at that time.
+// PeerUID returns the user and the process that connected c, or listened for c, as recorded by the
+// kernel at that time.
 func PeerUID(c *Conn) (uid, pid int, err error) {
 	err = control(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -164,7 +165,7 @@ func PeerUID(c *Conn) (uid, pid int, err error) {
 	return uid, pid, nil
 }
 
-// PeerPidfd returns a handle on the process at the other end of c. The caller closes it.
+// PeerPidfd returns a handle to the process at the other end of c. The caller must close it.
 func PeerPidfd(c *Conn) (*Pidfd, error) {
 	fd := -1
 	err := control(c, func(s int) (err error) {
@@ -180,11 +181,11 @@ func PeerPidfd(c *Conn) (*Pidfd, error) {
 	return nil, fmt.Errorf("open the peer's process: %w", err)
 }
 
-// peerByNumber opens the peer by its process number, and makes sure that the number was not given
-// to another process in between. The start time of the process has not changed, and the peer's end
-// of the socket is still open. So the process that was noted when it connected has not ended. (A
-// child that inherited the socket can keep it open. In that case the lock byte of the seat, not
-// this handle, is the proof of death.)
+// peerByNumber opens the peer by its process number, and verifies that the number was not
+// reassigned in between. The start time of the process has not changed, and the peer's end of the
+// socket is still open, so the process recorded at connection time has not ended. (A child that
+// inherited the socket can keep it open. In that case the lock byte of the seat, not this handle,
+// is the proof of death.)
 func peerByNumber(c *Conn) (*Pidfd, error) {
 	_, pid, err := PeerUID(c)
 	if err != nil {
@@ -211,7 +212,7 @@ func peerByNumber(c *Conn) (*Pidfd, error) {
 	return p, nil
 }
 
-// hungUp returns os.ErrProcessDone if the other end of the socket is closed.
+// hungUp returns [os.ErrProcessDone] if the other end of the socket is closed.
 func hungUp(fd int) error {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	err := retry(func() error { _, err := unix.Poll(fds, 0); return err })

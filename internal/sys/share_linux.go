@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share returns another descriptor of c, for a program that expects its files to block. From then
-// on the file blocks for all who have it. The caller closes the descriptor.
+// Share returns another descriptor of c, for a program that expects its files to block. It makes
+// the open file description blocking, for all its holders. The caller must close the returned file.
 func Share(c syscall.Conn) (again *os.File, err error) {
 	err = control(c, func(fd int) error {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -25,8 +25,8 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 	return again, nil
 }
 
-// ShareEnd is Share for one end of a pipe. The returned file blocks, and is a description of its
-// own, so that c does not begin to block.
+// ShareEnd is [Share] for one end of a pipe. The returned file blocks, and has an open file
+// description of its own, so c stays non-blocking. ShareEnd needs /proc.
 func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	mode := unix.O_RDONLY
 	if writes {
@@ -34,7 +34,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	}
 	err = control(c, func(fd int) error {
 		return retry(func() error {
-			// or it would wait for the other end
+			// without O_NONBLOCK it would wait for the other end
 			n, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return err
@@ -53,7 +53,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	return again, nil
 }
 
-// SocketKind returns the domain and the type with which a socket was made.
+// SocketKind returns the domain, the type and the protocol of a socket.
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
 	err = control(c, func(fd int) (err error) {
 		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind,

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals is the action of the process for each signal, and the stack on which one thread handles
-// signals.
+// Signals holds the action of the process for each signal, and the signal stack of one thread.
 type Signals struct {
 	actions [lastSignal + 1]sigaction
 	stack   signalStack
@@ -20,16 +19,17 @@ type Signals struct {
 // lastSignal is the kernel's _NSIG.
 const lastSignal = 64
 
-// The C library takes signals 32 to 34 for its threads when it first needs them. A process whose C
-// library has lost them cannot cancel a thread or change its user. onStack is SA_ONSTACK. Without
-// it a handler runs on the small stack of the goroutine that the signal meets.
+// The C library reserves signals 32 to 34 for its threads when it first needs them. If they are
+// taken from the C library, the process cannot cancel a thread or change its user. onStack is
+// SA_ONSTACK. Without it a handler runs on the small stack of the interrupted goroutine.
 const (
 	firstOfLibc = 32
 	lastOfLibc  = 34
 	onStack     = 0x08000000
 )
 
-// handled reports whether a function, and not the kernel, answers the signal.
+// handled reports whether the signal has a handler function, not one of the kernel's default
+// actions.
 func (a *sigaction) handled() bool { return a.handler > 1 }
 
 // signalStack is the kernel's stack_t.
@@ -39,8 +39,9 @@ type signalStack struct {
 	size  uintptr
 }
 
-// SaveSignals notes the handlers of all signals and this thread's signal stack, before foreign code
-// is loaded that may take them. The caller locks the goroutine to the thread until Restore.
+// SaveSignals records the handlers of all signals and this thread's signal stack, before foreign
+// code is loaded that may change them. The caller must keep the goroutine locked to the thread
+// until [Signals.Restore].
 func SaveSignals() (*Signals, error) {
 	s := new(Signals)
 	for i := 1; i <= lastSignal; i++ {
@@ -54,9 +55,9 @@ func SaveSignals() (*Signals, error) {
 	return s, nil
 }
 
-// Restore writes back what has changed since SaveSignals, and returns the signals that foreign code
-// had taken. The C library keeps its own signals. Their handlers only learn to run on Go's signal
-// stack.
+// Restore restores the handlers and the stack that have changed since [SaveSignals], and returns
+// the signals that foreign code had taken. The C library keeps its own signals, but their handlers
+// are made to run on Go's signal stack.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()
 	if err != nil {

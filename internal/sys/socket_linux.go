@@ -15,19 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Note [No package net] These are the sockets of package net without its cost. With a C compiler on
-// the machine, net makes every program dynamic, so that each process loads the C library before its
-// first statement, 0.6 ms. A file on a non-blocking descriptor is in Go's poller just as well.
+// Note [No package net] These are the sockets of package net without its cost. If the machine has a
+// C compiler, net makes every program dynamic, so each process loads the C library before its first
+// statement, which takes 0.6 ms. A file with a non-blocking descriptor uses Go's poller just as
+// well.
 
-// A Conn is one end of a connection between two processes of this machine, a Unix stream socket.
-// Its reads and writes park only the goroutine. All methods may be called at the same time.
+// A Conn is one end of a Unix stream socket between two processes of this machine. Its reads and
+// writes block only the goroutine. All methods may be called concurrently.
 type Conn struct{ file *os.File }
 
-// Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It
-// waits only if the listener has no room for more callers, and until ctx ends. Then the error wraps
-// EAGAIN and the cause of that end. The caller closes the connection.
+// Dial connects to the listener at addr, which is "@" and an abstract name, or the path of a
+// socket. It waits only if the listener's backlog is full, until ctx ends. Then the error wraps
+// EAGAIN and the cause of ctx. The caller must close the connection.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
-	// the kernel does not tell when there is room again
+	// The kernel does not report when there is room again.
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		fd, err := streamSocket(addr, syscall.Connect)
 		if err == nil {
@@ -45,8 +46,8 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	}
 }
 
-// SocketConn makes a connection of a socket that came from elsewhere. It owns the socket from then
-// on, even after an error. The socket becomes non-blocking, for all who have it.
+// SocketConn returns a connection for a socket that was made elsewhere. It takes ownership of f,
+// even if it returns an error. The socket becomes non-blocking, for all its holders.
 func SocketConn(f *os.File) (*Conn, error) {
 	defer f.Close()
 	var again int
@@ -62,8 +63,8 @@ func SocketConn(f *os.File) (*Conn, error) {
 	return newConn(again), nil
 }
 
-// Pair returns the ends of a new connection: ours, and one for a child process, which blocks, as
-// programs expect. The caller closes both.
+// Pair returns the two ends of a new connection. ours is for this process. theirs is for a child
+// process and is blocking, as programs expect. The caller must close both.
 func Pair() (ours *Conn, theirs *os.File, err error) {
 	a, theirs, err := BlockingPair()
 	if err != nil {
@@ -76,8 +77,8 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// BlockingPair is Pair with two ends for system calls that wait. Neither is in Go's poller, so a
-// message wakes no goroutine.
+// BlockingPair is [Pair] with two blocking ends, for system calls that wait. Neither is in Go's
+// poller, so a message wakes no goroutine. The caller must close both.
 func BlockingPair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -88,7 +89,7 @@ func BlockingPair() (a, b *os.File, err error) {
 
 func newConn(fd int) *Conn { return &Conn{newFile(fd, "connection")} }
 
-// streamSocket makes a socket and gives it an address by bind or connect.
+// streamSocket makes a socket and binds or connects it to an address by use.
 func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int, error) {
 	if addr == "" || addr == "@" {
 		return -1, fmt.Errorf("no address: %w", unix.EINVAL) // the kernel would choose one
@@ -104,25 +105,27 @@ func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int
 	return fd, nil
 }
 
-// Read reads at least one byte. It returns io.EOF once the other end is closed for writing.
+// Read reads at least one byte. It returns [io.EOF] after the other end is closed for writing.
 func (c *Conn) Read(b []byte) (int, error) { return c.file.Read(b) }
 
 // Write writes all of b or returns an error.
 func (c *Conn) Write(b []byte) (int, error) { return c.file.Write(b) }
 
-// SetDeadline ends reads and writes at t, with os.ErrDeadlineExceeded; the zero time means never.
+// SetDeadline makes reads and writes fail from t on, with an error that wraps
+// [os.ErrDeadlineExceeded]. The zero time means no deadline.
 func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
 
-// SetReadDeadline is SetDeadline for reads alone.
+// SetReadDeadline is [Conn.SetDeadline] for reads only.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.file.SetReadDeadline(t) }
 
-// SetWriteDeadline is SetDeadline for writes alone.
+// SetWriteDeadline is [Conn.SetDeadline] for writes only.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadline(t) }
 
-// SyscallConn gives access to the descriptor.
+// SyscallConn returns access to the descriptor. It implements [syscall.Conn].
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 
-// Readable reports whether a read would not wait: bytes are there, or the other end is closed.
+// Readable reports whether a read would return at once, because bytes have arrived or the other end
+// is closed.
 func (c *Conn) Readable() bool {
 	var readable bool
 	err := control(c, func(fd int) error {
@@ -134,7 +137,8 @@ func (c *Conn) Readable() bool {
 	return readable || err != nil
 }
 
-// CloseWrite lets the other end read to the end of what was written.
+// CloseWrite closes the connection for writing. The other end reads [io.EOF] after all written
+// bytes.
 func (c *Conn) CloseWrite() error {
 	err := control(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
 	if err != nil {
@@ -143,19 +147,19 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends the connection. Calls on it that are under way return os.ErrClosed.
+// Close closes the connection. Calls in progress return an error that wraps [os.ErrClosed].
 func (c *Conn) Close() error { return c.file.Close() }
 
-// A Listener accepts connections. All methods may be called at the same time.
+// A Listener accepts connections. All methods may be called concurrently.
 type Listener struct {
 	file *os.File
 	addr string
-	once sync.Once // of removing a path
+	once sync.Once // guards the removal of the path
 }
 
-// Listen binds addr: "@" and an abstract name, which is gone with the process, or a path, which
-// Close removes. The error wraps EADDRINUSE if the address is taken. The caller closes the
-// listener.
+// Listen binds addr and listens on it. addr is "@" and an abstract name, which vanishes with the
+// process, or a path, which [Listener.Close] removes. The error wraps EADDRINUSE if the address is
+// taken. The caller must close the listener.
 func Listen(addr string) (*Listener, error) {
 	fd, err := streamSocket(addr, func(fd int, sa syscall.Sockaddr) error {
 		if err := syscall.Bind(fd, sa); err != nil {
@@ -169,15 +173,16 @@ func Listen(addr string) (*Listener, error) {
 	return &Listener{file: newFile(fd, addr), addr: addr}, nil
 }
 
-// ListenAnew is Listen that takes the place of a socket whose listener has ended without removing
-// its path. If a process listens there, or the path is no socket, or somebody keeps the lock of its
-// directory, the error wraps EADDRINUSE.
+// ListenAnew is [Listen], but replaces a socket that a dead listener left at the path. The error
+// wraps EADDRINUSE if a process listens there, if the path is not a socket, or if the lock of its
+// directory stays taken.
 func ListenAnew(addr string) (*Listener, error) {
 	l, err := Listen(addr)
 	if !errors.Is(err, unix.EADDRINUSE) || strings.HasPrefix(addr, "@") {
 		return l, err
 	}
-	// its lock: of two that take over at once the second must not remove the first one's socket
+	// The directory's lock must be held: if two processes take over at once, the second must not
+	// remove the first one's socket.
 	dir, e := os.Open(filepath.Dir(addr))
 	if e != nil {
 		return nil, err
@@ -196,17 +201,18 @@ func ListenAnew(addr string) (*Listener, error) {
 		return nil, e
 	}
 	l, err = Listen(addr)
-	if errors.Is(err, unix.EADDRINUSE) { // a program that found no path did not come for the lock
+	// a program that found no path did not take the lock
+	if errors.Is(err, unix.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: another program listens there", err)
 	}
 	return l, err
 }
 
-// takeoverTime is how long others may have the lock of a directory. Each user who may read the
-// directory can take it, and keep it.
+// takeoverTime is the time to wait for the lock of a directory. Each user with read access to the
+// directory can take the lock, and keep it.
 var takeoverTime = 5 * time.Second
 
-// lockSoon is LockFile that waits for others, but not for ever.
+// lockSoon is [LockFile], but waits for the lock for at most takeoverTime.
 func lockSoon(f *os.File) error {
 	for end := time.Now().Add(takeoverTime); ; time.Sleep(time.Millisecond) {
 		err := LockFile(f)
@@ -216,8 +222,9 @@ func lockSoon(f *os.File) error {
 	}
 }
 
-// bound reports whether a living socket has a path. A socket of another type is refused for its
-// type before its listener hears of it. Without a listener the connection is refused.
+// bound reports whether the socket at path has a listener. It connects with another socket type:
+// the kernel refuses the type before the listener learns of it, and refuses the connection if there
+// is no listener.
 func bound(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -228,9 +235,9 @@ func bound(path string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT)
 }
 
-// ListenerOn makes a listener of a socket that listens at addr already. It owns the socket from
-// then on, even after an error. The socket becomes non-blocking, for all who have it, and has room
-// for as many callers as one of Listen.
+// ListenerOn returns a listener for a socket that already listens at addr. It takes ownership of f,
+// even if it returns an error. The socket becomes non-blocking, for all its holders, and gets the
+// same backlog as by [Listen].
 func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	defer f.Close()
 	var again int
@@ -249,11 +256,11 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	return &Listener{file: newFile(again, addr), addr: addr}, nil
 }
 
-// Addr returns the address, as given to Listen.
+// Addr returns the address, as passed to [Listen].
 func (l *Listener) Addr() string { return l.addr }
 
-// Accept waits for the next connection, which the caller closes. After Close the error wraps
-// os.ErrClosed.
+// Accept waits for the next connection, which the caller must close. After Close the error wraps
+// [os.ErrClosed].
 func (l *Listener) Accept() (*Conn, error) {
 	raw, err := l.file.SyscallConn()
 	if err != nil {
@@ -270,10 +277,12 @@ func (l *Listener) Accept() (*Conn, error) {
 	return newConn(fd), nil
 }
 
-// Close ends the listener. An Accept that is under way returns os.ErrClosed.
+// Close closes the listener and removes its path. An Accept in progress returns an error that wraps
+// [os.ErrClosed].
 func (l *Listener) Close() error {
 	if !strings.HasPrefix(l.addr, "@") {
-		l.once.Do(func() { unix.Unlink(l.addr) }) // first: a program that finds the path can connect
+		// must come first: a program that finds the path must be able to connect
+		l.once.Do(func() { unix.Unlink(l.addr) })
 	}
 	return l.file.Close()
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Conn needs Linux; no value of it can be made elsewhere.
+// A Conn needs Linux. No value of it can be made on other systems.
 type Conn struct{}
 
 // Dial needs Linux.
@@ -51,7 +51,7 @@ func (c *Conn) CloseWrite() error { return unsupported("an abstract socket addre
 // Close needs Linux.
 func (c *Conn) Close() error { return unsupported("an abstract socket address") }
 
-// A Listener needs Linux; no value of it can be made elsewhere.
+// A Listener needs Linux. No value of it can be made on other systems.
 type Listener struct{}
 
 // Listen needs Linux.
@@ -65,7 +65,7 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	return nil, unsupported("an abstract socket address")
 }
 
-// Addr returns nothing.
+// Addr returns "".
 func (l *Listener) Addr() string { return "" }
 
 // Accept needs Linux.

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Strangers are the connections of a listener that have not proven yet that they may be there. If
-// one more than the limit enters, another one is closed: the oldest of the source that has the
-// most, the new one counted. So silent connections do not keep others out, and a source pushes out
-// no connection of a source that has fewer. All methods may be called at the same time.
+// Strangers is the set of a listener's connections that have not been authenticated yet. If one
+// more than the limit enters, one connection is closed: the oldest of the source with the most
+// connections, including the new one. So silent connections do not block others, and a source
+// displaces no connection of a source with fewer. All methods may be called concurrently.
 type Strangers struct {
 	limit int
 
@@ -22,15 +22,15 @@ type stranger struct {
 	source any
 }
 
-// MostStrangers is the limit of a listener, unless few files may be open. All processes of a job
-// may call it at once, and none of them is to be closed while it proves that it may be there.
+// MostStrangers is the usual limit of a listener, unless the process may open only few files. All
+// processes of a job may connect at once, and none of them must be closed while it authenticates.
 const MostStrangers = 1024
 
-// fewStrangers is the limit where few files may be open.
+// fewStrangers is the limit if the process may open only few files.
 const fewStrangers = 32
 
-// NewStrangers returns a set of at most limit connections, and of no more than a quarter of the
-// files that this process may open, if that is more than a few.
+// NewStrangers returns a set of at most limit connections. It reduces limit to a quarter of the
+// files that this process may open, but not below fewStrangers.
 func NewStrangers(limit int) *Strangers {
 	if files := OpenFileLimit(); files >= 0 {
 		limit = min(limit, max(fewStrangers, int(min(files, 4*MostStrangers))/4))
@@ -38,9 +38,9 @@ func NewStrangers(limit int) *Strangers {
 	return &Strangers{limit: limit}
 }
 
-// Enter notes a connection from a source, which is comparable: a user, a network address. It closes
-// the connection for which there is no room. After Close this is c. The caller closes c in any
-// case.
+// Enter adds a connection from a source, such as a user or a network address. source must be
+// comparable. If there is no room, Enter closes one connection of the set, possibly c. After
+// [Strangers.Close] it closes c. The caller must close c in any case.
 func (s *Strangers) Enter(c io.Closer, source any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Strangers) Enter(c io.Closer, source any) {
 	}
 }
 
-// worst returns the place of the oldest connection of the source that has the most.
+// worst returns the index of the oldest connection of the source with the most connections.
 func (s *Strangers) worst() (place int) {
 	count := make(map[any]int)
 	for _, x := range s.here {
@@ -76,7 +76,7 @@ func (s *Strangers) remove(i int) {
 	s.here = s.here[:len(s.here)-1]
 }
 
-// Leave ends the counting of c, which is no stranger any more or is closed.
+// Leave removes c. The caller must call it when c is authenticated or closed.
 func (s *Strangers) Leave(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Strangers) Leave(c io.Closer) {
 	}
 }
 
-// Close closes all strangers, and each that enters from then on.
+// Close closes all connections in the set, and each one that enters later.
 func (s *Strangers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

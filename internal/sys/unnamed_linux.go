@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenUnnamed opens a file in dir that has no name until LinkUnnamed gives it one, so that a killed
-// program leaves no file. It fails if the file system has no such files, and without /proc.
+// OpenUnnamed creates a file in dir without a name. [LinkUnnamed] gives it its name, so a killed
+// program leaves no file. It fails if the file system does not support such files, and without
+// /proc. The caller must close the file.
 func OpenUnnamed(dir, name string) (*os.File, error) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		return nil, err
@@ -21,7 +22,7 @@ func OpenUnnamed(dir, name string) (*os.File, error) {
 	return newFile(fd, filepath.Join(dir, name)), nil
 }
 
-// LinkUnnamed gives a file of OpenUnnamed its name.
+// LinkUnnamed gives a file of [OpenUnnamed] its name.
 func LinkUnnamed(f *os.File) error {
 	from := fmt.Sprint("/proc/self/fd/", f.Fd())
 	err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, f.Name(), unix.AT_SYMLINK_FOLLOW)

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OpenWatch tells which of its files were opened. It watches files without a name through /proc.
-// The caller closes it.
+// An OpenWatch detects the opening of files, including unnamed ones, which it watches through
+// /proc. The caller must close it.
 type OpenWatch struct {
 	mu sync.Mutex
 	fd int
 }
 
-// NewOpenWatch returns a watch of no files.
+// NewOpenWatch returns an OpenWatch that watches no files yet.
 func NewOpenWatch() (*OpenWatch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -27,7 +27,7 @@ func NewOpenWatch() (*OpenWatch, error) {
 	return &OpenWatch{fd: fd}, nil
 }
 
-// Add watches f, and returns the number by which Opened will name f. It needs /proc.
+// Add watches f, and returns the number that identifies f in [OpenWatch.Opened]. It needs /proc.
 func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 	err = control(f, func(fd int) error {
 		id, err = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", fd), unix.IN_OPEN)
@@ -42,11 +42,11 @@ func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 // Remove ends the watch of a file.
 func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
 
-// Close ends the watch.
+// Close ends the watch of all files.
 func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
 // Opened calls opened with the number of each file that was opened since the last call. It does not
-// wait. Of several openings in a row the kernel may report one.
+// wait. The kernel may report several consecutive openings as one.
 func (w *OpenWatch) Opened(opened func(id int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 
 // OpenElsewhere reports whether an open file description other than f's can write to the file. A
 // mapping without a descriptor counts. f must come from [Reopen], because the kernel does not count
-// the description that memfd_create makes.
+// the description made by memfd_create.
 func OpenElsewhere(f *os.File) (open bool, err error) {
 	err = control(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
@@ -89,10 +89,10 @@ func OpenElsewhere(f *os.File) (open bool, err error) {
 	return false, nil
 }
 
-// A FileID names a file while a process has the file.
+// A FileID identifies a file while a process has it open.
 type FileID struct{ Device, Inode uint64 }
 
-// Identify returns the file behind f, and its size in bytes.
+// Identify returns the identity of f, and its size in bytes.
 func Identify(f *os.File) (id FileID, size int64, err error) {
 	err = control(f, func(fd int) error {
 		var st unix.Stat_t

@@ -25,7 +25,7 @@ func (w *OpenWatch) Opened(opened func(id int)) {}
 // OpenElsewhere needs Linux.
 func OpenElsewhere(f *os.File) (open bool, err error) { return true, unsupported("F_SETLEASE") }
 
-// A FileID names a file while a process has the file.
+// A FileID identifies a file while a process has it open.
 type FileID struct{ Device, Inode uint64 }
 
 // Identify needs Linux.

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Counter returns the first 4 bytes of mem as a number that several processes may change at once.
-// mem must begin at a multiple of 4 bytes.
+// Counter returns the first 4 bytes of mem as a number that several processes may change
+// concurrently. It panics unless mem begins at a multiple of 4 bytes.
 func Counter(mem []byte) *atomic.Int32 {
 	p := unsafe.Pointer(unsafe.SliceData(mem[:4]))
 	if uintptr(p)%4 != 0 {
@@ -15,9 +15,9 @@ func Counter(mem []byte) *atomic.Int32 {
 	return (*atomic.Int32)(p)
 }
 
-// Words returns mem as 64-bit words that several processes may change at once. mem must begin at a
-// multiple of 8 bytes, as every mapping and block does. Bytes beyond the last whole word are left
-// out.
+// Words returns mem as 64-bit words that several processes may change concurrently. It omits bytes
+// beyond the last whole word. It panics unless mem begins at a multiple of 8 bytes, as every
+// mapping and block does.
 func Words(mem []byte) []atomic.Uint64 {
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	if uintptr(p)%8 != 0 {

@@ -1,4 +1,4 @@
 package sys
 
-// WorkerKey is the environment variable by which a new process knows that package shoal started it.
+// WorkerKey is the environment variable that tells a new process that package shoal started it.
 const WorkerKey = "SHOAL_WORKER"
