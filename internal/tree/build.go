@@ -8,18 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Any puts a value together of plain types: map[string]any, or map[any]any where a key is a number;
-// []any; []string and [][]byte of a batch; int64, float64, bool, string and []byte of a single
-// sample; and tensors.
+// Any builds a Go value of plain types: map[string]any, or map[any]any if a key is a number; []any;
+// []string and [][]byte for the strings and bytes of a batch; int64, float64, bool, string and
+// []byte for the leaves of a single sample; and tensors.
 func (v Value) Any() (any, error) {
 	var out any
 	err := v.Into(&out)
 	return out, err
 }
 
-// Into puts a value together where dst, a pointer, points to: maps become maps and structs, by the
-// tags that Flatten reads, lists become slices, arrays and structs that are tuples. What the struct
-// does not have is an error. The tensors that numbers and strings were made of are closed then.
+// Into builds a Go value in *dst. dst must be a non-nil pointer. Maps become maps and structs, by
+// the tags that [Flatten] reads. Lists become slices, arrays, and structs tagged as tuples. The
+// tensors of numbers and strings are closed after their values are copied; other tensors are stored
+// as they are. Into returns an error that wraps [ErrValue] if a part does not fit its destination,
+// such as a key without a struct field, and one that wraps [ErrSpec] if v is inconsistent.
 func (v Value) Into(dst any) error {
 	n, err := Parse(v.Spec)
 	if err != nil {
@@ -39,7 +41,7 @@ func (v Value) Into(dst any) error {
 	return nil
 }
 
-// A builder is in the middle of putting a value together.
+// A builder holds the state of [Value.Into].
 type builder struct {
 	rest []*tensor.Tensor
 	path path
@@ -77,7 +79,7 @@ func (b *builder) node(n *Node, to reflect.Value) error {
 	return b.set(n.Kind, leaf, to)
 }
 
-// set stores a leaf. Numbers must fit.
+// set stores a leaf in to. It returns an error if a number does not fit.
 func (b *builder) set(k Kind, leaf any, to reflect.Value) error {
 	v := reflect.ValueOf(leaf)
 	if !v.IsValid() {
@@ -108,7 +110,7 @@ func (b *builder) set(k Kind, leaf any, to reflect.Value) error {
 	return nil
 }
 
-// within puts an item of a map or a list together.
+// within builds an item of a map or a list.
 func (b *builder) within(step any, n *Node, to reflect.Value) error {
 	b.path = append(b.path, step)
 	err := b.node(n, to)
@@ -200,8 +202,9 @@ func (b *builder) list(n *Node, to reflect.Value) error {
 	return nil
 }
 
-// Leaf returns what the tensors of a leaf stand for. The error wraps ErrSpec where they are of
-// another dtype or shape, or where their offsets are none.
+// Leaf returns the Go value of a leaf of kind k from its tensors. It returns an error that wraps
+// [ErrSpec] if a tensor has the wrong dtype or shape, or if offsets are invalid. Strings and bytes
+// are copied.
 func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 	switch k {
 	case Tensor, Ragged:
@@ -238,7 +241,7 @@ func bytesOf(t *tensor.Tensor) ([]byte, error) {
 	return tensor.Data[uint8](t), nil
 }
 
-// lists cuts bytes at their offsets.
+// lists splits bytes at their offsets.
 func lists(k Kind, of, at *tensor.Tensor) (any, error) {
 	b, err := bytesOf(of)
 	if err != nil || at.DType() != tensor.Int64 || at.Dims() != 1 || at.Numel() == 0 {

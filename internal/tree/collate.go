@@ -9,11 +9,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ErrShape is wrapped where a sample is of another structure, dtype or shape than the first of its
-// batch.
+// ErrShape is wrapped by the error for a sample with another structure, dtype or shape than the
+// first sample of its batch.
 var ErrShape = errors.New("unlike the first of the batch")
 
-// A flaw is an error of a kind, which it does not repeat in its text.
+// A flaw is an error with a kind for [errors.Is] that does not appear in its text.
 type flaw struct {
 	kind error
 	text string
@@ -31,18 +31,19 @@ func worthless(format string, args ...any) error {
 	return &flaw{ErrValue, fmt.Sprintf(format, args...)}
 }
 
-// A Field is what a tensor of a batch is to be like.
+// A Field describes one tensor of a batch.
 type Field struct {
 	DType  tensor.DType
 	Shape  []int
 	Device tensor.Device // nil is the host
-	Inner  bool          // it is part of strings, and nobody sees it by itself
+	Inner  bool          // the tensor is a part of strings, which is not visible by itself
 }
 
-// A Memory makes the tensors of a batch. They hold anything.
+// A Memory allocates the tensors of a batch. It must return one tensor for each field. The tensors
+// need not be cleared.
 type Memory func(fields []Field) ([]*tensor.Tensor, error)
 
-// OnHeap is the Memory of tensors by themselves.
+// OnHeap is a [Memory] that allocates each tensor separately.
 func OnHeap(fields []Field) ([]*tensor.Tensor, error) {
 	all := make([]*tensor.Tensor, len(fields))
 	for k, f := range fields {
@@ -59,21 +60,23 @@ func OnHeap(fields []Field) ([]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// A RowError says which sample of those given does not fit.
+// A RowError is the error of one sample among several.
 type RowError struct {
 	Row int
 	Err error
 }
 
-// Error returns one line.
+// Error formats the index of the sample and the error.
 func (e *RowError) Error() string { return fmt.Sprintf("sample %d: %v", e.Row, e.Err) }
 
 // Unwrap returns Err.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Collate makes a batch of values of one structure, as torch's default_collate does: tensors are
-// stacked, numbers become tensors, strings lists of strings, and maps and lists of values become
-// maps and lists of batches. The error is a *RowError where one of the values is to blame.
+// Collate builds a batch from samples, which must not be empty and must all have the same
+// structure. It combines them as torch's default_collate does: tensors are stacked, numbers become
+// tensors, strings become lists of strings, and maps and lists of values become maps and lists of
+// batches. rules must be the rules that the samples were flattened with. If one sample causes the
+// error, the error is a [*RowError].
 func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("a batch of no samples")
@@ -95,17 +98,17 @@ func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	return c.write(out, memory)
 }
 
-// A collator plans the tensors of a batch, and then writes them.
+// A collator plans the tensors of a batch, and then fills them.
 type collator struct {
 	samples []Value
 	rules   Rules
-	next    int // tensor of the samples
+	next    int // index of the next tensor in each sample
 	path    path
 	fields  []Field
 	fills   []func(to *tensor.Tensor)
 }
 
-// write makes the batch.
+// write allocates the tensors of the batch and fills them.
 func (c *collator) write(out *Node, memory Memory) (Value, error) {
 	tensors, err := memory(c.fields)
 	if err != nil {
@@ -118,7 +121,7 @@ func (c *collator) write(out *Node, memory Memory) (Value, error) {
 	return Value{out.Spec(), tensors}, nil
 }
 
-// plan adds a tensor to the batch.
+// plan adds a tensor to the batch, which fill fills after its allocation.
 func (c *collator) plan(f Field, fill func(to *tensor.Tensor)) {
 	c.fields, c.fills = append(c.fields, f), append(c.fills, fill)
 }
@@ -160,7 +163,7 @@ func (c *collator) node(n *Node) (*Node, error) {
 	return &Node{Kind: Tensor}, c.stack(rows)
 }
 
-// items makes a map or a list of batches. What a rule adds comes after the fields that there are.
+// items builds a map or a list of batches. Fields added by rules follow the fields of the samples.
 func (c *collator) items(n *Node) (*Node, error) {
 	out := &Node{Kind: n.Kind, Keys: n.Keys}
 	if n.Kind == Tuple {
@@ -187,7 +190,7 @@ func (c *collator) items(n *Node) (*Node, error) {
 	return out, c.beside(out, extras)
 }
 
-// stack plans the tensor of rows of one layout.
+// stack plans the tensor that stacks rows. All rows must have the same dtype, shape and device.
 func (c *collator) stack(rows []*tensor.Tensor) error {
 	first := rows[0]
 	for row, t := range rows {
@@ -204,13 +207,14 @@ func (c *collator) stack(rows []*tensor.Tensor) error {
 	return nil
 }
 
-// put copies to a view, and closes it.
+// put copies from to the view to, and closes the view.
 func put(to, from *tensor.Tensor) {
 	to.CopyFrom(from)
 	to.Close()
 }
 
-// alike returns an ErrShape unless two tensors are alike but for their first skip dimensions.
+// alike returns an error that wraps [ErrShape] unless two tensors have the same dtype, device and
+// shape, ignoring the first skip dimensions.
 func alike(t, first *tensor.Tensor, skip int) error {
 	switch {
 	case t.DType() != first.DType():
@@ -224,7 +228,7 @@ func alike(t, first *tensor.Tensor, skip int) error {
 	return nil
 }
 
-// texts plans the two tensors of strings, or of bytes.
+// texts plans the two tensors of strings or of bytes.
 func (c *collator) texts(k Kind, rows []*tensor.Tensor) *Node {
 	offsets := offsetsOf(rows)
 	total := offsets[len(rows)]
@@ -242,7 +246,8 @@ func (c *collator) texts(k Kind, rows []*tensor.Tensor) *Node {
 	return &Node{Kind: BytesList}
 }
 
-// offsetsOf returns where each row begins when they follow each other, and where the last ends.
+// offsetsOf returns the offset of each row if the rows are concatenated, followed by the total
+// length.
 func offsetsOf(rows []*tensor.Tensor) []int64 {
 	offsets := make([]int64, len(rows)+1)
 	for row, t := range rows {
@@ -251,14 +256,15 @@ func offsetsOf(rows []*tensor.Tensor) []int64 {
 	return offsets
 }
 
-// numbers plans a tensor of int64.
+// numbers plans an int64 tensor with the elements v.
 func (c *collator) numbers(v []int64) {
 	c.plan(Field{DType: tensor.Int64, Shape: []int{len(v)}},
 		func(to *tensor.Tensor) { copy(tensor.Data[int64](to), v) })
 }
 
-// Differ says where the structure of a sample is not that of the first of its batch. The error
-// wraps ErrShape.
+// Differ returns an error that describes the first difference between the structure of a sample and
+// the structure of the first sample of its batch. The error wraps [ErrShape]. Differ returns nil if
+// the structures are equal.
 func Differ(spec, first string) error {
 	a, errA := Parse(spec)
 	b, errB := Parse(first)

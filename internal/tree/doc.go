@@ -1,6 +1,6 @@
-// Package tree takes values of any structure apart into tensors and a description, and puts them
-// together again: what the pytrees of PyTorch and JAX do. A [Value] is both; [Flatten] makes one,
-// [Collate] makes one of several as torch's default_collate does, and [Value.Into] and [Value.Any]
-// are the way back. So who moves tensors between processes moves any value: the description, a
-// string, travels beside them.
+// Package tree decomposes values of any structure into tensors and a description, and rebuilds
+// them, like the pytrees of PyTorch and JAX. A [Value] holds both parts. [Flatten] makes a Value of
+// one Go value, [Collate] combines several Values to a batch as torch's default_collate does, and
+// [Value.Into] and [Value.Any] rebuild a Go value. The description is a string, so code that can
+// send tensors to another process can send any value.
 package tree

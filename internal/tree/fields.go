@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A structType is what the tags of a struct say.
+// A structType holds the parsed tags of a struct type.
 type structType struct {
 	names []string
 	index []int
@@ -15,11 +15,11 @@ type structType struct {
 	err   error
 }
 
-var structs sync.Map // of *structType by reflect.Type
+var structs sync.Map // reflect.Type to *structType
 
-// structOf reads the tags of a struct: `data:"name"` is the key, or `torch:"name"` where there is
-// no other, or else the field's own name; "-" leaves a field out; and a field _ with
-// `data:",tuple"` makes the struct a list.
+// structOf returns the parsed tags of a struct type. The key of a field is the name in
+// `data:"name"`, otherwise the name in `torch:"name"`, otherwise the field's own name. The name "-"
+// omits the field. A field _ with `data:",tuple"` makes the struct a list.
 func structOf(t reflect.Type) *structType {
 	if s, ok := structs.Load(t); ok {
 		return s.(*structType)

@@ -12,25 +12,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ErrValue is wrapped where a value has a part that has no tensors: a function, say.
+// ErrValue is wrapped by the error for a value with a part that cannot be represented by tensors,
+// such as a function.
 var ErrValue = errors.New("not a value that a batch can be made of")
 
-// A Value is a value taken apart.
+// A Value is a value decomposed into its structure and its tensors.
 type Value struct {
-	Spec    string // of its structure
+	Spec    string // description of the structure; see Parse
 	Tensors []*tensor.Tensor
 }
 
-// An ordered is a map that says its order, such as the dicts of package torch.
+// An ordered is a map with an order of its own, such as the dicts of package torch.
 type ordered interface {
 	Len() int
 	All() iter.Seq2[any, any]
 }
 
-// Flatten takes a value apart: tensors, numbers, bools, strings, []byte, nil, and slices, arrays,
-// maps and structs of those. The tensors of v are in the result, as they are; the others are new. A
-// slice of numbers at a place for which there is a rule is one ragged row, and not a list. The
-// error wraps ErrValue, and says where.
+// Flatten decomposes v, which may consist of tensors, numbers, bools, strings, []byte, nil, and
+// slices, arrays, maps and structs of these. The result contains the tensors of v themselves, not
+// copies; the other tensors are new. A slice of numbers at a path with a rule becomes one ragged
+// row instead of a list. Flatten returns an error that wraps [ErrValue] and names the path if v has
+// another part, a closed or nil tensor, or no part at the path of a rule.
 func Flatten(v any, rules Rules) (Value, error) {
 	f := flattener{rules: rules}
 	err := f.add(v)
@@ -43,8 +45,8 @@ func Flatten(v any, rules Rules) (Value, error) {
 	return Value{string(f.spec), f.tensors}, nil
 }
 
-// FlattenBatch is Flatten for a batch, in which a []string and a [][]byte have an item for each
-// sample, and are not lists.
+// FlattenBatch is [Flatten] for a batch, in which a []string or a [][]byte has one item for each
+// sample and is not a list.
 func FlattenBatch(v any) (Value, error) {
 	f := flattener{batch: true}
 	if err := f.add(v); err != nil {
@@ -53,14 +55,14 @@ func FlattenBatch(v any) (Value, error) {
 	return Value{string(f.spec), f.tensors}, nil
 }
 
-// A flattener is in the middle of a value.
+// A flattener holds the state of [Flatten].
 type flattener struct {
 	rules   Rules
 	batch   bool
 	spec    []byte
 	tensors []*tensor.Tensor
 	path    path
-	used    int // rules that have found their place
+	used    int // number of rules that have matched a path
 	nodes   int
 	depth   int
 }
@@ -74,7 +76,7 @@ func (f *flattener) leaf(k Kind, t *tensor.Tensor) error {
 	return nil
 }
 
-// in adds what is at a step of the path.
+// in adds v, which is at the given step of the path.
 func (f *flattener) in(step, v any) error {
 	f.path = append(f.path, step)
 	err := f.add(v)
@@ -116,7 +118,8 @@ func (f *flattener) add(v any) error {
 	return f.reflected(reflect.ValueOf(v))
 }
 
-// items adds strings, or slices of bytes, that belong to one sample each.
+// items adds v if it is a []string or a [][]byte, with one item for each sample, and reports
+// whether it did.
 func (f *flattener) items(v any) bool {
 	switch v := v.(type) {
 	case []string:
@@ -149,14 +152,14 @@ func (f *flattener) tensor(t *tensor.Tensor) error {
 	return f.leaf(Tensor, t)
 }
 
-// closed reports whether t is closed, by the panic of what uses it.
+// closed reports whether t is closed. It detects that by the panic of a method.
 func closed(t *tensor.Tensor) (yes bool) {
 	defer func() { yes = recover() != nil }()
 	t.Version()
 	return false
 }
 
-// bytesTensor makes a tensor of bytes, which are its own then.
+// bytesTensor makes a tensor that takes ownership of b.
 func bytesTensor(b []byte) *tensor.Tensor { return tensor.FromSlice(b, len(b)) }
 
 func (f *flattener) reflected(v reflect.Value) error {
@@ -259,7 +262,8 @@ func (f *flattener) pairs(keys []any, value func(i int) any) error {
 	return nil
 }
 
-// keyOf makes a key of a map one of a Node's.
+// keyOf converts a map key to a key of a [Node], which is a string or an int64. ok is false if it
+// cannot.
 func keyOf(k any) (key any, ok bool) {
 	v := reflect.ValueOf(k)
 	switch {
@@ -273,7 +277,7 @@ func keyOf(k any) (key any, ok bool) {
 	return nil, false
 }
 
-// compareKeys has numbers first, and then texts.
+// compareKeys orders numbers before strings.
 func compareKeys(a, b any) int {
 	x, xText := a.(string)
 	y, yText := b.(string)

@@ -7,34 +7,34 @@ import (
 	"strconv"
 )
 
-// A Kind says what a Node stands for, and which tensors make it.
+// A Kind is the kind of a [Node]. It determines the number and the dtypes of the node's tensors.
 type Kind byte
 
 const (
-	Tensor    Kind = 't' // one tensor, itself
-	Ragged    Kind = 'r' // one tensor, whose rows in a batch differ in length; see Rule
-	Int       Kind = 'i' // one of int64, without dimensions
-	Float     Kind = 'f' // one of float64, without dimensions
-	Bool      Kind = 'o' // one of bool, without dimensions
-	Text      Kind = 's' // one of uint8
-	Bytes     Kind = 'b' // one of uint8
-	Texts     Kind = 'S' // two: all bytes, and the int64 offsets at which they begin, and the last ends
-	BytesList Kind = 'B' // two, likewise
-	None      Kind = 'n' // none: a nil
-	Map       Kind = 'm' // those of its Items, in the order of Keys
-	List      Kind = 'l' // those of its Items
-	Tuple     Kind = 'u' // likewise: an array, or a struct with the tag
+	Tensor    Kind = 't' // one tensor, the value itself
+	Ragged    Kind = 'r' // one tensor, a row with a length that varies within a batch; see Rule
+	Int       Kind = 'i' // one int64 tensor without dimensions
+	Float     Kind = 'f' // one float64 tensor without dimensions
+	Bool      Kind = 'o' // one bool tensor without dimensions
+	Text      Kind = 's' // one uint8 tensor
+	Bytes     Kind = 'b' // one uint8 tensor
+	Texts     Kind = 'S' // two tensors: all bytes, and int64 offsets including the end
+	BytesList Kind = 'B' // two tensors, as for Texts
+	None      Kind = 'n' // no tensor: nil
+	Map       Kind = 'm' // the tensors of its Items, in the order of Keys
+	List      Kind = 'l' // the tensors of its Items
+	Tuple     Kind = 'u' // like List, for an array or a struct tagged as a tuple
 )
 
-// A Node is the structure of a value.
+// A Node describes the structure of a value or of one of its parts.
 type Node struct {
 	Kind  Kind
-	Rule  int   // number of the rule of a Ragged
-	Keys  []any // string or int64, of a Map
+	Rule  int   // index of the rule of a Ragged
+	Keys  []any // keys of a Map, string or int64
 	Items []*Node
 }
 
-// tensors returns how many tensors make what a leaf is, and whether there is such a leaf.
+// tensors returns the number of tensors of a leaf. ok is false if k is not the kind of a leaf.
 func (k Kind) tensors() (n int, ok bool) {
 	switch k {
 	case Tensor, Ragged, Int, Float, Bool, Text, Bytes:
@@ -47,13 +47,13 @@ func (k Kind) tensors() (n int, ok bool) {
 	return 0, false
 }
 
-// Tensors returns how many tensors make what a leaf is; none a Map, a List or a Tuple.
+// Tensors returns the number of tensors of a leaf. It returns 0 for a Map, a List or a Tuple.
 func (k Kind) Tensors() int {
 	n, _ := k.tensors()
 	return n
 }
 
-// Leaves calls f for all parts that are no Map, List or Tuple, in the order of their tensors.
+// Leaves calls f for all parts except Maps, Lists and Tuples, in the order of their tensors.
 func (n *Node) Leaves(f func(leaf *Node)) {
 	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
 		f(n)
@@ -63,8 +63,8 @@ func (n *Node) Leaves(f func(leaf *Node)) {
 	}
 }
 
-// Fixed reports whether all values of this structure have tensors of one layout, as far as their
-// own tensors have, and at least one.
+// Fixed reports whether the structure has at least one tensor and all its leaves have a fixed
+// layout: numbers, bools, and tensors, provided that those keep their own layout.
 func (n *Node) Fixed() bool {
 	leaves, fixed := n.count()
 	return fixed && leaves > 0
@@ -83,7 +83,8 @@ func (n *Node) count() (leaves int, fixed bool) {
 	return leaves, fixed
 }
 
-// First returns the number of the first tensor that is one of the value's own, -1 if there is none.
+// First returns the index of the first tensor that is a Tensor or Ragged leaf, or -1 if there is
+// none.
 func (n *Node) First() int {
 	at := 0
 	if n.first(&at) {
@@ -105,17 +106,16 @@ func (n *Node) first(at *int) bool {
 	return false
 }
 
-// What a structure may have, so that one that came from elsewhere does not take all memory or
-// stack.
+// Limits of a structure, so that a malicious description cannot exhaust the memory or the stack.
 const (
 	maxDepth = 64
 	maxNodes = 1 << 20
 )
 
-// ErrSpec is wrapped where a description is none, or does not go with its tensors.
+// ErrSpec is wrapped by the error for a description that is invalid, or does not match its tensors.
 var ErrSpec = errors.New("not the description of a value")
 
-// Spec returns the description of a structure. Equal structures have equal ones.
+// Spec returns the description of the structure. Equal structures have equal descriptions.
 func (n *Node) Spec() string { return string(n.append(nil)) }
 
 func (n *Node) append(b []byte) []byte {
@@ -146,7 +146,8 @@ func appendKey(b []byte, k any) []byte {
 	return binary.AppendVarint(append(b, 'i'), k.(int64))
 }
 
-// Parse returns the structure that a description describes. The error wraps ErrSpec.
+// Parse parses a description. It returns an error that wraps [ErrSpec] if the description is
+// invalid.
 func Parse(spec string) (*Node, error) {
 	p := parser{rest: []byte(spec)}
 	n, err := p.node(0)
@@ -156,7 +157,7 @@ func Parse(spec string) (*Node, error) {
 	return n, err
 }
 
-// A parser reads a description.
+// A parser parses a description.
 type parser struct {
 	rest  []byte
 	nodes int
@@ -185,7 +186,7 @@ func (p *parser) node(depth int) (*Node, error) {
 	return n, p.items(n, depth)
 }
 
-// items reads the keys and the items of a Map, a List or a Tuple.
+// items parses the keys and the items of a Map, a List or a Tuple.
 func (p *parser) items(n *Node, depth int) error {
 	count, err := p.number()
 	if err != nil {
@@ -208,7 +209,7 @@ func (p *parser) items(n *Node, depth int) error {
 	return nil
 }
 
-// number reads a count, which has as many bytes behind it at least, or the number of a rule.
+// number parses a count or the index of a rule, at most maxNodes.
 func (p *parser) number() (int, error) {
 	v, n := binary.Uvarint(p.rest)
 	if n <= 0 || v > maxNodes {
@@ -244,13 +245,13 @@ func (p *parser) key() (any, error) {
 	return nil, fmt.Errorf("%w: a key of kind %q", ErrSpec, kind)
 }
 
-// A path is where in a value something is: keys and places, from the outside.
-type path []any // string and int64 are keys, int is a place in a list
+// A path is the location of a part within a value, from the outside in.
+type path []any // a string or int64 is a map key, an int is a list index
 
-// String returns the path as errors show it: "boxes"[2].
+// String formats the path for errors: "boxes"[2].
 func (p path) String() string { return p.text(strconv.Quote) }
 
-// plain returns the path as rules name it: boxes[2].
+// plain formats the path as used by rules: boxes[2].
 func (p path) plain() string { return p.text(func(s string) string { return s }) }
 
 func (p path) text(key func(string) string) string {
@@ -272,7 +273,7 @@ func (p path) text(key func(string) string) string {
 	return string(b)
 }
 
-// at says where an error is.
+// at adds the path to an error.
 func (p path) at(err error) error {
 	if len(p) == 0 {
 		return err

@@ -6,13 +6,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Nested rows are a map of these.
+// Keys of the map that holds nested rows.
 const (
 	valuesKey  = "values"
 	offsetsKey = "offsets"
 )
 
-// ragged plans the tensors of rows of different lengths.
+// ragged plans the tensors of rows with different lengths. The rows must have at least one
+// dimension and must be on the host.
 func (c *collator) ragged(n *Node, rows []*tensor.Tensor) (*Node, error) {
 	first := rows[0]
 	for row, t := range rows {
@@ -34,7 +35,7 @@ func (c *collator) ragged(n *Node, rows []*tensor.Tensor) (*Node, error) {
 	return &Node{Kind: Tensor}, c.padded(c.rules.list[n.Rule], rows)
 }
 
-// nested plans the rows one after the other, and where each begins.
+// nested plans the concatenation of the rows, and their offsets.
 func (c *collator) nested(rows []*tensor.Tensor) {
 	offsets := offsetsOf(rows)
 	shape := slices.Clone(rows[0].Shape())
@@ -47,7 +48,7 @@ func (c *collator) nested(rows []*tensor.Tensor) {
 	c.numbers(offsets)
 }
 
-// padded plans rows of one length, which it writes.
+// padded plans one tensor with all rows padded to the same length.
 func (c *collator) padded(r Rule, rows []*tensor.Tensor) error {
 	length, err := c.length(r, rows)
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *collator) padded(r Rule, rows []*tensor.Tensor) error {
 	return nil
 }
 
-// from is where a row of n begins.
+// from returns the index at which a row of n elements begins when it is padded to length.
 func (r Rule) from(length, n int) int {
 	if r.Left {
 		return length - n
@@ -74,7 +75,8 @@ func (r Rule) from(length, n int) int {
 	return 0
 }
 
-// length returns how long rows become.
+// length returns the length that rows are padded to. It returns a [*RowError] if a row is longer
+// than the rule's Length.
 func (c *collator) length(r Rule, rows []*tensor.Tensor) (int, error) {
 	longest := 0
 	for row, t := range rows {
@@ -93,14 +95,15 @@ func (c *collator) length(r Rule, rows []*tensor.Tensor) (int, error) {
 	return longest, nil
 }
 
-// An extra is a field that a rule adds.
+// An extra is a field added by a rule.
 type extra struct {
 	name  string
 	where path
 	plan  func()
 }
 
-// extras returns what a rule adds beside the field whose tensor has a number in the samples.
+// extras returns the fields that a rule adds beside the field n, which has the tensor with index at
+// in each sample.
 func (c *collator) extras(n *Node, at int) (all []extra) {
 	r := c.rules.list[n.Rule]
 	lengths := make([]int64, len(c.samples))
@@ -122,7 +125,7 @@ func (c *collator) extras(n *Node, at int) (all []extra) {
 	return all
 }
 
-// mask writes true where rows have elements.
+// mask sets the elements of to that belong to a row to true, and the others to false.
 func mask(to *tensor.Tensor, r Rule, lengths []int64) {
 	length := to.Dim(1)
 	bits := tensor.Data[bool](to)
@@ -135,7 +138,8 @@ func mask(to *tensor.Tensor, r Rule, lengths []int64) {
 	}
 }
 
-// beside adds what rules add to a map, by name, or to the end of a list.
+// beside adds the fields of rules to a map by name, or to the end of a list. It returns an error if
+// the map has a field of that name already.
 func (c *collator) beside(out *Node, extras []extra) error {
 	for _, e := range extras {
 		if out.Kind == Map {

@@ -9,28 +9,30 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Rule says what becomes of a tensor whose first dimension differs from sample to sample.
+// A Rule specifies how tensors with a first dimension that varies from sample to sample are
+// combined to a batch.
 type Rule struct {
-	Nested   bool    // all rows one after the other, and where each begins; the rest is of padding
-	Value    float64 // what is written where a row has ended
-	Left     bool    // or before it begins
-	Length   int     // of every row; 0 is that of the longest in the batch
-	Multiple int     // of which the length is one
-	Mask     string  // name of a field beside it, true where a row has elements; none if empty
-	Lengths  string  // likewise, int64
+	Nested   bool    // concatenate the rows and add their offsets; Value to Mask are ignored
+	Value    float64 // the padding value
+	Left     bool    // pad at the beginning of a row instead of its end
+	Length   int     // length of every row; 0 means the length of the longest row in the batch
+	Multiple int     // if positive, round the length up to a multiple of this
+	Mask     string  // if not empty, add a bool field of this name, true for the elements of rows
+	Lengths  string  // if not empty, add an int64 field of this name with the row lengths
 }
 
 // Every is the path of the rule for all tensors that have dimensions and no rule of their own.
 const Every = "*"
 
-// Rules are those for the places of a value.
+// Rules maps the paths of a value to rules.
 type Rules struct {
 	paths []string
 	list  []Rule
-	named int // without Every
+	named int // number of rules without Every
 }
 
-// NewRules returns rules by path: keys with dots between them, and [i] for the places of lists.
+// NewRules returns rules by path. A path consists of keys separated by dots, and of [i] for list
+// indices.
 func NewRules(byPath map[string]Rule) (r Rules) {
 	for p := range byPath {
 		r.paths = append(r.paths, p)
@@ -47,13 +49,14 @@ func NewRules(byPath map[string]Rule) (r Rules) {
 
 func (r Rules) at(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
 
-// unused is the error of rules for places that a value does not have.
+// unused returns the error for rules at paths that a value does not have.
 func (r Rules) unused(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
 	return worthless("there are rules for ragged rows of %q, and it has %s", names, describe(spec))
 }
 
-// ragged adds what a rule is for, and reports whether there is one for it.
+// ragged adds v as a ragged row if there is a rule for the current path. done reports whether there
+// is a rule.
 func (f *flattener) ragged(v any) (done bool, err error) {
 	rule, named := f.rules.at(f.path.plain())
 	t, isTensor := v.(*tensor.Tensor)
@@ -78,7 +81,7 @@ func (f *flattener) ragged(v any) (done bool, err error) {
 	return true, nil
 }
 
-// row makes a tensor of a slice of numbers, nil if it is none.
+// row makes a tensor from a slice of numbers. It returns nil if v is not one.
 func row(v any) *tensor.Tensor {
 	switch v := v.(type) {
 	case []any:
@@ -112,7 +115,8 @@ func row(v any) *tensor.Tensor {
 
 func rowOf[T tensor.Elem](v []T) *tensor.Tensor { return tensor.FromSlice(slices.Clone(v), len(v)) }
 
-// mixedRow makes a tensor of int64, or of float64 if one of the numbers is a float.
+// mixedRow makes an int64 tensor, or a float64 tensor if one of the items is a float. It returns
+// nil if an item is not a number.
 func mixedRow(items []any) *tensor.Tensor {
 	whole, all := make([]int64, len(items)), make([]float64, len(items))
 	float := false
@@ -134,7 +138,7 @@ func mixedRow(items []any) *tensor.Tensor {
 	return rowOf(whole)
 }
 
-// describe says what a value has, for errors.
+// describe describes the top level of a value for errors.
 func describe(spec string) string {
 	n, err := Parse(spec)
 	if err != nil {
@@ -149,12 +153,12 @@ func describe(spec string) string {
 	return n.Kind.String()
 }
 
-// names are what errors call the kinds.
+// names maps each kind to its name in errors.
 var names = map[Kind]string{
 	Tensor: "a tensor", Ragged: "a ragged row", Int: "an integer", Float: "a float", Bool: "a bool",
 	Text: "a string", Bytes: "bytes",
 	Texts: "strings", BytesList: "a list of bytes", None: "nil", Map: "a map", List: "a list", Tuple: "a tuple",
 }
 
-// String returns the kind as errors call it.
+// String returns the name of the kind in errors.
 func (k Kind) String() string { return strings.TrimSpace(names[k]) }
