@@ -18,53 +18,53 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [What goes ahead] To fetch a descriptor (Note [Giving descriptors away]) costs a connection,
-// a handshake and waits for a thread of the sender's: more than all the rest of a message. So Spawn
-// also puts the text of ahead.py into the data that it gives a process. With ahead.py the
-// connection to this process sends each descriptor, with a number, before the message, over a
-// socket of its own. The message then promises the descriptor that this process's own sharer has by
-// that number. The reader of the message finds it there. This process needs no connection for that.
-// Another process, to which the message or the connection was passed on, fetches it as any other
-// descriptor.
+// Note [What goes ahead] Fetching a descriptor from a resource sharer (Note [Giving descriptors
+// away]) costs a connection, a handshake and a wait for a thread of the sender: more than the rest
+// of a message together. [Spawn] therefore also injects ahead.py into the process that it starts.
+// When that process sends a message to this one over [Process.Conn], ahead.py first sends each
+// descriptor, with a number, over a separate socket. The message then names the resource sharer of
+// this process and that number, and the reader of the message finds the descriptor locally, without
+// a connection. If the message or the connection is passed on to another process, that process
+// fetches the descriptor from this one in the usual way.
 //
-// No goroutine waits at that socket: a descriptor is there when its message is, and is read then.
-// The queue of the socket bounds how many descriptors wait. When the queue is full, Python keeps
-// further descriptors in its own sharer, as it does for those that go elsewhere. A descriptor that
-// was sent ahead is in the kernel, or in this process, and needs its sender no more: it outlives a
-// kill of the sender.
+// No goroutine reads the separate socket: a descriptor is sent before its message, so it can be
+// read when the message is decoded. The capacity of the socket limits the number of unread
+// descriptors. When it is full, Python keeps further descriptors in its own resource sharer, as it
+// does for all other receivers. A descriptor sent ahead is in the kernel or in this process, and
+// outlives a kill of its sender.
 
 //go:embed ahead.py
 var aheadCode string
 
-// ahead are the descriptors that a process has sent before its messages.
+// ahead receives the descriptors that one process sends ahead of its messages.
 type ahead struct {
 	sharer *sharer
-	first  int64 // the first key of the process
+	first  int64 // the first key of the process's range
 	mu     sync.Mutex
 	socket *os.File
-	came   []numbered // read, and not yet taken
+	came   []numbered // descriptors that were read and not taken
 	ended  *time.Timer
 }
 
-// A numbered file is one that came by a key.
+// numbered is a descriptor and its key.
 type numbered struct {
 	key  int64
 	file *os.File
 }
 
 const (
-	// maxCame is how many descriptors of messages that nobody has received are kept while later
-	// messages are received. The oldest go first.
+	// maxCame is the largest number of descriptors that are kept for messages which are not decoded
+	// yet. If it is exceeded, the oldest is closed.
 	maxCame = 1024
-	// aheadKeys are how many keys a process has. A sharer's own keys are lower than those of the
-	// first process.
+	// aheadKeys is the size of the key range of a process. The resource sharer's own keys are below
+	// the first range.
 	aheadKeys = 1 << 40
 )
 
 var aheads atomic.Int64
 
-// newAhead returns the place to which a process of that authkey sends descriptors, and the
-// process's end of the socket. The caller closes that end.
+// newAhead creates the receiver for a process with the given authkey, and the process's end of the
+// socket. The caller must close that end after the process has inherited it.
 func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	s, err := sharerFor(authkey)
 	if err != nil {
@@ -81,14 +81,14 @@ func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	return a, theirs, nil
 }
 
-// arrangement runs ahead.py, for a process that has its end of the socket and the connection on
-// these descriptors.
+// arrangement returns an object that runs ahead.py when it is unpickled. fd and conn are the
+// descriptors of the socket and of the connection in the process.
 func (a *ahead) arrangement(fd, conn int) *pickle.Object {
 	return runPython(aheadCode, "torch/ahead.py",
 		python.NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
 }
 
-// take returns the descriptor of a key, once.
+// take returns the descriptor with the given key. It succeeds once.
 func (a *ahead) take(key int64) (*os.File, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,8 +105,8 @@ func (a *ahead) take(key int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTo reads until the descriptor of a key is the last of those that came. It returns ErrGone if
-// the descriptor is missing.
+// readTo reads descriptors until it has read the one with the given key. It returns [ErrGone] if
+// that is not among them. The caller must hold a.mu.
 func (a *ahead) readTo(key int64) error {
 	for a.socket != nil {
 		var number [8]byte
@@ -117,7 +117,7 @@ func (a *ahead) readTo(key int64) error {
 		if err != nil {
 			return err
 		}
-		if n < len(number) || len(files) == 0 { // ahead.py sends no such message
+		if n < len(number) || len(files) == 0 { // a malformed message, which ahead.py never sends
 			closeFiles(files)
 			continue
 		}
@@ -133,19 +133,18 @@ func (a *ahead) readTo(key int64) error {
 	return ErrGone
 }
 
-// end reads the descriptors that an ended process has left. They are kept as long as other promised
-// descriptors.
+// end reads the remaining descriptors of an ended process, and keeps them for keepFor.
 func (a *ahead) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.readTo(-1) // to its end
+	_ = a.readTo(-1) // an invalid key, so it reads to EOF
 	a.socket.Close()
 	a.socket = nil
 	a.ended = time.AfterFunc(keepFor, a.drop)
 	a.endIfEmpty()
 }
 
-// drop closes the descriptors of an ended process that nobody has taken.
+// drop closes the remaining descriptors of an ended process.
 func (a *ahead) drop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,8 +155,8 @@ func (a *ahead) drop() {
 	a.endIfEmpty()
 }
 
-// endIfEmpty forgets an ended process when all its descriptors were taken. It is called with the
-// lock.
+// endIfEmpty removes an ended process from its resource sharer when no descriptor is left. The
+// caller must hold a.mu.
 func (a *ahead) endIfEmpty() {
 	if a.socket != nil || len(a.came) > 0 {
 		return
@@ -168,8 +167,8 @@ func (a *ahead) endIfEmpty() {
 	delete(a.sharer.ahead, a.first)
 }
 
-// aheadOf returns the place to which the descriptor of a key was sent. The process's sharer of that
-// authkey has promised the descriptor. aheadOf returns nil if it was not sent ahead.
+// aheadOf returns the receiver of the process that sent the descriptor with the given key ahead, or
+// nil if it was not sent ahead. addr is the address of the resource sharer in the message.
 func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	sharers.Lock()
 	s := sharers.byKey[string(authkey)]
@@ -182,5 +181,5 @@ func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	return s.ahead[firstKey(key)]
 }
 
-// firstKey returns the first key of the process that has a key.
+// firstKey returns the first key of the range that contains key.
 func firstKey(key int64) int64 { return key &^ (aheadKeys - 1) }

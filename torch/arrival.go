@@ -9,29 +9,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// An arrival is a message that was read.
+// An arrival is a message that was read from a connection.
 type arrival struct {
-	number    int64 // in the order in which they were read
+	number    int64 // in reading order
 	bytes     []byte
-	unpacking *unpacking // if a call has begun with the message
+	unpacking *unpacking // not nil if a call has started to decode it
 }
 
-// arrivals are messages that were read, and that nobody has received.
+// arrivals is a queue of messages that were read and not received.
 type arrivals struct {
 	mu        sync.Mutex
-	all       []arrival // by their numbers
-	last      int64     // the last number
-	out       int       // messages that calls have taken, and may give back
-	interrupt func()    // ends the wait of the reader, if it waits while messages are out
+	all       []arrival // ordered by number
+	last      int64     // the last assigned number
+	out       int       // messages held by calls that may give them back
+	interrupt func()    // stops the reader's wait; nil if it need not be stopped
 	signal    chan struct{}
 	closed    bool
 	importer  func() *importer
 }
 
-// errGivenBack ends the wait of the reader when a call has given a message back.
+// errGivenBack interrupts the reader when a call has given a message back.
 var errGivenBack = errors.New("torch: a message was given back")
 
-// put keeps a message that nobody waits for.
+// put appends a message that no call is waiting for.
 func (m *arrivals) put(b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,8 @@ func (m *arrivals) put(b []byte) {
 	m.insert(arrival{number: m.last, bytes: b})
 }
 
-// taken notes a message that its reader has taken.
+// taken assigns a number to a message that the reader returns directly. The caller must call
+// received or giveBack for it.
 func (m *arrivals) taken(b []byte) arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +49,7 @@ func (m *arrivals) taken(b []byte) arrival {
 	return arrival{number: m.last, bytes: b}
 }
 
-// take returns the first message.
+// take removes the first message. The caller must call received or giveBack for it.
 func (m *arrivals) take() (a arrival, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,14 +64,14 @@ func (m *arrivals) take() (a arrival, ok bool) {
 	return a, true
 }
 
-// received says that a taken message was received.
+// received records that a taken message was received, so that it will not be given back.
 func (m *arrivals) received() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.out--
 }
 
-// giveBack returns a taken message to its place.
+// giveBack inserts a message again at its place, because the context of its caller is done.
 func (m *arrivals) giveBack(a arrival) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +82,8 @@ func (m *arrivals) giveBack(a arrival) {
 	}
 }
 
-// insert is called with the lock.
+// insert inserts a message by its number, or drops it if the queue is closed. The caller must hold
+// m.mu.
 func (m *arrivals) insert(a arrival) {
 	if m.closed {
 		go m.drop(a)
@@ -92,7 +94,7 @@ func (m *arrivals) insert(a arrival) {
 	m.tell()
 }
 
-// tell is called with the lock.
+// tell wakes a waiting call. The caller must hold m.mu.
 func (m *arrivals) tell() {
 	select {
 	case m.signal <- struct{}{}:
@@ -100,8 +102,8 @@ func (m *arrivals) tell() {
 	}
 }
 
-// watch returns the context of a reader, which also ends when a message is given back. It reports
-// false if there is a message.
+// watch returns a context for the reader that is also canceled when a message is given back. ok is
+// false if a message is available already. The caller must call stop.
 func (m *arrivals) watch(ctx context.Context) (until context.Context, stop func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +123,7 @@ func (m *arrivals) watch(ctx context.Context) (until context.Context, stop func(
 	}, true
 }
 
-// close drops all messages, also those that come.
+// close drops all messages, and makes the queue drop later ones.
 func (m *arrivals) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,7 +134,7 @@ func (m *arrivals) close() {
 	}
 }
 
-// drop gives what is in messages back to their senders.
+// drop decodes messages and closes their contents, which returns the memory to the senders.
 func (m *arrivals) drop(all ...arrival) {
 	for _, a := range all {
 		if a.unpacking == nil {
@@ -142,16 +144,17 @@ func (m *arrivals) drop(all ...arrival) {
 	}
 }
 
-// An unpacking makes the value of a message, also when its call has ended.
+// An unpacking is the decoding of a message, which continues after the context of its caller is
+// done.
 type unpacking struct {
 	i    *importer
-	done chan struct{} // closed when there are v or err
+	done chan struct{} // closed when v and err are set
 	v    any
 	err  error
 }
 
-// unpack begins to make the value of a message. If that waits for no other process, the value is
-// made when unpack returns.
+// unpack starts to decode a message. It is complete when unpack returns, unless decoding may block
+// on another process and ctx can be canceled.
 func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
 	o := &unpacking{i: i, done: make(chan struct{})}
 	tree, err := i.parse(b, change)
@@ -167,8 +170,8 @@ func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.O
 	return o
 }
 
-// waits reports whether the value of a message may have to wait for another process: one that is
-// asked for a part of it, or whose device has yet to write it.
+// waits reports whether decoding may block on another process: to fetch a descriptor, to reference
+// a manager's object, or for a GPU to write the memory.
 func (i *importer) waits(tree any) bool {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch o.Class {
@@ -183,7 +186,7 @@ func (i *importer) waits(tree any) bool {
 	return false
 }
 
-// await waits for the value. The error is the cause of ctx's end.
+// await blocks until the value is decoded. If ctx is done first, it returns [context.Cause].
 func (o *unpacking) await(ctx context.Context) error {
 	select {
 	case <-o.done:
@@ -198,7 +201,7 @@ func (o *unpacking) await(ctx context.Context) error {
 	}
 }
 
-// whole returns the value. If ctx ends before, the value is dropped.
+// whole returns the decoded value. If ctx is done first, the value is dropped.
 func (o *unpacking) whole(ctx context.Context) (any, error) {
 	if err := o.await(ctx); err != nil {
 		go o.drop()
@@ -207,7 +210,7 @@ func (o *unpacking) whole(ctx context.Context) (any, error) {
 	return o.v, o.err
 }
 
-// drop closes all in the value, when it is made.
+// drop closes everything in the value after it has been decoded.
 func (o *unpacking) drop() {
 	if <-o.done; o.err == nil {
 		for _, c := range o.i.made {

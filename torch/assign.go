@@ -14,15 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// As returns v as a T: v itself if it is a T, and otherwise a converted value. Numbers must fit. A
-// dict becomes a struct by the tags of its fields. A numpy array becomes a tensor with a copy of
-// its elements, and a tensor becomes an array. A *Proxy becomes a [Container], [Queue], [Event],
-// [Semaphore] or [Cond]. As takes the two results of a call, and returns an error of the call
-// unchanged:
+// As converts v to type T, and returns v itself if it is a T. As is meant to be called with the two
+// results of a call. If err is not nil, As returns it unchanged:
 //
 //	sum, err := torch.As[*tensor.Tensor](conn.Recv(ctx))
 //
-// If v cannot become a T, As closes the tensors and files in v, and the error wraps ErrUnsupported.
+// A number must fit the target type. A dict is converted to a struct by the tags of its fields, a
+// numpy array to a tensor with a copy of its elements, and a tensor to an array. A *[Proxy] is
+// converted to a [Container], [Queue], [Event], [Semaphore] or [Cond]. If the conversion is
+// impossible, As closes the tensors and files in v, and the error wraps [ErrUnsupported].
 func As[T any](v any, err error) (T, error) {
 	var to T
 	if err != nil {
@@ -35,7 +35,7 @@ func As[T any](v any, err error) (T, error) {
 	return to, nil
 }
 
-// assign stores a received value at dst, which is a pointer. Numbers must fit.
+// assign converts a received value and stores it at dst, which must be a non-nil pointer.
 func assign(dst, v any) error { return assignTo(reflect.ValueOf(dst).Elem(), v) }
 
 func assignTo(dst reflect.Value, v any) error {
@@ -105,7 +105,7 @@ func assignTo(dst reflect.Value, v any) error {
 	return assignScalar(dst, v)
 }
 
-// assignSteps stores the steps that a transform of torchvision applies to images of three planes.
+// assignSteps converts a torchvision transform to steps for images with three channels.
 func assignSteps(dst reflect.Value, transform *python.Record) error {
 	steps, _, err := vision.Steps(transform, 3)
 	if err != nil {
@@ -209,7 +209,7 @@ func assignItems(dst reflect.Value, items []any) error {
 	return nil
 }
 
-// assignFields stores the parts of a tuple in a struct that stands for a tuple.
+// assignFields stores the elements of a tuple in the fields of a struct that represents a tuple.
 func assignFields(dst reflect.Value, items []any) error {
 	fields, tuple, err := value.FieldsOf(dst.Type())
 	if err != nil {
@@ -256,8 +256,8 @@ func assignDict(dst reflect.Value, d *python.Dict) error {
 	return nil
 }
 
-// assignRegistered stores a value that pt.Save has written of an interface: the name of its type,
-// and the value itself.
+// assignRegistered stores an interface value as written by pt.Save: a dict with the registered name
+// of the dynamic type and the value.
 func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	name, _ := d.Get(value.TypeKey)
 	text, ok := name.(string)

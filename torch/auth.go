@@ -13,19 +13,21 @@ import (
 	"io"
 )
 
-// Note [The handshake] The accepting side delivers a challenge and then answers one; the dialling
-// side answers first. A challenge is random bytes, and its answer is their HMAC. Up to Python 3.11
-// the HMAC is always of MD5. From 3.12 on a challenge begins with the name of a digest in braces,
-// which is part of the authenticated bytes. The answer begins with a name as well, and old answers
-// are still accepted. So this package sends new challenges, answers in the form of the challenge,
-// and accepts both forms. That works with every version in either role.
+// Note [The handshake] The accepting side sends a challenge and then answers one; the dialing side
+// answers first. A challenge consists of random bytes, and the answer is their HMAC under the
+// authkey. Up to Python 3.11 the HMAC always uses MD5. Since Python 3.12, a challenge starts with
+// the name of a digest in braces, which is part of the authenticated bytes, and the answer starts
+// with a name too; answers in the old form are still accepted. This package sends challenges in the
+// new form, answers in the form of the challenge, and accepts both forms. It therefore
+// interoperates with every version in either role. See deliver_challenge and answer_challenge in
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py.
 
 const (
 	challenge = "#CHALLENGE#"
 	welcome   = "#WELCOME#"
 	failure   = "#FAILURE#"
 
-	authLimit    = 256 // bytes of a message of the handshake
+	authLimit    = 256 // the limit of a handshake message, in bytes
 	modernDigest = "sha256"
 	modernRandom = 40
 	legacyRandom = 20
@@ -37,14 +39,15 @@ var digests = map[string]func() hash.Hash{
 	"sha3_384": func() hash.Hash { return sha3.New384() },
 }
 
-// authServer does the handshake of the side that has accepted the connection.
+// authServer performs the handshake of the accepting side. The error wraps [ErrAuth] if the keys
+// differ.
 func authServer(rw io.ReadWriter, key []byte) error {
 	message := newChallenge()
 	if err := writeFrame(rw, append([]byte(challenge), message...)); err != nil {
 		return fmt.Errorf("authenticate: %w", err)
 	}
 	if err := readProof(rw, key, message); err != nil {
-		_ = writeFrame(rw, []byte(failure)) // the other side is told the failure
+		_ = writeFrame(rw, []byte(failure)) // the peer must learn of the failure
 		return err
 	}
 	if err := writeFrame(rw, []byte(welcome)); err != nil {
@@ -60,10 +63,11 @@ func authServer(rw io.ReadWriter, key []byte) error {
 	return readVerdict(rw)
 }
 
-// authClient does the handshake of the side that has dialled, with the messages that follow it. It
-// sends the answer to the first challenge together with everything else that it has to say, and
-// with its welcome: the listening side never waits for it again. A listener without the key learns
-// only these messages. The error comes before authClient reads anything further from that listener.
+// authClient performs the handshake of the dialing side. It writes the answer to the first
+// challenge, its own challenge, its welcome and the follow messages in a single write, so that the
+// accepting side never waits for a second one. A listener that does not know the key therefore
+// reads the follow messages, but authClient returns an error before it reads anything beyond the
+// handshake. The error wraps [ErrAuth] if the keys differ.
 func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	proof, err := readChallenge(rw, key)
 	if err != nil {
@@ -72,7 +76,7 @@ func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	message := newChallenge()
 	var out bytes.Buffer
 	for _, b := range append([][]byte{proof, append([]byte(challenge), message...), []byte(welcome)}, follow...) {
-		_ = writeFrame(&out, b) // a buffer takes any frame
+		_ = writeFrame(&out, b) // a write to a buffer cannot fail
 	}
 	if _, err := rw.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("authenticate: %w", err)
@@ -83,14 +87,14 @@ func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	return readProof(rw, key, message)
 }
 
-// newChallenge returns the bytes to be authenticated.
+// newChallenge returns a random challenge in the form of Python 3.12.
 func newChallenge() []byte {
 	message := append([]byte("{"+modernDigest+"}"), make([]byte, modernRandom)...)
 	rand.Read(message[len(message)-modernRandom:])
 	return message
 }
 
-// readProof reads the answer to message.
+// readProof reads and verifies the answer to the challenge message.
 func readProof(r io.Reader, key, message []byte) error {
 	proof, err := readAuth(r)
 	if err == nil && !verify(key, message, proof) {
@@ -99,7 +103,7 @@ func readProof(r io.Reader, key, message []byte) error {
 	return err
 }
 
-// readChallenge reads a challenge, and returns the answer to it.
+// readChallenge reads a challenge and returns its answer.
 func readChallenge(r io.Reader, key []byte) ([]byte, error) {
 	message, err := readAuth(r)
 	if err != nil {
@@ -132,8 +136,8 @@ func readAuth(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// respond returns the answer to a message, in the form of the digest of that name. The name ""
-// stands for the form of Python 3.11.
+// respond returns the answer to a challenge with the digest of the given name. If the name is "",
+// the answer has the form of Python 3.11.
 func respond(key, message []byte, name string) []byte {
 	if name == "" {
 		return mac(key, message, "md5")
@@ -158,8 +162,8 @@ func mac(key, message []byte, name string) []byte {
 	return h.Sum(nil)
 }
 
-// splitDigest separates the name of a digest from the bytes behind it. A message of exactly legacy
-// bytes has no name.
+// splitDigest splits a challenge or an answer into the name of the digest and the rest. A message
+// of exactly legacy bytes has the form of Python 3.11, without a name.
 func splitDigest(b []byte, legacy int) (name string, rest []byte, err error) {
 	if len(b) == legacy {
 		return "", b, nil

@@ -11,9 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fetchNumbered makes the batch of a list of numbers, or the sample of one number. With
-// batch_size=None a list is a batch as well: a BatchSampler makes such lists if it is the
-// DataLoader's sampler.
+// fetchNumbered loads the batch for a list of indices, or the sample for a single one. With
+// batch_size=None a list is a batch too: a BatchSampler passed as the sampler of the DataLoader
+// produces lists.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
 	numbers, single, err := requested(index, ds.Len())
 	if err != nil {
@@ -30,7 +30,7 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	return batch, nil
 }
 
-// load makes the batch of samples, or the sample of one number.
+// load loads a batch, or a single sample, without tolerating failures.
 func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	g, gathers := ds.(data.Gatherer)
 	_, valued := ds.(data.ValueDataset)
@@ -55,10 +55,10 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	})
 }
 
-// requested reads the numbers that a DataLoader asks for, out of n. Samplers of scripts make
-// numbers and lists of Python's, of numpy's and of PyTorch's, and ranges. single says that it is
-// one number, whose sample becomes no batch. As in Python, numbers below 0 count from the end. The
-// data set itself refuses a number that it does not have.
+// requested decodes the indices that a DataLoader requests from a data set of n samples. Samplers
+// in scripts yield int, numpy and torch integers, lists of them, and ranges. single reports a
+// scalar index, which selects one sample and no batch. A negative index counts from the end, as in
+// Python. The data set must check the upper bound itself.
 func requested(index any, n int) (numbers []int, single bool, err error) {
 	defer CloseAll(index)
 	switch v := index.(type) {
@@ -80,8 +80,8 @@ func requested(index any, n int) (numbers []int, single bool, err error) {
 	return numbers, single, err
 }
 
-// gathered lets the data set write the rows of a batch. Their shapes are those of the batch before.
-// If the shapes turn out to be wrong, they are those of the batch's first sample.
+// gathered lets the data set write its samples directly into the rows of a batch. It assumes the
+// shapes of the previous batch and, if that fails, uses the shapes of the first sample.
 func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
 	ctx = w.at(ctx, numbers[0])
 	if w.like != nil {
@@ -112,7 +112,7 @@ func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers 
 	return batch, nil
 }
 
-// fetchNext makes a batch of the next samples of a stream, as many as the index has. It returns
+// fetchNext loads the next samples of a stream, as many as the index has elements. It returns
 // errStreamEnds at the end of the stream.
 func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
@@ -146,8 +146,8 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows makes tensors for a batch of n samples like s, or for one sample, in one storage that
-// PyTorch can map.
+// rows allocates the tensors of a batch of n samples like s, or of a single sample, in one storage
+// that PyTorch can map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	fields := make([]tree.Field, len(s))
 	for k, t := range s {
@@ -170,8 +170,8 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	return batch, nil
 }
 
-// collated copies n samples to the rows of a batch. The batch is a list, as default_collate makes
-// it of tuples. Each sample is copied as soon as it is made, while it is in the cache.
+// collated copies n samples into the rows of a batch. The batch is a list, as default_collate
+// returns for tuples. Each sample is copied right after it is loaded, while it is in the CPU cache.
 func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
 		return nil, unsupported("a batch without samples")

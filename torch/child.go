@@ -16,48 +16,50 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Being started by Python] After torch.multiprocessing.set_executable("program") every
-// process of a spawn context is our program, with the arguments of a Python interpreter: see Note
-// [Starting Python]. So are the helpers that multiprocessing starts for itself, and those of
-// libraries that do the same. A process that the program does not serve becomes Python: see Note
-// [Handing over to Python].
+// Note [Being started by Python] After torch.multiprocessing.set_executable("program"), Python
+// starts the program in place of its interpreter, with the interpreter's arguments, for every
+// process of a spawn context: see Note [Starting Python]. This includes the helper processes of
+// multiprocessing itself and of libraries built on it. If the program does not serve a process, it
+// replaces itself by the Python interpreter: see Note [Handing over to Python].
 
-// A Child says how a program serves the processes that Python starts with it.
+// A Child configures how a program serves the processes that Python starts with it.
 type Child struct {
-	// Functions are the targets of Process(target=…), by their names in Python: "module.function",
-	// where module is "__main__" for a function of the user's script. The arguments may be what
-	// Conn.Recv returns, Queue, Semaphore, Cond, Event and *python.Record. An error is
-	// printed and ends the process with status 1; a panic ends it with status 2.
+	// Functions are the targets of Process(target=…) by their Python names "module.function". The
+	// module of a function in the user's script is "__main__". The arguments may be any values that
+	// [Conn.Recv] returns, and [Queue], [Semaphore], [Cond], [Event] and *[python.Record]. If the
+	// function returns an error, it is printed and the process exits with status 1; a panic exits
+	// with status 2.
 	Functions map[string]func(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
-	// Datasets and Streams are the data sets that workers of a DataLoader serve, by the names that
-	// Python gives them.
+	// Datasets and Streams are the data sets that DataLoader workers serve, by the names that
+	// Python uses for them.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
-	// Linger is how long a process whose function has returned waits for others to fetch the
-	// tensors that it has sent; 0 stands for a minute. After Linger the process ends with status 1
-	// and says on stderr what is lost. The worker of a DataLoader waits only while the DataLoader
-	// wants more batches.
+	// Linger is the longest time that a process waits after its function has returned, until other
+	// processes have fetched the tensors it sent; 0 means one minute. After Linger the process
+	// exits with status 1 and reports on stderr which tensors are lost. A DataLoader worker waits
+	// only while the DataLoader still requests batches.
 	Linger time.Duration
-	// ValueStreams are streams whose samples have any structure, by name.
+	// ValueStreams are streams of samples with any structure, by name.
 	ValueStreams map[string]OpenValueStream
-	// Collates make the batches of a DataLoader whose collate_fn has that name, in the form of the
-	// names of Functions. The collate_fn itself is never called. PyTorch's default_collate and
-	// default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the
-	// worker becomes Python, and gets its samples from another process of this program: see
-	// docs/torch.md.
+	// Collates make the batches of a DataLoader in place of its collate_fn, by the name of that
+	// function in the form of Functions. The collate_fn itself is never called. PyTorch's
+	// default_collate and default_convert need no entry. With any other collate_fn, and with a
+	// worker_init_fn, the worker hands over to Python, which requests its samples from another
+	// process of this program: see docs/torch.md.
 	Collates map[string]Collate
 }
 
-// dataLoaderWorker is the target of the workers of a DataLoader.
+// dataLoaderWorker is the target of DataLoader worker processes:
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/utils/data/_utils/worker.py.
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
-// Main returns at once in a program that a user has started. In a program that Python has started
-// as its interpreter Main does not return: it serves what the Child has, and becomes the
-// interpreter for all else. Main comes first in main.
+// Main serves the process that Python started this program for, and then exits; if the Child has no
+// entry for it, Main replaces the program by the Python interpreter. In a program that was started
+// in any other way, Main returns immediately. It must be the first call in the main function.
 //
-// A user may call the program as "program --shoal-probe NAME ARGS". Then Main prints as JSON how
-// many samples the data set NAME has, and the names of its classes. The method Classes() []string
-// of a data set returns these names.
+// The command "program --shoal-probe NAME ARGS" makes Main print, as JSON, the number of samples of
+// the data set NAME and the names of its classes. A data set should implement Classes() []string if
+// it has such names.
 func (c Child) Main() {
 	serve := c.server(os.Args)
 	if serve == nil {
@@ -72,8 +74,8 @@ func (c Child) Main() {
 	})
 }
 
-// server returns the function that does what the arguments of this process ask for. It returns nil
-// if a user has started the process.
+// server returns the function that serves this process according to its command line. It returns
+// nil if Python did not start the program and no internal flag is given.
 func (c Child) server(args []string) func() error {
 	if code, ok := pythonCode(args); ok {
 		return func() error { return c.do(code) }
@@ -87,8 +89,8 @@ func (c Child) server(args []string) func() error {
 	return nil
 }
 
-// pythonCode returns the code of python -c, if the arguments are those of one that imports a
-// function and calls it.
+// pythonCode returns the argument of python -c, if the command line is one of an interpreter that
+// imports a function and calls it.
 func pythonCode(args []string) (code string, ok bool) {
 	at := slices.Index(args, "-c")
 	if at < 0 || at+1 >= len(args) || !fromCode.MatchString(args[at+1]) {
@@ -102,7 +104,7 @@ var (
 	spawnMain = regexp.MustCompile(`^from multiprocessing\.spawn import .*spawn_main\(.*pipe_handle=(\d+)`)
 )
 
-// do does what that code would do in Python.
+// do serves the process that Python would run with the given code.
 func (c Child) do(code string) error {
 	match := spawnMain.FindStringSubmatch(code)
 	if match == nil {
@@ -126,7 +128,7 @@ func (c Child) do(code string) error {
 			return c.run(s, preparation, process)
 		case c.names(args[argDataset]):
 			return s.handOverLoader()
-		default: // Python can make the samples, and makes those that the script expects
+		default: // Python can load these samples itself, with the user's code
 			tellOnce(args, c.needsPython(args))
 		}
 	}
@@ -151,8 +153,8 @@ func (c Child) serves(process any) bool {
 	return c.loads(loaderArgs(process))
 }
 
-// loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its
-// process object. It returns nil for another process.
+// loaderArgs returns the arguments of a DataLoader worker as they are in the pickle of its process
+// object. It returns nil for any other process.
 func loaderArgs(process any) python.Tuple {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
@@ -167,8 +169,8 @@ func loaderArgs(process any) python.Tuple {
 	return args
 }
 
-// run runs the target of a process object. When the pipe ends the parent has ended, and this
-// process ends as well.
+// run runs the target of a process object. The end of the start pipe means that the parent has
+// ended, so run then exits the process.
 func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	s.said.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -188,13 +190,14 @@ func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	return c.call(ctx, process, Options{AuthKey: keyBytes})
 }
 
-// inertNames allows all names in the parent's data: nothing in the data runs.
+// inertNames allows every name in the parent's pickles. This is safe because the decoder represents
+// unknown names as data and executes none.
 func inertNames(g python.Global) (pickle.Constructor, bool) {
 	construct := allowed()[g]
 	return construct, true
 }
 
-// call runs the target of a process object.
+// call decodes the arguments of a process object and calls its target.
 func (c Child) call(ctx context.Context, process any, opts Options) error {
 	o, ok := process.(*pickle.Object)
 	if !ok {
@@ -222,8 +225,8 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
 }
 
-// inherited makes the objects that only the arguments of a process have: queues, locks, events, and
-// records of all unknown classes.
+// inherited decodes objects that are valid only in the arguments of a process: queues, locks,
+// events, conditions, and records of unknown classes. ok is false for any other object.
 func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
 	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue",
@@ -247,8 +250,9 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// wrapped reads the state {'conn': Connection} of torch's own Queue, which has this in place of a
-// Connection.
+// wrapped decodes the ConnectionWrapper that torch.multiprocessing.Queue uses in place of a
+// Connection, with the state {'conn': Connection}:
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/queue.py.
 func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {
@@ -263,8 +267,8 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// inheritedOrFetched returns a descriptor that this process has inherited, or fetches one that was
-// promised.
+// inheritedOrFetched returns an inherited descriptor, or fetches one from the resource sharer of
+// its sender.
 func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
 	if fd, ok := i.inheritedFD(df); ok {
 		return os.NewFile(uintptr(fd), "inherited"), nil
@@ -272,7 +276,8 @@ func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
 	return i.fetch(df)
 }
 
-// inheritedFD is the number of a descriptor that this process has inherited.
+// inheritedFD returns the number of an inherited descriptor. ok is false if df is no inherited
+// descriptor or its number is invalid.
 func (i *importer) inheritedFD(df *pickle.Object) (fd int, ok bool) {
 	if df.Class != inheritedFD || !i.child {
 		return 0, false

@@ -12,27 +12,29 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in Go if the script has a collate_fn of that name. A sample is
-// the data set's result: the value of a data.ValueDataset, or a data.Sample. The batch is any value
-// that Conn.Send takes. data.DefaultCollate makes the batch that PyTorch's default_collate would
-// make, and pads ragged rows by its rules.
+// A Collate makes a batch from samples. It replaces the collate_fn of the same name in a script;
+// see [Child.Collates]. A sample is the value of a [data.ValueDataset], or a [data.Sample]. The
+// batch may be any value that [Conn.Send] accepts. [data.DefaultCollate] makes the batch that
+// PyTorch's default_collate would make, and can pad ragged rows.
 type Collate func(ctx context.Context, samples []any) (batch any, err error)
 
-// A Collator is a data set that makes its batches itself if the DataLoader has no collate_fn of its
-// own. A data set whose rows are padded is one. With batch_size=None its samples stay samples. If a
-// data set is made of several, the first Collator among them makes the batches.
+// A Collator is a data set that collates its own batches, for example one with padded rows. The
+// worker calls Collate if the DataLoader has no collate_fn of its own. A single sample, as
+// requested with batch_size=None, is not collated. If a data set consists of several, the first
+// Collator among them is used.
 type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }
 
-// These are the ways of a worker to make batches, by the name of the DataLoader's collate_fn.
+// These are PyTorch's own collate functions, which Go implements:
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/utils/data/_utils/collate.py.
 const (
 	defaultCollate = "torch.utils.data._utils.collate.default_collate"
-	defaultConvert = "torch.utils.data._utils.collate.default_convert" // the collate_fn of batch_size=None
+	defaultConvert = "torch.utils.data._utils.collate.default_convert" // used with batch_size=None
 )
 
-// needsPython names the part of a DataLoader's arguments that is Python code without a counterpart
-// in Go. It returns "" if there is none. See Note [Samples for Python].
+// needsPython returns a description of the argument of a DataLoader that is Python code without a
+// Go implementation, or "" if there is none. See Note [Samples for Python].
 func (c Child) needsPython(args python.Tuple) string {
 	if len(args) <= argInit {
 		return ""
@@ -47,8 +49,8 @@ func (c Child) needsPython(args python.Tuple) string {
 	return "the collate_fn " + name
 }
 
-// functionName returns the name of a function of Python's. For an object that is called it returns
-// the name of its class.
+// functionName returns the qualified name of a Python function, or of the class of a callable
+// object.
 func functionName(v any) string {
 	switch v := v.(type) {
 	case python.Global:
@@ -61,7 +63,7 @@ func functionName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// values loads samples as the data set makes them.
+// values loads samples as values of any structure.
 func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []int) ([]any, error) {
 	all := make([]any, len(numbers))
 	for k, i := range numbers {
@@ -74,8 +76,8 @@ func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []in
 	return all, nil
 }
 
-// made makes the batch that the script would have had from its collate_fn. numbers are the numbers
-// of the samples, or nil. single says that there is one sample, which becomes no batch.
+// made collates samples as the script's collate_fn would. numbers are the indices of the samples
+// for errors, or nil. single means one sample that is not collated.
 func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
 		return forPython(samples, numbers)
@@ -118,7 +120,7 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	return asPython(batch, false)
 }
 
-// ofSample names the sample in an error.
+// ofSample adds the index of a sample to an error.
 func ofSample(k int, numbers []int, err error) error {
 	if numbers != nil {
 		return fmt.Errorf("sample %d: %w", numbers[k], err)
@@ -126,7 +128,8 @@ func ofSample(k int, numbers []int, err error) error {
 	return fmt.Errorf("sample %d of a batch: %w", k, err)
 }
 
-// converted makes what default_convert makes: tensors of its own, and all other values unchanged.
+// converted returns the value that default_convert would return. Its tensors are copies in memory
+// that PyTorch can map.
 func (w *loaderWorker) converted(v tree.Value) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -154,9 +157,9 @@ func ownTensor(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
 	return own.CopyFrom(t), nil
 }
 
-// asPython makes a value of Python's types. Tuples become lists unless tuples are to stay, as
-// default_collate and default_convert make them. The strings of a batch become a tuple if they were
-// in a list, because default_collate transposes a list by zip.
+// asPython converts a flattened value to Python types. Tuples become lists unless tuples is set, as
+// default_collate and default_convert do. Strings of a batch within a list become a tuple, because
+// default_collate transposes lists with zip.
 func asPython(v tree.Value, tuples bool) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {

@@ -8,29 +8,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Conditions] multiprocessing's Condition is four semaphores: its lock, the number of
-// sleepers, the number of sleepers that were woken or gave up, and the semaphore that they sleep
-// on. A notifier waits until the processes that it wakes have said so. Otherwise the next notifier
-// would not know which processes are asleep.
+// Note [Conditions] A multiprocessing.Condition consists of four semaphores: its lock, the number
+// of sleepers, the number of sleepers that were woken or gave up, and the semaphore that they sleep
+// on. A notifier must wait until the processes that it wakes have counted themselves as woken,
+// because the next notifier could not tell otherwise which ones are asleep. See
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/synchronize.py.
 
-// A Cond is multiprocessing's Condition, with its lock. It is in memory that its processes share,
-// or at a manager's server, where it belongs to one [Proxy.Thread]. Its methods may be called by
-// several goroutines. A caller of Wait, Notify or NotifyAll has acquired the lock.
+// A Cond is a multiprocessing.Condition together with its lock: in memory that its processes share,
+// or in a manager's server, where it belongs to one [Proxy.Thread]. Its methods may be called from
+// several goroutines. The lock must be held by the caller of Wait, Notify and NotifyAll.
 type Cond interface {
 	Semaphore
-	// Wait releases the lock, and waits until another process notifies or ctx is done. Then it
-	// acquires the lock again in any case, however long that takes. The error is the cause of ctx's
-	// end. At a manager's server Wait returns after a tenth of a second at the latest. So the
-	// caller checks its condition in a loop.
+	// Wait releases the lock and blocks until another process notifies or ctx is done. It then
+	// acquires the lock again in either case, however long that takes. If ctx is done it returns
+	// [context.Cause]. In a manager's server, Wait returns after a tenth of a second at the latest.
+	// The caller must therefore check its condition in a loop.
 	Wait(ctx context.Context) error
-	// Notify wakes up to n of the waiting processes, and waits until they have woken or ctx is
-	// done. A process that was killed while it slept never wakes.
+	// Notify wakes up to n waiting processes and blocks until they are awake or ctx is done. It
+	// never sees a process awake that was killed in its sleep, so ctx should have a deadline.
 	Notify(ctx context.Context, n int) error
-	// NotifyAll wakes all waiting processes, and waits as Notify does.
+	// NotifyAll wakes all waiting processes and blocks like [Cond.Notify].
 	NotifyAll(ctx context.Context) error
 }
 
-// A condition is in memory that processes share: see Note [Conditions].
+// A condition is a Condition in memory that processes share: see Note [Conditions].
 type condition struct {
 	*semaphore // the lock, of class Lock or RLock
 
@@ -42,10 +43,10 @@ var (
 	eventClass     = named("multiprocessing.synchronize.Event")
 )
 
-// NewCond makes a Condition for processes of Python: pass it to Spawn. It uses a lock of NewLock or
-// NewRLock, which closes with it, or an RLock of its own if lock is nil. The error wraps
-// ErrUnsupported for a lock of a manager's. The caller closes the Cond when those processes are at
-// their end.
+// NewCond creates a Condition to be passed to [Spawn]. lock must be nil or a result of [NewLock] or
+// [NewRLock]; otherwise the error wraps [ErrUnsupported]. If lock is nil, the Condition gets an
+// RLock of its own. Closing the Condition closes the lock. The caller must close it after the
+// processes that use it have ended.
 func NewCond(lock Semaphore) (Cond, error) {
 	var own *semaphore
 	var err error
@@ -66,7 +67,7 @@ func NewCond(lock Semaphore) (Cond, error) {
 	return c, nil
 }
 
-// newCondition makes a condition, which closes its lock, also on an error.
+// newCondition creates a condition, which owns lock. It closes lock on an error.
 func newCondition(lock *semaphore) (_ *condition, err error) {
 	c := &condition{semaphore: lock}
 	for _, s := range []**semaphore{&c.sleeping, &c.woken, &c.wake} {
@@ -86,7 +87,7 @@ func (c *condition) Wait(ctx context.Context) error {
 }
 
 func (c *condition) Notify(ctx context.Context, n int) error {
-	for c.woken.take() { // of sleepers that gave up
+	for c.woken.take() { // clear the counts of sleepers that gave up
 		c.sleeping.take()
 	}
 	woken := 0
@@ -100,7 +101,7 @@ func (c *condition) Notify(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	for woken > 0 && c.wake.take() { // meant for a sleeper that gave up just now
+	for woken > 0 && c.wake.take() { // take back wake-ups of sleepers that gave up meanwhile
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func (c *condition) Close() (err error) {
 	return err
 }
 
-// condition reads the state (lock, sleeping, woken, wake).
+// condition decodes the state (lock, sleeping, woken, wake).
 func (i *importer) condition(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {

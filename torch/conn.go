@@ -12,28 +12,29 @@ import (
 	"time"
 )
 
-// A Conn is a multiprocessing.connection.Connection to a Python process. Several goroutines may
-// call its methods at once; messages stay whole.
+// A Conn is the counterpart of multiprocessing.connection.Connection. Its methods may be called
+// from several goroutines; each message is sent and received as a whole.
 type Conn struct {
 	stream  stream
 	reads   bool // both are true except for the end of a pipe
 	writes  bool
 	opts    Options
 	peer    peer
-	process *Process // the process whose function has the other end, or nil
-	child   bool     // the other side is the Python that has started this process
-	// of the end of a queue's pipe that other processes have as well: the lock of this end, or nil,
-	// and the free places, which the reader counts, or nil
+	process *Process // the process that runs the function at the other end, or nil
+	child   bool     // the peer is the Python that started this process
+	// lock and free are nil except at the end of a queue's pipe, which several processes share.
+	// lock serializes the processes that use the end. free counts the free places of a bounded
+	// queue; the reader releases it.
 	lock, free *semaphore
-	sending    chan struct{} // the writer has its one place
-	reading    chan struct{} // the reader has its one place
-	part       frame         // what the reader has of a message
-	came       arrivals      // messages that are read, and that nobody has received
-	last       error         // the error behind them; only the reader looks
-	rest       atomic.Int32  // what is written of a message that has begun: see writing.go
-	sent       atomic.Bool   // Process.Wait has ended the sending
+	sending    chan struct{} // the writer's lock: holds one element while a call writes
+	reading    chan struct{} // the reader's lock: holds one element while a call reads
+	part       frame         // the part of the next message that has been read
+	came       arrivals      // messages that were read and not received
+	last       error         // the read error that follows them; guarded by reading
+	rest       atomic.Int32  // state of a message that is still being written: see writing.go
+	sent       atomic.Bool   // Process.Wait has closed the sending direction
 	broken     atomic.Bool
-	passed     atomic.Bool // another process may receive its messages: as bytes, or through the connection
+	passed     atomic.Bool // another process may receive messages: as bytes, or through the connection
 }
 
 func newConn(s stream, opts Options) *Conn {
@@ -44,11 +45,12 @@ func newConn(s stream, opts Options) *Conn {
 	return c
 }
 
-// Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v
-// stay the caller's, which may close them at once. A Conn or net.Conn in v becomes the receiver's.
-// If v has no form in Python, the error wraps ErrUnsupported or ErrArena, and Send has sent
-// nothing. It is the cause of ctx's end if ctx ends before the message has begun. A message that
-// has begun is on its way: its rest is written when the other side reads.
+// Send pickles v and sends it, as Connection.send does. Once the first byte is written, Send
+// returns nil even if ctx is done, and the rest of the message is written in the background. The
+// caller keeps the tensors in v, and may close them as soon as Send returns. A [Conn] or [net.Conn]
+// in v is transferred to the receiver and must not be used afterwards. If v has no representation
+// in Python, the error wraps [ErrUnsupported] or [ErrArena], and nothing is sent. If ctx is done
+// before the first byte is written, Send returns [context.Cause] and sends nothing.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -63,13 +65,15 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives a value that Python sent, as one of the types in docs/torch.md; [As] converts it to
-// another type. The caller closes the tensors in it. The error is io.EOF if the other side has
-// closed, and a *ProcessError if Spawn has started the other process and it has failed. It wraps
-// ErrUnsupported, ErrGlobal or ErrGone for a message that cannot be used; the next message can be
-// received then. It wraps ErrClosed if there is no next message. It is the cause of ctx's end if a
-// message with its tensors has not come by then. The next call receives a message of which a part
-// has come. If there is no next call, Close gives its tensors back to their sender.
+// Recv receives a value that Python sent. docs/torch.md lists its possible types, and [As] converts
+// it to others. The caller must close the tensors in it, for example with [CloseAll].
+//
+// The error is [io.EOF] if the peer has closed the connection, and a *[ProcessError] if the process
+// of [Spawn] at the other end has failed. It wraps [ErrUnsupported], [ErrGlobal] or [ErrGone] if
+// the message cannot be decoded; the caller may then receive the next one. It wraps [ErrClosed] if
+// there is no next message. It is [context.Cause] if ctx is done before a whole message with its
+// tensors has arrived. A message that has arrived in part is returned by the next call; if there is
+// none, [Conn.Close] returns its tensors to the sender.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	a, err := c.arrival(ctx)
 	if err != nil {
@@ -86,8 +90,8 @@ func (c *Conn) Recv(ctx context.Context) (any, error) {
 	return a.unpacking.v, a.unpacking.err
 }
 
-// SendBytes sends one message as Connection.send_bytes does. The error wraps ErrClosed after
-// Process.Wait and after Close. The end of ctx is as for Send.
+// SendBytes sends one message, as Connection.send_bytes does. The error wraps [ErrClosed] after
+// [Process.Wait] and after [Conn.Close]. The end of ctx has the same effect as in [Conn.Send].
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	select {
 	case c.sending <- struct{}{}:
@@ -101,9 +105,10 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	return c.verdict(ctx, c.write(ctx, b))
 }
 
-// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF if the other
-// side has closed, and a *ProcessError if Spawn has started the other process and it has failed. If
-// a call of Recv has begun with the message, its tensors are given back to their sender.
+// RecvBytes receives one message, as Connection.recv_bytes does. The error is [io.EOF] if the peer
+// has closed the connection, and a *[ProcessError] if the process of [Spawn] at the other end has
+// failed. If a canceled [Conn.Recv] had started to decode the message, its tensors are returned to
+// the sender.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
 	a, err := c.arrival(ctx)
@@ -117,8 +122,8 @@ func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	return a.bytes, nil
 }
 
-// verdict says why a connection has ended: the failure of the process behind it, if that has ended
-// it.
+// verdict replaces an error that means the end of the connection by the failure of the process
+// behind it, if there is one.
 func (c *Conn) verdict(ctx context.Context, err error) error {
 	if !otherEnded(err) || c.process == nil {
 		return err
@@ -129,34 +134,34 @@ func (c *Conn) verdict(ctx context.Context, err error) error {
 	return err
 }
 
-// otherEnded reports whether an error says that the other side of a connection has ended.
+// otherEnded reports whether err means that the peer has ended or closed the connection.
 func otherEnded(err error) bool {
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// endSending tells the other side that no message follows.
+// endSending closes the sending direction of the connection, so that the peer reads EOF.
 func (c *Conn) endSending() {
 	c.sending <- struct{}{}
 	defer func() { <-c.sending }()
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok && !c.sent.Swap(true) {
-		half.CloseWrite() // fails if the other side has closed
+		half.CloseWrite() // fails if the peer has closed
 	}
 }
 
-// Close closes the connection. Calls that wait on it return ErrClosed. Messages that nobody has
-// received are dropped, and the memory of their tensors is given back to its sender. The writing
-// end of a queue stays open until a message that has begun is written. Close is idempotent.
+// Close closes the connection. Pending calls return [ErrClosed]. Messages that were not received
+// are dropped, and the memory of their tensors is returned to the sender. The writing end of a
+// queue stays open until a partly written message is complete. Close is idempotent.
 func (c *Conn) Close() error {
 	c.broken.Store(true)
 	c.came.close()
 	if !c.reads && c.rest.CompareAndSwap(restWritten, restAndEnd) {
-		return nil // the other writers of the queue would write into the message
+		return nil // writeRest closes it; other writers of the queue must not write into the message
 	}
 	return c.shut()
 }
 
-// shut closes the stream.
+// shut closes the stream. It ignores a second close.
 func (c *Conn) shut() error {
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close connection: %w", err)
@@ -164,13 +169,14 @@ func (c *Conn) shut() error {
 	return nil
 }
 
-// both sets the deadline of reads and of writes.
+// both returns a function that sets the read and the write deadline of s.
 func both(s stream) func(time.Time) error {
 	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
 }
 
-// within runs do until ctx ends it, through a deadline. After an error in the middle of a message
-// the begin of the next one is unknown, so the connection is closed.
+// within runs do and cancels it through the deadline when ctx is done. do must return errIdle or
+// errBegun at a deadline. After any other error, the position in the stream is unknown, so within
+// closes the connection.
 func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do func() error) error {
 	if c.broken.Load() {
 		return ErrClosed

@@ -18,13 +18,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Tensors on a GPU] A message has a handle by which the CUDA driver opens the sender's
-// memory, and has no memory itself. The sender keeps the memory until the receiver has counted down
-// the message's slot in a file of counters in /dev/shm. If the sender has not waited for its
-// stream, an event comes with the message. This package loads no driver: package cuda does, if a
-// program imports it.
+// Note [Tensors on a GPU] A message for a tensor on a GPU carries a handle with which the CUDA
+// driver opens the memory of the sender. The sender must keep the memory until the receiver has
+// decremented the message's slot in a file of counters in /dev/shm. If the sender has not
+// synchronized its stream, the message carries an event as well. This package does not load the
+// CUDA driver; package cuda does if the program imports it. See
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/csrc/CudaIPCTypes.cpp.
 
-// ipc returns the functions that open and share the memory of GPUs.
+// ipc returns the functions that open and share GPU memory.
 func (o Options) ipc() (device.IPC, error) {
 	if !o.CUDA {
 		return nil, unsupported("a tensor on a GPU without Options.CUDA")
@@ -36,32 +37,34 @@ func (o Options) ipc() (device.IPC, error) {
 	return b.IPC, nil
 }
 
-// A CUDATensor describes a tensor in the memory of a GPU, as a message does. Nothing is opened. The
-// receiver closes it when it no longer uses the memory, which gives that memory back to its sender.
+// A CUDATensor describes a tensor in GPU memory, in the terms of a message. The memory is not
+// opened. The receiver must close the CUDATensor when it no longer uses the memory; the sender can
+// then reuse it.
 type CUDATensor struct {
 	DType          tensor.DType
 	Shape, Strides []int // in elements
-	Offset         int   // in elements, from the beginning of the storage
+	Offset         int   // in elements, from the start of the storage
 	Parameter      bool  // an nn.Parameter
 	RequiresGrad   bool
-	Device         int    // in the sender's numbering of the devices that it sees
-	Handle         []byte // of the memory that has the storage, see CUDAHandle; nil if the storage is empty
+	Device         int    // a device index of the sender
+	Handle         []byte // of the memory that contains the storage, see CUDAHandle; nil if it is empty
 	StorageBytes   int
-	StorageOffset  int    // in bytes, from the begin of the handle's memory to the storage
-	Counters       string // the name of the shared memory with the sender's counters
-	Slot           int    // of this message among the counters
-	Event          []byte // cudaIpcEventHandle_t to wait for before the memory is read; nil if the sender has waited
+	StorageOffset  int    // in bytes, from the start of the memory to the storage
+	Counters       string // the name of the sender's file of counters
+	Slot           int    // the index of this message's counter
+	Event          []byte // cudaIpcEventHandle_t to wait for before reading; nil if not needed
 
 	received bool
 	closed   atomic.Bool
 }
 
-// A file of counters begins with 64 bytes, of which the first 4 count the processes that have the
-// file. One counter for each message follows.
+// counterSlots is the number of counters in a file. The file starts with a header of headerSize
+// bytes, followed by one counter per message. The first 4 bytes of the header count the processes
+// that have the file open.
 const counterSlots = 10_000
 
-// Close counts the message down. If the sender has ended meanwhile, Close returns no error. A
-// CUDATensor that was not received has nothing to close. Close is idempotent.
+// Close decrements the counter of the message. It returns nil if the sender has ended. For a
+// CUDATensor that was not received, Close does nothing. Close is idempotent.
 func (c *CUDATensor) Close() error {
 	if !c.received || c.Handle == nil || c.closed.Swap(true) {
 		return nil
@@ -93,9 +96,9 @@ func (c *CUDATensor) Close() error {
 	return errors.Join(err, sys.Unmap(mem))
 }
 
-// CUDAHandle returns the cudaIpcMemHandle_t in the handle of a CUDATensor, which all versions of
-// PyTorch take as a handle. The error wraps ErrUnsupported for memory of expandable segments and
-// for unknown versions. It wraps ErrProtocol for bytes that are no handle.
+// CUDAHandle returns the cudaIpcMemHandle_t in the handle of a [CUDATensor]. All versions of
+// PyTorch accept the result as a handle. The error wraps [ErrUnsupported] for memory in expandable
+// segments and for unknown versions of the format, and [ErrProtocol] if b is not a handle.
 func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	version, kind, rest := 0, byte('c'), b
 	switch {
@@ -122,9 +125,10 @@ var (
 	typedStorage = named("torch.storage.TypedStorage")
 )
 
-// cudaForm reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
+// cudaForm decodes rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
 // handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether the receiver
-// has to wait for the event).
+// must wait for the event):
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py.
 func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
@@ -148,16 +152,16 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 			return nil, err
 		}
 	}
-	if c.StorageOffset%c.DType.Size() != 0 { // on a GPU it would be an error that ends its context
+	if c.StorageOffset%c.DType.Size() != 0 { // a misaligned access would end the CUDA context
 		return nil, protocolError("a CUDA storage of %v at byte %d", c.DType, c.StorageOffset)
 	}
 	if o.Args[7] == nil && c.StorageBytes == 0 {
-		return c, nil // the rest is nil as well
+		return c, nil // the other arguments are None too
 	}
 	return c, c.readHandles(o)
 }
 
-// cudaTensor opens the memory that the form describes, if Options.CUDA says so.
+// cudaTensor decodes a tensor on a GPU, and opens its memory if [Options.CUDA] is set.
 func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	c, err := i.cudaForm(o)
 	if err != nil {
@@ -170,8 +174,8 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	return c.open(i.ctx, i.opts)
 }
 
-// open makes a tensor or a parameter of it. The CUDATensor is closed with that tensor, or on an
-// error.
+// open opens the memory and returns a tensor, or a parameter. Closing the tensor closes c; on an
+// error, c is closed at once.
 func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	memory, err := c.memory(ctx, o)
 	if err != nil {
@@ -188,7 +192,7 @@ func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
 }
 
-// memory opens the memory. The memory is given back when c is closed.
+// memory opens the GPU memory. Closing the result closes c.
 func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, error) {
 	by, err := o.ipc()
 	if err != nil {
@@ -203,8 +207,8 @@ func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, erro
 	return by.Open(ctx, c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
 }
 
-// sender returns the process that has sent the message. The name of the counters has its number, in
-// PyTorch's names and in this package's. sender returns 0 if the name has another form.
+// sender returns the process ID of the sender, which the name of the counters contains in PyTorch
+// and in this package. It returns 0 if the name has another form.
 func (c *CUDATensor) sender() int {
 	rest, pytorch := strings.CutPrefix(c.Counters, "/torch_")
 	if !pytorch {
@@ -218,7 +222,7 @@ func (c *CUDATensor) sender() int {
 	return pid
 }
 
-// readHandles reads the handles, if there is memory.
+// readHandles decodes the arguments that exist only if the storage is not empty.
 func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err
@@ -241,8 +245,8 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	return err
 }
 
-// cudaTensor writes the form that importer.cudaForm reads. The memory and the counters are the
-// caller's.
+// cudaTensor encodes the form that [importer.cudaForm] decodes. The caller must keep the memory and
+// the counters valid until the message is released.
 func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	if c.received {
 		return nil, unsupported(

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// connection makes a connection of rebuild_connection(descriptor, readable, writable).
+// connection decodes rebuild_connection(descriptor, readable, writable).
 func (i *importer) connection(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -33,8 +33,9 @@ func (i *importer) connection(o *pickle.Object) (any, error) {
 	return c, err
 }
 
-// connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A
-// pipe is opened once more, so that other processes that share it do not find it non-blocking.
+// connOf returns a connection over a socket or one end of a pipe, and takes ownership of f. It
+// reopens a pipe, because the non-blocking flag belongs to the open file description, which other
+// processes may share and expect to block.
 func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -65,7 +66,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	return c, nil
 }
 
-// socket makes a net.Conn of _rebuild_socket(descriptor, family, type, proto).
+// socket decodes _rebuild_socket(descriptor, family, type, proto) to a [net.Conn].
 func (i *importer) socket(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -83,7 +84,7 @@ func (i *importer) socket(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// connection writes a connection, which becomes the receiver's when it is sent.
+// connection encodes a connection and closes it here after the message is sent.
 func (e *exporter) connection(c *Conn) (any, error) {
 	o, err := e.end(c)
 	if err == nil {
@@ -92,7 +93,7 @@ func (e *exporter) connection(c *Conn) (any, error) {
 	return o, err
 }
 
-// end writes a connection that stays open here.
+// end encodes a connection that stays open in this process.
 func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
 	if !ok {
@@ -115,7 +116,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	return connectionOn(df, c.reads, c.writes), nil
 }
 
-// socket writes a socket of package net, which becomes the receiver's when it is sent.
+// socket encodes a socket of package net and closes it here after the message is sent.
 func (e *exporter) socket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
@@ -137,12 +138,12 @@ func (e *exporter) socket(c net.Conn) (any, error) {
 	return &pickle.Object{Class: rebuildSocket, Args: python.Tuple{df, family, kind, protocol}}, nil
 }
 
-// connectionOn is a connection in Python on the descriptor that a DupFd promises.
+// connectionOn returns the encoding of a Connection on the descriptor of df.
 func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }
 
-// descriptor writes an open file, of which the receiver gets a descriptor by detach().
+// descriptor encodes an open file. In Python, detach() of the received object returns a descriptor.
 func (e *exporter) descriptor(f *os.File) (any, error) {
 	again, err := sys.Share(f)
 	if err != nil {

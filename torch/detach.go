@@ -13,12 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// oneAtATime has a lock for each sharer of another process: Python's sharers serve one receiver at
-// a time and have little room for more.
+// oneAtATime holds a lock for each resource sharer of another process. Python's resource sharer
+// serves one receiver at a time and has a short listen backlog.
 var oneAtATime sync.Map // address to *sync.Mutex
 
-// detach fetches a descriptor from the sharer at addr, if it has not come already. It waits for a
-// sharer whose process is stopped: nobody else could fetch the descriptor.
+// detach returns the descriptor that the resource sharer at addr holds under key, or the one that
+// was sent ahead. It waits without a limit for a sharer in a stopped process, because no other
+// process can provide the descriptor. The error wraps [ErrGone] if the sender has ended.
 func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 	if len(authkey) == 0 {
 		return nil, ErrNoKey
@@ -38,13 +39,13 @@ func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 	switch {
 	case err == nil:
 		return f, nil
-	case otherEnded(err): // the sender has ended while it was asked
+	case otherEnded(err): // the sender ended during the request
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return nil, fmt.Errorf("fetch a descriptor: %w", err)
 }
 
-// take gets the descriptor of a key from a sharer that was just dialled.
+// take fetches a descriptor over a new connection to a resource sharer.
 func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	request, err := pickle.Marshal(python.Tuple{key, os.Getpid()}, 4)
 	if err != nil {
@@ -61,17 +62,17 @@ func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	if len(in.files) != 1 || len(in.ahead) > 0 {
 		return nil, protocolError("%d descriptors and %d bytes too many from a sharer", len(in.files), len(in.ahead))
 	}
-	sys.SendFiles(c, []byte{ackByte}) // without a signal: Python up to 3.13 has closed already
+	sys.SendFiles(c, []byte{ackByte}) // no SIGPIPE: Python up to 3.13 has closed already
 	f := in.files[0]
 	in.files = nil
 	return f, nil
 }
 
-// A catcher reads all bytes that have come at once, and keeps the descriptors that came with them.
+// A catcher is a reader that keeps the descriptors which arrive together with the bytes.
 type catcher struct {
 	conn  *sys.Conn
 	room  [authLimit]byte
-	ahead []byte // of room: not yet read
+	ahead []byte // the unread part of room
 	files []*os.File
 }
 
@@ -94,7 +95,7 @@ func (k *catcher) Read(b []byte) (int, error) {
 
 func (k *catcher) Write(b []byte) (int, error) { return k.conn.Write(b) }
 
-// drop closes the files that nobody took.
+// drop closes the descriptors that were not taken.
 func (k *catcher) drop() {
 	for _, f := range k.files {
 		f.Close()

@@ -1,8 +1,12 @@
-// Package torch is a peer of PyTorch: it speaks the protocol of torch.multiprocessing. So Go and
-// unmodified Python processes of one machine work on the same tensors. Nothing is copied, and
-// neither side installs a package.
+// Package torch exchanges tensors with Python processes over the wire protocol of
+// torch.multiprocessing. Go and unmodified PyTorch processes on one machine share the memory of
+// their tensors: a message carries a handle, and no element is copied. Neither side has to install
+// a package. The protocol is the one of
 //
-// A Go program starts a Python function as torch.multiprocessing.Process does, and talks to it:
+//	https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py
+//	https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py
+//
+// [Spawn] starts a Python function in a new process, as torch.multiprocessing.Process does:
 //
 //	// worker.py:  def run(conn, k):
 //	//                 t = conn.recv(); t.mul_(k); conn.send(t.sum())
@@ -17,17 +21,19 @@
 //	sum, err := torch.As[*tensor.Tensor](p.Conn.Recv(ctx))
 //	err = p.Wait(ctx)                          // a *ProcessError with the traceback, if it failed
 //
-// Or it meets a process that runs already, through [Dial] and [Listen], which are
-// multiprocessing.connection's Client and Listener. docs/torch.md lists the values that cross and
-// those that do not. Package encoding/pt writes and reads the files of torch.save, and [As]
-// converts their values to a type of Go's.
+// [Dial] and [Listen] connect to processes that already run; they correspond to Client and Listener
+// of multiprocessing.connection. docs/torch.md lists the values that can be sent and received.
+// Package encoding/pt writes and reads the files of torch.save. [As] converts a received value to a
+// Go type.
 //
-// # The trap
+// # Security
 //
-// PyTorch executes the messages that it receives. So connect only to processes that may control
-// yours, and only if yours may control them: the authkey is for that. This package never executes
-// anything: a name in a message that is not on its list is an error.
+// PyTorch executes code that a message names, because messages are pickles. A program must
+// therefore connect only to processes that it trusts, and only if they may trust it; the authkey
+// ([Options.AuthKey]) authenticates them to each other. This package never executes code from a
+// message: a name that is not on its list of allowed names is an error that wraps [ErrGlobal].
 //
-// Memory that came from PyTorch is a file that PyTorch can truncate. A program that then touches it
-// faults; [Guard] makes the fault an error.
+// A tensor received from PyTorch lies in a file that PyTorch can truncate. Access to truncated
+// memory ends the program with SIGBUS, unless it happens within [Guard], which returns an error
+// instead.
 package torch

@@ -10,15 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Drain waits until all messages that have begun are written, and until other processes have
-// fetched the memory of all tensors that this process has sent, or until ctx is done. The error
-// then wraps ErrUnfetched and the cause of ctx's end, and says what is lost if this process ends. A
-// program that has sent tensors without an answer calls Drain before it ends, with a limit. A Child
-// does so by itself. Memory that goes by FileSystem needs no waiting: Drain leaves the names to
-// their receivers.
+// Drain blocks until all partly written messages are complete and other processes have fetched the
+// memory of all tensors that this process sent. If ctx is done first, the error wraps
+// [ErrUnfetched] and [context.Cause], and lists the tensors that are lost if this process ends. A
+// program should call Drain, with a deadline, before it ends if it sent tensors without waiting for
+// an answer; a [Child] does so itself. Drain does not wait for memory sent by [FileSystem], because
+// its names remain for the receivers.
 //
-// Drain does not wait for messages that ended processes have left to this one and that nobody has
-// received.
+// Drain also does not wait for messages that an ended process handed over to this one and that are
+// not received yet.
 func Drain(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
 		left := unfetched()
@@ -33,7 +33,7 @@ func Drain(ctx context.Context) error {
 	}
 }
 
-// unfetched says what is under way. It returns "" if nothing is.
+// unfetched describes the memory that is in flight. It returns "" if there is none.
 func unfetched() string {
 	var parts []string
 	files, bytes := promised()
@@ -54,7 +54,8 @@ func unfetched() string {
 	return strings.Join(parts, ", ")
 }
 
-// promised counts the descriptors that this process has promised, and the bytes in their files.
+// promised returns the number of descriptors that wait in this process's resource sharers, and the
+// total size of their files.
 func promised() (files int, bytes int64) {
 	sharers.Lock()
 	defer sharers.Unlock()
@@ -71,7 +72,7 @@ func promised() (files int, bytes int64) {
 	return files, bytes
 }
 
-// finish ends the sending of a Go process before the process ends.
+// finish drains the messages of a process that Go served, before the process ends.
 func (c Child) finish(ctx context.Context) error {
 	limit := c.Linger
 	if limit == 0 {
@@ -87,12 +88,13 @@ func (c Child) finish(ctx context.Context) error {
 	return nil
 }
 
-// abandonedAt is the place in the header of a named file for the time when the file's maker ended,
-// on the clock that all processes of the machine share. Somebody may set the clock of the day.
+// abandonedAt is the offset in the header of a named file at which its creator stores the time when
+// it ended. The time is of the monotonic clock, which all processes of the machine share; the wall
+// clock may be set.
 const abandonedAt = 8
 
-// abandon gives up this process's part of the names' counts. The part of the messages stays for
-// their receivers, for keepFor.
+// abandon drops this process's own references to its named files. The references of messages remain
+// for keepFor, so that their receivers can open the files.
 func (t *regionTable) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +109,8 @@ func (t *regionTable) abandon() {
 	}
 }
 
-// leftToOthers reports whether a named file was left to the receivers of messages, not long ago.
+// leftToOthers reports whether a named file was left to the receivers of messages less than keepFor
+// ago.
 func leftToOthers(name string) bool {
 	f, err := openNamed(name)
 	if err != nil {

@@ -8,17 +8,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Empty returns a tensor in memory that PyTorch can map, so that sending it copies nothing. The
-// elements have any values. The caller closes the tensor. This process uses its memory again when
-// PyTorch has let go of it as well. The error wraps shm.ErrNoSpace if the machine or a control
-// group has no room.
+// Empty returns an uninitialized tensor in memory that PyTorch can map, so that sending it copies
+// nothing. The caller must close the tensor. This process reuses its memory after PyTorch has
+// released it too. The error wraps shm.ErrNoSpace if the memory of the machine or of a control
+// group is exhausted. Empty panics if shape is invalid.
 func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return Options{}.Empty(dt, shape...)
 }
 
-// Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for
-// FileSystem, and without a name otherwise. The elements have any values. The caller closes the
-// tensor. The error wraps shm.ErrNoSpace if the machine, a control group or /dev/shm has no room.
+// Empty returns an uninitialized tensor in the kind of memory that o.Strategy sends: a named file
+// in /dev/shm for [FileSystem], and a file without a name otherwise. The caller must close the
+// tensor. The error wraps shm.ErrNoSpace if the memory of the machine, of a control group or of
+// /dev/shm is exhausted. Empty panics if shape is invalid.
 func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	n := uint64(dt.Size())
 	strides := make([]int, len(shape))
@@ -43,8 +44,8 @@ func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return regions.occupy(r).View(dt, shape, strides, 0)
 }
 
-// Zeros returns a tensor of zeros in memory that PyTorch can map. The caller closes the tensor. The
-// error wraps shm.ErrNoSpace if the machine or a control group has no room.
+// Zeros returns a tensor of zeros in memory that PyTorch can map. The caller must close the tensor.
+// It fails under the same conditions as [Empty].
 func Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	t, err := Empty(dt, shape...)
 	if err != nil {

@@ -10,46 +10,49 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// These errors may be wrapped. Test for them with errors.Is.
+// The errors of this package may be wrapped. Callers must test for them with [errors.Is].
 var (
-	// ErrAuth is wrapped if the other side has another authkey, or none.
+	// ErrAuth is wrapped if the peer uses another authkey, or none.
 	ErrAuth = errors.New("torch: authentication failed")
-	// ErrProtocol is wrapped if the other side does not speak the protocol.
+	// ErrProtocol is wrapped if the peer violates the protocol of multiprocessing or torch.
 	ErrProtocol = value.ErrProtocol
-	// ErrTooLong is wrapped if a message is longer than Options.MaxMessage.
+	// ErrTooLong is wrapped if a message is longer than [Options.MaxMessage].
 	ErrTooLong = errors.New("torch: message too long")
-	// ErrClosed is wrapped if a connection was closed, or broken off in the middle of a message.
+	// ErrClosed is wrapped if the connection is closed, or if it broke in the middle of a message.
 	ErrClosed = fmt.Errorf("torch: connection is closed%.0w", os.ErrClosed)
-	// ErrLocked is returned by TryAcquire if there is no permit.
+	// ErrLocked is returned by [Semaphore.TryAcquire] if no permit is available.
 	ErrLocked = errors.New("torch: semaphore has no permit")
-	// ErrUnsupported is wrapped if a value has no form on the other side, or in Go.
+	// ErrUnsupported is wrapped if a value has no representation in Python, or none in Go.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrNoKey is wrapped if a tensor needs the authkey of the other process, and Options has none.
+	// ErrNoKey is wrapped if a tensor can be sent or received only with the authkey of the peer,
+	// and [Options.AuthKey] is empty.
 	ErrNoKey = errors.New(
 		"torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
-	// ErrGone is wrapped if the memory that a message names no longer exists: its sender has ended
-	// too early, or a process has received it before.
+	// ErrGone is wrapped if the memory that a message refers to no longer exists, because its
+	// sender ended too early, or because another process received the message before.
 	ErrGone = errors.New(
 		"torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
 			"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
-	// ErrUnfetched is wrapped if a process is about to end, and other processes have not yet
-	// fetched the tensors that it has sent; see Drain.
+	// ErrUnfetched is wrapped if other processes have not fetched all tensors that this process
+	// sent, and it is about to end; see [Drain].
 	ErrUnfetched = errors.New("torch: memory that was sent has not been fetched")
-	// ErrTruncated is wrapped if memory is shorter than the tensors in it, at arrival or, in Guard,
-	// later.
+	// ErrTruncated is wrapped if a file is shorter than the tensors in it: when they are received
+	// or, within [Guard], when they are accessed.
 	ErrTruncated = errors.New("torch: memory was truncated")
-	// ErrArena is wrapped if a tensor that is to be sent lives in the memory of a Shoal domain.
-	// Send a Clone, or allocate it with Empty.
+	// ErrArena is wrapped if a tensor to be sent lies in the memory of a Shoal domain. The caller
+	// should send a clone of it, or allocate it with [Empty].
 	ErrArena = errors.New("torch: tensor is shared with processes of Shoal; clone it or allocate it with torch.Empty")
-	// ErrCUDA is wrapped if a tensor in the memory of a GPU was to become a *tensor.Tensor. Set
-	// Options.CUDA, receive it as a *CUDATensor, or call .cpu() first.
+	// ErrCUDA is wrapped if a tensor in GPU memory was to be converted to a *tensor.Tensor. The
+	// caller should set [Options.CUDA], receive the tensor as a *[CUDATensor], or call .cpu() in
+	// Python before the send.
 	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
-	// ErrGlobal is wrapped, with ErrUnsupported, if a message has a name that is not on the list of
-	// allowed names; the text has the name.
+	// ErrGlobal is wrapped together with [ErrUnsupported] if a message refers to a name that is not
+	// on the list of allowed names. The error text contains the name.
 	ErrGlobal = pickle.ErrGlobal
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered, so that [errors.Is] also finds them in the process that started a
+// worker.
 func init() {
 	codec.RegisterError("torch.ErrAuth", ErrAuth)
 	codec.RegisterError("torch.ErrProtocol", ErrProtocol)
@@ -67,7 +70,7 @@ func init() {
 	codec.RegisterError("torch.ErrNoRank", ErrNoRank)
 }
 
-// These are short names of functions that this package calls most.
+// These are short names for the functions that this package calls most often.
 var (
 	protocolError = value.Malformed
 	unsupported   = value.Unsupported

@@ -16,45 +16,47 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [What a process leaves] A tensor that Python sends is in the memory of its process until it
-// is received. Descriptors wait in the process's sharer (Note [Giving descriptors away]). PyTorch's
-// manager removes names when the last process that is connected to it has ended. An ordinary
-// function sends its result and returns, so the result would go with its process.
+// Note [What a process leaves] A tensor that Python sends remains in the memory of the sender until
+// it is received: descriptors wait in the sender's resource sharer (Note [Giving descriptors
+// away]), and PyTorch's shared-memory manager removes names when the last process connected to it
+// ends. A typical function sends its result and returns, so the result would be lost with its
+// process.
 //
-// So a process that this one has started leaves descriptors and names to this one. Spawn puts the
-// text of leave.py into the data that it gives the process, and Python runs it before anything
-// else. leave.py imports nothing. It acts when the function has returned, raised or exited, when
-// multiprocessing has run its finalizers, which write the messages of queues, and when the threads
-// of the process have ended. It then ends the thread that serves descriptors, after the requests
-// that the thread has got, and sends over a socket of its own:
+// A process started by [Spawn] therefore hands its descriptors and names over to this one before it
+// ends. Spawn injects leave.py, which Python runs before anything else and which imports nothing.
+// leave.py acts after the function has returned, raised or exited, after the finalizers of
+// multiprocessing have run, which write the messages of queues, and after the threads of the
+// process have ended. It stops the thread that serves descriptors, after the requests that the
+// thread has accepted, and sends over a separate socket:
 //
 //	the sharer's listening socket, with its address and key, and each descriptor by its number;
 //	the connections to PyTorch's managers, with the names that it has given, and how often each is mapped there.
 //
-// Then this process answers and the other one ends. A receiver sees no difference, in whatever
-// process it is and by whatever way the message came. The address is the same, and a client that
-// connects meanwhile waits in the socket's queue. Nothing is polled and no message has to be read.
-// So a program may wait for the process before it receives, or not receive at all.
+// When this process has acknowledged the handover, the other one ends. Receivers, in any process,
+// see no difference: the address of the resource sharer stays the same, and a client that connects
+// meanwhile waits in the backlog of the socket. Nothing is polled and no message has to be read, so
+// a program may wait for the process before it receives, or not receive at all.
 //
-// This process has the directory of the sharer's socket from the start (tempDir), because a killed
-// process tidies nothing up. Either process may be killed or stopped at any line of leave.py. This
-// process serves the parts that it has read whole, and keeps nothing of the rest.
+// This process creates the directory of the sharer's socket (tempDir), because a killed process
+// cannot remove it. Either process may be killed or stopped at any line of leave.py. This process
+// serves the parts that it has read completely and discards the rest.
 //
-// Two other ways do not work. If Python waited until all is fetched, Go would have to receive, and
-// Wait before Recv would hang. Fetching as messages arrive is possible for one connection, but not
-// for a queue that other processes read as well.
+// Two alternatives do not work. If Python waited until everything is fetched, a program that calls
+// Wait before Recv would deadlock. And fetching descriptors as messages arrive is possible for one
+// connection, but not for a queue that other processes read as well.
 //
-// The count of a named file has one for each mapping and one for each message. The process says how
-// many mappings it has, and ours are known, so the rest are messages. This process lets the
-// managers go when as many messages have come and their memory is not in use here.
+// The reference count of a named file includes one for each mapping and one for each message. The
+// ending process reports its number of mappings, and this process knows its own, so the remainder
+// is the number of messages. This process closes the connections to the managers when that many
+// messages have been received and their memory is no longer in use here.
 
 //go:embed leave.py
 var leaveCode string
 
-// linger is how long a process that ends may wait until this one has taken over.
+// linger is the default for how long an ending process waits for the handover.
 const linger = time.Minute
 
-// inherit takes over the descriptors and names that the process leaves.
+// inherit takes over the descriptors and names of an ending process.
 func (p *Process) inherit(c *sys.Conn) {
 	defer c.Close()
 	defer p.dir.leave()
@@ -66,7 +68,7 @@ func (p *Process) inherit(c *sys.Conn) {
 	close(p.ending)
 	w, err := readWill(in)
 	if errors.Is(err, io.EOF) {
-		return // nothing is left
+		return // nothing to hand over
 	}
 	if err == nil {
 		err = w.execute(in, p.dir)
@@ -78,25 +80,26 @@ func (p *Process) inherit(c *sys.Conn) {
 	c.Write(answer)
 }
 
-// A will lists the descriptors and names that a process leaves.
+// A will is the list of descriptors and names that an ending process hands over. The files follow
+// it in its order.
 type will struct {
 	_        struct{} `torch:",tuple"`
-	Address  string   // of the sharer, or ""
-	Key      []byte   // its authkey
-	Keys     []int64  // keys of descriptors
+	Address  string   // of the resource sharer; "" if there are no descriptors
+	Key      []byte   // the authkey of the resource sharer
+	Keys     []int64  // the keys of the descriptors
 	Names    []mapped
-	Managers int // how many connections
+	Managers int // the number of connections to managers
 }
 
-// A mapped name is a name of PyTorch's memory.
+// A mapped is a name of PyTorch's shared memory.
 type mapped struct {
 	_     struct{} `torch:",tuple"`
 	Name  string
-	Count int // mappings in the process that ends
+	Count int // mappings in the ending process
 }
 
-// maxWill bounds the bytes of a will: it has room for as many descriptors as a process may have,
-// and for names.
+// maxWill is the limit of an encoded will, in bytes. It suffices for the largest number of
+// descriptors that a process can have, and for the names.
 const maxWill = 64 << 20
 
 func readWill(in io.Reader) (w will, err error) {
@@ -124,7 +127,7 @@ func readWill(in io.Reader) (w will, err error) {
 	return w, nil
 }
 
-// execute takes the files that come with a will.
+// execute receives the files of a will and starts to serve them.
 func (w will) execute(in *catcher, dir *tempDir) error {
 	n := len(w.Keys) + w.Managers
 	if w.Address != "" {
@@ -143,7 +146,7 @@ func (w will) execute(in *catcher, dir *tempDir) error {
 	return w.serve(files[0], files[1:1+len(w.Keys)], dir)
 }
 
-// take reads n bytes with a file each.
+// take reads n bytes, each with one descriptor, and returns the descriptors.
 func (k *catcher) take(n int) (files []*os.File, err error) {
 	for range n {
 		if _, err := io.ReadFull(k, make([]byte, 1)); err != nil {
@@ -157,7 +160,7 @@ func (k *catcher) take(n int) (files []*os.File, err error) {
 	return files, nil
 }
 
-// serve gives the descriptors away at the address of the process that has promised them.
+// serve serves the descriptors at the address of the resource sharer that held them.
 func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 	addr, err := fromPython(w.Address)
 	if err != nil {
@@ -168,7 +171,7 @@ func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 		closeFiles(files)
 		return err
 	}
-	dir.enter() // for the sharer, whose address is there
+	dir.enter() // for the sharer: its socket lies in dir
 	s := &sharer{key: w.Key, listener: l, strangers: sys.NewStrangers(sys.MostStrangers),
 		waiting: map[int64]*waiting{}, left: dir}
 	s.mu.Lock()
@@ -186,15 +189,15 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// keptNames are names of PyTorch's memory in messages that its process has left. The names exist
-// while a process is connected to their managers.
+// keptNames are names of PyTorch's shared memory in messages of an ended process. PyTorch keeps the
+// names while a process is connected to their managers.
 type keptNames struct {
 	managers []*os.File
-	coming   map[string]int // messages to come
+	coming   map[string]int // the number of messages that are not received yet, by name
 	until    time.Time
 }
 
-// keepNames takes the connections over.
+// keepNames retains the connections to the managers while the names are needed.
 func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,8 +214,8 @@ func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 	t.letGoIn(k, tidyFirst)
 }
 
-// countOf reads how many mappings and messages have a named file. It returns 0 if there is no such
-// file.
+// countOf returns the reference count of a named file: its mappings and messages. It returns 0 if
+// the file does not exist.
 func countOf(name string) int {
 	f, err := openNamed(name)
 	if err != nil {
@@ -230,11 +233,12 @@ func countIn(f *os.File) int {
 	return int(int32(binary.NativeEndian.Uint32(b[:])))
 }
 
-// removeUnfinished removes the names in /dev/shm that an ended process of PyTorch's had no time to
-// remove. Under file_descriptor PyTorch makes a file torch_PID_RANDOM_NUMBER, sets its size, maps
-// it and unlinks it. A process that is killed between, or finds no room, leaves the name for ever.
-// Nobody has such a file open, and its count is 0. A file of file_system has a count, and PyTorch's
-// manager removes it.
+// removeUnfinished removes the names in /dev/shm that a killed PyTorch process had no time to
+// remove. Under file_descriptor, PyTorch creates a file torch_PID_RANDOM_NUMBER, sets its size,
+// maps it and unlinks it; a process that is killed in between, or finds no space, leaves the name.
+// Such a file is open in no process and its count is 0. A file of file_system has a positive count,
+// and PyTorch's manager removes it. See
+// https://github.com/pytorch/pytorch/blob/v2.9.0/aten/src/ATen/MapAllocator.cpp.
 func removeUnfinished(pid int) {
 	paths, err := filepath.Glob(filepath.Join(shmDir, fmt.Sprintf("torch_%d_*", pid)))
 	if err != nil {
@@ -261,7 +265,7 @@ func (t *regionTable) hasName(name string) bool {
 	return false
 }
 
-// came notes that a message with a name has come.
+// came records that a message with the given name was received. The caller must hold t.mu.
 func (t *regionTable) came(name string) {
 	for _, k := range t.kept {
 		if k.coming[name] > 0 {
@@ -270,7 +274,8 @@ func (t *regionTable) came(name string) {
 	}
 }
 
-// letGoIn looks after a pause whether the names are needed, and repeats that until they are not.
+// letGoIn checks after a pause whether the names are still needed, and repeats until they are not.
+// It then closes the connections to the managers.
 func (t *regionTable) letGoIn(k *keptNames, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		t.mu.Lock()

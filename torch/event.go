@@ -8,31 +8,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// An Event is multiprocessing's. It is in memory that its processes share, or at a manager's
-// server. Its methods may be called by several goroutines.
+// An Event is a multiprocessing.Event: in memory that its processes share, or in a manager's
+// server. Its methods may be called from several goroutines.
 type Event interface {
-	// IsSet reports whether the event is set. It takes the event's lock, as all methods do, because
-	// Python's is_set takes the flag for a moment.
+	// IsSet reports whether the event is set. Like all methods it acquires the event's lock,
+	// because Python's is_set decrements the flag for a moment.
 	IsSet(ctx context.Context) (bool, error)
-	// Set sets the event, and wakes all processes that wait for it.
+	// Set sets the event and wakes all waiters.
 	Set(ctx context.Context) error
-	// Clear makes the event not set.
+	// Clear resets the event.
 	Clear(ctx context.Context) error
-	// Wait waits until the event is set. The error is the cause of ctx's end.
+	// Wait blocks until the event is set. If ctx is done first, it returns [context.Cause].
 	Wait(ctx context.Context) error
-	// Close removes the names of an event that this process has made: no other process can open it
-	// after that. Close of a manager's event closes the proxy. Close is idempotent.
+	// Close removes the names of an event that this process created, so that no further process can
+	// open it. For a manager's event it closes the proxy. Close is idempotent.
 	Close() error
 }
 
-// An event in shared memory is a condition, and a semaphore that is 1 while the event is set.
+// An event in shared memory is a condition and a semaphore that is 1 while the event is set, as in
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/synchronize.py.
 type event struct {
 	cond *condition
 	flag *semaphore
 }
 
-// NewEvent makes an Event that is not set, for processes of Python: pass it to Spawn. The caller
-// closes it when those processes are at their end.
+// NewEvent creates an [Event] that is not set, to be passed to [Spawn]. The caller must close it
+// after the processes that use it have ended.
 func NewEvent() (Event, error) {
 	lock, err := newSemaphore(lockClass, 1, 1)
 	if err != nil {
@@ -85,7 +86,7 @@ func (e *event) locked(ctx context.Context, do func() error) error {
 	return holding(ctx, e.cond.semaphore, do)
 }
 
-// holding runs do under a lock of Python's.
+// holding calls do with a lock held.
 func holding(ctx context.Context, lock *semaphore, do func() error) error {
 	if err := lock.Acquire(ctx); err != nil {
 		return err
@@ -95,7 +96,7 @@ func holding(ctx context.Context, lock *semaphore, do func() error) error {
 
 func (e *event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
 
-// event reads the state {'_cond': Condition, '_flag': Semaphore}.
+// event decodes the state {'_cond': Condition, '_flag': Semaphore}.
 func (i *importer) event(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {

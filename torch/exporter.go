@@ -14,15 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An exporter makes one message.
+// An exporter encodes one message.
 type exporter struct {
 	opts Options
 	peer peer
 
 	value.Lowerer
-	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
+	storages map[*tensor.Storage]*pickle.Object // so that views of one storage stay views of one storage
 	undoing  []func()
-	moved    []io.Closer // closed when they are on their way
+	moved    []io.Closer // values to close after the message is sent
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
@@ -40,21 +40,21 @@ func (e *exporter) marshal(v any) ([]byte, error) {
 	return nil, fmt.Errorf("send %T: %w", v, err)
 }
 
-// undo takes back the promises of a message that was not sent.
+// undo withdraws the descriptors and references of a message that was not sent.
 func (e *exporter) undo() {
 	for _, f := range e.undoing {
 		f()
 	}
 }
 
-// moveAway closes the values that are the receiver's now.
+// moveAway closes the values that were transferred to the receiver.
 func (e *exporter) moveAway() {
 	for _, sent := range e.moved {
 		sent.Close()
 	}
 }
 
-// own writes the values that only messages can have.
+// own encodes the values that exist in messages only. ok is false for any other value.
 func (e *exporter) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *pickle.Object:

@@ -9,19 +9,20 @@ import (
 	"syscall"
 )
 
-// A ProcessError says how a Python process failed. Error returns one line, with the last line of
-// stderr if no exception is known. The verb %+v adds the traceback, or the last lines of stderr.
+// A ProcessError describes how a Python process failed. Error returns one line, with the exception
+// or else the last line of stderr. The verb %+v adds the traceback, or else the last lines of
+// stderr.
 type ProcessError struct {
-	Target   string // as given to Spawn
+	Target   string // as passed to Spawn
 	PID      int
-	ExitCode int       // -1 if a signal ended it
-	Signal   os.Signal // the signal that ended it, or nil
-	// the class of the exception that ended the function, such as "ValueError"; "" if there was
-	// none
+	ExitCode int       // -1 if a signal ended the process
+	Signal   os.Signal // the signal that ended the process, or nil
+	// Exception is the class of the exception that the function raised, such as "ValueError", or ""
+	// if there was none.
 	Exception string
 	Message   string // of the exception
-	Traceback string // as Python prints it
-	Stderr    string // the last lines, at most 8 KiB
+	Traceback string // as printed by Python
+	Stderr    string // the last lines of stderr, at most 8 KiB
 	Err       error  // the error of os/exec
 }
 
@@ -45,7 +46,8 @@ func (e *ProcessError) Error() string {
 // Unwrap returns Err, the error of os/exec.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// Format prints the line for %v and %s, and everything for %+v.
+// Format prints the text of [ProcessError.Error] for %v and %s, and adds the traceback or stderr
+// for %+v.
 func (e *ProcessError) Format(s fmt.State, verb rune) {
 	io.WriteString(s, e.Error())
 	if verb != 'v' || !s.Flag('+') {
@@ -67,8 +69,9 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 		e.Signal = status.Signal()
 		return e
 	}
-	_, told, ok := strings.Cut(e.Stderr, "Process "+p.name+":\n") // printed by multiprocessing before the traceback
-	// of the interpreter itself: a missing module, or a function that the module lacks
+	_, told, ok := strings.Cut(e.Stderr, "Process "+p.name+":\n") // multiprocessing prints it before the traceback
+	// The interpreter itself may fail without that line: a module is missing, or the module lacks
+	// the function.
 	if !ok && e.ExitCode == 1 {
 		at := strings.Index("\n"+e.Stderr, "\n"+tracebackBegins)
 		if ok = at >= 0; ok {
@@ -84,14 +87,14 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 
 const tracebackBegins = "Traceback (most recent call last):\n"
 
-// lastLine returns the last line of a text that is not blank.
+// lastLine returns the last nonblank line of a text.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// lastException reads the class and the message of the exception that ended a process from its
-// traceback. Other exceptions may come before it. Its message may have further lines.
+// lastException returns the class and the message of the last exception in the output of Python,
+// which is the one that ended the process. The message may span several lines.
 func lastException(traceback string) (class, message string) {
 	at := strings.LastIndex("\n"+traceback, "\n"+tracebackBegins)
 	if at < 0 {
@@ -105,7 +108,7 @@ func lastException(traceback string) (class, message string) {
 	return class[strings.LastIndexByte(class, '.')+1:], message
 }
 
-// tail keeps the end of a stream.
+// tail is an [io.Writer] that keeps the last tailBytes of a stream.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
@@ -113,7 +116,7 @@ type tail struct {
 
 const tailBytes = 8 << 10
 
-// Write never fails.
+// Write appends to the tail. It never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

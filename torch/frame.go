@@ -10,14 +10,15 @@ import (
 	"slices"
 )
 
-// Note [Frames] A message is its length, 4 bytes big-endian and signed, and its bytes. If a length
-// does not fit, the 4 bytes are -1 and the next 8 bytes have the length.
+// Note [Frames] A message is preceded by its length in 4 bytes, big-endian and signed. If the
+// length does not fit, the 4 bytes are -1 and the next 8 bytes hold the length. See _send_bytes and
+// _recv_bytes in https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py.
 
-// together is the size up to which Python writes length and bytes at once. Readers do not depend on
-// it.
+// together is the largest message that Python writes in one piece with its length. Readers must not
+// depend on it.
 const together = 16 << 10
 
-// frameHead returns the bytes in front of a message of n bytes.
+// frameHead returns the header of a message of n bytes.
 func frameHead(n int) []byte {
 	if n > math.MaxInt32 {
 		return binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(n))
@@ -25,13 +26,13 @@ func frameHead(n int) []byte {
 	return binary.BigEndian.AppendUint32(make([]byte, 0, 4+min(n, together)), uint32(n))
 }
 
-// writeFrame writes a message.
+// writeFrame writes a message with its header.
 func writeFrame(w io.Writer, b []byte) error {
 	_, err := putFrame(w, b)
 	return err
 }
 
-// putFrame writes a message. It returns how many bytes of the frame it has written.
+// putFrame is [writeFrame]; it also returns the number of bytes written, including the header.
 func putFrame(w io.Writer, b []byte) (n int, err error) {
 	head := frameHead(len(b))
 	if len(b) <= together {
@@ -50,20 +51,20 @@ func putFrame(w io.Writer, b []byte) (n int, err error) {
 	return n + more, err
 }
 
-// frameRest returns the rest of the frame of a message of which n bytes are written.
+// frameRest returns the part of a frame that follows its first n bytes.
 func frameRest(b []byte, n int) []byte {
 	head := frameHead(len(b))
 	return append(slices.Clone(head[min(n, len(head)):]), b[max(0, n-len(head)):]...)
 }
 
 var (
-	// errIdle says that the time was up before a message had begun.
+	// errIdle reports a deadline that expired before the first byte of a message.
 	errIdle = errors.New("torch: nothing came")
-	// errBegun says that the time was up in the middle of a message.
+	// errBegun reports a deadline that expired after the first byte of a message.
 	errBegun = errors.New("torch: a message has begun")
 )
 
-// timeUp returns errIdle or errBegun for an error that says that the time was up.
+// timeUp converts an expired deadline to errIdle or errBegun. It returns any other error unchanged.
 func timeUp(err error, begun bool) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -74,18 +75,19 @@ func timeUp(err error, begun bool) error {
 	return errIdle
 }
 
-// readFrame returns the next message. It returns io.EOF if the other side has closed before a
-// message.
+// readFrame reads the next message. It returns [io.EOF] if the peer closed the connection between
+// two messages, and an error that wraps [ErrTooLong] if the message is longer than limit.
 func readFrame(r io.Reader, limit int64) ([]byte, error) { return new(frame).read(r, limit) }
 
-// A frame is what has come of a message.
+// A frame is the part of a message that has been read.
 type frame struct {
 	head [12]byte
-	n    int    // bytes of head that have come
-	b    []byte // of the message itself
+	n    int    // bytes of head that have been read
+	b    []byte // the message without its header
 }
 
-// read reads the rest of a message. After an error it can be called again.
+// read reads the remaining part of a message. It may be called again after errIdle and errBegun,
+// and continues where it stopped.
 func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 	size, err := f.size(r)
 	if err != nil {
@@ -98,7 +100,7 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", size, limit, ErrTooLong)
 	}
 	if f.b == nil {
-		f.b = make([]byte, 0, min(size, 1<<20)) // bytes that never come are not allocated
+		f.b = make([]byte, 0, min(size, 1<<20)) // bytes that never arrive are not allocated
 	}
 	for int64(len(f.b)) < size {
 		have := len(f.b)
@@ -114,7 +116,7 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// size reads the head of a message.
+// size reads the header of a message.
 func (f *frame) size(r io.Reader) (int64, error) {
 	whole := 4
 	for f.n < whole || f.long() && f.n < len(f.head) {
@@ -135,7 +137,7 @@ func (f *frame) size(r io.Reader) (int64, error) {
 	return int64(int32(binary.BigEndian.Uint32(f.head[:]))), nil
 }
 
-// long reports whether the length of the message follows the first 4 bytes.
+// long reports whether the length follows the first 4 bytes.
 func (f *frame) long() bool { return f.n >= 4 && binary.BigEndian.Uint32(f.head[:]) == math.MaxUint32 }
 
 func cutShort(err error) error {

@@ -6,12 +6,13 @@ import (
 	"runtime/debug"
 )
 
-// Guard runs f. PyTorch may truncate the file behind a tensor. If f touches memory that is gone, f
-// ends at that access, and the error wraps ErrTruncated; without Guard the process would end. Guard
-// does not guard goroutines that f starts.
+// Guard calls f and converts a memory fault into an error. PyTorch may truncate the file behind a
+// tensor, and an access to the missing part would end the program. Under Guard, f is aborted at
+// such an access and the error wraps [ErrTruncated]. Other panics are passed on. Goroutines started
+// by f are not guarded.
 func Guard(f func()) (err error) { return guard(regions.holds, f) }
 
-// guard guards the addresses for which holds returns true, as Guard does.
+// guard is [Guard] for faults at the addresses that holds accepts.
 func guard(holds func(addr uintptr) bool, f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

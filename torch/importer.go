@@ -14,33 +14,33 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An importer makes the values of one message.
+// An importer decodes one message.
 type importer struct {
 	ctx     context.Context
 	opts    Options
-	manager *Manager // the manager whose answer it is, or nil
-	child   bool     // from the Python that has started this process: any name may be in it, and inherited descriptors
+	manager *Manager // the manager that sent the message as an answer, or nil
+	child   bool     // sent by the Python that started this process: any name and inherited descriptors are allowed
 
 	value.Lifter
-	storages map[*pickle.Object]*tensor.Tensor // storages by their objects in the message, which hold them
-	// a promise to this process, and whether it was taken: a descriptor, or a slot of CUDA's
-	// counters
+	storages map[*pickle.Object]*tensor.Tensor // storages by their objects in the message; closed after decoding
+	// fetched is the set of resources of the message that were claimed: descriptors, and slots of
+	// CUDA counters.
 	fetched map[*pickle.Object]bool
 	made    []io.Closer
 }
 
-// importer returns one for a message of the connection. No context ends it: see Note [Messages that
-// have begun].
+// importer returns an importer for a message of the connection. Its context is never canceled: see
+// Note [Messages that have begun].
 func (c *Conn) importer() *importer {
 	return &importer{ctx: context.Background(), opts: c.opts, child: c.child}
 }
 
-// unmarshal reads a message. It takes all that the message promises, also on an error: a descriptor
-// that nobody fetches stays open in the sender for ever.
+// unmarshal decodes a message. It claims every resource of the message, even on an error, because a
+// descriptor that is not fetched stays open in the sender.
 func (i *importer) unmarshal(b []byte) (v any, err error) { return i.make(i.parse(b, nil)) }
 
-// parse reads a message as a tree, with a change of each object in it, if any. On an error the tree
-// has what came before the error.
+// parse parses a message to a tree, and applies change, if it is not nil, to each object in it. On
+// an error it returns the part of the tree before the error, so that its resources can be claimed.
 func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err error) {
 	names := allowed().Find
 	if i.child {
@@ -58,8 +58,7 @@ func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err
 	return tree, err
 }
 
-// insteadOf says what to send in the place of what a tree has no form of: a tensor of a class, or
-// another object.
+// insteadOf returns the remedy for a value that cannot be decoded, for the error text.
 func insteadOf(err error, tree any) string {
 	var refused *pickle.GlobalError
 	if errors.As(err, &refused) {
@@ -72,7 +71,8 @@ func insteadOf(err error, tree any) string {
 	return "send what is in it, as a dict, a list or a tuple"
 }
 
-// make makes the value of a tree, if it was parsed without an error.
+// make decodes a parsed tree. err is the error of parse. On any error it releases all resources of
+// the message.
 func (i *importer) make(tree any, err error) (v any, _ error) {
 	i.begin()
 	if err == nil {
@@ -96,7 +96,7 @@ func (i *importer) begin() {
 	i.storages, i.fetched = map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
-// declineAll takes and drops the promises that were not taken.
+// declineAll claims and releases the resources of a message that were not claimed yet.
 func (i *importer) declineAll(tree any) {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch {
@@ -117,7 +117,7 @@ func (i *importer) declineAll(tree any) {
 	}
 }
 
-// object makes the result that a call in Python would have.
+// object decodes an object of a message.
 func (i *importer) object(o *pickle.Object) (any, error) {
 	if i.child {
 		if v, ok, err := i.inherited(o); ok {

@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// becomePython replaces the program by the interpreter that started it, with the code. It returns
-// only on an error.
+// becomePython replaces the program by the Python interpreter that started it, with code as the
+// argument of -c. It returns only on an error.
 func becomePython(code string) error {
 	path, err := interpreter(os.Getppid())
 	if err != nil {
@@ -33,15 +33,16 @@ func becomePython(code string) error {
 	return fmt.Errorf("become %s, the Python of the parent process: %w", path, syscall.Exec(path, args, os.Environ()))
 }
 
-// resourceTracker is the begin of the code of one of the helpers. Python starts this helper with
-// the signals blocked that the helper will ignore, so that Ctrl-C does not end it before. Go's
-// runtime unblocks them, so they are ignored from here on.
+// resourceTracker is the start of the code of multiprocessing's resource tracker. Python starts the
+// tracker with SIGINT and SIGTERM blocked until the tracker ignores them, so that Ctrl-C cannot end
+// it earlier. Go's runtime unblocks them, so this package ignores them from here on.
 const resourceTracker = "from multiprocessing.resource_tracker "
 
-// interpreter is the path by which a process of Python was started, its sys.executable. The exact
-// path matters: in a virtual environment the interpreter is a link, and the link's target would not
-// find the packages there. Sometimes none of the paths is that of the running program, as after
-// setproctitle outside an active environment. Then interpreter is the path of the running program.
+// interpreter returns the executable path of the Python process pid as it was started, its
+// sys.executable. It must be the original path: in a virtual environment the interpreter is a
+// symbolic link, and the target of the link would not find the packages of the environment. If no
+// candidate is the running executable, for example after setproctitle outside of an active
+// environment, interpreter returns the path of the running executable.
 func interpreter(pid int) (string, error) {
 	program := fmt.Sprintf("/proc/%d/exe", pid)
 	runs, err := os.Stat(program)
@@ -56,8 +57,8 @@ func interpreter(pid int) (string, error) {
 	return os.Readlink(program)
 }
 
-// candidates are paths that may be those by which a process was started: its first argument, made
-// absolute, and that of the active virtual environment.
+// candidates returns the possible paths of the interpreter: the first argument of the process, made
+// absolute, and the interpreter of the active virtual environment.
 func candidates(pid int) (paths []string) {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	first, _, _ := bytes.Cut(line, []byte{0})
@@ -80,15 +81,15 @@ func candidates(pid int) (paths []string) {
 	return paths
 }
 
-// ignoredBy are the signals that a process ignores. Python's children of the process would ignore
-// them as well. Children that begin as programs of Go do not, because Go's runtime handles nearly
-// all signals.
+// ignoredBy returns the signals that a process ignores. A Python child would inherit them, but the
+// Go runtime installs handlers for nearly all signals, so they must be ignored again before Python
+// runs.
 func ignoredBy(pid int) (ignored []os.Signal) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "\nSigIgn:\t")
 	line, _, _ := strings.Cut(rest, "\n")
 	mask, _ := strconv.ParseUint(line, 16, 64)
-	for n := range 31 { // higher numbers belong to the C library
+	for n := range 31 { // higher signal numbers are used by the C library
 		if mask>>n&1 == 1 {
 			ignored = append(ignored, syscall.Signal(n+1))
 		}

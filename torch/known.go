@@ -12,17 +12,17 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// Note [Whose data set it is] A worker of a DataLoader is a process of its own that has not begun:
-// Go may still hand it over to Python. So the pickle alone decides whether Go makes the samples,
-// before Go uses anything in it. There are three cases. A data set that names one of Go's is Go's.
-// If Go cannot read the rest of its pickle, the script gets an error, because Python has no samples
-// for it. A class of the script's own around such a data set is Python's, because the script wants
-// its __getitem__. For a class that Go knows Python could make the samples as well. If Go would
-// make other samples, because of a transform that it does not know, Python makes them, and one line
-// on stderr says why.
+// Note [Whose data set it is] When a DataLoader worker process starts, Go can still hand it over to
+// Python. The decision must be made by the pickle alone, before anything in it is used. There are
+// three cases. A data set that names a registered Go data set is loaded by Go; if Go cannot read
+// the rest of its pickle, the script gets an error, because Python has no samples for it. A class
+// of the script's own that wraps such a data set is loaded by Python, because the script wants its
+// __getitem__. A class that Go supports could be loaded by Python too; if Go would produce other
+// samples, because it does not support a transform, Python loads them, and one line on stderr gives
+// the reason.
 
-// loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they
-// are in the pickle.
+// loads reports whether Go loads the samples of a worker with the given arguments, which are as
+// they are in the pickle.
 func (c Child) loads(args python.Tuple) bool {
 	if len(args) <= argDataset {
 		return false
@@ -41,15 +41,15 @@ func (c Child) loads(args python.Tuple) bool {
 	return err == nil
 }
 
-// tellOnce prints why Go does not make the samples, in the first worker.
+// tellOnce prints, in the first worker only, the reason why Python loads the samples.
 func tellOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
 	}
 }
 
-// names reports whether a data set that the program has registered is anywhere in a pickle, by its
-// name or by that of its class. Python does not have its samples.
+// names reports whether a registered data set occurs anywhere in a pickle, by its name or its
+// class. Python has no samples for it.
 func (c Child) names(set any) bool {
 	for o := range pickle.Each[*pickle.Object](set) {
 		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
@@ -59,7 +59,7 @@ func (c Child) names(set any) bool {
 	return namesGo(set)
 }
 
-// namesGo reports whether a data set of Go's is named anywhere in a pickle.
+// namesGo reports whether a data set with the attribute shoal_dataset occurs anywhere in a pickle.
 func namesGo(set any) bool {
 	for d := range pickle.Each[*python.Dict](set) {
 		if name, ok := d.Get(datasetName); ok && name != nil {
@@ -69,13 +69,13 @@ func namesGo(set any) bool {
 	return false
 }
 
-// errNotOurs is the error for a class that Go does not know.
+// errNotOurs is returned by knows for a class that Go does not support.
 var errNotOurs = errors.New("torch: a data set of Python's")
 
-// knows returns nil if Go makes the samples of an object. It returns errNotOurs if Go does not know
-// the class, and otherwise the reason.
+// knows returns nil if Go can load the samples of an object, errNotOurs if it does not support the
+// class, and otherwise an error with the reason.
 func (c Child) knows(v any, seen map[any]bool) error {
-	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // from PyTorch 2.14 on
+	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // PyTorch 2.14 and later pass it in a list
 		v = list.Items[0]
 	}
 	o, ok := v.(*pickle.Object)
@@ -109,16 +109,16 @@ func (c Child) knows(v any, seen map[any]bool) error {
 	return errNotOurs
 }
 
-// huggingFace is the class of the data sets that package torch/huggingface reads.
+// huggingFace is the class that package torch/huggingface reads.
 var huggingFace = named("datasets.arrow_dataset.Dataset")
 
-// isRead reports whether the program has imported a reader of the class.
+// isRead reports whether the program imports a reader of the class.
 func isRead(class python.Global) bool {
 	_, ok := reader.Find(class)
 	return ok
 }
 
-// knowsParts asks about the data sets in another one.
+// knowsParts applies knows to the data sets within another one.
 func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
 	if inner, ok := state.Get("dataset"); ok {
 		return c.knows(inner, seen)
@@ -141,7 +141,8 @@ func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
 	return nil
 }
 
-// targets are names of which the pickle of a Go process has one.
+// targets returns function names, at least one of which occurs in the pickle of a process that Go
+// serves.
 func (c Child) targets() []string {
 	all := []string{dataLoaderWorker[strings.LastIndexByte(dataLoaderWorker, '.')+1:]}
 	for name := range c.Functions {
@@ -150,7 +151,8 @@ func (c Child) targets() []string {
 	return all
 }
 
-// words are further names of which it has one. Most of them say what a data set is.
+// words returns further names, at least one of which occurs in such a pickle. Most of them identify
+// data sets.
 func (c Child) words() []string {
 	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }

@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// limbo has the tensors on a GPU that were sent and are not given back. This process notices that
-// they were given back when it looks, as PyTorch does.
+// limbo holds the tensors on GPUs that were sent and not released by their receivers. As in
+// PyTorch, their release is detected by polling the counters: see Note [Tensors on a GPU].
 var limbo struct {
 	sync.Mutex
-	counters *region // the counters of the next messages
+	counters *region // the file of counters for the next messages
 	next     int     // the next free slot
 	parked   []parked
 }
@@ -26,12 +26,12 @@ type parked struct {
 	slot     int
 }
 
-// end lets go of a tensor that was given back.
+// end releases a tensor after its receiver has released it.
 func (p parked) end() error { return errors.Join(p.done(), p.hold.Close()) }
 
 func (p parked) count() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
 
-// park keeps the memory of t until a slot of the counters is 0, and calls done then.
+// park retains the memory of t until the counter of a new slot is 0, and then calls done.
 func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
@@ -59,10 +59,10 @@ func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 	return p, nil
 }
 
-// giveBack counts down a message that was not sent, in its receiver's place.
+// giveBack decrements the counter of a message that was not sent.
 func (p parked) giveBack() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
 
-// collect lets go of the tensors that were given back. It is called with the lock.
+// collect releases the tensors that their receivers have released. The caller must hold the lock.
 func collect() (err error) {
 	left := limbo.parked[:0]
 	old := map[*region]int{}
@@ -85,14 +85,14 @@ func collect() (err error) {
 	return err
 }
 
-// dropCounters ends the present counters if no message waits for one of them. It is called with the
-// lock.
+// dropCounters retires the current file of counters. The file is removed now if no message uses it.
+// The caller must hold the lock.
 func dropCounters() error {
 	r := limbo.counters
 	limbo.counters = nil
 	for _, p := range limbo.parked {
 		if p.counters == r {
-			return nil // the counters go with the last message that has one
+			return nil // collect removes it after its last message
 		}
 	}
 	if r == nil {
@@ -101,10 +101,10 @@ func dropCounters() error {
 	return r.discard()
 }
 
-// CollectCUDA lets go of tensors on a GPU that this process has sent and that their receivers have
-// given back, as torch.cuda.ipc_collect does. The next send does so as well. CollectCUDA returns
-// how many tensors are not yet given back. If a program ends before all of them are, their
-// receivers lose the memory.
+// CollectCUDA releases the tensors on GPUs that this process sent and that their receivers have
+// released, like torch.cuda.ipc_collect. Sending a tensor does the same. It returns the number of
+// tensors that are still in use. A program should not end before that number is 0, because its
+// receivers would lose the memory.
 func CollectCUDA() (out int, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
@@ -115,10 +115,10 @@ func CollectCUDA() (out int, err error) {
 	return len(limbo.parked), err
 }
 
-// deviceTensors reaches the memory of tensors on devices.
+// deviceTensors gives access to the memory of tensors on devices.
 var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// shareCUDA writes rebuild_cuda_tensor for a tensor that is on a device.
+// shareCUDA shares the memory of a tensor on a device, and encodes rebuild_cuda_tensor.
 func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	by, err := e.opts.ipc()
 	if err != nil {
@@ -134,7 +134,7 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool
 		Parameter: class == parameterClass, RequiresGrad: learned,
 		Device: number, StorageBytes: memory.Size(),
 	}
-	if c.StorageBytes == 0 { // PyTorch would not count it down
+	if c.StorageBytes == 0 { // PyTorch would not decrement its counter
 		low, err := e.cudaTensor(c)
 		return low, errors.Join(err, done())
 	}

@@ -15,16 +15,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A stream is a socket or a pipe, under a connection.
+// A stream is the socket or pipe that carries a connection.
 type stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
 }
 
-// Dial connects to a multiprocessing.connection.Listener. With network "unix" addr is the path of a
-// socket, or "@" and an abstract name; with "tcp" it is host and port. The caller closes the
-// connection. The error wraps ErrAuth if the keys differ.
+// Dial connects to a multiprocessing.connection.Listener. The network must be "unix" or "tcp". For
+// "unix", addr is the path of a socket, or "@" followed by an abstract name; for "tcp" it is
+// "host:port". The error wraps [ErrAuth] if the authkeys differ. The caller must close the
+// connection.
 func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error) {
 	s, err := dialStream(ctx, network, addr)
 	if err != nil {
@@ -44,8 +45,8 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// handshake authenticates a stream, if there is a key, and makes it a connection. On an error it
-// closes the stream.
+// handshake authenticates s if opts has a key, and returns a connection over it. It closes s if the
+// handshake fails.
 func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWriter, []byte) error) (*Conn, error) {
 	c := newConn(s, opts)
 	if len(opts.AuthKey) == 0 {
@@ -58,28 +59,29 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	return c, nil
 }
 
-// A Listener is multiprocessing.connection's Listener. Several goroutines may call its methods.
+// A Listener is the counterpart of multiprocessing.connection.Listener. Its methods may be called
+// from several goroutines.
 type Listener struct {
 	opts      Options
 	addr      string
 	accept    func() (stream, error)
 	close     func() error
-	strangers *sys.Strangers // those that have not authenticated themselves
-	waiting   chan struct{}  // has room for connections that are not accepted yet
+	strangers *sys.Strangers // connections that are not authenticated yet
+	waiting   chan struct{}  // a semaphore for connections that are not accepted yet
 	met       chan *Conn
-	ctx       context.Context // ends with Close
+	ctx       context.Context // canceled by Close
 	end       context.CancelFunc
 	done      sync.WaitGroup
 }
 
-// maxWaiting is how many connections wait to be accepted, beside some that have just authenticated
-// themselves. Further ones wait in the kernel.
+// maxWaiting is the number of authenticated connections that wait for [Listener.Accept], apart from
+// those in their handshake. The kernel queues further ones.
 const maxWaiting = 64
 
-// Listen begins to listen at an address, which has the form of Dial's. With "unix" and "" it
-// chooses an abstract name, which ends with the process. It takes over the path of a dead process's
-// socket. If a living process listens there, the error wraps EADDRINUSE. The caller closes the
-// listener, which removes the path.
+// Listen listens at an address in the form of [Dial]. For "unix", an empty address selects an
+// abstract name, which disappears with the process. Listen replaces the socket file of a process
+// that has ended. If a live process listens at the address, the error wraps [syscall.EADDRINUSE].
+// The caller must close the listener, which removes the socket file.
 func Listen(network, addr string, opts Options) (*Listener, error) {
 	l := &Listener{opts: opts, strangers: sys.NewStrangers(sys.MostStrangers),
 		waiting: make(chan struct{}, maxWaiting), met: make(chan *Conn)}
@@ -107,11 +109,11 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 	return l, nil
 }
 
-// abstractName returns a name that no other process can guess.
+// abstractName returns an abstract socket name that other processes cannot guess.
 func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()) }
 
-// Addr returns the address, for "tcp" with the port that was chosen. An abstract name begins with
-// "@" here and with "\0" in Python.
+// Addr returns the address of the listener, for "tcp" with the port that the system chose. An
+// abstract name starts with "@" in Go and with "\0" in Python.
 func (l *Listener) Addr() string { return l.addr }
 
 func (l *Listener) next() (stream, error) {
@@ -122,8 +124,8 @@ func (l *Listener) next() (stream, error) {
 	return s, err
 }
 
-// meet authenticates the other side of a connection, in parallel with other connections. It waits
-// while too many have not been accepted.
+// meet authenticates a new connection in its own goroutine, so that a slow peer does not delay
+// others. It blocks while maxWaiting connections are not accepted.
 func (l *Listener) meet(s stream) {
 	l.strangers.Enter(s, sourceOf(s))
 	l.done.Go(func() {
@@ -140,7 +142,7 @@ func (l *Listener) meet(s stream) {
 	}
 }
 
-// sourceOf returns the user or the host that has connected.
+// sourceOf returns the user ID or the host of the peer.
 func sourceOf(s stream) any {
 	switch s := s.(type) {
 	case *sys.Conn:
@@ -153,8 +155,8 @@ func sourceOf(s stream) any {
 	return nil
 }
 
-// enter waits for a place among those that wait to be accepted. It reports whether there is one
-// before the listener is closed.
+// enter acquires a place for a connection that waits to be accepted. It returns false if the
+// listener is closed first.
 func (l *Listener) enter() bool {
 	select {
 	case l.waiting <- struct{}{}:
@@ -164,7 +166,8 @@ func (l *Listener) enter() bool {
 	}
 }
 
-// deliver gives a connection to Accept.
+// deliver passes an authenticated connection to [Listener.Accept], or closes it if the listener is
+// closed.
 func (l *Listener) deliver(c *Conn) {
 	if !l.enter() {
 		c.Close()
@@ -178,10 +181,9 @@ func (l *Listener) deliver(c *Conn) {
 	}
 }
 
-// Accept waits for the next connection that has authenticated itself. The caller closes the
-// connection. The Listener closes a connection that does not authenticate itself within ten
-// seconds. No other connection waits for it. After Close the error wraps os.ErrClosed. When ctx is
-// done the error is the cause of ctx's end.
+// Accept returns the next authenticated connection. The caller must close it. A peer that does not
+// authenticate within ten seconds is disconnected without delaying others. The error wraps
+// [os.ErrClosed] after [Listener.Close], and is [context.Cause] if ctx is done first.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.met:
@@ -193,11 +195,11 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// patience is how long the other side may take for an answer that takes microseconds.
+// patience is the time limit for an exchange with a peer that should take microseconds.
 const patience = 10 * time.Second
 
-// Close ends the listener, and Accept. Accepted connections stay open. Close closes connections
-// that wait to be accepted. Close is idempotent.
+// Close closes the listener and makes Accept return. Accepted connections stay open; connections
+// that were not accepted are closed. Close is idempotent.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.close()
@@ -208,7 +210,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// fromPython returns the address of a socket from its form in Python: a str or bytes, which begins
+// fromPython converts a socket address from its form in Python: a str or bytes object that starts
 // with NUL if the address is abstract.
 func fromPython(addr any) (string, error) {
 	var s string

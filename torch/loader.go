@@ -15,18 +15,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Worker tells the function that opens a data set about its worker of a DataLoader.
+// A Worker describes a DataLoader worker to the function that opens its data set.
 type Worker struct {
 	ID      int            // from 0
-	Workers int            // how many workers there are
-	Seed    int64          // of this worker, from PyTorch's base seed
-	Args    *python.Dict   // shoal_args of the data set in Python, or its attributes except the name and private ones
-	Object  *python.Record // the data set in Python, with all of its attributes; nil when it is probed
+	Workers int            // the number of workers
+	Seed    int64          // of this worker, derived from PyTorch's base seed
+	Args    *python.Dict   // shoal_args of the Python data set, or its public attributes
+	Object  *python.Record // the Python data set with all its attributes; nil while probed
 }
 
-// Keywords stores Args in the struct at dst, by the tags of its fields, as As does. The error wraps
-// ErrUnsupported and names an attribute without a field, or one of another type. A field whose
-// attribute is missing keeps its value.
+// Keywords stores [Worker.Args] in the struct that dst points to, by the tags of its fields; see
+// [As]. A field without an attribute keeps its value. The error wraps [ErrUnsupported], and names
+// an attribute that has no field or another type than its field.
 func (w Worker) Keywords(dst any) error {
 	if err := assign(dst, w.Args); err != nil {
 		return fmt.Errorf("the attributes of the data set in Python: %w", err)
@@ -34,7 +34,8 @@ func (w Worker) Keywords(dst any) error {
 	return nil
 }
 
-// These are the places of the arguments of PyTorch's _worker_loop that this package reads.
+// These are the positions of the arguments of PyTorch's _worker_loop that this package uses:
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/utils/data/_utils/worker.py.
 const (
 	argKind = iota
 	argDataset
@@ -49,7 +50,7 @@ const (
 	argWorker
 	argWorkers
 
-	kindStream = 1 // of argKind
+	kindStream = 1 // a value of argKind: _DatasetKind.Iterable
 )
 
 var (
@@ -58,29 +59,29 @@ var (
 	exceptionWrapper = named("torch._utils.ExceptionWrapper")
 )
 
-// A loaderWorker serves the batches of one worker.
+// A loaderWorker serves the batches of one DataLoader worker.
 type loaderWorker struct {
 	Worker
 	info             data.Info
 	indices, results Queue
 	done             Event
-	collate          bool    // indices are lists, and the samples become batches
-	own              Collate // in place of default_collate
+	collate          bool    // the index is a list, and the samples are collated
+	own              Collate // the Collate that replaces the collate_fn, or nil
 	ownName          string
-	collator         Collator                         // in place of default_collate, if own is nil
-	columns          func(samples []any) (any, error) // for a list of samples that becomes no batch; nil: collate
+	collator         Collator                         // the data set as a Collator, used if own is nil
+	columns          func(samples []any) (any, error) // collates a list of samples if batch_size=None, or nil
 	script           scriptFiles                      // see Note [Descriptors of the script]
-	tolerance        *Tolerant                        // of samples that fail; nil if there is none
-	raw              bool                             // the samples are for Python: see Note [Samples for Python]
+	tolerance        *Tolerant                        // the policy for samples that fail, or nil
+	raw              bool                             // samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
-	open             func(ctx context.Context) error // makes fetch, again for each epoch of a stream
-	like             data.Sample                     // a sample of the Gatherer's batches so far
+	open             func(ctx context.Context) error // sets fetch; called again for each epoch of a stream
+	like             data.Sample                     // a sample with the shapes of the last Gatherer batch
 	ended            bool                            // the stream has ended in this epoch
-	stop             func() error                    // ends the stream, or closes the data set
+	stop             func() error                    // ends the stream or closes the data set
 }
 
-// errStreamEnds is what fetch returns at the end of a stream.
+// errStreamEnds is returned by fetch at the end of a stream.
 var errStreamEnds = errors.New("the stream ends")
 
 func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
@@ -95,12 +96,12 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 	}
 	if over, err := w.done.IsSet(ctx); over || err != nil {
 		regions.abandon()
-		return err // nobody waits for the batches that are under way
+		return err // the DataLoader has shut down and will not fetch pending batches
 	}
 	return c.finish(ctx)
 }
 
-// serve answers requests until the DataLoader wants no more.
+// serve answers the DataLoader's requests until it sends None.
 func (w *loaderWorker) serve(ctx context.Context) error {
 	failed := w.guarded(func() error { return w.open(ctx) })
 	for {
@@ -109,7 +110,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 			return err
 		}
 		switch m := message.(type) {
-		case nil: // the last message
+		case nil: // the final message
 			return w.stop()
 		case *python.Record:
 			failed = w.resume(ctx, m)
@@ -134,14 +135,14 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 	}
 }
 
-// endQuietly lets a worker end as PyTorch's workers do when its parent, or the user, terminates it:
-// with status 0. The worker holds nothing that another process would miss.
+// endQuietly makes SIGTERM and SIGINT end the process with status 0, like a PyTorch worker. Pending
+// work may be dropped at that point.
 func endQuietly() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
 	go func() {
 		<-ended
-		regions.abandon() // or the names would stay when the script is done with the batches
+		regions.abandon() // so that the names disappear when the script closes the batches
 		os.Exit(0)
 	}()
 }
@@ -175,12 +176,12 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
 	w.Seed += id
 	if err == nil {
-		tensor.ManualSeed(uint64(w.Seed)) // PyTorch's worker does the same
+		tensor.ManualSeed(uint64(w.Seed)) // as PyTorch's worker does
 	}
 	return w, err
 }
 
-// resume begins another epoch of a worker that stays.
+// resume starts the next epoch of a persistent worker and acknowledges it.
 func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	if m.Class != resumeIteration {
 		return protocolError("a DataLoader says %s", m.Class)
@@ -194,7 +195,7 @@ func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	return w.guarded(func() error { return w.open(ctx) })
 }
 
-// answer sends the requested batch, or the reason why there is none.
+// answer sends the batch with the given index, or the exception that prevented it.
 func (w *loaderWorker) answer(ctx context.Context, number, index any, failed error) error {
 	var batch any
 	err := failed
@@ -212,14 +213,15 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 	return w.results.Put(ctx, python.Tuple{number, batch})
 }
 
-// exception makes the exception that PyTorch raises again in the training process.
+// exception returns the ExceptionWrapper that makes PyTorch raise the error in the training
+// process.
 func (w *loaderWorker) exception(err error) *pickle.Object {
 	return withState(exceptionWrapper, python.NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),
 		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }
 
-// guarded makes a panic of the user's data set an error with its stack.
+// guarded calls f, which runs user code, and converts a panic into an error with its stack.
 func (w *loaderWorker) guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

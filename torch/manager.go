@@ -11,32 +11,34 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Managers] A server of multiprocessing.managers answers requests (object, method, args,
-// kwargs), each with (kind, value). A connection for a single request names no object: create,
-// incref, decref. A connection that has said accept_connection is a thread of the server until it
-// is closed. That thread runs its requests one after the other, in any object. So a lock of
-// Python's that has an owner knows the owner by that thread. An object lives as long as it has
-// references.
+// Note [Managers] The server of multiprocessing.managers accepts requests (object, method, args,
+// kwargs) and answers each with (kind, value). Administrative requests, such as create, incref and
+// decref, name no object and are made on a connection of their own. After the request
+// accept_connection, a connection is bound to a thread of the server until it is closed. The thread
+// executes the requests of its connection in order, for any objects. The owner of a Python lock is
+// such a thread. An object lives as long as its reference count is positive. See
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/managers.py.
 
-// A Manager is a client of a Python BaseManager or SyncManager that runs already. Several
-// goroutines may call its methods.
+// A Manager is a client of the server of a Python BaseManager or SyncManager. Its methods may be
+// called from several goroutines.
 type Manager struct {
 	network, addr string
 	opts          Options
-	alone         bool // the connection of one proxy, closed with it
+	alone         bool // it belongs to one proxy and is closed with it
 
 	mu      sync.Mutex
-	idle    []*Conn         // threads of the server with nothing to do
-	proxies map[*Proxy]bool // to be closed
+	idle    []*Conn         // unused connections that are bound to a server thread
+	proxies map[*Proxy]bool // open proxies
 	closed  bool
 }
 
-// idleThreads is how many unused connections are kept.
+// idleThreads is the number of unused connections that are kept.
 const idleThreads = 4
 
-// DialManager connects to the manager at an address, which has the form of Dial's. Options.AuthKey
-// is the manager's authkey. To send tensors it must also be the current_process().authkey of the
-// server. It is if the manager was given no key. The caller closes the Manager.
+// DialManager connects to the server of a running manager, at an address in the form of [Dial].
+// [Options.AuthKey] must be the authkey of the manager. If tensors are sent, it must also be the
+// current_process().authkey of the server, which is the default of a manager created without a key.
+// The caller must close the Manager.
 func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
 	m := newManager(network, addr, opts)
 	if _, err := m.once(ctx, "dummy"); err != nil {
@@ -49,12 +51,13 @@ func newManager(network, addr string, opts Options) *Manager {
 	return &Manager{network: network, addr: addr, opts: opts, proxies: map[*Proxy]bool{}}
 }
 
-// Keywords are the keyword arguments of a call, as its last argument.
+// Keywords holds keyword arguments. It may be the last argument of [Manager.Create] and
+// [Proxy.Call].
 type Keywords map[string]any
 
-// Create calls what was registered under a name, and returns a proxy of the result. The last
-// argument may be Keywords. The caller closes the Proxy. If the call raises, the error is a
-// *RemoteError.
+// Create calls the callable that is registered under name in the server, and returns a proxy of its
+// result. The last argument may be [Keywords]. If the call raises an exception, the error is a
+// *[RemoteError]. The caller must close the Proxy.
 func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy, error) {
 	v, err := m.once(ctx, "create", append([]any{name}, args...)...)
 	if err != nil {
@@ -68,17 +71,17 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 	if err := assign(&made, v); err != nil {
 		return nil, protocolError("a manager creates %v", v)
 	}
-	return m.adopt(name, made.ID, made.Exposed), nil // with the reference that create has counted
+	return m.adopt(name, made.ID, made.Exposed), nil // the server has counted this reference
 }
 
-// Shutdown ends the server, with all its objects.
+// Shutdown ends the server and destroys its objects.
 func (m *Manager) Shutdown(ctx context.Context) error {
 	_, err := m.once(ctx, "shutdown")
 	return err
 }
 
-// Close closes the proxies of the manager that are still open, and its connections. The server goes
-// on. Close is idempotent.
+// Close closes the open proxies of the manager, and its connections. The server continues to run.
+// Close is idempotent.
 func (m *Manager) Close() (err error) {
 	m.mu.Lock()
 	proxies := m.proxies
@@ -97,7 +100,7 @@ func (m *Manager) Close() (err error) {
 	return err
 }
 
-// once makes one request on a connection of its own.
+// once makes one administrative request on a new connection.
 func (m *Manager) once(ctx context.Context, method string, args ...any) (any, error) {
 	c, err := Dial(ctx, m.network, m.addr, m.opts)
 	if err != nil {
@@ -107,7 +110,7 @@ func (m *Manager) once(ctx context.Context, method string, args ...any) (any, er
 	return m.request(ctx, c, nil, method, args)
 }
 
-// thread returns a connection that has a thread of the server.
+// thread returns a connection that is bound to a thread of the server.
 func (m *Manager) thread(ctx context.Context) (*Conn, error) {
 	m.mu.Lock()
 	if n := len(m.idle); n > 0 {
@@ -128,7 +131,7 @@ func (m *Manager) thread(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// spare takes back a connection that is not used.
+// spare returns a connection of thread after use.
 func (m *Manager) spare(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,8 +142,8 @@ func (m *Manager) spare(c *Conn) {
 	m.idle = append(m.idle, c)
 }
 
-// request asks and waits for the answer. After an error that is not the server's it closes the
-// connection, because the answer might come later.
+// request sends a request and waits for its answer. It closes c on an error that is not the
+// server's, because the answer could arrive later.
 func (m *Manager) request(ctx context.Context, c *Conn, object any, method string, args []any) (v any, err error) {
 	kwargs := Keywords{}
 	if n := len(args); n > 0 {
@@ -172,7 +175,7 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 	return v, nil
 }
 
-// answer reads (kind, value).
+// answer decodes an answer (kind, value).
 func (m *Manager) answer(got any) (any, error) {
 	pair, _ := got.(python.Tuple)
 	if len(pair) != 2 {
@@ -200,14 +203,14 @@ func (m *Manager) answer(got any) (any, error) {
 	}
 }
 
-// A RemoteError is an exception that a call raised at a manager's server.
+// A RemoteError is an exception that a call raised in a manager's server.
 type RemoteError struct {
-	Class     string       // with its module, such as "builtins.KeyError"; "" if only the traceback was sent
-	Args      python.Tuple // of the exception; a value without a plain form in Go is the name of its class
+	Class     string       // with its module, such as "builtins.KeyError"; "" if unknown
+	Args      python.Tuple // of the exception; an object is represented by its class name
 	Traceback string       // "" if the exception itself was sent
 }
 
-// Error returns the class and the arguments of the exception, as Python prints them.
+// Error returns the class and the arguments of the exception as Python prints them.
 func (e *RemoteError) Error() string {
 	class, text := e.Class, ""
 	if e.Class == "" {
@@ -223,8 +226,8 @@ func (e *RemoteError) Error() string {
 	return "torch: manager: " + strings.TrimPrefix(class, "builtins.") + ": " + text
 }
 
-// remoteException reads ("#ERROR", exception). The class of the exception may be any: it is data.
-// It returns nil for other answers.
+// remoteException decodes ("#ERROR", exception). The class of the exception may be unknown, because
+// it is treated as data. It returns nil for any other answer.
 func remoteException(b []byte, opts Options) *RemoteError {
 	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
 	pair, _ := tree.(python.Tuple)

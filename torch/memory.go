@@ -10,26 +10,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Descriptors of the script] PyTorch keeps a descriptor open for each storage that it has
-// received as a file without a name. A script that keeps its batches, such as an evaluation that
-// keeps labels, would so reach its limit. A worker can do two things about that. It puts all
-// tensors of a batch into one storage. And when the script has used half of its descriptors, the
-// worker sends batches as named files, of which PyTorch keeps none open. Python's own workers do
-// that after torch.multiprocessing.set_sharing_strategy("file_system"). That call leaves no trace
-// from which a process of another program could learn of it.
+// Note [Descriptors of the script] PyTorch keeps a descriptor open for each storage received as a
+// file without a name. A script that retains its batches, for example the labels of an evaluation,
+// would therefore reach its limit on open files. A worker takes two measures. It places all tensors
+// of a batch into one storage. And once the script has used half of its limit, the worker sends
+// batches as named files, for which PyTorch keeps no descriptor. Python's own workers do the latter
+// after torch.multiprocessing.set_sharing_strategy("file_system"), but that setting is not visible
+// to a process of another program.
 
-// A scriptFiles follows how many descriptors the process that receives the batches has open.
+// scriptFiles tracks the open descriptors of the process that receives the batches, and selects the
+// strategy for sending them.
 type scriptFiles struct {
-	pid     int // 0 if nobody is followed
-	workers int // that send to it
+	pid     int // 0 if no process is tracked
+	workers int // the number of workers that send to the process
 	named   bool
-	until   int // batches until the next look
+	until   int // batches until the next check
 }
 
-// maxPause bounds how many batches are sent between two looks.
+// maxPause is the largest number of batches between two checks.
 const maxPause = 64
 
-// strategy returns how the next batch is to be sent.
+// strategy returns the strategy for the next batch.
 func (f *scriptFiles) strategy() Strategy {
 	if f.pid == 0 {
 		return Auto
@@ -43,8 +44,8 @@ func (f *scriptFiles) strategy() Strategy {
 	return Auto
 }
 
-// look decides about the batches up to the next look. Named files are sent from half of the limit
-// on, and no longer under a quarter of it.
+// look counts the descriptors of the receiver and decides how the batches until the next check are
+// sent. It switches to named files at half of the limit, and back below a quarter.
 func (f *scriptFiles) look() {
 	open, limit, err := sys.OpenFilesOf(f.pid)
 	if err != nil || limit < 0 {
@@ -55,15 +56,15 @@ func (f *scriptFiles) look() {
 	f.until = min(maxPause, max(0, int(limit/2-open)/(4*max(1, f.workers))))
 }
 
-// follow has batches sent to the parent of this process.
+// follow tracks the parent process, which receives the batches.
 func (w *loaderWorker) follow() {
 	if pid := os.Getppid(); pid > 1 {
 		w.script = scriptFiles{pid: pid, workers: w.Workers}
 	}
 }
 
-// batchMemory makes the tensors of a batch, with any values, in one storage that PyTorch can map.
-// Inner fields stay in this process.
+// batchMemory allocates the tensors of a batch, uninitialized, in one storage that PyTorch can map.
+// Inner fields stay in private memory.
 func (w *loaderWorker) batchMemory(fields []tree.Field) (all []*tensor.Tensor, err error) {
 	all = make([]*tensor.Tensor, len(fields))
 	defer func() {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// These are the names that messages use.
+// These are the names that messages refer to. See
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py.
 var (
 	rebuildTensor   = named("torch.multiprocessing.reductions.rebuild_tensor")
 	rebuildTyped    = named("torch.multiprocessing.reductions.rebuild_typed_storage")
@@ -30,7 +31,8 @@ var (
 	authString      = named("multiprocessing.process.AuthenticationString")
 )
 
-// cannotCross are names of values that do not cross, with the text for the error.
+// cannotCross maps the names of values that cannot be decoded to a description for the error, with
+// a remedy.
 var cannotCross = map[python.Global]string{
 	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "a sparse tensor; send .to_dense(), or its indices and values",
 	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send .to_dense(), or its indices and values",
@@ -42,8 +44,8 @@ var cannotCross = map[python.Global]string{
 	inheritedFD:                              "a Value, an Array or a Barrier of multiprocessing; pass a tensor after share_memory_(), or an object of a Manager",
 }
 
-// allowed returns the names that messages may use. A name with a constructor has no effect outside
-// the message.
+// allowed returns the names that a message may refer to. The constructor of a name must have no
+// effect outside of the message; names without one are handled by the importer.
 var allowed = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{
 		named("torch.serialization._get_layout"): nil,
@@ -68,7 +70,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// newAuthString reads an authkey as Python writes it.
+// newAuthString decodes an authkey as Python pickles it.
 func newAuthString(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if b, ok := args[0].([]byte); ok {
@@ -78,7 +80,7 @@ func newAuthString(args python.Tuple) (any, error) {
 	return nil, fmt.Errorf("an authkey of %d parts", len(args))
 }
 
-// newEnum reads the number in an enum of Python's.
+// newEnum decodes the value of a Python enum member.
 func newEnum(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if n, ok := args[0].(int64); ok {

@@ -7,47 +7,49 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// processKey is the authkey of this process, as multiprocessing.current_process().authkey is one of
-// Python's. All processes that it starts have the same key, and so has the Python that has started
-// it.
+// processKey returns the authkey of this process, the counterpart of
+// multiprocessing.current_process().authkey. Every process that this one starts gets the same key.
+// If Python started this process, the key is Python's.
 var processKey = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand.Text()) })
 
-// A Strategy says how a message names the memory of a tensor to PyTorch. Under each of them a
-// process receives both of PyTorch's strategies, file_descriptor and file_system.
+// A Strategy selects how a message refers to the memory of a tensor. It applies to sent tensors
+// only: a process can receive both of PyTorch's strategies, file_descriptor and file_system, under
+// each of them.
 type Strategy string
 
 const (
-	// Auto is Proc if the other process is known to see this one's /proc, and FileDescriptor
-	// otherwise.
+	// Auto selects [Proc] if the peer is known to see the /proc of this process, and
+	// [FileDescriptor] otherwise.
 	Auto Strategy = ""
-	// FileDescriptor sends descriptors over a socket, as PyTorch does by default on Linux. It needs
-	// the authkey.
+	// FileDescriptor passes descriptors over a Unix socket, which is PyTorch's default on Linux. It
+	// requires the authkey.
 	FileDescriptor Strategy = "file_descriptor"
-	// FileSystem names counted files in /dev/shm, as
-	// torch.multiprocessing.set_sharing_strategy("file_system") does.
+	// FileSystem refers to reference-counted files in /dev/shm, as PyTorch does after
+	// torch.multiprocessing.set_sharing_strategy("file_system").
 	FileSystem Strategy = "file_system"
-	// Proc lets PyTorch open /proc/<pid>/fd/<n>. It is several times as fast as FileDescriptor, and
-	// needs no authkey. Both processes must be of one user and one PID namespace.
+	// Proc makes PyTorch open /proc/<pid>/fd/<n>. It is several times as fast as [FileDescriptor]
+	// and requires no authkey. Both processes must belong to the same user and the same PID
+	// namespace.
 	Proc Strategy = "proc"
 )
 
-// Options says how to speak with processes of PyTorch. The zero value is usable without a key.
+// Options configures the exchange with PyTorch processes. The zero value is valid for peers that
+// require no authkey.
 type Options struct {
-	// AuthKey is the key of connections. It is also the current_process().authkey of the processes
-	// behind them, by which they give descriptors away. Connections without a key have no
-	// handshake.
+	// AuthKey authenticates connections. It must also be the current_process().authkey of the
+	// processes behind them, because they use it when they pass descriptors. A connection without a
+	// key performs no handshake.
 	AuthKey []byte
-	// Strategy is how tensors are sent.
+	// Strategy selects how tensors are sent.
 	Strategy Strategy
-	// Protocol is the version of pickles that are sent, 2 to 5; 0 stands for 4.
+	// Protocol is the pickle protocol of sent messages. It must be from 2 to 5; 0 means 4.
 	Protocol int
-	// CUDA opens received tensors that are in the memory of a GPU, and shares sent ones. It needs a
-	// program that imports package cuda; in another program both are errors that wrap
-	// ErrUnsupported. Without CUDA a tensor on a GPU is received as a *CUDATensor, and none is
-	// sent.
+	// CUDA opens received tensors that are in GPU memory, and shares sent ones. The program must
+	// import package cuda, otherwise both fail with an error that wraps [ErrUnsupported]. Without
+	// CUDA, a tensor on a GPU is received as a *[CUDATensor] and cannot be sent.
 	CUDA bool
-	// MaxMessage bounds the bytes of a received message without the memory of its tensors; 0 stands
-	// for 1 GiB.
+	// MaxMessage limits the size of a received message in bytes, not counting the memory of its
+	// tensors. 0 means 1 GiB.
 	MaxMessage int64
 }
 

@@ -20,10 +20,10 @@ import (
 //
 // A pid only means something in its own PID namespace. Containers may share /dev/shm and /tmp with
 // the host and with each other, and hosts may share /tmp through NFS. A process of another PID
-// space is therefore never looked up in /proc. Its shared memory is removed if the owner's lock on
-// the file is free: the kernel releases that lock when the owner ends, and every process on the
-// machine sees it. Semaphores and directories, a page at most, stay until a program runs in their
-// PID space.
+// space must therefore never be looked up in /proc. Its shared memory is removed if the owner's
+// lock on the file is free: the kernel releases that lock when the owner ends, and every process on
+// the machine sees it. Semaphores and directories, a page at most, stay until a program runs in
+// their PID space.
 
 const (
 	namePrefix      = "shoal_"
@@ -66,8 +66,8 @@ func freshName() (string, error) {
 	return "/" + name, err
 }
 
-// ownerName returns the n-th name of a process in this PID namespace. The pid comes first after the
-// prefix, as in PyTorch's names: CUDATensor.sender and leave.py read it.
+// ownerName returns the n-th name of a process in this PID namespace. The pid must come first after
+// the prefix, as in PyTorch's names: CUDATensor.sender and leave.py read it.
 func ownerName(pid int, n int64) (string, error) {
 	start, err := sys.StartTime(pid)
 	if err != nil {
@@ -123,7 +123,7 @@ func sweep() {
 	}
 }
 
-// regionUnlocked reports whether the owner of a named region, in whatever PID namespace, has ended.
+// regionUnlocked reports whether the owner of a named region, in any PID namespace, has ended.
 func regionUnlocked(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || time.Since(info.ModTime()) < lockGrace {

@@ -7,13 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A process identifies a process for all time: the kernel gives a number again, with another start.
+// A process identifies a process uniquely: the kernel reuses a process ID only with another start
+// time.
 type process struct {
 	pid   int
 	start uint64
 }
 
-// anyone is an unknown process, which counts as alive.
+// anyone is an unknown process, which is considered alive.
 var anyone = process{}
 
 func (p process) alive() bool {
@@ -27,10 +28,11 @@ func (p process) alive() bool {
 // A peer describes the process at the other end of a connection.
 type peer struct {
 	process
-	seesProc bool // it can open files in this process's /proc
+	seesProc bool // it can open files in the /proc of this process
 }
 
-// peerOf asks the kernel. Of a connection that is no Unix socket nothing is known.
+// peerOf asks the kernel for the peer of a Unix socket. It returns the zero peer for any other
+// stream.
 func peerOf(s stream) peer {
 	c, ok := s.(*sys.Conn)
 	if !ok {
@@ -51,7 +53,7 @@ func newPeer(uid, pid int) peer {
 	return peer{process{pid, start}, uid == os.Getuid() && samePIDs(pid)}
 }
 
-// samePIDs reports whether a process is in this one's PID namespace.
+// samePIDs reports whether a process is in the PID namespace of this one.
 func samePIDs(pid int) bool {
 	mine, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
@@ -61,5 +63,5 @@ func samePIDs(pid int) bool {
 	return err == nil && mine == theirs
 }
 
-// parentPeer is the process that has started this one.
+// parentPeer returns the process that started this one.
 func parentPeer() peer { return newPeer(os.Getuid(), os.Getppid()) }

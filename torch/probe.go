@@ -14,17 +14,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where
-// ARGS are the keyword arguments as a JSON object.
+// probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS. ARGS are
+// the keyword arguments as a JSON object.
 const probeFlag = "--shoal-probe"
 
-// A probed is the answer to a probe.
+// probed is the answer to a probe.
 type probed struct {
 	Len     int      `json:"len"`
-	Classes []string `json:"classes"` // null if the data set does not say
+	Classes []string `json:"classes"` // null if the data set has no class names
 }
 
-// probe answers Python's questions about a data set before a worker has it.
+// probe opens a data set and writes its length and class names to out, before any worker exists.
 func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
 		return fmt.Errorf("%s NAME [ARGS], where ARGS are keyword arguments as JSON: {\"root\": \"photos\"}", probeFlag)
@@ -59,7 +59,7 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 	}
 	p.Len = ds.Len()
 	switch ds := ds.(type) {
-	case *datasets.ImageFolder: // whose classes are a field
+	case *datasets.ImageFolder: // its class names are a field
 		p.Classes = slices.Clone(ds.Classes)
 	case interface{ Classes() []string }:
 		p.Classes = slices.Clone(ds.Classes())

@@ -9,11 +9,11 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// slice is how long a call waits at the server before it is made again. So no call is given up
-// there whose result would be lost.
+// slice is how long a call waits in the server before it returns and is repeated. Calls are never
+// abandoned in the server, where their results would be lost.
 const slice = 0.1 // seconds
 
-// isRemote reports whether an error is an exception of one of the classes.
+// isRemote reports whether err is an exception of one of the classes.
 func isRemote(err error, classes ...string) bool {
 	var remote *RemoteError
 	if !errors.As(err, &remote) {
@@ -22,7 +22,7 @@ func isRemote(err error, classes ...string) bool {
 	return slices.Contains(classes, remote.Class)
 }
 
-// repeat makes a call that waits for at most a slice again and again, until it is done or ctx is.
+// repeat repeats a call, which must return within about slice, until it is done or ctx is.
 func repeat(ctx context.Context, call func(ctx context.Context) (done bool, err error)) error {
 	for {
 		if ctx.Err() != nil {
@@ -34,7 +34,7 @@ func repeat(ctx context.Context, call func(ctx context.Context) (done bool, err 
 	}
 }
 
-// wait repeats a method that returns whether it has what it waits for.
+// wait repeats a method until it returns true.
 func (p *Proxy) wait(ctx context.Context, method string, args ...any) error {
 	return repeat(ctx, func(ctx context.Context) (bool, error) { return As[bool](p.Call(ctx, method, args...)) })
 }
@@ -44,7 +44,7 @@ func (p *Proxy) do(ctx context.Context, method string, args ...any) error {
 	return err
 }
 
-// as returns a proxy with the methods of a type, or nil if no proxy has that type.
+// as returns p as a value of type t, or nil if no kind of proxy has that type.
 func (p *Proxy) as(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[*Proxy]():
@@ -63,36 +63,36 @@ func (p *Proxy) as(t reflect.Type) any {
 	return nil
 }
 
-// A Container is a proxy of a dict, a list, an Array or a Namespace. The keys of a dict are any
-// that Python allows. The keys of a list and an Array are numbers; negative numbers count from the
-// end. The keys of a Namespace are names.
+// A Container is a proxy of a dict, a list, an Array or a Namespace. The key of a dict may be any
+// value that Python allows. The key of a list or an Array must be an integer, which counts from the
+// end if it is negative. The key of a Namespace must be a name.
 type Container struct{ *Proxy }
 
-// Dict makes a dict. The caller closes the Container.
+// Dict creates a dict in the server. The caller must close the Container.
 func (m *Manager) Dict(ctx context.Context) (Container, error) {
 	return As[Container](m.Create(ctx, "dict"))
 }
 
-// List makes a list. The caller closes the Container.
+// List creates a list in the server. The caller must close the Container.
 func (m *Manager) List(ctx context.Context, items ...any) (Container, error) {
 	return As[Container](m.Create(ctx, "list", sequenceOf(items)))
 }
 
-// Array makes an array.array of the elements' typecode, such as "d" for float64. The caller closes
-// the Container.
+// Array creates an array.array in the server. The typecode must be one of Python's array module,
+// such as "d" for float64. The caller must close the Container.
 func (m *Manager) Array(ctx context.Context, typecode string, items ...any) (Container, error) {
 	return As[Container](m.Create(ctx, "Array", typecode, sequenceOf(items)))
 }
 
-// Namespace makes a Namespace. The caller closes the Container.
+// Namespace creates a Namespace in the server. The caller must close the Container.
 func (m *Manager) Namespace(ctx context.Context) (Container, error) {
 	return As[Container](m.Create(ctx, "Namespace"))
 }
 
-// sequenceOf is an empty list of no items, and not None.
+// sequenceOf returns a list that is never nil, because nil would be encoded as None.
 func sequenceOf(items []any) []any { return append([]any{}, items...) }
 
-// access calls the method of Python's that gets, sets or deletes.
+// access returns the name of the Python method that gets, sets or deletes an item.
 func (c Container) access(what string) string {
 	if c.class == proxyClasses["Namespace"] {
 		return map[string]string{"get": "__getattribute__", "set": "__setattr__", "del": "__delattr__"}[what]
@@ -100,12 +100,12 @@ func (c Container) access(what string) string {
 	return "__" + what + "item__"
 }
 
-// missing reports whether an error says that there is no such key.
+// missing reports whether err means that a key does not exist.
 func missing(err error) bool {
 	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
 }
 
-// Get returns the value of a key, and whether there is such a key.
+// Get returns the value of a key. ok is false if the key does not exist.
 func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error) {
 	v, err = c.Call(ctx, c.access("get"), key)
 	if missing(err) {
@@ -114,12 +114,13 @@ func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error)
 	return v, err == nil, err
 }
 
-// Set sets the value of a key. If a list or an Array has no such item, the error is a *RemoteError.
+// Set stores the value of a key. If a list or an Array has no such index, the error is a
+// *[RemoteError].
 func (c Container) Set(ctx context.Context, key, value any) error {
 	return c.do(ctx, c.access("set"), key, value)
 }
 
-// Delete removes a key, and reports whether it was there.
+// Delete removes a key. ok is false if the key does not exist.
 func (c Container) Delete(ctx context.Context, key any) (ok bool, err error) {
 	err = c.do(ctx, c.access("del"), key)
 	if missing(err) {
@@ -128,23 +129,24 @@ func (c Container) Delete(ctx context.Context, key any) (ok bool, err error) {
 	return err == nil, err
 }
 
-// Append appends an item to a list. The error is a *RemoteError for other containers.
+// Append appends an item to a list. For other containers the error is a *[RemoteError].
 func (c Container) Append(ctx context.Context, v any) error { return c.do(ctx, "append", v) }
 
-// Len returns the number of items. The error is a *RemoteError for a Namespace.
+// Len returns the number of items. For a Namespace the error is a *[RemoteError].
 func (c Container) Len(ctx context.Context) (int, error) { return As[int](c.Call(ctx, "__len__")) }
 
-// All returns the items of a dict. The error is a *RemoteError for other containers.
+// All returns a copy of a dict. It returns an error for other containers.
 func (c Container) All(ctx context.Context) (*python.Dict, error) {
 	return As[*python.Dict](c.Call(ctx, "copy"))
 }
 
-// Value makes a Value of a typecode, such as "d" for float64. Its methods are "get" and "set":
+// Value creates a Value in the server. The typecode must be one of Python's array module, such as
+// "d" for float64. The methods of a Value are "get" and "set":
 //
 //	x, err := torch.As[float64](v.Call(ctx, "get"))
 //	_, err = v.Call(ctx, "set", 2.5)
 //
-// The caller closes the Proxy.
+// The caller must close the Proxy.
 func (m *Manager) Value(ctx context.Context, typecode string, v any) (*Proxy, error) {
 	return m.Create(ctx, "Value", typecode, v)
 }
@@ -152,8 +154,8 @@ func (m *Manager) Value(ctx context.Context, typecode string, v any) (*Proxy, er
 // A queueProxy is a proxy of a queue.Queue.
 type queueProxy struct{ *Proxy }
 
-// Queue makes a queue.Queue with room for size items, or for any number if size is 0. The caller
-// closes the Queue.
+// Queue creates a queue.Queue in the server. It holds at most size items; 0 means no limit. The
+// caller must close the Queue.
 func (m *Manager) Queue(ctx context.Context, size int) (Queue, error) {
 	return As[Queue](m.Create(ctx, "Queue", size))
 }
@@ -178,8 +180,8 @@ func (q queueProxy) Get(ctx context.Context) (v any, err error) {
 		return true, err
 	})
 	if err == nil && v == nil {
-		// CPython's server answers None to the first request that it has not heard when it ends. So
-		// a server that still knows the queue has to confirm a None.
+		// A CPython server that is shutting down answers None to a request that it has not
+		// executed. A None is therefore valid only if the server still knows the queue.
 		_, err = q.Len(ctx)
 	}
 	return v, err
@@ -190,7 +192,7 @@ func (q queueProxy) Len(ctx context.Context) (int, error) { return As[int](q.Cal
 // An eventProxy is a proxy of an Event.
 type eventProxy struct{ *Proxy }
 
-// Event makes an Event that is not set. The caller closes it.
+// Event creates an Event in the server, which is not set. The caller must close it.
 func (m *Manager) Event(ctx context.Context) (Event, error) { return As[Event](m.Create(ctx, "Event")) }
 
 func (e eventProxy) Set(ctx context.Context) error   { return e.do(ctx, "set") }
@@ -202,15 +204,15 @@ func (e eventProxy) IsSet(ctx context.Context) (bool, error) {
 
 func (e eventProxy) Wait(ctx context.Context) error { return e.wait(ctx, "wait", slice) }
 
-// A semaphoreProxy is a proxy of a Lock or Semaphore, or the Thread of an RLock.
+// A semaphoreProxy is a proxy of a Lock or a Semaphore, or the [Proxy.Thread] of an RLock.
 type semaphoreProxy struct{ *Proxy }
 
-// Lock makes a Lock. The caller closes the Semaphore.
+// Lock creates a Lock in the server. The caller must close the Semaphore.
 func (m *Manager) Lock(ctx context.Context) (Semaphore, error) {
 	return As[Semaphore](m.Create(ctx, "Lock"))
 }
 
-// Semaphore makes a Semaphore of n permits. The caller closes it.
+// Semaphore creates a Semaphore with n permits in the server. The caller must close it.
 func (m *Manager) Semaphore(ctx context.Context, n int) (Semaphore, error) {
 	return As[Semaphore](m.Create(ctx, "Semaphore", n))
 }
@@ -236,14 +238,14 @@ func (s semaphoreProxy) Permits() (int, error) {
 	return As[int](atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
 }
 
-// atOnce makes a call that does not wait at the server.
+// atOnce makes a call that does not block in the server.
 func atOnce(call func(ctx context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return call(ctx)
 }
 
-// A condProxy is the Thread of a Condition of the server's.
+// A condProxy is the [Proxy.Thread] of a Condition.
 type condProxy struct{ semaphoreProxy }
 
 func (c condProxy) Wait(ctx context.Context) error {

@@ -13,26 +13,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A Proxy stands for an object at a Python manager's server, which keeps the object until the Proxy
-// is closed. A program may send it to Python, which has a proxy of its own when the message has
-// arrived; until then the sender keeps the Proxy open. Several goroutines may call its methods.
+// A Proxy refers to an object in a Python manager's server and holds a reference to it until it is
+// closed. A program may send a Proxy to Python, which then gets its own proxy; the sender must keep
+// its Proxy open until the message has been received. The methods may be called from several
+// goroutines.
 type Proxy struct {
 	m        *Manager
 	name, id string
 	exposed  []string
-	class    python.Global // the class of its proxies in Python
-	shared   *sharedProxy  // with the proxies that Thread has made
-	own      *Conn         // the connection of a Thread, else nil
-	calling  sync.Mutex    // locked while own makes a call
+	class    python.Global // the Python class of its proxies
+	shared   *sharedProxy  // shared by the results of Thread
+	own      *Conn         // the connection of a result of Thread, or nil
+	calling  sync.Mutex    // serializes the calls on own
 }
 
-// sharedProxy is one reference at the server.
+// sharedProxy is a reference that the server has counted. It is released once.
 type sharedProxy struct {
 	once sync.Once
 	err  error
 }
 
-// adopt makes a proxy with a reference that the server has counted already.
+// adopt returns a proxy for a reference that the server has already counted.
 func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 	p := &Proxy{m: m, name: name, id: id, exposed: exposed, class: proxyClass(name), shared: new(sharedProxy)}
 	m.mu.Lock()
@@ -41,13 +42,14 @@ func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
 	return p
 }
 
-// self is the proxy. A Container and its like have it as well.
+// self returns p. It identifies the types that embed a *[Proxy].
 func (p *Proxy) self() *Proxy { return p }
 
-// Call calls a method of the object, and returns the result: a value as Conn.Recv returns it, or a
-// *Proxy if the method was registered to return one. The last argument may be Keywords. If the
-// method raises, the error is a *RemoteError. A call whose ctx ends goes on at the server, and its
-// result is lost. The methods of [Queue], [Semaphore] and [Event] wait without such a loss.
+// Call calls a method of the object and returns its result: a value as returned by [Conn.Recv], or
+// a *[Proxy] if the method is registered to return one. The last argument may be [Keywords]. If the
+// method raises an exception, the error is a *[RemoteError]. If ctx is done first, the call
+// continues in the server and its result is lost; the methods of [Queue], [Semaphore] and [Event]
+// wait without this risk.
 func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
 	if p.own != nil {
 		p.calling.Lock()
@@ -62,9 +64,9 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 	return p.m.request(ctx, c, p.id, method, args)
 }
 
-// Thread returns a proxy of the same object whose calls one thread at the server makes, one after
-// the other. Such a thread owns an RLock, or the lock of a Condition. The caller closes the new
-// Proxy before p.
+// Thread returns a proxy of the same object. One thread of the server executes its calls, in order.
+// A thread is required as the owner of an RLock and of the lock of a Condition. The caller must
+// close the returned Proxy before p.
 func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	c, err := p.m.thread(ctx)
 	if err != nil {
@@ -73,7 +75,7 @@ func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	return &Proxy{m: p.m, name: p.name, id: p.id, exposed: p.exposed, class: p.class, shared: p.shared, own: c}, nil
 }
 
-// Close lets the object go. The server ends the object when it has no other proxy. Close is
+// Close releases the reference. The server destroys the object when no reference remains. Close is
 // idempotent.
 func (p *Proxy) Close() error {
 	if p.own != nil {
@@ -99,9 +101,9 @@ var (
 	tokenClass   = named("multiprocessing.managers.Token")
 )
 
-// proxyClasses are the proxy classes of a SyncManager's objects. Each class knows its methods. An
-// AutoProxy, which asks the server for its methods, does not work for all of them: the AutoProxy of
-// a Namespace calls itself for ever.
+// proxyClasses maps the type names of a SyncManager to their Python proxy classes, which know their
+// methods. An AutoProxy would ask the server for the methods instead, which does not work for all
+// types: the AutoProxy of a Namespace recurses without end.
 var proxyClasses = map[string]python.Global{
 	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
 	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
@@ -116,7 +118,7 @@ func managersName(name string) python.Global {
 	return python.Global{Module: "multiprocessing.managers", Name: name}
 }
 
-// proxyClass is the class of proxies for the objects that are registered under a name.
+// proxyClass returns the Python class of proxies for a registered type name.
 func proxyClass(name string) python.Global {
 	if class, ok := proxyClasses[name]; ok {
 		return class
@@ -124,13 +126,13 @@ func proxyClass(name string) python.Global {
 	return autoProxy
 }
 
-// A token names an object of a manager.
+// A token identifies an object of a manager.
 type token struct {
 	name, id      string
 	network, addr string
 }
 
-// token reads the state (name, address, id) of a Token.
+// token decodes the state (name, address, id) of a Token.
 func (i *importer) token(o *pickle.Object) (t token, err error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 3 {
@@ -156,7 +158,8 @@ func (i *importer) token(o *pickle.Object) (t token, err error) {
 	return t, err
 }
 
-// proxy reads RebuildProxy(class, token, serializer, {'exposed': …}), and counts a reference.
+// proxy decodes RebuildProxy(class, token, serializer, {'exposed': …}) and increments the reference
+// count of the object.
 func (i *importer) proxy(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
@@ -196,7 +199,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	return p, nil
 }
 
-// proxy writes a proxy, of which the receiver then has one of its own.
+// proxy encodes a proxy. The receiver increments the reference count of the object.
 func (e *exporter) proxy(p *Proxy) (any, error) {
 	if p == nil {
 		return nil, nil

@@ -10,40 +10,42 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Queue is a Queue or SimpleQueue of multiprocessing or torch, or a queue.Queue at a manager's
-// server. NewQueue makes one, a manager has them, and a process gets those of the start method
-// spawn as arguments. Its methods may be called by several goroutines.
+// A Queue is a Queue or SimpleQueue of multiprocessing or torch.multiprocessing, or a queue.Queue
+// in a manager's server. [NewQueue] and [NewSimpleQueue] create one for processes to be started,
+// [Manager.Queue] creates one in a server, and a process started by Python receives those in its
+// arguments. The methods may be called from several goroutines.
 type Queue interface {
-	// Put sends v, as Conn.Send does. It waits while a bounded queue or the pipe is full. The error
-	// is the cause of ctx's end if v's message has not begun by then; nothing is sent then. A
-	// message that has begun is on its way: its rest is written when a process reads, also after
-	// Close, and Drain waits for that.
+	// Put sends v as [Conn.Send] does. It blocks while a bounded queue or the pipe is full. If ctx
+	// is done before the first byte of the message is written, Put returns [context.Cause] and
+	// sends nothing. After the first byte, the rest is written in the background as the queue is
+	// read, even after Close; [Drain] waits for it.
 	Put(ctx context.Context, v any) error
-	// Get receives the next message, as Conn.Recv does, and waits for one. The error is the cause
-	// of ctx's end. If a part of a message or of its tensors has come by then, the next Get of this
-	// process receives the message, before later ones; no other process can have it. Close drops
-	// it, and gives its memory back to its sender.
+	// Get receives the next message as [Conn.Recv] does, and blocks until there is one. If ctx is
+	// done first, it returns [context.Cause]. If a part of a message or of its tensors has arrived
+	// by then, the message is reserved for this process, and the next Get returns it. Close drops
+	// such a message and returns its memory to the sender.
 	Get(ctx context.Context) (any, error)
-	// Len returns the number of messages. The error wraps ErrUnsupported for a SimpleQueue.
+	// Len returns the number of messages in the queue. The error wraps [ErrUnsupported] for a
+	// SimpleQueue.
 	Len(ctx context.Context) (int, error)
-	// Close closes this process's ends, or the proxy of a manager's queue. Other processes that
-	// have opened the queue keep it. If this process has made it, no other process can open it any
-	// more. Close is idempotent.
+	// Close closes the ends of the queue in this process, or the proxy of a manager's queue. Other
+	// processes that have opened the queue may continue to use it. If this process created it, no
+	// further process can open it. Close is idempotent.
 	Close() error
 }
 
-// A pipeQueue is a pipe with locks.
+// A pipeQueue is a pipe with a lock for each end, as in multiprocessing.queues:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/queues.py.
 type pipeQueue struct {
 	reader, writer *Conn
-	readLock       *semaphore // nil if no other process reads
+	readLock       *semaphore // nil if only this process reads
 	writeLock      *semaphore
-	free           *semaphore // free places; nil for a SimpleQueue
+	free           *semaphore // counts the free places; nil for a SimpleQueue
 }
 
-// NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has
-// room for size messages, or for as many as memory holds if size is 0. Tensors go by o.Strategy;
-// Auto is FileDescriptor here, because the receiver is not known. The caller closes the queue when
-// those processes are at their end.
+// NewQueue creates a multiprocessing.Queue to be passed to [Spawn]. It holds at most size messages;
+// 0 means no limit. Tensors are sent by o.Strategy. [Auto] means [FileDescriptor] here, because the
+// receiver is unknown. The caller must close the queue after the processes that use it have ended.
 func NewQueue(size int, o Options) (Queue, error) {
 	q, err := newPipeQueue(o)
 	if err != nil {
@@ -59,10 +61,9 @@ func NewQueue(size int, o Options) (Queue, error) {
 	return q, nil
 }
 
-// NewSimpleQueue makes a SimpleQueue for processes of Python that this one starts: pass it to
-// Spawn. It has room for as much as a pipe holds. Tensors go by o.Strategy; Auto is FileDescriptor
-// here, because the receiver is not known. The caller closes the queue when those processes are at
-// their end.
+// NewSimpleQueue creates a multiprocessing.SimpleQueue to be passed to [Spawn]. It holds as much as
+// a pipe. Tensors are sent by o.Strategy. [Auto] means [FileDescriptor] here, because the receiver
+// is unknown. The caller must close the queue after the processes that use it have ended.
 func NewSimpleQueue(o Options) (Queue, error) {
 	q, err := newPipeQueue(o)
 	if err != nil {
@@ -71,7 +72,7 @@ func NewSimpleQueue(o Options) (Queue, error) {
 	return q, nil
 }
 
-// newPipeQueue makes the pipe and its locks.
+// newPipeQueue creates the pipe of a queue and the locks of its ends.
 func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = processKey()
@@ -93,7 +94,8 @@ func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	return q, nil
 }
 
-// bind tells the ends about the locks. A queue's free places are told when they are known.
+// bind sets the semaphores that the connections of both ends use. It must be called again when
+// q.free is set.
 func (q *pipeQueue) bind() {
 	q.reader.lock, q.reader.free, q.writer.lock = q.readLock, q.free, q.writeLock
 }
@@ -154,7 +156,7 @@ func (q *pipeQueue) write(ctx context.Context, b []byte) error {
 	return err
 }
 
-// queue writes the state of a queue; see importer.queue.
+// queue encodes the state of q in the form that [importer.queue] decodes.
 func (e *exporter) queue(q *pipeQueue) (any, error) {
 	state := python.Tuple{}
 	for _, c := range []*Conn{q.reader, q.writer} {
@@ -182,8 +184,8 @@ var (
 	simpleQueueClass = named("multiprocessing.queues.SimpleQueue")
 )
 
-// queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue,
-// or (reader, writer, rlock, wlock) of a SimpleQueue.
+// queue decodes the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a
+// Queue, or (reader, writer, rlock, wlock) of a SimpleQueue.
 func (i *importer) queue(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	q := new(pipeQueue)

@@ -13,30 +13,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// ErrNoRank is wrapped if the environment does not say which rank this process is: torchrun has not
-// started it.
+// ErrNoRank is wrapped if the environment does not define the rank of this process, which means
+// that torchrun did not start it.
 var ErrNoRank = errors.New(
 	"torch: no rank: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the programs that it starts")
 
-// A Rank is this process as torchrun has started it (torchrun --no-python ./program), alone or
-// together with ranks of PyTorch.
+// A Rank is this process as a rank of a torchrun job (torchrun --no-python ./program), alone or
+// next to PyTorch ranks.
 //
-// A Rank is no member of PyTorch's process group, because Go speaks neither Gloo nor NCCL: a
-// collective that waited for this rank would wait for ever. It meets the other ranks by the store,
-// and receives tensors by connections. docs/torch.md has the recipe.
+// A Rank is not a member of PyTorch's process group, because Go speaks neither Gloo nor NCCL: a
+// PyTorch collective must not include it, or it would wait forever. A Rank coordinates with the
+// others through the store, and exchanges tensors over connections. docs/torch.md has the recipe.
 type Rank struct {
-	Rank, WorldSize           int // of all processes of the job
-	LocalRank, LocalWorldSize int // those on this machine
+	Rank, WorldSize           int // among all processes of the job
+	LocalRank, LocalWorldSize int // among the processes on this machine
 	GroupRank                 int // the number of the machine
-	Restart, MaxRestarts      int // how often torchrun has started all ranks anew, and how often it will
+	Restart, MaxRestarts      int // how often torchrun has restarted all ranks, and the limit
 	RunID                     string
 	MasterAddr                string // "host:port" of the store
-	AgentStore                bool   // torchrun itself serves the store, and not rank 0
+	AgentStore                bool   // torchrun itself serves the store, not rank 0
 
-	Serves bool // this rank serves the store, as Rendezvous says
+	Serves bool // whether this rank serves the store; set by Rendezvous
 
-	// Store is the store of the job with the prefix shoal/<restart>, which hides the keys that
-	// ranks of an earlier start have left. In Python it is
+	// Store is the store of the job with the prefix shoal/<restart>, so that keys from before a
+	// restart are not visible. In Python it is
 	// PrefixStore(f"shoal/{os.environ['TORCHELASTIC_RESTART_COUNT']}", TCPStore(host, port)).
 	Store *Store
 
@@ -44,8 +44,8 @@ type Rank struct {
 	rounds    rounds
 }
 
-// ReadRank returns the Rank that torchrun's environment describes. It connects to nothing: Store is
-// nil. If a variable is missing or is no number, the error wraps ErrNoRank.
+// ReadRank returns the Rank defined by the environment variables of torchrun. It does not connect,
+// so Store is nil. The error wraps [ErrNoRank] if a variable is missing or invalid.
 func ReadRank() (*Rank, error) {
 	e := environment{}
 	r := &Rank{
@@ -70,11 +70,11 @@ func ReadRank() (*Rank, error) {
 	return r, nil
 }
 
-// environment reads numbers, and keeps the first error.
+// environment reads integers from the environment, and keeps the first error.
 type environment struct{ err error }
 
-// number reads a natural number. If the variable is not set it returns other, or an error if other
-// is negative.
+// number returns the value of a variable, which must be a non-negative integer. If the variable is
+// not set, number returns other, or records an error if other is negative.
 func (e *environment) number(name string, other int) int {
 	text, set := os.LookupEnv(name)
 	n, err := strconv.Atoi(text)
@@ -90,12 +90,12 @@ func (e *environment) number(name string, other int) int {
 	return n
 }
 
-// Rendezvous reads torchrun's environment, and connects to the store of the job. The caller closes
-// the Rank. The error wraps ErrNoRank, or is a *[StoreError].
+// Rendezvous reads the environment of torchrun and connects to the store of the job. The error
+// wraps [ErrNoRank] or is a *[StoreError]. The caller must close the Rank.
 //
-// If neither torchrun nor another program serves the store (AgentStore is false), rank 0 serves it,
-// as in PyTorch. It listens at StoreOptions.Listen until it is closed. The other ranks wait for it
-// until ctx is done.
+// If torchrun does not serve the store (AgentStore is false), rank 0 serves it, as in PyTorch: it
+// listens at [StoreOptions.Listen] until the Rank is closed. The other ranks wait for it until ctx
+// is done.
 func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	r, err := ReadRank()
 	if err != nil {
@@ -109,7 +109,7 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	return r, nil
 }
 
-// meet serves the store of the job if no other process does, or connects to it.
+// meet serves the store if this rank has to, and otherwise connects to it.
 func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
 	if r.Serves = r.Rank == 0 && !r.AgentStore; !r.Serves {
 		return DialStore(ctx, r.MasterAddr, o)
@@ -120,13 +120,14 @@ func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
 	return ServeStore(context.WithoutCancel(ctx), o.Listen, o)
 }
 
-// Close closes the store. If this rank serves the store, the store ends, and calls of the other
-// ranks fail from then on. If the job went well, call Store.Drain before Close.
+// Close closes the store. If this rank serves the store, later calls of the other ranks fail; after
+// a successful job the caller should call [Store.Drain] first.
 func (r *Rank) Close() error { return r.Store.Close() }
 
-// Record writes an error to the file that torchrun reads, so that torchrun's report has the error
-// instead of "error_file: <N/A>". It returns err. Record does nothing if err is nil, or if torchrun
-// has named no file.
+// Record writes err to the error file of torchrun, so that torchrun reports it instead of
+// "error_file: <N/A>", and returns err. It does nothing if err is nil or torchrun defined no error
+// file. The format is the one of
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/distributed/elastic/multiprocessing/errors/error_handler.py.
 func (r *Rank) Record(err error) error {
 	if err == nil || r.errorFile == "" {
 		return err

@@ -12,17 +12,17 @@ import (
 	"sync"
 )
 
-// Note [Keys of a rank] Calls that several ranks make together use these keys of the store, after
-// the prefix of Rank.Store. So a script can do its part by set, add and wait:
+// Note [Keys of a rank] Collective calls of ranks use the following keys, under the prefix of
+// [Rank.Store]. A Python rank can take part in them with set, add and wait:
 //
 //	barrier/<name>/<round>        a number, to which each rank adds 1
-//	barrier/<name>/<round>/done   set by the rank that has made it as large as the number of members
-//	gather/<name>/<round>/<rank>  what a rank gives
+//	barrier/<name>/<round>/done   set by the rank whose addition reaches the number of members
+//	gather/<name>/<round>/<rank>  the value of a rank
 //	share/<name>                  where to connect: {"network": "unix", "address": "…", "authkey": "…"}, the key in hexadecimal
 //
-// A round is how often this rank has used the name before, from 0 on.
+// The round is the number of earlier calls with the same name on this rank, starting at 0.
 
-// rounds counts how often a name was used.
+// rounds counts the calls by name.
 type rounds struct {
 	mu   sync.Mutex
 	next map[string]int
@@ -39,9 +39,9 @@ func (r *rounds) of(name string) int {
 	return n
 }
 
-// Barrier waits until as many ranks as members says have called it under this name, as often as
-// this rank has. The error is a *[StoreError]. If some ranks did not come in time, it wraps
-// context.DeadlineExceeded.
+// Barrier blocks until members ranks have called it with the same name, and as often as this rank
+// has. The error is a *[StoreError]. It wraps [context.DeadlineExceeded] if some ranks did not
+// arrive in time.
 func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	key := fmt.Sprintf("barrier/%s/%d", name, r.rounds.of("barrier/"+name))
 	n, err := r.Store.Add(ctx, key, 1)
@@ -54,9 +54,9 @@ func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	return r.Store.Wait(ctx, key+"/done")
 }
 
-// Gather gives a value of at most 8 MiB under a name, and returns the values that the ranks of a
-// list have given, in the list's order. It waits for those ranks. A rank that is not in the list
-// also gives a value and receives all. The error is a *[StoreError].
+// Gather publishes a value of at most 8 MiB under a name, and returns the values of the given
+// ranks, in their order. It blocks until all of them have published. The rank itself need not be in
+// the list. The error is a *[StoreError].
 func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...int) ([][]byte, error) {
 	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.of("gather/"+name))
 	if err := r.Store.Set(ctx, prefix+strconv.Itoa(r.Rank), value); err != nil {
@@ -69,10 +69,9 @@ func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...i
 	return r.Store.MultiGet(ctx, keys...)
 }
 
-// GatherJSON gives a value, whose JSON has at most 8 MiB, under a name. It returns the values that
-// the ranks of a list have given, in the list's order, and waits for those ranks. A script of
-// Python gives its value by store.set(key, json.dumps(metrics)). The error is a *[StoreError], or
-// says which rank's value is no T.
+// GatherJSON is [Rank.Gather] for values encoded as JSON, of at most 8 MiB each. A Python rank
+// publishes its value with store.set(key, json.dumps(metrics)): see Note [Keys of a rank]. The
+// error is a *[StoreError], or names the rank that published a value which does not decode as T.
 func GatherJSON[T any](ctx context.Context, r *Rank, name string, value T, ranks ...int) ([]T, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -91,17 +90,17 @@ func GatherJSON[T any](ctx context.Context, r *Rank, name string, value T, ranks
 	return values, nil
 }
 
-// A meeting has the address and the key for a connection to a rank.
+// A meeting is the address and the authkey of a listener, in the form stored under share/<name>.
 type meeting struct {
 	Network string `json:"network"`
 	Address string `json:"address"`
 	AuthKey string `json:"authkey"` // in hexadecimal
 }
 
-// Connect waits until a rank of this machine calls Listen under a name, and connects to that rank.
-// It also connects to a multiprocessing.connection.Listener whose address a script has put into the
-// store. Tensors that come over the connection are the same memory in both processes. The caller
-// closes the connection.
+// Connect connects to the rank on this machine that called [Rank.Listen] with the same name, and
+// waits until there is one. It also connects to a multiprocessing.connection.Listener that a script
+// has published in the store. Both processes share the memory of tensors that are sent over the
+// connection. The caller must close it.
 func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, error) {
 	text, err := r.Store.Get(ctx, "share/"+name)
 	if err != nil {
@@ -125,9 +124,9 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 	return c, nil
 }
 
-// Listen lets the other ranks of this machine connect to this one under a name. Its Accept returns
-// a connection for each rank that calls Connect, or Client in Python. Without Options.AuthKey
-// Listen chooses a key. The caller closes the listener.
+// Listen lets other ranks on this machine connect to this one under a name. [Listener.Accept]
+// returns a connection for each rank that calls [Rank.Connect], or Client in Python. If
+// [Options.AuthKey] is empty, Listen generates a key. The caller must close the listener.
 func (r *Rank) Listen(ctx context.Context, name string, o Options) (*Listener, error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = []byte(rand.Text())

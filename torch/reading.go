@@ -5,19 +5,20 @@ import (
 	"errors"
 )
 
-// Note [Messages that have begun] A frame that is read or written in part cannot be left: other
-// processes read and write at the same end of a queue's pipe, and so do later calls. So a call
-// whose context ends in the middle of a frame returns, and a goroutine goes on with the frame. It
-// keeps the place of the reader or writer meanwhile, and the lock of the queue, as a process of
-// Python does until it has the whole frame.
+// Note [Messages that have begun] A frame that is partly read or written must be completed, because
+// other processes use the same end of a queue's pipe, and later calls use the same connection. If
+// the context of a call is done in the middle of a frame, the call returns and a goroutine
+// continues with the frame. Meanwhile the goroutine keeps the reader's or writer's lock of the
+// connection, and the lock of the queue, as a Python process does until the frame is complete.
 //
-// The same holds for the descriptors that a message promises: a sharer that was asked gives a
-// descriptor once. So a goroutine fetches them, and a call whose context ends gives the message
-// back, with what has come. It is the next one that this process receives at that end. Other
-// processes cannot have it. Close drops it: then its descriptors are closed when they have come. So
-// it is with the memory of a GPU that the sender's device has yet to write.
+// The descriptors of a message are treated alike, because a resource sharer that has been asked
+// sends a descriptor only once. If the context of a call is done, a goroutine continues to fetch
+// them, and the message, with the descriptors received so far, is put back. It is the next message
+// that this process receives at that end; other processes cannot receive it. Close drops it and
+// closes its descriptors when they have arrived. GPU memory that the sender's device has not yet
+// written is treated in the same way.
 
-// arrival waits for a message. The caller says that it has received it, or gives it back.
+// arrival returns the next message. The caller must call received or giveBack on c.came afterwards.
 func (c *Conn) arrival(ctx context.Context) (arrival, error) {
 	for {
 		if a, ok := c.came.take(); ok {
@@ -36,8 +37,9 @@ func (c *Conn) arrival(ctx context.Context) (arrival, error) {
 	}
 }
 
-// next reads a message, unless there is one that was read before. The caller has the reader's
-// place; next gives it back.
+// next reads a message. ok is false if the caller should check c.came again instead. The caller
+// must hold the reader's lock, which next releases, if necessary after the rest of the frame has
+// been read.
 func (c *Conn) next(ctx context.Context) (a arrival, ok bool, err error) {
 	until, stop, ok := c.came.watch(ctx)
 	if !ok {
@@ -57,7 +59,8 @@ func (c *Conn) next(ctx context.Context) (a arrival, ok bool, err error) {
 	return a, !errors.Is(err, errGivenBack), err
 }
 
-// read reads a message. If ctx ends in its middle, the error is errBegun, and the lock stays taken.
+// read reads a message. If ctx is done in the middle of it, the error is errBegun and the lock of
+// the queue stays held.
 func (c *Conn) read(ctx context.Context) ([]byte, error) {
 	if c.last != nil {
 		return nil, c.last
@@ -84,7 +87,7 @@ func (c *Conn) readOn(ctx context.Context) (b []byte, err error) {
 	return b, c.unlock(c.verdict(ctx, err))
 }
 
-// readRest reads the rest of a message that was begun. It gives the reader's place back.
+// readRest completes a partly read message, and releases the reader's lock.
 func (c *Conn) readRest() {
 	if b, err := c.readOn(context.Background()); err == nil {
 		c.came.put(b)
@@ -94,7 +97,7 @@ func (c *Conn) readRest() {
 	<-c.reading
 }
 
-// readAhead keeps messages for receivers, until the connection ends or there are too many.
+// readAhead buffers messages until the connection ends or their size exceeds MaxMessage.
 func (c *Conn) readAhead() {
 	for bytes := int64(0); bytes < c.opts.maxMessage(); {
 		c.reading <- struct{}{}
@@ -111,7 +114,7 @@ func (c *Conn) readAhead() {
 	}
 }
 
-// unlock gives the lock of a queue's end back.
+// unlock releases the lock of the queue's end, if there is one, and returns err.
 func (c *Conn) unlock(err error) error {
 	if c.lock == nil {
 		return err

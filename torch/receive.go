@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// receive returns a tensor of no elements on the storage in the file f, which becomes the table's.
-// The caller views the storage of the tensor, and closes the tensor.
+// receive maps the storage in f and returns an empty tensor on it. It takes ownership of f. The
+// caller must create its views from the storage of the tensor, and then close the tensor.
 func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byte) (*tensor.Tensor, error) {
 	id, size, err := sys.Identify(f)
 	if err != nil {
@@ -37,8 +37,8 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	return t.tenantOf(r)
 }
 
-// again takes a region that has arrived once more. It gives up the reference of the message,
-// because this process has one already.
+// again handles a region that was received once more. It releases the reference of the message,
+// because the region holds one already. The caller must hold t.mu.
 func (t *regionTable) again(r *region) error {
 	if r.name == "" {
 		return nil
@@ -46,8 +46,8 @@ func (t *regionTable) again(r *region) error {
 	return Guard(r.drop)
 }
 
-// tenantOf views the storage on r. It makes a new storage if there is none or the present one is
-// about to end.
+// tenantOf returns an empty tensor on the storage of r. It creates the storage if there is none or
+// the existing one is about to end. The caller must hold t.mu.
 func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	if s := r.storage.Value(); s != nil {
 		if hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0); err == nil {
@@ -60,7 +60,8 @@ func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	return t.settle(r).View(tensor.Uint8, []int{0}, []int{1}, 0)
 }
 
-// mapTheirs maps a file of PyTorch's, which is closed on an error.
+// mapTheirs maps a file that PyTorch created and adds it to the table. It closes the file on an
+// error. The caller must hold t.mu.
 func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 	whole := int64(r.header()) + int64(r.nbytes)
 	if size < whole {
@@ -76,7 +77,8 @@ func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 	return nil
 }
 
-// openNamed opens the file of a name that came in a message.
+// openNamed opens shared memory by a name from a message. The error wraps [ErrProtocol] if the name
+// is invalid, and [ErrGone] if the file does not exist.
 func openNamed(name string) (*os.File, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || bare == "." || bare == ".." || strings.ContainsAny(bare, "/\x00") || len(bare) > 255 {

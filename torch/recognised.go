@@ -14,17 +14,17 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// An opener opens the data set that an object of one class describes.
+// An opener opens the data set that a Python object of a certain class represents.
 type opener func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error)
 
-// chainDataset is the class of several IterableDatasets one after the other.
+// chainDataset is the class that concatenates IterableDatasets.
 var chainDataset = named("torch.utils.data.dataset.ChainDataset")
 
-// recognised are the classes that every program knows without registering a name, besides those of
-// package vision.
+// recognised maps the classes of torch.utils.data that every program supports without registration
+// to their openers. Package vision supports further classes.
 var recognised map[python.Global]opener
 
-func init() { // a variable would refer to itself: a Subset has a data set
+func init() { // not in the declaration, because that would be an initialization cycle
 	recognised = map[python.Global]opener{
 		named("torch.utils.data.dataset.Subset"):        subset,
 		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
@@ -33,7 +33,7 @@ func init() { // a variable would refer to itself: a Subset has a data set
 	}
 }
 
-// known returns the opener for an object of a class that every program knows.
+// known returns the opener for a class that needs no registration, or nil.
 func known(class python.Global) opener {
 	if vision.Known(class) {
 		return pictures
@@ -44,7 +44,7 @@ func known(class python.Global) opener {
 	return recognised[class]
 }
 
-// recognisedNames are the names of the classes, for errors.
+// recognisedNames returns the names of all supported classes, sorted, for errors.
 func recognisedNames() []string {
 	names := append(vision.Datasets(), reader.Names()...)
 	for class := range recognised {
@@ -54,7 +54,7 @@ func recognisedNames() []string {
 	return names
 }
 
-// pictures opens a data set of torchvision's.
+// pictures opens a torchvision data set.
 func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	ds, err := vision.Open(r)
 	if err != nil {
@@ -63,7 +63,7 @@ func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, e
 	return s.begin(ctx, ds)
 }
 
-// importedReader returns the opener of a class whose reader the program has imported.
+// importedReader returns the opener of a class with a reader in an imported package.
 func importedReader(from reader.Reader) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		ds, err := from.Open(r)
@@ -75,7 +75,7 @@ func importedReader(from reader.Reader) opener {
 	}
 }
 
-// subset opens a Subset, which random_split returns as well.
+// subset opens a Subset, which random_split returns too.
 func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
 	of, err := s.dataset(ctx, inner)
@@ -90,7 +90,7 @@ func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, err
 	return data.NewSubset(of, indices), nil
 }
 
-// concatDataset opens a ConcatDataset, which + of data sets makes as well.
+// concatDataset opens a ConcatDataset, which the + operator of data sets returns too.
 func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "datasets")
 	if err != nil {
@@ -112,7 +112,7 @@ func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 	return data.NewConcatDataset(all...), nil
 }
 
-// tensorDataset opens a TensorDataset, whose tensors are in memory that PyTorch shares.
+// tensorDataset opens a TensorDataset. Its tensors lie in memory shared with PyTorch.
 func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := items(r, "tensors")
 	if err != nil {
@@ -135,7 +135,7 @@ func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 	return s.begin(ctx, data.NewTensorDataset(all...))
 }
 
-// items returns a list or tuple in an attribute.
+// items returns the items of an attribute that must be a list or a tuple.
 func items(r *python.Record, name string) ([]any, error) {
 	v, _ := attribute(r, name)
 	switch v := v.(type) {
@@ -147,8 +147,8 @@ func items(r *python.Record, name string) ([]any, error) {
 	return nil, unsupported("%s.%s is %T, and no list", r.Class, name, v)
 }
 
-// indicesOf reads the numbers of samples out of n: a list, a range, a tensor or an array. Those
-// below 0 count from the end, as in Python.
+// indicesOf decodes the indices of a Subset of n samples: a list, a range, a tensor or an array. A
+// negative index counts from the end, as in Python.
 func indicesOf(v any, n int) ([]int, error) {
 	list, err := numbersIn(v, n, "a Subset")
 	if err != nil {
@@ -166,7 +166,7 @@ func indicesOf(v any, n int) ([]int, error) {
 	return list, nil
 }
 
-// numbersIn reads the numbers of samples out of n. whose says in errors whose indices they are.
+// numbersIn decodes indices into n samples. whose names their owner in errors.
 func numbersIn(v any, n int, whose string) (list []int, err error) {
 	switch x := v.(type) {
 	case *python.Record:
@@ -190,7 +190,7 @@ func numbersIn(v any, n int, whose string) (list []int, err error) {
 	return list, nil
 }
 
-// described is a tensor's dtype and shape, or the type of another value.
+// described returns the dtype and shape of a tensor, or the type of another value, for errors.
 func described(v any) string {
 	if t, ok := v.(*tensor.Tensor); ok {
 		return fmt.Sprintf("%v of shape %v", t.DType(), t.Shape())
@@ -206,7 +206,7 @@ func isWhole(t *tensor.Tensor) bool {
 	return false
 }
 
-// numbersOf reads a list, whose items may be numbers of Python, of numpy or of PyTorch.
+// numbersOf decodes a list of Python, numpy or torch integers.
 func numbersOf(v any, whose string) ([]int, error) {
 	var items []any
 	if err := assign(&items, v); err != nil {
@@ -224,8 +224,8 @@ func numbersOf(v any, whose string) ([]int, error) {
 	return list, nil
 }
 
-// rangeOf reads a range. Its numbers differ from each other, so there are no more of them than a
-// data set of n samples has from either end.
+// rangeOf decodes a range object. It stops at the first index outside of n samples in either
+// direction, so that a huge range costs no memory.
 func rangeOf(r *python.Record, n int, whose string) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {
@@ -238,7 +238,7 @@ func rangeOf(r *python.Record, n int, whose string) (list []int, err error) {
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		list = append(list, i)
 		outside, beyond := i < -n || i >= n, (i+step > i) != (step > 0)
-		if outside || beyond { // the error says so; or it is the last number before the end
+		if outside || beyond { // the caller reports the former; the latter is an overflow after the last index
 			break
 		}
 	}

@@ -13,42 +13,45 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Regions] A region is a file that both sides map: a file of ours, which PyTorch was given or
-// can be given, or a file of PyTorch's. It is mapped once, however often and under whatever name it
-// arrives, and is found by device and inode. Tenants are the storages on a region. There is one.
-// For a moment there are two, if a tensor comes back while the garbage collector ends the storage
-// with which it left.
+// Note [Regions] A region is a file that this process and PyTorch map: either created by this
+// process to be sent, or created by PyTorch. It is mapped once, even if it is received several
+// times and under several names, and is identified by device and inode. The storages on a region
+// are its tenants. Normally there is one; there are two for a short time if a tensor is received
+// again while the garbage collector finalizes the storage that was sent.
 //
-// A file without a name is exactly the storage. A named file, in /dev/shm, has 64 bytes before the
-// storage, of which the first 4 count the references: one for each opener and one for each message.
-// The process that lets the count fall to 0 removes the name.
+// A file without a name contains only the storage. A named file, in /dev/shm, has a header of 64
+// bytes before the storage. The first 4 bytes of the header are the reference count, with one
+// reference for each opener and one for each message. The process that decrements it to 0 must
+// remove the name. See RefcountedMapAllocator in
+// https://github.com/pytorch/pytorch/blob/v2.9.0/aten/src/ATen/MapAllocator.cpp.
 
 // headerSize is the size of the header before a storage in a named file.
 const headerSize = 64
 
-// shmDir is the directory in which the C library has named shared memory.
+// shmDir is the directory where the C library keeps named shared memory.
 const shmDir = "/dev/shm"
 
-// The lock of regions guards a region, except the fields that never change.
+// A region is a file with a storage: see Note [Regions]. The lock of regions guards its fields,
+// except those that never change.
 type region struct {
-	file    *os.File // a description of ours that the kernel counts; see sys.OpenElsewhere
+	file    *os.File // an open file description counted by the kernel; see sys.OpenElsewhere
 	mem     []byte   // the whole mapping
-	backed  int      // how much of mem has pages, from the begin on
-	nbytes  int      // of the storage, as PyTorch was told or has told
+	backed  int      // the length of the part of mem that has pages
+	nbytes  int      // of the storage, as PyTorch knows it
 	id      sys.FileID
 	ours    bool
-	name    string // as shm_open knows it; "" for a file without a name
-	manager []byte // PyTorch's manager that removes the name
+	name    string // as passed to shm_open; "" for a file without a name
+	manager []byte // the PyTorch manager that removes the name
 
 	tenants int
 	storage weak.Pointer[tensor.Storage]
-	watch   int       // number in the watch; 0 outside of it
-	sends   int       // openings to be expected
-	opens   int       // openings that were seen
-	peers   []process // processes that may open it
+	watch   int       // its number in the watch, or 0
+	sends   int       // expected openings through /proc
+	opens   int       // observed openings
+	peers   []process // processes that may still open it
 }
 
-// data is the memory of the storage.
+// data returns the memory of the storage.
 func (r *region) data() []byte { return r.mem[r.header() : r.header()+r.nbytes : r.header()+r.nbytes] }
 
 func (r *region) header() int {
@@ -58,13 +61,13 @@ func (r *region) header() int {
 	return headerSize
 }
 
-// count is the number of references of a named region.
+// count returns the reference count of a named region.
 func (r *region) count() *atomic.Int32 { return sys.Counter(r.mem) }
 
-// path is the path of a named region.
+// path returns the path of a named region.
 func (r *region) path() string { return shmDir + r.name }
 
-// newRegion makes a region of ours with room for n bytes.
+// newRegion creates a region for a storage of n bytes.
 func newRegion(n int, named bool) (_ *region, err error) {
 	r := &region{nbytes: n, ours: true}
 	if named {
@@ -82,7 +85,8 @@ func newRegion(n int, named bool) (_ *region, err error) {
 	return r, nil
 }
 
-// createFile makes a memory file, and keeps a description of it that the kernel counts.
+// createFile creates a memory file. It reopens the file, because the kernel counts only
+// descriptions opened in that way: see sys.OpenElsewhere.
 func (r *region) createFile() error {
 	first, err := sys.Memfd("shoal-torch")
 	if err != nil {
@@ -107,10 +111,10 @@ func (r *region) createNamed() (err error) {
 	return err
 }
 
-// prepare gives the file its size for ever, pages for the storage, and maps it.
+// prepare sets the final size of the file, allocates the pages of the storage, and maps the file.
 func (r *region) prepare(room int) (err error) {
 	size := r.header() + room
-	if err := sys.CheckFileSize(int64(size)); err != nil { // files in memory have sizes too
+	if err := sys.CheckFileSize(int64(size)); err != nil { // RLIMIT_FSIZE applies to memory files too
 		return err
 	}
 	if err := sys.Resize(r.file, int64(size)); err != nil {
@@ -137,8 +141,8 @@ func (r *region) prepare(room int) (err error) {
 	return nil
 }
 
-// commit backs the storage with pages. If the machine, a control group or /dev/shm has no room,
-// commit returns an error. Without it a later access would be a signal.
+// commit allocates the pages of the storage. It returns an error if the memory of the machine, of a
+// control group or of /dev/shm is exhausted; without it, a later access would raise SIGBUS.
 func (r *region) commit() error {
 	need := r.header() + r.nbytes
 	if need <= r.backed {
@@ -158,8 +162,8 @@ func (r *region) commit() error {
 	return nil
 }
 
-// populate puts the pages from a place on into the page tables, if there is a mapping. All pages at
-// once cost a fraction of a page fault for each.
+// populate adds the pages from the offset from to the page tables, if the region is mapped. This
+// costs a fraction of one page fault per page.
 func (r *region) populate(from int) {
 	if r.mem != nil {
 		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
@@ -168,8 +172,8 @@ func (r *region) populate(from int) {
 
 var pageSize = os.Getpagesize()
 
-// askFrom is the size from which checkRoom asks the machine for room. Asking takes as long as
-// filling a storage of that size.
+// askFrom is the size from which checkRoom checks the available memory. The check takes as long as
+// writing a storage of that size.
 const askFrom = 2 << 20
 
 func (r *region) checkRoom(need int64) error {
@@ -194,16 +198,17 @@ func (r *region) checkRoom(need int64) error {
 	return nil
 }
 
-// room is the largest size of a storage on the region.
+// room returns the largest size of a storage on the region.
 func (r *region) room() int { return len(r.mem) - r.header() }
 
-// discard gives up the region and its file. The memory must not be used any more.
+// discard unmaps the region and closes its file. The caller must make sure that its memory is not
+// used any more.
 func (r *region) discard() error {
 	if r.name != "" {
 		if r.mem == nil {
 			os.Remove(r.path())
 		} else if fault := Guard(func() { r.drop() }); fault != nil {
-			os.Remove(r.path()) // the count is gone with its page
+			os.Remove(r.path()) // the count was in a truncated page
 		}
 	}
 	var err error
@@ -214,15 +219,15 @@ func (r *region) discard() error {
 	return err
 }
 
-// drop gives up one reference of a named region.
+// drop releases one reference of a named region, and removes the name with the last one.
 func (r *region) drop() {
 	if r.count().Add(-1) == 0 {
 		os.Remove(r.path())
 	}
 }
 
-// named reports whether the name still exists and is this file's. A manager of PyTorch's removes
-// names when its processes have ended.
+// named reports whether the name still refers to this file. A PyTorch manager removes names when
+// its processes have ended.
 func (r *region) named() bool {
 	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
 	if err != nil {
@@ -233,8 +238,8 @@ func (r *region) named() bool {
 	return err == nil && id == r.id
 }
 
-// capacity rounds n up to a size for which regions are used again: powers of two, at least a page.
-// Only the used part has pages.
+// capacity rounds a size up to one at which regions can be reused: a power of two of at least a
+// page. Only the used part has pages.
 func capacity(n int) int {
 	c := 4096
 	for c < n {

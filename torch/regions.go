@@ -13,22 +13,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// foreignTensors makes tensors over memory that PyTorch maps.
+// foreignTensors creates tensors over memory that PyTorch maps.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// Note [Warm memory] Most of the cost of sending a tensor is the cost of fresh pages. So memory of
-// ours is used again when PyTorch has let go of it. The kernel says exactly when, without PyTorch's
-// help: it counts the descriptions of a file that can write (sys.OpenElsewhere), mappings included.
-// A named file has its own count. A file under way through /proc has no description yet. For such a
-// file the openings are watched. Until it is opened, it is neither used again nor closed while the
-// receiver lives, because the message has the number of its descriptor.
+// Note [Warm memory] Most of the cost of sending a tensor is the cost of fresh pages, so memory
+// created by this process is reused after PyTorch has released it. The kernel reports the release
+// without PyTorch's help: it counts the open descriptions of a file that can write
+// (sys.OpenElsewhere), including mappings. A named file has its own reference count. A file in
+// flight through /proc has no description yet, so its openings are watched. Until it has been
+// opened, it must neither be reused nor closed while the receiver lives, because the message
+// contains the number of its descriptor.
 
 const (
-	idleBytes = 256 << 20 // at most so many bytes wait to be used again
-	idleFiles = 64        // and at most so many descriptors
+	idleBytes = 256 << 20 // limit of the memory that waits for reuse
+	idleFiles = 64        // limit of the descriptors that wait for reuse
 )
 
-// regions are the regions of this process.
+// regions is the table of this process's regions.
 var regions = &regionTable{byID: map[sys.FileID]*region{}, watched: map[int]*region{}}
 
 var sweepOnce = sync.OnceFunc(sweep)
@@ -36,25 +37,26 @@ var sweepOnce = sync.OnceFunc(sweep)
 type regionTable struct {
 	mu      sync.Mutex
 	byID    map[sys.FileID]*region // all regions
-	idle    []*region              // ours without tenants, and any that are still under way; oldest first
-	watch   *sys.OpenWatch         // nil before the first use, or if the system has none
+	idle    []*region              // created here and without tenants, or still in flight; oldest first
+	watch   *sys.OpenWatch         // nil before its first use, or if the system has none
 	watched map[int]*region
-	tidying bool // a look at PyTorch's memory under way is planned
+	tidying bool // a check of PyTorch's regions in flight is scheduled
 	kept    []*keptNames
 }
 
-// A tenant is the Loan of a storage on a region.
+// A tenant is the loan of a region to a storage.
 type tenant struct{ *region }
 
-// End leaves the region.
+// End ends the loan.
 func (t tenant) End() error { return regions.leave(t.region) }
 
-// allocate returns a storage of n bytes, with any values, in memory that PyTorch can map.
+// allocate returns a region for an uninitialized storage of n bytes, by reusing an idle one if it
+// can.
 func (t *regionTable) allocate(n int, named bool) (*region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.look()
-	for i, r := range slices.Backward(t.idle) { // the warmest first
+	for i, r := range slices.Backward(t.idle) { // the most recently used first
 		if r.ours && r.room() == capacity(n) && (r.name != "") == named && t.quiet(r) {
 			t.idle = slices.Delete(t.idle, i, i+1)
 			r.nbytes = n
@@ -65,7 +67,7 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 		}
 	}
 	r, err := newRegion(n, named)
-	if errors.Is(err, arena.ErrNoSpace) { // the idle regions may have the room
+	if errors.Is(err, arena.ErrNoSpace) { // idle regions may hold the space
 		err = t.trim(0)
 		if err == nil {
 			r, err = newRegion(n, named)
@@ -78,7 +80,8 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 	return r, nil
 }
 
-// settle makes a storage on r its tenant. The caller has locked the table, or r is not yet in it.
+// settle creates a storage on r and makes it a tenant. The caller must hold t.mu, unless r is not
+// in the table yet.
 func (t *regionTable) settle(r *region) *tensor.Storage {
 	s := foreignTensors.Adopt(r.data(), t.enter(r))
 	r.storage = weak.Make(s)
@@ -90,8 +93,8 @@ func (t *regionTable) enter(r *region) tenant {
 	return tenant{r}
 }
 
-// leave ends a tenancy. A region of PyTorch's goes with its last tenant, unless it is under way. A
-// region of ours waits to be used again.
+// leave ends a tenancy. After the last one, a region created by PyTorch is discarded unless it is
+// in flight, and a region created by this process becomes idle.
 func (t *regionTable) leave(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,16 +112,16 @@ func (t *regionTable) leave(r *region) error {
 	return t.trim(idleBytes)
 }
 
-// A tensor of PyTorch's may be closed here while it is under way back. This process then looks
-// whether the tensor has arrived: first after tidyFirst, and then after pauses of at most tidyLast.
-// Without these looks PyTorch's memory would be kept until the next send or close of a tensor.
+// tidyFirst and tidyLast are the first and the longest pause between checks of closed PyTorch
+// regions that are in flight back to PyTorch. Without these checks, such memory would be kept until
+// the next tensor is sent or closed.
 const (
 	tidyFirst = 20 * time.Millisecond
 	tidyLast  = time.Second
 )
 
-// tidyIn looks after a pause whether idle regions of PyTorch's are still under way, and repeats
-// that until none is.
+// tidyIn checks after a pause whether idle PyTorch regions are still in flight, and repeats until
+// none is. The caller must hold t.mu.
 func (t *regionTable) tidyIn(pause time.Duration) {
 	if t.tidying {
 		return
@@ -129,16 +132,16 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 		defer t.mu.Unlock()
 		t.tidying = false
 		t.look()
-		_ = t.trim(idleBytes) // no caller gets the error
+		_ = t.trim(idleBytes) // there is no caller to return the error to
 		if slices.ContainsFunc(t.idle, func(r *region) bool { return !r.ours }) {
 			t.tidyIn(min(2*pause, tidyLast))
 		}
 	})
 }
 
-// Trim gives back the memory that waits to be sent to PyTorch again, except memory under way. A
-// program that sends by FileSystem calls Trim before it ends. Otherwise its names stay in /dev/shm
-// until PyTorch's manager ends or another such program removes them.
+// Trim releases the memory that is kept for reuse by later tensors, except memory in flight. A
+// program that sends by [FileSystem] should call Trim before it ends; otherwise its names stay in
+// /dev/shm until PyTorch's manager ends or another program that uses this package removes them.
 func Trim() error {
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
@@ -146,9 +149,9 @@ func Trim() error {
 	return regions.trim(0)
 }
 
-// trim lets the oldest idle regions go while there are too many, except those under way. PyTorch's
-// regions under way do not count against the room of ours. If they did, a region of ours would be
-// freed here and a fresh one made at the next send.
+// trim discards the oldest idle regions above the limits, except those in flight. PyTorch's regions
+// in flight do not count against the limit of bytes; otherwise a region of this process would be
+// freed and a fresh one allocated at the next send. The caller must hold t.mu.
 func (t *regionTable) trim(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
@@ -182,7 +185,8 @@ func (t *regionTable) forget(r *region) error {
 	return r.discard()
 }
 
-// quiet reports whether no process has, or will have, an idle region of ours.
+// quiet reports whether no other process uses or may still open an idle region of this process. The
+// caller must hold t.mu.
 func (t *regionTable) quiet(r *region) bool {
 	if r.name != "" {
 		return r.count().Load() == 1 && r.named()
@@ -194,7 +198,8 @@ func (t *regionTable) quiet(r *region) bool {
 	return err == nil && !elsewhere
 }
 
-// underWay reports whether a process may still open r by the number of its descriptor.
+// underWay reports whether r is in flight: a live process may still open it by the number of its
+// descriptor. The caller must hold t.mu.
 func (t *regionTable) underWay(r *region) bool {
 	if r.opens >= r.sends {
 		r.sends, r.opens, r.peers = 0, 0, nil
@@ -203,7 +208,7 @@ func (t *regionTable) underWay(r *region) bool {
 	return len(r.peers) > 0
 }
 
-// openLater looks at the openings, and then returns underWay. It takes the lock.
+// openLater counts the recent openings, and returns underWay.
 func (t *regionTable) openLater(r *region) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,14 +216,14 @@ func (t *regionTable) openLater(r *region) bool {
 	return t.underWay(r)
 }
 
-// notice looks at the openings. It takes the lock.
+// notice counts the recent openings.
 func (t *regionTable) notice() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.look()
 }
 
-// look counts the openings since the last look.
+// look counts the openings since its last call. The caller must hold t.mu.
 func (t *regionTable) look() {
 	if t.watch != nil {
 		t.watch.Opened(func(id int) {
@@ -229,7 +234,7 @@ func (t *regionTable) look() {
 	}
 }
 
-// expect notes that r will be opened once: by a peer, or by this process if by is nil.
+// expect records that r will be opened once: by the process by, or by this one if by is nil.
 func (t *regionTable) expect(r *region, by *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,7 +242,7 @@ func (t *regionTable) expect(r *region, by *process) {
 	if by != nil && r.watch == 0 {
 		t.observe(r)
 	}
-	t.underWay(r) // begins to count anew if r is not under way
+	t.underWay(r) // resets the counts if r is not in flight
 	if r.watch != 0 || by != nil {
 		r.sends++
 	}
@@ -246,7 +251,7 @@ func (t *regionTable) expect(r *region, by *process) {
 	}
 }
 
-// observe puts r into the watch. Without a watch r stays under way while its receiver lives.
+// observe adds r to the watch. If that fails, r counts as in flight while its receiver lives.
 func (t *regionTable) observe(r *region) {
 	if t.watch == nil {
 		w, err := sys.NewOpenWatch()
@@ -261,21 +266,21 @@ func (t *regionTable) observe(r *region) {
 	}
 }
 
-// recall undoes expect.
+// recall reverts expect.
 func (t *regionTable) recall(r *region) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.sends--
 }
 
-// occupy makes a storage on a region that was just allocated.
+// occupy creates a storage on a region returned by allocate.
 func (t *regionTable) occupy(r *region) *tensor.Storage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.settle(r)
 }
 
-// move moves the storage of t, which is on the heap, to memory that PyTorch can map.
+// move moves a storage from the Go heap to memory that PyTorch can map.
 func (t *regionTable) move(s *tensor.Storage, named bool) error {
 	r, err := t.allocate(len(s.Bytes()), named)
 	if err != nil {
@@ -293,9 +298,9 @@ func (t *regionTable) move(s *tensor.Storage, named bool) error {
 	return nil
 }
 
-// holds reports whether an address is in a region.
+// holds reports whether an address lies in a region.
 func (t *regionTable) holds(addr uintptr) bool {
-	if !t.mu.TryLock() { // the goroutine that has the lock may be the one that has met the fault
+	if !t.mu.TryLock() { // the faulting goroutine itself may hold the lock
 		return true
 	}
 	defer t.mu.Unlock()

@@ -21,20 +21,20 @@ import (
 )
 
 // Note [Samples for Python] A collate_fn and a worker_init_fn are Python code, which Go does not
-// run. The worker then hands over to Python as other processes do (see Note [Handing over to
-// Python]), and PyTorch's own loop runs there. Before it begins, samples.py gives the data set
-// methods that ask another process of this program for samples, over a socket between the two.
-// samples.py comes with the program. The elements of all tensors of an answer are in one piece of
-// shared memory, which Python maps once.
+// run. A worker with one hands over to Python (see Note [Handing over to Python]), which runs
+// PyTorch's own worker loop. Before the loop starts, samples.py, which is embedded in the program,
+// gives the data set methods that request its samples over a socket from another process of this
+// program. All tensors of a reply lie in one block of shared memory, which Python maps once.
 
 //go:embed samples.py
 var samplesForPython string
 
-// samplesFlag is the first argument of the process that has the samples; the second is the number
-// of its socket.
+// samplesFlag is the first argument of the process that serves samples. The second is the
+// descriptor of its socket.
 const samplesFlag = "--shoal-samples"
 
-// handOverLoader does what handOver does, for a DataLoader's worker whose samples are Go's.
+// handOverLoader is handOver for a DataLoader worker with a Go data set: it also starts the sample
+// server from Python.
 func (s *start) handOverLoader() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -44,8 +44,7 @@ func (s *start) handOverLoader() error {
 	return s.handOver()
 }
 
-// servesSamples is Main's part in the process that has the samples. number is the descriptor of its
-// socket.
+// servesSamples runs the sample server. number is the descriptor of its socket.
 func (c Child) servesSamples(number string) error {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
@@ -58,12 +57,12 @@ func (c Child) servesSamples(number string) error {
 	endQuietly()
 	err = c.serveSamples(context.Background(), newConn(conn, Options{}))
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return nil // Python has ended, or was killed
+		return nil // Python has exited or was killed
 	}
 	return err
 }
 
-// serveSamples answers requests until the connection ends.
+// serveSamples answers requests for samples until the connection ends.
 func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	key, err := conn.RecvBytes(ctx)
@@ -100,8 +99,8 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// samplesWorker reads Python's description of its worker: the kind of data set, the data set, the
-// base seed, the worker's number and the number of workers.
+// samplesWorker receives the description of the Python worker: the kind of data set, the data set,
+// the base seed, the worker's ID and the number of workers.
 func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, python.Tuple, error) {
 	said, err := recvScript(ctx, conn)
 	if err != nil {
@@ -123,9 +122,8 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 	return w, args, nil
 }
 
-// recvScript receives what a spawned process of Python sends. In such a process the script's own
-// classes are those of __mp_main__; recvScript returns them as they would come from the script's
-// process.
+// recvScript receives a value from a spawned Python process, where the classes of the script belong
+// to the module __mp_main__. It renames the module to __main__, as in the script's own process.
 func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	b, err := conn.RecvBytes(ctx)
 	if err != nil {
@@ -138,8 +136,8 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	}).whole(ctx)
 }
 
-// sample answers one request of Python's: get with numbers, or begin and next with a number of
-// samples. The request also has the epoch.
+// sample serves one request: "get" with indices, or "begin" and "next" with a number of samples.
+// Each request also carries the epoch.
 func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("a request for samples of %d parts", len(ask))
@@ -168,11 +166,11 @@ func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tup
 	return nil, protocolError("%v samples", ask[0])
 }
 
-// mostSamples is how many samples of a stream a request asks for at most.
+// mostSamples is the largest number of stream samples in one request.
 const mostSamples = 1 << 10
 
-// forPython converts samples to those that Python's own data set would return. A plain sample is a
-// tuple.
+// forPython converts samples to the values that a Python data set would return. A [data.Sample]
+// becomes a tuple.
 func forPython(samples []any, numbers []int) (any, error) {
 	flat, shared := make([]tree.Value, len(samples)), new(piece)
 	for k, v := range samples {
@@ -203,21 +201,21 @@ func forPython(samples []any, numbers []int) (any, error) {
 	return list, nil
 }
 
-// tupleOf returns a plain sample as an array, which becomes a tuple.
+// tupleOf returns the tensors of a sample as an array, which is encoded as a tuple.
 func tupleOf(s data.Sample) any {
 	array := reflect.New(reflect.ArrayOf(len(s), reflect.TypeFor[*tensor.Tensor]())).Elem()
 	reflect.Copy(array, reflect.ValueOf(s))
 	return array.Interface()
 }
 
-// A piece has tensors whose copies are in one piece of memory that PyTorch can map.
+// A piece collects tensors in order to copy them into one block of memory that PyTorch can map.
 type piece struct {
 	of   []**tensor.Tensor
 	from []int
 	size int
 }
 
-// add takes in the tensors of a value, except those that become numbers and strings.
+// add collects the tensors of a value, except those that represent numbers and strings.
 func (g *piece) add(v tree.Value) error {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -235,10 +233,10 @@ func (g *piece) add(v tree.Value) error {
 	return nil
 }
 
-// cacheLine is the alignment of tensors in a block.
+// cacheLine is the alignment of the tensors in a block, in bytes.
 const cacheLine = 64
 
-// move copies the tensors into the piece.
+// move copies the tensors into a new block, and replaces each by its copy.
 func (g *piece) move() error {
 	block, err := Empty(tensor.Uint8, g.size)
 	if err != nil {
@@ -256,7 +254,7 @@ func (g *piece) move() error {
 	return nil
 }
 
-// rowMajor are the strides of a contiguous tensor.
+// rowMajor returns the strides of a contiguous tensor.
 func rowMajor(shape []int) []int {
 	strides, step := make([]int, len(shape)), 1
 	for i, n := range slices.Backward(shape) {

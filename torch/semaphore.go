@@ -16,53 +16,56 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Semaphores] multiprocessing's locks are the C library's named semaphores: files in /dev/shm
-// of 32 bytes. In 64-bit glibc from 2.21 on, the lower half of the first word is the value, and its
-// upper half the number of sleepers. Sleepers wait on the lower half with futex(2). Only objects of
-// the start methods spawn and forkserver have names.
+// Note [Semaphores] The locks of multiprocessing are named POSIX semaphores. glibc implements such
+// a semaphore as a file of 32 bytes in /dev/shm. On 64-bit platforms since glibc 2.21, the lower
+// half of the first word is the value and the upper half is the number of sleepers, which wait on
+// the lower half with futex(2):
+// https://github.com/bminor/glibc/blob/glibc-2.40/nptl/sem_waitcommon.c. Python gives a name only
+// to objects of the start methods spawn and forkserver.
 
 const (
 	semaphoreSize = 32
-	sharedBetween = 0x80 // in the third word: shared between processes
+	sharedBetween = 0x80 // the third word: shared between processes
 	oneSleeper    = 1 << 32
-	napAtMost     = 100 * time.Millisecond // after this time a sleeper checks its context
+	napAtMost     = 100 * time.Millisecond // interval at which a sleeper checks its context
 )
 
-// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. It is in memory
-// that its processes share, or at a manager's server. Its methods may be called by several
-// goroutines. In Go an RLock is a Lock, because a goroutine has no identity by which it could take
-// the lock again. At a manager's server its owner is a [Proxy.Thread].
+// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing: in memory that
+// its processes share, or in a manager's server. Its methods may be called from several goroutines.
+// In Go an RLock is not reentrant, because a goroutine has no identity; in a manager's server the
+// owner of an RLock is a [Proxy.Thread].
 type Semaphore interface {
-	// Acquire waits for a permit and takes it. The error is the cause of ctx's end.
+	// Acquire blocks until a permit is available, and takes it. If ctx is done first, it returns
+	// [context.Cause].
 	Acquire(ctx context.Context) error
-	// TryAcquire takes a permit if there is one. The error is ErrLocked if there is none.
+	// TryAcquire takes a permit if one is available, and otherwise returns [ErrLocked].
 	TryAcquire() error
-	// Release gives a permit back. The error wraps ErrProtocol if a semaphore has all its permits,
-	// and is a *RemoteError if a manager's server refuses.
+	// Release returns a permit. The error wraps [ErrProtocol] if the semaphore has its maximum of
+	// permits already, and is a *[RemoteError] if a manager's server refuses.
 	Release() error
-	// Permits returns how many permits are free. The number may have changed when Permits returns.
-	// The objects of a SyncManager do not say it: the error is a *RemoteError.
+	// Permits returns the number of available permits, which may change at any time. For the
+	// objects of a SyncManager, which do not support it, the error is a *[RemoteError].
 	Permits() (int, error)
-	// Close removes the name of a semaphore that this process has made: no other process can open
-	// it after that. Processes that have opened it keep it, and this one can still use it. Close of
-	// a manager's semaphore closes the proxy. Close is idempotent.
+	// Close removes the name of a semaphore that this process created, so that no further process
+	// can open it. Processes that have opened it, including this one, may continue to use it. For a
+	// manager's semaphore it closes the proxy. Close is idempotent.
 	Close() error
 }
 
-// A semaphore is in memory that processes share: see Note [Semaphores].
+// A semaphore is a semaphore in memory that processes share: see Note [Semaphores].
 type semaphore struct {
 	word  *atomic.Uint64
 	class python.Global
-	name  string // as sem_open knows it
+	name  string // as passed to sem_open
 	max   int64
-	ours  bool // Close removes the name
+	ours  bool // this process created it, so Close removes the name
 
-	// releases tells the race detector, which does not see shared memory, about the order of
-	// goroutines: the writes before a release come before the reads after an acquire.
+	// releases orders memory accesses for the race detector, which cannot see synchronization
+	// through shared memory: writes before a release happen before reads after an acquire.
 	releases atomic.Int64
 }
 
-// These are multiprocessing's constants for semaphores.
+// These are the classes of semaphores in multiprocessing.
 var (
 	lockClass      = named("multiprocessing.synchronize.Lock")
 	rlockClass     = named("multiprocessing.synchronize.RLock")
@@ -73,28 +76,29 @@ var (
 // maxPermits is SEM_VALUE_MAX.
 const maxPermits = math.MaxInt32
 
-// NewLock makes a Lock for processes of Python: pass it to Spawn. The caller closes it when those
-// processes are at their end.
+// NewLock creates a Lock to be passed to [Spawn]. The caller must close it after the processes that
+// use it have ended.
 func NewLock() (Semaphore, error) { return shared(newSemaphore(lockClass, 1, 1)) }
 
-// NewRLock makes an RLock for processes of Python: pass it to Spawn. The caller closes it when
-// those processes are at their end.
+// NewRLock creates an RLock to be passed to [Spawn]. The caller must close it after the processes
+// that use it have ended.
 func NewRLock() (Semaphore, error) { return shared(newSemaphore(rlockClass, 1, 1)) }
 
-// NewSemaphore makes a Semaphore of n permits for processes of Python: pass it to Spawn. The caller
-// closes it when those processes are at their end. It panics if n is not from 0 to 2^31-1.
+// NewSemaphore creates a Semaphore with n permits to be passed to [Spawn]. It panics if n is not in
+// the range from 0 to 2^31-1. The caller must close it after the processes that use it have ended.
 func NewSemaphore(n int) (Semaphore, error) {
 	return shared(newSemaphore(semaphoreClass, n, maxPermits))
 }
 
-// NewBoundedSemaphore makes a BoundedSemaphore of n permits for processes of Python, which cannot
-// be released more often than it was acquired: pass it to Spawn. The caller closes it when those
-// processes are at their end. It panics if n is not from 0 to 2^31-1.
+// NewBoundedSemaphore creates a BoundedSemaphore with n permits to be passed to [Spawn]. It must
+// not be released more often than it is acquired. NewBoundedSemaphore panics if n is not in the
+// range from 0 to 2^31-1. The caller must close the semaphore after the processes that use it have
+// ended.
 func NewBoundedSemaphore(n int) (Semaphore, error) {
 	return shared(newSemaphore(boundedClass, n, int64(n)))
 }
 
-// shared returns the semaphore as other processes see it.
+// shared converts the results of newSemaphore, so that the interface is nil on an error.
 func shared(s *semaphore, err error) (Semaphore, error) {
 	if err != nil {
 		return nil, err
@@ -102,7 +106,7 @@ func shared(s *semaphore, err error) (Semaphore, error) {
 	return s, nil
 }
 
-// newSemaphore makes the file that sem_open would.
+// newSemaphore creates the file that sem_open would create.
 func newSemaphore(class python.Global, n int, most int64) (_ *semaphore, err error) {
 	if n < 0 || n > maxPermits {
 		panic(fmt.Sprintf("torch: no semaphore has the value %d", n))
@@ -143,8 +147,8 @@ func (s *semaphore) Close() error {
 	return ignoreMissing(os.Remove(semaphorePath(s.name)))
 }
 
-// openSemaphore maps the semaphore of a name. The mapping stays as long as the process, because
-// Python makes few such objects.
+// openSemaphore maps the semaphore with the given name. The mapping stays until the process ends,
+// because Python programs create few semaphores.
 func openSemaphore(class python.Global, name string, most int64) (*semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
@@ -200,7 +204,7 @@ func (s *semaphore) TryAcquire() error {
 	return nil
 }
 
-// take takes a permit if there is one, and reports whether there was.
+// take takes a permit if one is available, and reports whether it did.
 func (s *semaphore) take() bool {
 	for {
 		v := s.word.Load()
@@ -233,10 +237,10 @@ func (s *semaphore) Release() error {
 
 func (s *semaphore) Permits() (int, error) { return s.count(), nil }
 
-// count is how many permits there are.
+// count returns the number of available permits.
 func (s *semaphore) count() int { return int(uint32(s.word.Load())) }
 
-// semaphore reads the state (handle, kind, maximum, name).
+// semaphore decodes the state (handle, kind, maximum, name).
 func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
@@ -250,7 +254,7 @@ func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	return openSemaphore(o.Class, name, most)
 }
 
-// semaphore writes the state of a semaphore. Its handle is of no use in another process.
+// semaphore encodes the state of s. The handle is 0, because it has no meaning in another process.
 func (e *exporter) semaphore(s *semaphore) (any, error) {
 	if s == nil {
 		return nil, nil
@@ -262,7 +266,8 @@ func (e *exporter) semaphore(s *semaphore) (any, error) {
 	return withState(s.class, python.Tuple{0, kind, s.max, s.name}), nil
 }
 
-// withState is an object of a class that has a state and no call.
+// withState returns an instance of a class that is created without a call of __init__ and gets the
+// given state.
 func withState(class python.Global, state any) *pickle.Object {
 	return &pickle.Object{Class: class, New: true, Args: python.Tuple{}, State: state, HasState: true}
 }

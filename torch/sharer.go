@@ -10,40 +10,44 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Giving descriptors away] A message cannot carry a descriptor, so it has an address and a
-// key. The process that unpickles the message connects to a socket of the sender
-// (multiprocessing.resource_sharer), authenticates itself with the sender's authkey, names the key
-// and gets the descriptor. A key works once. From Python 3.14 on the receiver acknowledges and its
-// sender waits for that. In older versions the receiver just closes. So our sender waits for
-// either, and our receiver always acknowledges.
+// Note [Giving descriptors away] A pickle cannot carry a descriptor, so it carries an address and a
+// key. The process that unpickles it connects to a socket of the sender, which
+// multiprocessing.resource_sharer serves, authenticates itself with the sender's authkey, sends the
+// key and receives the descriptor. A key is valid once. Since Python 3.14 the receiver acknowledges
+// the descriptor and the sender waits for that; an older receiver just closes the connection. Our
+// sender therefore waits for either, and our receiver always acknowledges. See
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/resource_sharer.py and
+// send_handle and recv_handle in
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/reduction.py.
 
 const (
-	sharedByte = 0x01 // a byte beside the descriptor: how many there are
+	sharedByte = 0x01 // accompanies a descriptor: the number of descriptors
 	ackByte    = 'A'
-	// keepFor is how long a promised descriptor waits for its process.
+	// keepFor is how long a resource sharer keeps a descriptor that is not fetched.
 	keepFor = 10 * time.Minute
 )
 
-// A sharer gives descriptors to the processes of one authkey.
+// A sharer is the counterpart of multiprocessing.resource_sharer for one authkey: it passes
+// descriptors to processes that know the key.
 type sharer struct {
 	key       []byte
 	listener  *sys.Listener
-	strangers *sys.Strangers // those that have not authenticated themselves
-	left      *tempDir       // of a sharer that another process has left: the directory with its address
+	strangers *sys.Strangers // connections that are not authenticated yet
+	left      *tempDir       // of a sharer handed over by another process: the directory of its socket; else nil
 	mu        sync.Mutex
 	next      int64
 	waiting   map[int64]*waiting
-	giving    int              // descriptors that are being given
-	ahead     map[int64]*ahead // of processes, by their first keys
+	giving    int              // descriptors that are being sent
+	ahead     map[int64]*ahead // receivers of descriptors sent ahead, by their first keys
 }
 
-// A waiting descriptor is the sharer's to close.
+// A waiting is a descriptor that is not fetched yet. The sharer owns it.
 type waiting struct {
 	file  *os.File
 	timer *time.Timer
 }
 
-// sharers are the sharers of this process, by authkey. They stay as long as the process.
+// sharers holds the resource sharers of this process by authkey. They are never removed.
 var sharers = struct {
 	sync.Mutex
 	byKey map[string]*sharer
@@ -69,7 +73,7 @@ func sharerFor(key []byte) (*sharer, error) {
 	return s, nil
 }
 
-// address is the address of its socket in Python's form.
+// address returns the address of the sharer in Python's form.
 func (s *sharer) address() string { return "\x00" + s.listener.Addr()[1:] }
 
 func (s *sharer) serve() {
@@ -79,7 +83,7 @@ func (s *sharer) serve() {
 	})
 }
 
-// offer takes f over, and returns the key for it.
+// offer takes ownership of f and returns its key.
 func (s *sharer) offer(f *os.File) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,13 +92,14 @@ func (s *sharer) offer(f *os.File) int64 {
 	return s.next
 }
 
-// await keeps f for a key. It is called with the lock.
+// await keeps f under key for keepFor. The caller must hold s.mu.
 func (s *sharer) await(key int64, f *os.File) {
 	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
 }
 
-// take returns the descriptor of a key, once. The caller calls given. A sharer that another process
-// has left ends with the last of its promises.
+// take removes and returns the descriptor with the given key. The caller must call given
+// afterwards. A sharer that was handed over by another process ends when its last descriptor is
+// taken.
 func (s *sharer) take(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,15 +110,15 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	delete(s.waiting, key)
 	w.timer.Stop()
 	s.giving++
-	if s.left != nil && len(s.waiting) == 0 { // before the last is given: this process may end when the other has it
+	if s.left != nil && len(s.waiting) == 0 { // before the send, which may end this process
 		s.listener.Close()
 		s.left.leave()
 	}
 	return w.file, true
 }
 
-// takeAhead returns a descriptor that a process has sent ahead, as take does. It is called with the
-// lock, which is taken after that of an ahead.
+// takeAhead returns a descriptor that was sent ahead. The caller must hold s.mu. It is released
+// meanwhile, because the lock order is ahead.mu before s.mu.
 func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	a := s.ahead[firstKey(key)]
 	if a == nil {
@@ -129,7 +134,7 @@ func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	return f, true
 }
 
-// given closes a descriptor that take has returned.
+// given closes a descriptor that take returned.
 func (s *sharer) given(f *os.File) {
 	f.Close()
 	s.mu.Lock()
@@ -143,8 +148,8 @@ func (s *sharer) withdraw(key int64) {
 	}
 }
 
-// answer serves one receiver. It returns no error: on a failure the receiver finds the connection
-// closed.
+// answer serves one receiver. On any failure it closes the connection, which is how the receiver
+// learns of it.
 func (s *sharer) answer(c *sys.Conn) {
 	defer c.Close()
 	err := both(c)(time.Now().Add(patience))
@@ -171,10 +176,10 @@ func (s *sharer) answer(c *sys.Conn) {
 	if sys.SendFiles(c, []byte{sharedByte}, f) != nil {
 		return
 	}
-	c.Read(make([]byte, 1)) // the acknowledgement, or the end
+	c.Read(make([]byte, 1)) // the acknowledgement, or EOF
 }
 
-// requestedKey reads (key, pid).
+// requestedKey decodes a request (key, pid).
 func requestedKey(request []byte) (int64, error) {
 	v, err := pickle.Unmarshal(request, nil, pickle.Limits{})
 	if err != nil {

@@ -14,28 +14,30 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// An OpenDataset opens a data set with samples by number. In Python it is a Dataset object with an
-// attribute shoal_dataset that has the registered name, or an object whose class has that name,
-// such as "__main__.Photos". Its __len__ says how many samples there are. Its __getitem__ is never
-// called. Subset, random_split and ConcatDataset may be around it in Python.
+// An OpenDataset opens a map-style data set. In Python it is represented by a Dataset object with
+// an attribute shoal_dataset, which holds the registered name, or by an object of a class with that
+// name, such as "__main__.Photos". Its __len__ must return the number of samples; its __getitem__
+// is never called. In Python it may be wrapped in Subset, random_split and ConcatDataset.
 //
-// The data set serves one call at a time. In the contexts of its calls data.WorkerInfo,
-// data.SampleSeed and data.Rand work as in a data.Loader. Their seed is PyTorch's base seed, which
-// all workers have. So the number of workers does not change what is random in a sample. A
-// data.Opener is opened once in each worker. A data set with a method Close is closed at the end.
+// The worker calls the data set from one goroutine at a time. [data.WorkerInfo], [data.SampleSeed]
+// and [data.Rand] accept the contexts of its calls, as in a [data.Loader]. They derive from
+// PyTorch's base seed, which is the same in all workers, so randomness in a sample does not depend
+// on the number of workers. A [data.Opener] is opened once in each worker. If the data set has a
+// Close method, the worker calls it at the end.
 type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 
-// An OpenStream begins the samples of this worker of an IterableDataset that has an attribute
-// shoal_dataset, or whose class has the registered name. It is called once for each epoch.
-// data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around the
-// data set in Python.
+// An OpenStream starts the part of an IterableDataset that this worker serves. The Python object
+// must have an attribute shoal_dataset with the registered name, or a class with that name; it may
+// be part of a ChainDataset. OpenStream is called once per epoch. [data.Rand] of its context
+// returns a generator specific to the worker and the epoch.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
-// An OpenValueStream begins the samples of a stream as an OpenStream does. The samples may have any
-// structure, as those of a data.ValueStream.
+// An OpenValueStream is an [OpenStream] for samples with any structure, like those of a
+// [data.ValueStream].
 type OpenValueStream func(ctx context.Context, w Worker) iter.Seq2[any, error]
 
-// valueStream returns the stream of a name, or nil. Plain samples are values as well.
+// valueStream returns the registered stream of a name, or nil. It converts an [OpenStream] to an
+// [OpenValueStream].
 func (c Child) valueStream(name string) OpenValueStream {
 	if open := c.ValueStreams[name]; open != nil {
 		return open
@@ -55,7 +57,7 @@ func (c Child) valueStream(name string) OpenValueStream {
 	}
 }
 
-// allStreams has the names of both kinds.
+// allStreams returns the set of registered stream names of both kinds.
 func (c Child) allStreams() map[string]bool {
 	all := map[string]bool{}
 	for name := range c.Streams {
@@ -67,16 +69,16 @@ func (c Child) allStreams() map[string]bool {
 	return all
 }
 
-// These are the attributes by which Python's data sets speak to Go.
+// These are the attributes that configure a Python data set for Go.
 const (
-	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
-	datasetArgs = "shoal_args"    // a dict of the keyword arguments, in place of all attributes
+	datasetName = "shoal_dataset" // the registered name; None makes Python load the samples
+	datasetArgs = "shoal_args"    // a dict of the keyword arguments, in place of the attributes
 )
 
-// openDataset opens the data set that an object of Python stands for.
+// openDataset opens the data set of a worker and sets w.fetch and w.stop.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tuple) error {
 	holder := args[argDataset]
-	if list, ok := holder.([]any); ok && len(list) == 1 { // from PyTorch 2.14 on
+	if list, ok := holder.([]any); ok && len(list) == 1 { // PyTorch 2.14 and later pass it in a list
 		holder = list[0]
 	}
 	s := &source{child: c, worker: w, opened: map[*python.Record]data.Dataset{}}
@@ -87,7 +89,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 		}
 		return w.openStream(ctx, chained(opens))
 	}
-	if w.fetch != nil { // persistent workers keep it
+	if w.fetch != nil { // a persistent worker keeps its data set
 		return nil
 	}
 	ds, err := s.dataset(ctx, holder)
@@ -99,7 +101,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 	return nil
 }
 
-// A source opens the data sets of one object of Python, and closes them.
+// A source opens the data sets within one Python object, and closes them.
 type source struct {
 	child   Child
 	worker  *loaderWorker
@@ -116,7 +118,8 @@ func (s *source) close() error {
 	return errors.Join(errs...)
 }
 
-// dataset opens a data set, or returns the one that was opened for the same object.
+// dataset opens the data set that v represents. It returns the same data set if v occurs again, and
+// an error if v contains itself.
 func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 	r, ok := v.(*python.Record)
 	if !ok {
@@ -147,11 +150,11 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 	return ds, nil
 }
 
-// mostDatasets bounds how many data sets an object has inside.
+// mostDatasets limits the number of data sets within one object.
 const mostDatasets = 10_000
 
-// meant chooses how an object is opened: by its name, by that of its class, or as one of the
-// classes that every program knows.
+// meant returns the opener for an object: by shoal_dataset, by the name of its class, or because Go
+// supports its class.
 func (s *source) meant(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
@@ -169,7 +172,7 @@ func (s *source) meant(r *python.Record) (opener, error) {
 	return nil, s.child.notOurs(r)
 }
 
-// registered opens a data set that the program has registered.
+// registered returns the opener of a data set registered in [Child.Datasets].
 func registered(open OpenDataset) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		w, err := s.worker.of(r)
@@ -184,7 +187,7 @@ func registered(open OpenDataset) opener {
 	}
 }
 
-// of describes the worker and an object of Python for the data set that stands for the object.
+// of returns the Worker that is passed to the opener of the data set r.
 func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 	args, err := keywordsOf(r)
 	own := w.Worker
@@ -192,8 +195,8 @@ func (w *loaderWorker) of(r *python.Record) (Worker, error) {
 	return own, err
 }
 
-// keywordsOf returns the keyword arguments in an object: the entries of shoal_args, or all
-// attributes that are not private. A path of pathlib is a string there.
+// keywordsOf returns the keyword arguments of a data set: the entries of shoal_args, or all
+// attributes without a leading underscore. pathlib paths are converted to strings.
 func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*python.Dict)
@@ -211,8 +214,8 @@ func keywordsOf(r *python.Record) (*python.Dict, error) {
 	return args, nil
 }
 
-// attributes yields the attributes of an object. The state of a class with __slots__ is a pair of
-// dicts.
+// attributes yields the attributes of an object. If its class has __slots__, the state is a tuple
+// of two dicts.
 func attributes(r *python.Record) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		parts, ok := r.State.(python.Tuple)
@@ -239,7 +242,8 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 	return nil, false
 }
 
-// begin opens a data.Opener. At the end it closes a data set that has a Close.
+// begin opens a [data.Opener], and registers the data set to be closed at the end and to collate
+// batches if it can.
 func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	ds, err := s.worker.begun(ctx, s.worker.tolerant(ds))
 	if c, ok := ds.(io.Closer); ok && err == nil {
@@ -251,7 +255,7 @@ func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, erro
 	return ds, err
 }
 
-// begun opens what is an Opener.
+// begun opens ds if it is a [data.Opener], and otherwise returns ds.
 func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	o, ok := ds.(data.Opener)
 	if !ok {
@@ -268,25 +272,25 @@ func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset
 	return begun, nil
 }
 
-// at is the context of a sample.
+// at returns the context for loading sample i.
 func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 	return data.WithSample(ctx, w.info, i)
 }
 
-// unknown lists the names that the program has.
+// unknown returns the error for a name that is not registered. It lists the registered names.
 func (c Child) unknown(kind, name string) error {
 	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
-// notOurs says what an object would need to be Go's.
+// notOurs returns the error for an object that Go cannot load. It lists the remedies.
 func (c Child) notOurs(r *python.Record) error {
 	return unsupported("the data set %s has no attribute %s, and it is none of the classes that Go knows: %s. Set self.%[2]s in its __init__ (what only the class has "+
 		"does not come along), or register Datasets[%[4]q] in the Go program, or leave out multiprocessing_context=\"spawn\" for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 
-// streams returns functions that open the streams of an object, one after the other.
+// streams returns the streams within an object, in order.
 func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
@@ -324,13 +328,13 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	return all, nil
 }
 
-// A boundStream has the function that opens a stream, and its Worker.
+// A boundStream is a stream and the Worker to open it with.
 type boundStream struct {
 	open OpenValueStream
 	w    Worker
 }
 
-// chained opens streams one after the other.
+// chained concatenates streams.
 func chained(all []boundStream) func(ctx context.Context) iter.Seq2[any, error] {
 	return func(ctx context.Context) iter.Seq2[any, error] {
 		return func(yield func(any, error) bool) {

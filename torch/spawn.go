@@ -19,45 +19,47 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Starting Python] A process under the start method spawn is "python -c 'from
-// multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read end of a pipe. Two pickles
-// come on the pipe: one prepares the interpreter, and one is the process object, whose target is a
-// name. The pipe stays open as long as the parent lives. So Go can be the parent without any code
-// on Python's side.
+// Note [Starting Python] A process of the start method spawn runs "python -c 'from
+// multiprocessing.spawn import spawn_main; spawn_main(…)'" and inherits the read end of a pipe. The
+// parent writes two pickles to the pipe: the preparation data of the interpreter and the process
+// object, which refers to its target by name. The parent keeps the pipe open as long as it lives,
+// so that the child can detect its end. Go can therefore be the parent without any code on Python's
+// side. See spawn_main in
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/spawn.py and
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/popen_spawn_posix.py.
 
-// A Python says how to start functions of Python. The zero value is usable: it is the python3 of
-// the PATH, in this process's directory and environment.
+// Python configures the interpreter that runs Python functions. The zero value runs the python3 on
+// the PATH in the directory and with the environment of this process.
 type Python struct {
-	Path   string    // the interpreter; "" stands for python3
+	Path   string    // the interpreter; "" means python3
 	Flags  []string  // arguments of the interpreter, before all others
-	Dir    string    // its working directory, where Python looks for modules first; "" stands for this process's
-	Env    []string  // as in os/exec; nil stands for this process's
-	Stdout io.Writer // nil stands for os.Stdout
-	Stderr io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
-	// Linger is how long a process whose function has ended waits for this process to take over the
-	// memory of messages that nobody has received yet; 0 stands for a minute. That takes
-	// milliseconds while this process runs. After Linger the other process fails and says on stderr
-	// what is lost.
+	Dir    string    // its working directory, the first on sys.path; "" means this process's
+	Env    []string  // as in os/exec; nil means this process's
+	Stdout io.Writer // nil means os.Stdout
+	Stderr io.Writer // nil means os.Stderr; ProcessError also keeps the last lines
+	// Linger is the longest time that a process waits after its function has returned, until this
+	// process has taken over the memory of messages that are not received yet; 0 means one minute.
+	// The handover takes milliseconds while this process runs. After Linger the child exits with an
+	// error and reports on stderr which tensors are lost.
 	Linger time.Duration
-	// Options are those of Process.Conn. Without an AuthKey the connection has the key of all
-	// processes that this one starts. They learn it when they start.
+	// Options are the options of [Process.Conn]. If AuthKey is empty, the connection uses the key
+	// that this process passes to every process it starts.
 	Options Options
 }
 
-// Spawn starts a function of Python in a new process of the python3 on the PATH. The target is
-// "module:function" or "script.py:function". Python calls the function with a Connection, whose
-// other end is Process.Conn, and with args. The args may be any value that Conn.Send takes, and
-// queues, locks, conditions and events. Spawn kills the process when ctx is done. The caller closes
-// the Process.
+// Spawn starts a Python function in a new process of the python3 on the PATH. The target must be
+// "module:function" or "script.py:function". Python calls the function with a Connection, the other
+// end of [Process.Conn], followed by args. Spawn kills the process when ctx is done. The caller
+// must call [Process.Close]. See [Python.Spawn] for the values that args may be.
 func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 	return Python{}.Spawn(ctx, target, args...)
 }
 
-// Spawn starts a function of Python in a new process, as multiprocessing.Process does under the
-// start method spawn. The target is "module:function" or "script.py:function". Python calls the
-// function with a Connection, whose other end is Process.Conn, and with args. The args may be any
-// value that Conn.Send takes, and queues, locks, conditions and events. Spawn kills the process
-// when ctx is done. The caller closes the Process.
+// Spawn starts a Python function in a new process, as multiprocessing.Process does under the start
+// method spawn. The target must be "module:function" or "script.py:function". Python calls the
+// function with a Connection, the other end of [Process.Conn], followed by args. The args may be
+// any values that [Conn.Send] accepts, and also queues, semaphores, conditions and events. Spawn
+// kills the process when ctx is done. The caller must call [Process.Close].
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
@@ -86,7 +88,7 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 
 var spawned atomic.Int64
 
-// These are the descriptors of the new process after the three that every process has.
+// These are the descriptors that the new process inherits after stdin, stdout and stderr.
 const (
 	startFD = 3 + iota
 	connFD
@@ -94,8 +96,8 @@ const (
 	aheadFD
 )
 
-// start starts the interpreter, and returns the pipe on which the interpreter waits for the
-// pickles.
+// start starts the interpreter and returns the write end of the pipe from which spawn_main reads
+// the pickles.
 func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	ours, theirs, err := sys.Pair()
 	if err != nil {
@@ -135,7 +137,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 		io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
 	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves, sends}
 	p.cmd.SysProcAttr = sys.GoesOnAsOrphan()
-	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
+	p.cmd.WaitDelay = time.Second // for grandchildren that keep its stderr open
 	if err := p.cmd.Start(); err != nil {
 		write.Close()
 		heir.Close()
@@ -147,7 +149,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	p.ahead = ahead
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
 	p.dir.mark(p.PID())
-	p.dir.enter() // this process will take over
+	p.dir.enter() // until inherit has taken over the descriptors
 	go p.inherit(heir)
 	go p.await()
 	return write, nil
@@ -160,8 +162,9 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 	return w
 }
 
-// describe writes the two pickles. The process reads them when its interpreter is ready. They may
-// be longer than a pipe.
+// describe writes the two pickles of Note [Starting Python] to the start pipe. It writes in a
+// goroutine, because the pickles may exceed the capacity of the pipe and Python reads them only
+// when its interpreter is ready.
 func (py Python) describe(p *Process, module, function string, args []any) error {
 	preparation := python.NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
 		python.Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
@@ -199,12 +202,12 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 		return err
 	}
 	out.moveAway()
-	go p.start.Write(append(first, second...)) // fails if the process has ended without reading all
+	go p.start.Write(append(first, second...)) // fails if the process ends before it has read all
 	return nil
 }
 
-// arrangement runs leave.py. It is part of the first pickle, so the arguments of the interpreter do
-// not show it.
+// arrangement returns an object that runs leave.py when Python unpickles it. It travels in the
+// first pickle, so the code does not appear among the arguments of the interpreter.
 func (py Python) arrangement() *pickle.Object {
 	limit := py.Linger
 	if limit == 0 {
@@ -213,13 +216,14 @@ func (py Python) arrangement() *pickle.Object {
 	return runPython(leaveCode, "torch/leave.py", python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
-// runPython is an object that makes its reader run the code, with these names defined.
+// runPython returns an object that executes code in the process that unpickles it, with the given
+// names defined.
 func runPython(code, file string, names *python.Dict) *pickle.Object {
 	compiled := &pickle.Object{Class: named("builtins.compile"), Args: python.Tuple{code, file, "exec"}}
 	return &pickle.Object{Class: named("builtins.exec"), Args: python.Tuple{compiled, names}}
 }
 
-// scriptPath is the path of a script for Python in any directory.
+// scriptPath returns the absolute path of a script. A relative path is relative to [Python.Dir].
 func (py Python) scriptPath(script string) (string, error) {
 	if filepath.IsAbs(script) || py.Dir == "" {
 		return filepath.Abs(script)
@@ -227,40 +231,41 @@ func (py Python) scriptPath(script string) (string, error) {
 	return filepath.Abs(filepath.Join(py.Dir, script))
 }
 
-// inherited is a connection on a descriptor that the new process has.
+// inherited returns a Connection on a descriptor that the new process inherits.
 func inherited(fd int) *pickle.Object {
 	return connectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
 
-// A Process is a Python process that this process has started. Several goroutines may call its
-// methods.
+// A Process is a Python process started by [Spawn]. Its methods may be called from several
+// goroutines.
 type Process struct {
-	// Conn is the other end of the connection that the function got as its first argument.
+	// Conn is the other end of the Connection that the function received as its first argument.
 	Conn *Conn
 
 	target string
 	name   string
 	cmd    *exec.Cmd
-	start  *os.File // its closing tells the process that this one has ended
+	start  *os.File // closing it tells the process that this one has ended
 	stderr tail
-	dir    *tempDir // directory for its temporary files
-	ahead  *ahead   // descriptors that it has sent before messages
+	dir    *tempDir // directory of its temporary files
+	ahead  *ahead   // descriptors that it sent before their messages
 	listen sync.Once
-	ending chan struct{} // the function has ended
+	ending chan struct{} // closed when the function has ended
 	ended  chan struct{}
 	err    error // set before ended is closed
 }
 
-// PID returns the process id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Wait blocks until the process has ended, and returns nil or a *ProcessError. If ctx is done
-// before, it returns the cause of ctx's end. Wait ends the sending through Conn, so that a function
-// which receives until the end comes to its end. Meanwhile it keeps the messages of the function
-// for Conn.Recv, up to Options.MaxMessage bytes. A program that goes on sending uses Done instead.
+// Wait blocks until the process has ended, and returns nil or a *[ProcessError]. If ctx is done
+// first, it returns [context.Cause]. Wait closes the sending direction of [Process.Conn], so that a
+// function which receives until EOF can return; the caller must not send after it. While it waits
+// it buffers the messages of the function for [Conn.Recv], up to [Options.MaxMessage] bytes. A
+// program that continues to send should use [Process.Done] instead.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -283,8 +288,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the failure of the process, if it has failed or is about to. It returns nil if the
-// process lives, or has ended well.
+// failed returns the failure of the process if it has failed or is about to fail. It returns nil if
+// the process is alive or has succeeded.
 func (p *Process) failed(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -301,14 +306,15 @@ func (p *Process) failed(ctx context.Context) error {
 	return nil
 }
 
-// moment is how long, after the end of a connection, failed waits for the end of the function. The
-// process announces that end before, in another way.
+// moment is how long failed waits for the end of the function after a connection has ended. The
+// process announces the end of its function on another socket, so the two may arrive in either
+// order.
 const moment = 100 * time.Millisecond
 
-// forever is as long as a context.
+// forever is a limit that never expires before a context.
 const forever = time.Duration(math.MaxInt64)
 
-// within waits for c to be closed.
+// within reports whether c is closed before the limit expires and before ctx is done.
 func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -321,16 +327,16 @@ func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	return false
 }
 
-// Signal sends a signal to the process. The error is os.ErrProcessDone if it has ended.
+// Signal sends a signal to the process. It returns [os.ErrProcessDone] if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Close kills the process if it has not ended, waits for its end, and closes Conn. Messages that
-// nobody has received are gone then. Close is idempotent.
+// Close kills the process if it is alive, waits for its end, and closes [Process.Conn]. Messages
+// that were not received are dropped. Close is idempotent.
 func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()
 		<-p.ended
-		if !p.Conn.passed.Load() { // no other process will read the messages
+		if !p.Conn.passed.Load() { // no other process can receive its messages
 			p.ahead.drop()
 		}
 	}

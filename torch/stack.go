@@ -8,14 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one sample of
-// each, or a dict if the data sets have names.
+// A stack is a StackDataset: a sample combines one sample of each of its data sets, in a tuple, or
+// in a dict if the data sets have names.
 type stack struct {
-	names []any // of the data sets, in their order; nil if they have none
+	names []any // in the order of sets; nil for a tuple
 	sets  []data.Dataset
 }
 
-// stackDataset opens a StackDataset.
+// stackDataset opens a StackDataset. All its data sets must have the same length.
 func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	k := new(stack)
 	v, _ := attribute(r, "datasets")
@@ -48,7 +48,7 @@ func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Datase
 	return data.Structured(k), nil
 }
 
-// Len is the length of each data set.
+// Len returns the number of samples.
 func (k *stack) Len() int { return k.sets[0].Len() }
 
 // Value returns sample i of each data set.

@@ -13,22 +13,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Handing over to Python] Python starts a program that set_executable names for every process
+// Note [Handing over to Python] Python starts the program named by set_executable for every process
 // of a spawn context: workers of other data sets, pools, mp.spawn, managers. If Go does not serve
 // the process, it hands over: it executes the interpreter that started it, with the same arguments.
-// By then Go has read the pickles from the start pipe, and cannot put them back. So it has kept all
-// bytes in a memory file, from which Python reads them. The pipe stays open: Python still notices
-// by it that its parent has ended.
+// By then it has read the pickles from the start pipe and cannot put them back. It therefore copies
+// all bytes that it reads to a memory file, from which Python reads them again. The pipe stays
+// open, so that Python can detect the end of its parent by it.
 
-// A start has the input with which a process of a spawn context was started.
+// start is the input of a process of a spawn context.
 type start struct {
-	code string   // the code of python -c
-	pipe *os.File // the pickles came through it, and it ends with the parent
-	said *os.File // all bytes that have come, in a memory file
+	code string   // the argument of python -c
+	pipe *os.File // carried the pickles; EOF means that the parent has ended
+	said *os.File // a memory file with all bytes read from the pipe
 }
 
-// readStart reads the two pickles that the parent writes to the pipe with that number: see Note
-// [Starting Python].
+// readStart reads the two pickles that the parent writes to the descriptor pipe: see Note [Starting
+// Python].
 func readStart(code string, pipe int) (*start, error) {
 	said, err := sys.Memfd("start")
 	if err != nil {
@@ -44,13 +44,13 @@ func readStart(code string, pipe int) (*start, error) {
 	return s, nil
 }
 
-// decode returns the two pickles of the parent: the preparation of the interpreter, and the process
-// object.
+// decode decodes the two pickles of the parent: the preparation data of the interpreter and the
+// process object.
 func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	// the parent chose the program that reads it
+	// generous limits: the parent selected the program that reads its data
 	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{Bytes: 64 << 30, Items: 1 << 30})
 	first, err := d.Decode()
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	return preparation, process, err
 }
 
-// mentions reports whether one of the words is in the parent's pickles.
+// mentions reports whether one of the words occurs in the parent's pickles.
 func (s *start) mentions(words ...string) bool {
 	st, err := s.said.Stat()
 	if err != nil {
@@ -78,14 +78,14 @@ func (s *start) mentions(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(b, []byte(w)) })
 }
 
-// reads makes spawn_main read the pickles from another descriptor than the pipe by which it notices
-// the parent's end.
+// reads is Python code that makes spawn_main read the pickles from another descriptor than the
+// pipe, while it still detects the parent's end by the pipe.
 const reads = "import os, multiprocessing.spawn as s; " +
 	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
 
-// handOver replaces the program by the Python that started it, which runs the target: see Note
-// [Handing over to Python]. Before it only decode may have used the start. It returns only on an
-// error.
+// handOver replaces the program by the Python interpreter that started it, which then runs the
+// target: see Note [Handing over to Python]. It returns only on an error. The caller must not have
+// read s.said other than through decode and mentions.
 func (s *start) handOver() error {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return err

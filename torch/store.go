@@ -8,25 +8,28 @@ import (
 	"time"
 )
 
-// A Store is torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by which the
-// ranks of a job find each other. DialStore makes a client of a store that another process serves;
-// ServeStore serves a store. Values that PyTorch writes by set are the same as those that Go writes
-// by Set. Several goroutines may call the methods of a Store, and a waiting call does not block the
-// others. Each call ends with its context, or after StoreOptions.Timeout. The error of a call is a
-// *[StoreError].
+// A Store is a client of torch.distributed.TCPStore, the key-value store through which the ranks of
+// a job find each other. It works with PyTorch 1.13 and with PyTorch 2. [DialStore] connects to the
+// store of another process; [ServeStore] serves one in this process. A value has the same bytes in
+// Go and in Python's set and get.
 //
-// A store has no password: any program that reaches its port reads and writes all of it. A store is
-// for small values. Large ones travel by a connection whose address is in the store.
+// The methods may be called from several goroutines, and a call that waits does not block the
+// others. Each call ends when its context is done, or after [StoreOptions.Timeout]. The error of a
+// call is a *[StoreError].
+//
+// A store has no authentication: any program that can reach its port can read and write all of it.
+// Values should be small. Large data should travel over a connection, with its address in the
+// store.
 type Store struct {
 	shared *storeShared
-	prefix string // before every key, with the slash after it
+	prefix string // prepended to every key, with its final slash
 }
 
-// A StoreError says which operation on which key of which store has failed.
+// A StoreError is the error of an operation on a store.
 type StoreError struct {
 	Op, Key, Addr string
-	// wraps ErrClosed, ErrProtocol, ErrTooLong, ErrUnsupported, or is the cause of the context's
-	// end
+	// Err wraps [ErrClosed], [ErrProtocol], [ErrTooLong] or [ErrUnsupported], or is the cause of
+	// the context's end.
 	Err error
 }
 
@@ -38,29 +41,30 @@ func (e *StoreError) Error() string {
 	return fmt.Sprintf("torch: store at %s: %s %q: %v", e.Addr, e.Op, e.Key, e.Err)
 }
 
-// Unwrap returns Err, the cause.
+// Unwrap returns Err.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// StoreOptions say how to use a store, and how to serve one. The zero value is usable.
+// StoreOptions configures the client and the server of a store. The zero value is valid.
 type StoreOptions struct {
-	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
-	// a negative one for never.
+	// Timeout limits a call if its context has no deadline. 0 means 5 minutes, as in PyTorch; a
+	// negative value means no limit.
 	Timeout time.Duration
-	// MaxValue bounds the bytes of a value. For a value that this process reads, 0 stands for 64
-	// MiB. For a value that clients send to a store of ServeStore, 0 stands for 8 MiB, as in
-	// PyTorch's server. Keys have at most 8 KiB.
+	// MaxValue limits the size of a value in bytes. For values that this process reads, 0 means 64
+	// MiB. For values that clients of [ServeStore] write, 0 means 8 MiB, as in PyTorch's server. A
+	// key must not exceed 8 KiB.
 	MaxValue int64
-	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR
-	// and MASTER_PORT. ":29500" takes clients of all networks, as PyTorch does.
+	// Listen is the address at which [Rendezvous] serves the store, if this rank has to serve it.
+	// "" means MASTER_ADDR and MASTER_PORT. ":29500" accepts clients on all network interfaces, as
+	// PyTorch does.
 	Listen string
 
-	// The other fields bound what clients may ask of a store that is served here. A client that
-	// asks for more is disconnected.
+	// The fields below limit the clients of a store served by this process. A client that exceeds a
+	// limit is disconnected.
 
-	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
-	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
-	// Refused, if not nil, is called with the reason when a client was disconnected, or not
-	// accepted. Several goroutines may call it.
+	MaxClients int   // concurrent connections; 0 means 16,384. PyTorch 1.13 opens two per rank
+	MaxBytes   int64 // memory of keys, values, queues, waits and queries; 0 means 1 GiB
+	// Refused, if not nil, is called with the reason when a client is disconnected or not accepted.
+	// It may be called from several goroutines at once.
 	Refused func(client net.Addr, err error)
 }
 
@@ -71,23 +75,23 @@ func (o StoreOptions) maxValue() int64 {
 	return o.MaxValue
 }
 
-// storeShared is the part that a store shares with its stores with a prefix.
+// storeShared is the state that a store shares with the stores returned by [Store.Prefix].
 type storeShared struct {
 	addr   string
 	opts   StoreOptions
 	server *storeServer // nil if another process serves the store
 
 	mu     sync.Mutex
-	first  *bool // the server speaks PyTorch 1; nil until the first connection knows
+	first  *bool // whether the server speaks PyTorch 1; nil until the first connection
 	idle   []*storeConn
 	closed bool
 }
 
-// maxIdle is how many connections are kept for later calls.
+// maxIdle is the number of connections that are kept for later calls.
 const maxIdle = 4
 
 // DialStore connects to the TCPStore at "host:port". It waits until a server listens there, because
-// ranks start in any order. The caller closes the Store.
+// ranks may start in any order. The caller must close the store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
 	ctx, cancel := s.shared.bound(ctx)
@@ -100,17 +104,17 @@ func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error)
 	return s, nil
 }
 
-// Prefix returns a store whose keys all begin with a name and a slash, as PyTorch's PrefixStore has
-// them. The two stores share their connections, and end together.
+// Prefix returns a store that prepends name and a slash to every key, as PyTorch's PrefixStore
+// does. Both stores share their connections, and closing one closes the other.
 func (s *Store) Prefix(name string) *Store { return &Store{s.shared, s.prefix + name + "/"} }
 
 // Addr returns the address of the server.
 func (s *Store) Addr() string { return s.shared.addr }
 
-// Close closes the store's connections, also those of stores that Prefix has returned. Calls that
-// wait end with an error that wraps ErrClosed, at the latest with their contexts. Close ends a
-// store of ServeStore: calls of its clients fail from then on, so call Drain before. The server of
-// another process goes on. Close is idempotent.
+// Close closes the connections of the store and of all stores derived by [Store.Prefix]. Pending
+// calls return an error that wraps [ErrClosed], at the latest when their contexts are done. A store
+// of [ServeStore] ends, and the calls of its clients fail; the caller should call [Store.Drain]
+// before. The server of another process is not affected. Close is idempotent.
 func (s *Store) Close() error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -119,11 +123,12 @@ func (s *Store) Close() error {
 	return s.shared.server.close()
 }
 
-// Drain closes the store's own connections, also those of stores that Prefix has returned. Then it
-// waits until no client is connected to a store of ServeStore; processes of PyTorch are connected
-// until they end. A program whose part of a job is done calls Drain before Close, so that the
-// others can end their parts. The error wraps the cause of ctx's end and says how many clients are
-// left. If another process serves the store, Drain returns at once.
+// Drain closes the connections of the store and of all stores derived by [Store.Prefix], and then
+// waits until no client is connected to the server of [ServeStore]. PyTorch processes stay
+// connected until they end. A program should call Drain before [Store.Close], so that the other
+// ranks can complete their work. If ctx is done first, the error wraps [context.Cause] and gives
+// the number of connected clients. If another process serves the store, Drain returns nil
+// immediately.
 func (s *Store) Drain(ctx context.Context) error {
 	s.shared.close()
 	if s.shared.server == nil {
@@ -132,7 +137,7 @@ func (s *Store) Drain(ctx context.Context) error {
 	return s.shared.server.drain(ctx)
 }
 
-// close closes the connections of this process.
+// close closes the idle connections of this process.
 func (h *storeShared) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +148,7 @@ func (h *storeShared) close() {
 	h.idle = nil
 }
 
-// bound gives a deadline to a context that has none.
+// bound returns a context with the default timeout, unless ctx has a deadline.
 func (h *storeShared) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := h.opts.Timeout
 	if timeout == 0 {
@@ -156,7 +161,7 @@ func (h *storeShared) bound(ctx context.Context) (context.Context, context.Cance
 		fmt.Errorf("%w after StoreOptions.Timeout, %v", context.DeadlineExceeded, timeout))
 }
 
-// take returns a connection that no other call uses.
+// take returns a connection for the exclusive use of one call. It reuses an idle one if it can.
 func (h *storeShared) take(ctx context.Context) (*storeConn, error) {
 	h.mu.Lock()
 	known, closed := h.first, h.closed
@@ -180,7 +185,7 @@ func (h *storeShared) take(ctx context.Context) (*storeConn, error) {
 	return c, nil
 }
 
-// give puts a connection back.
+// give returns a connection after use.
 func (h *storeShared) give(c *storeConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +203,7 @@ func (s *Store) fail(op, key string, err error) error {
 	return &StoreError{op, key, s.shared.addr, err}
 }
 
-// key is the server's form of a key: TCPStore puts a slash before all keys.
+// key returns the server's form of a key: TCPStore prepends a slash to every key.
 func (s *Store) key(key string) string { return "/" + s.prefix + key }
 
 func (s *Store) keys(keys []string) []string {
@@ -209,14 +214,14 @@ func (s *Store) keys(keys []string) []string {
 	return all
 }
 
-// A storeStep is one request, and the function that reads its reply. A request behind a wait must
-// not be sent before the wait has ended: a server answers at once.
+// A storeStep is a request and the function that reads its reply. A request that depends on a wait
+// must be a separate step after it, because a server answers each request immediately.
 type storeStep struct {
 	make func(r *storeRequest)
 	read func(storeReply) error
 }
 
-// do takes steps on one connection.
+// do performs the steps in order on one connection.
 func (s *Store) do(ctx context.Context, steps ...storeStep) error {
 	h := s.shared
 	ctx, cancel := h.bound(ctx)
@@ -243,7 +248,7 @@ func (s *Store) do(ctx context.Context, steps ...storeStep) error {
 	return nil
 }
 
-// forget closes idle connections, because one to the same server has failed.
+// forget closes the idle connections after one connection to the same server has failed.
 func (h *storeShared) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -253,9 +258,9 @@ func (h *storeShared) forget() {
 	h.idle = nil
 }
 
-// change is the step of a query without an answer. It sends a second query that has one, so the
-// first was done when the call returns. Without that, the next call might overtake it by another
-// connection, or the process might end before.
+// change returns the step of a query that has no reply. It appends a query that has one, so that
+// the server has processed the first query when the call returns. Otherwise the next call could
+// overtake it on another connection, or the process could exit before it is sent.
 func change(make func(r *storeRequest)) storeStep {
 	return storeStep{func(r *storeRequest) { make(r); r.query(queryNumKeys) }, func(r storeReply) error {
 		_, err := r.number()
@@ -263,18 +268,18 @@ func change(make func(r *storeRequest)) storeStep {
 	}}
 }
 
-// wait is the step that waits for keys of the server.
+// wait returns the step that blocks until the server has all of the keys.
 func wait(names ...string) storeStep {
 	return storeStep{func(r *storeRequest) { r.query(queryWait).keys(names) }, storeReply.stopped}
 }
 
-// Set gives a key a value of at most 8 MiB, and wakes all calls that wait for the key.
+// Set stores a value of at most 8 MiB under a key, and wakes all calls that wait for the key.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 	return s.fail("set", key, s.do(ctx,
 		change(func(r *storeRequest) { r.query(querySet).key(s.key(key)).value(value) })))
 }
 
-// Get waits until a key has a value, and returns the value.
+// Get blocks until the key has a value, and returns the value.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	name := s.key(key)
 	err = s.do(ctx, wait(name), storeStep{func(r *storeRequest) { r.query(queryGet).key(name) },
@@ -285,8 +290,8 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	return value, s.fail("get", key, err)
 }
 
-// Add adds n to the whole number that a key has as text, and returns the sum. A key without a value
-// counts as 0.
+// Add adds n to the integer that is stored as decimal text under the key, and returns the sum. A
+// missing key counts as 0.
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) },
 		func(r storeReply) error {
@@ -306,7 +311,7 @@ func (s *Store) Check(ctx context.Context, keys ...string) (all bool, err error)
 	return all, s.fail("check", firstOf(keys), err)
 }
 
-// Wait waits until all keys have values.
+// Wait blocks until all keys have values.
 func (s *Store) Wait(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
@@ -321,8 +326,9 @@ func firstOf(keys []string) string {
 	return keys[0]
 }
 
-// CompareSet gives a key the desired value if it has the expected one, or if it has no value and
-// the expected one is empty. It returns the key's value then, or expected if the key has no value.
+// CompareSet stores desired under the key if its value equals expected, or if the key has no value
+// and expected is empty. It returns the value that the key has afterwards, or expected if the key
+// has none.
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
 	err = s.do(ctx,
 		storeStep{func(r *storeRequest) {
@@ -334,8 +340,8 @@ func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []
 	return now, s.fail("compare and set", key, err)
 }
 
-// Append adds bytes to the end of a key's value, or sets the value if the key has none. If the
-// server is PyTorch 1.13's, the error wraps ErrUnsupported.
+// Append appends bytes to the value of a key, or sets the value if the key has none. The error
+// wraps [ErrUnsupported] if the server is PyTorch 1.13's.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
 	return s.fail("append to", key, s.do(ctx,
 		change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
@@ -351,7 +357,7 @@ func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
 	return was, s.fail("delete", key, err)
 }
 
-// NumKeys returns how many keys the server has, of all programs and prefixes.
+// NumKeys returns the number of keys in the server, over all programs and prefixes.
 func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {
 		n, err = r.number()
@@ -360,7 +366,7 @@ func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 	return n, s.fail("count keys", "", err)
 }
 
-// MultiGet waits until all keys have values, and returns the values in the order of the keys.
+// MultiGet blocks until all keys have values, and returns the values in the order of the keys.
 func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -384,7 +390,8 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 	return values, s.fail("get several of", firstOf(keys), err)
 }
 
-// MultiSet gives keys[i] the value values[i]. If the lengths differ, it returns an error.
+// MultiSet stores values[i] under keys[i]. The slices must have the same length, otherwise MultiSet
+// returns an error.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
 		return s.fail("set several of", firstOf(keys), fmt.Errorf("%d keys and %d values", len(keys), len(values)))

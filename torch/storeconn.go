@@ -11,15 +11,20 @@ import (
 	"time"
 )
 
-// Note [Dialects of TCPStore] A query is a byte and its operands, in the machine's byte order. A
-// string, or a value, is its length in 64 bits and its bytes. PyTorch 2 has put VALIDATE before all
-// other queries, with a number that a client sends first. A server does not say which dialect it
-// speaks, so a client asks in a way that harms no server: VALIDATE and PING with a nonce. For
-// PyTorch 1 these bytes are a SET of a key of more than 2^63 bytes, and it closes the connection at
-// once. So does PyTorch 2.0 to 2.4, which has no PING. The client knows it by an answer to
-// GETNUMKEYS in the second try.
+// Note [Dialects of TCPStore] A query is a code of one byte followed by its operands, in the byte
+// order of the machine. A string or value is preceded by its length in 8 bytes. PyTorch 2 inserted
+// the query VALIDATE before all others, and a client sends it first with a magic number; PyTorch 1
+// has other codes. See
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/csrc/distributed/c10d/TCPStoreBackend.cpp
+// and https://github.com/pytorch/pytorch/blob/v1.13.1/torch/csrc/distributed/c10d/TCPStore.cpp.
+//
+// A server does not announce its dialect, so a client probes it in a way that does no harm: it
+// sends VALIDATE and PING with a nonce. PyTorch 1 reads these bytes as a SET with a key of more
+// than 2^63 bytes, and closes the connection at once. PyTorch 2.0 to 2.4 closes it too, because it
+// has no PING. The client tells these two apart by a second probe with GETNUMKEYS, which only
+// PyTorch 2 answers.
 
-// A query is its number in PyTorch 2. firstQueries has the numbers of PyTorch 1.
+// A query is the code of a query in PyTorch 2. firstQueries maps it to the code in PyTorch 1.
 type query byte
 
 const (
@@ -35,20 +40,20 @@ const (
 	queryAppend
 	queryMultiGet
 	queryMultiSet
-	queryCancelWait // our client closes the connection to end a wait, which all versions understand
+	queryCancelWait // our client closes the connection instead, which all versions understand
 	queryPing
-	queryQueuePush // this and the following are queries of PyTorch 2.6 and later
+	queryQueuePush // this and the following need PyTorch 2.6 or later
 	queryQueuePop
 	queryQueueLen
 	queryListKeys
 	queryBarrier
 )
 
-// storeMagic is the number that a client of PyTorch 2 sends after VALIDATE.
+// storeMagic is the number that a PyTorch 2 client sends after VALIDATE.
 const storeMagic = 0x3c85f7ce
 
-// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and no query
-// after it.
+// firstQueries maps a query to its code in PyTorch 1, which has WATCH_KEY before DELETE_KEY and no
+// query after it.
 var firstQueries = map[query]byte{querySet: 0, queryCompareSet: 1, queryGet: 2, queryAdd: 3, queryCheck: 4,
 	queryWait: 5, queryNumKeys: 6, queryDelete: 8}
 
@@ -59,10 +64,10 @@ const (
 	maxStoreKeys  = 128 << 10
 )
 
-// A storeRequest has the bytes of one query, or several.
+// A storeRequest is the encoding of one or more queries.
 type storeRequest struct {
 	b     []byte
-	first bool // for PyTorch 1
+	first bool // encode for PyTorch 1
 	err   error
 }
 
@@ -118,10 +123,10 @@ func (r *storeRequest) number(n int64) *storeRequest {
 	return r
 }
 
-// A storeReply reads what a server answers.
+// A storeReply decodes the reply of a server.
 type storeReply struct {
 	r    io.Reader
-	most int64 // bytes of a value
+	most int64 // the limit of a value, in bytes
 }
 
 func (r storeReply) byte() (byte, error) {
@@ -136,8 +141,8 @@ func (r storeReply) number() (int64, error) {
 	return int64(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// value reads a value. It allocates memory as the bytes arrive, and not for the length that is
-// claimed.
+// value reads a value. It grows the buffer as bytes arrive and never allocates by the announced
+// length alone, because a server may send any length.
 func (r storeReply) value() ([]byte, error) {
 	n, err := r.number()
 	if err != nil {
@@ -156,7 +161,7 @@ func (r storeReply) value() ([]byte, error) {
 	return b, err
 }
 
-// ready reads the answer to CHECK: 0 says that the keys have values.
+// ready reads the reply to CHECK, where 0 means that all keys have values.
 func (r storeReply) ready() (bool, error) {
 	b, err := r.byte()
 	if err == nil && b > 1 {
@@ -165,7 +170,7 @@ func (r storeReply) ready() (bool, error) {
 	return b == 0, err
 }
 
-// stopped reads the end of a WAIT.
+// stopped reads the reply that ends a WAIT.
 func (r storeReply) stopped() error {
 	b, err := r.byte()
 	if err == nil && b != 0 {
@@ -174,13 +179,14 @@ func (r storeReply) stopped() error {
 	return err
 }
 
-// A storeConn is one connection to a server.
+// A storeConn is a connection to a server.
 type storeConn struct {
 	net.Conn
-	first bool // it speaks PyTorch 1
+	first bool // the server speaks PyTorch 1
 }
 
-// dialStoreConn connects and finds the dialect, unless it is known.
+// dialStoreConn connects to a server. It probes the dialect of the server if known is nil: see Note
+// [Dialects of TCPStore].
 func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, error) {
 	if known != nil {
 		c, err := connectStore(ctx, addr)
@@ -204,7 +210,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 		return nil, err
 	}
 	const four = byte(queryNumKeys)
-	_, err = probe(ctx, c, four, four, four, 0xff) // the last byte is no query: the connection ends here
+	_, err = probe(ctx, c, four, four, four, 0xff) // 0xff is no query, so the server closes the connection
 	c.Close()
 	if ctx.Err() != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -213,7 +219,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	return dialStoreConn(ctx, addr, &first)
 }
 
-// probe sends VALIDATE and the bytes behind it, and reads four bytes of the answer.
+// probe sends VALIDATE followed by the given bytes, and returns four bytes of the reply.
 func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
 	defer cutOff(ctx, c)()
 	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic),
@@ -225,7 +231,7 @@ func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err e
 	return answer, err
 }
 
-// connectStore waits for a server that does not listen yet, until the context ends.
+// connectStore dials until a server listens at the address or ctx is done.
 func connectStore(ctx context.Context, addr string) (net.Conn, error) {
 	var d net.Dialer
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -248,8 +254,8 @@ func sendOrClose(c net.Conn, b []byte) error {
 	return nil
 }
 
-// cutOff lets the end of the context end reads and writes, until stop is called. A connection whose
-// reply has come before can be used after that.
+// cutOff makes pending and later I/O of c fail when ctx is done. The caller must call stop, which
+// clears the deadline: a connection may be reused if its reply arrived in time.
 func cutOff(ctx context.Context, c net.Conn) (stop func()) {
 	past, set := time.Unix(1, 0), make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -264,7 +270,7 @@ func cutOff(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// exchange sends a request and reads its reply. On an error the connection is closed.
+// exchange sends a request and reads its reply. It closes the connection on an error.
 func (c *storeConn) exchange(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
 	stop := cutOff(ctx, c)
 	defer stop()

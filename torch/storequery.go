@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A storeQuery is one query of a client of a TCPStore.
+// A storeQuery is a decoded query of a TCPStore client.
 type storeQuery struct {
 	code   query
 	keys   []string
@@ -15,8 +15,9 @@ type storeQuery struct {
 	number int64
 }
 
-// storeOperands are the operands of a query: k is a key, v a value, n a number of 64 bits and p one
-// of 32. After * comes a count, and the rest is repeated so many times.
+// storeOperands is the operand format of each query: k is a key, v a value, n a 64-bit and p a
+// 32-bit number. A leading * means that a count precedes the operands, which repeat that many
+// times.
 var storeOperands = map[query]string{
 	querySet: "kv", queryCompareSet: "kvv", queryGet: "k", queryAdd: "kn", queryCheck: "*k", queryWait: "*k",
 	queryNumKeys: "", queryDelete: "k",
@@ -24,23 +25,23 @@ var storeOperands = map[query]string{
 	queryQueuePush: "kv", queryQueuePop: "k", queryQueueLen: "k", queryListKeys: "", queryBarrier: "kn",
 }
 
-// watchKey is a query of PyTorch 1 alone.
+// watchKey is the code of a query that only PyTorch 1 has.
 const watchKey = 7
 
-// A storeReader reads the queries of one client, of PyTorch 1 or 2: see Note [Dialects of
-// TCPStore]. The first five bytes say which. For PyTorch 1 the bytes of VALIDATE are the begin of a
-// SET, of a key that is longer than any.
+// A storeReader decodes the queries of one client. It detects the dialect by the first five bytes:
+// PyTorch 2 starts with VALIDATE and a magic number, which as a query of PyTorch 1 would be a SET
+// with an impossible key length. See Note [Dialects of TCPStore].
 type storeReader struct {
 	r     *bufio.Reader
-	room  *storeRoom // for the query that is being read
-	most  int64      // bytes of a value
+	room  *storeRoom // the memory budget that the current query is charged to
+	most  int64      // the limit of a value, in bytes
 	begun bool
-	first bool // for PyTorch 1
+	first bool // the client speaks PyTorch 1
 	taken int64
 }
 
-// next reads a query. The error is io.EOF if the client has ended between two queries. The room has
-// the bytes of the query until done is called.
+// next decodes the next query. It returns [io.EOF] if the client closed the connection between two
+// queries. The query stays charged to the memory budget until done is called.
 func (r *storeReader) next() (q storeQuery, err error) {
 	if !r.begun {
 		if err := r.dialect(); err != nil {
@@ -61,13 +62,13 @@ func (r *storeReader) next() (q storeQuery, err error) {
 	return q, err
 }
 
-// done gives the room of the last query back.
+// done releases the memory budget of the last query.
 func (r *storeReader) done() {
 	r.room.give(r.taken)
 	r.taken = 0
 }
 
-// dialect reads the first bytes of a client of PyTorch 2.
+// dialect detects the dialect of the client and consumes the greeting of PyTorch 2.
 func (r *storeReader) dialect() error {
 	b, err := r.r.Peek(1)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *storeReader) dialect() error {
 	return err
 }
 
-// code is the query of a byte.
+// code decodes the code of a query.
 func (r *storeReader) code(b byte) (query, error) {
 	if !r.first {
 		if _, known := storeOperands[query(b)]; known {
@@ -153,11 +154,11 @@ func (r *storeReader) uint64() (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// storePiece is how much room is taken at a time for bytes that are still to come.
+// storePiece is the number of bytes that are charged to the budget and allocated at a time.
 const storePiece = 64 << 10
 
-// bytes reads a length and as many bytes. It allocates memory as they arrive, and not for the
-// length that is claimed.
+// bytes reads a length and that many bytes. It grows the buffer as bytes arrive and never allocates
+// by the announced length alone, because a client may send any length.
 func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
 	n, err := r.uint64()
 	if err != nil {

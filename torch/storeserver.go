@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A storeServer is the server of a store, whose keys and values are in this process.
+// A storeServer serves a store from the memory of this process.
 type storeServer struct {
 	listener net.Listener
 	opts     StoreOptions
@@ -22,13 +22,13 @@ type storeServer struct {
 
 	mu      sync.Mutex
 	clients map[*storeClient]bool
-	changed chan struct{} // closed when a client has left
+	changed chan struct{} // closed and replaced when a client disconnects
 	closed  bool
-	stop    func() bool // releases the context
+	stop    func() bool // detaches the server from the context
 	serving sync.WaitGroup
 }
 
-// served returns the options with a server's values in the place of 0.
+// served returns the options with the server's defaults filled in.
 func (o StoreOptions) served() StoreOptions {
 	if o.MaxClients <= 0 {
 		o.MaxClients = 16 << 10
@@ -45,12 +45,13 @@ func (o StoreOptions) served() StoreOptions {
 	return o
 }
 
-// ServeStore serves a store at "host:port" until Close, or until ctx is done. With port 0 the
-// system chooses one. It is TCPStore(host, port, is_master=True) of PyTorch. Its clients are
-// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and DialStore. The server refuses PyTorch
-// 1.13's watch_key. The keys and values are in this process, and end with it. The server listens
-// only at that address, because a store has no password. If another process listens there, the
-// error says so. The caller closes the Store.
+// ServeStore serves a store at "host:port" until [Store.Close] is called or ctx is done. Port 0
+// lets the system choose one. It corresponds to TCPStore(host, port, is_master=True) in PyTorch.
+// Its clients are [DialStore] and TCPStore with is_master=False, of PyTorch 1.13 or 2; the query
+// watch_key of PyTorch 1.13 is not supported. Keys and values lie in the memory of this process and
+// are lost when it ends. The server listens at the given address only, because a store has no
+// authentication. If the port is in use, the error wraps [syscall.EADDRINUSE]. The caller must
+// close the store.
 func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	server, err := newStoreServer(ctx, addr, o)
 	if err != nil {
@@ -59,7 +60,7 @@ func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error
 	return &Store{shared: &storeShared{addr: server.address(), opts: o, server: server}}, nil
 }
 
-// newStoreServer begins to serve.
+// newStoreServer listens at addr and starts to accept clients.
 func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeServer, error) {
 	if ctx.Err() != nil {
 		return nil, &StoreError{"serve", "", addr, context.Cause(ctx)}
@@ -88,10 +89,10 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 	return s, nil
 }
 
-// address is "host:port" of the listener.
+// address returns the listener's address as "host:port".
 func (s *storeServer) address() string { return s.listener.Addr().String() }
 
-// drain waits until no client is connected.
+// drain blocks until no client is connected or ctx is done.
 func (s *storeServer) drain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -108,8 +109,7 @@ func (s *storeServer) drain(ctx context.Context) error {
 	}
 }
 
-// close disconnects all clients, whose calls fail, and waits until no goroutine of the server runs.
-// It is idempotent.
+// close disconnects all clients and waits for the goroutines of the server. It is idempotent.
 func (s *storeServer) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -133,7 +133,7 @@ func (s *storeServer) accept() {
 			s.enter(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // too many files are open; some may be closed soon
+		default: // for example EMFILE, which may pass
 			s.opts.Refused(nil, err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
@@ -141,7 +141,7 @@ func (s *storeServer) accept() {
 	}
 }
 
-// enter serves a client, unless there are too many.
+// enter starts to serve a client, or disconnects it if MaxClients is reached.
 func (s *storeServer) enter(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,14 +168,14 @@ func (s *storeServer) leave(c *storeClient) {
 	s.changed = make(chan struct{})
 }
 
-// A storeClient is one connection of a server.
+// A storeClient is the server's side of one connection.
 type storeClient struct {
 	server *storeServer
 	conn   net.Conn
 	in     storeReader
-	out    []byte     // the answer
-	wait   *storeWait // the wait that the client is in, or nil
-	woken  []string   // the keys of its last wait, whose end the client may have been told
+	out    []byte     // the pending reply
+	wait   *storeWait // the wait in progress, or nil
+	woken  []string   // the keys of the last wait; the client may have been told of its end
 }
 
 func (c *storeClient) serve() {
@@ -192,14 +192,14 @@ func (c *storeClient) serve() {
 	}
 }
 
-// answers serves queries until it cannot serve one.
+// answers serves queries until one fails.
 func (c *storeClient) answers() error {
 	for {
 		q, err := c.in.next()
 		if err != nil {
 			return err
 		}
-		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT; its next query ends the wait
+		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT: its next query ends the wait
 		c.wait = nil
 		err = c.do(q)
 		c.in.done()
@@ -217,13 +217,13 @@ func (c *storeClient) answers() error {
 	}
 }
 
-// These are the answers to a WAIT and to its cancellation.
+// These are the replies to WAIT and to CANCEL_WAIT.
 const (
 	stopWaiting byte = iota
 	waitCanceled
 )
 
-// do does a query, and makes the answer.
+// do executes a query and prepares its reply.
 func (c *storeClient) do(q storeQuery) (err error) {
 	t := c.server.table
 	switch q.code {
@@ -253,7 +253,7 @@ func (c *storeClient) do(q storeQuery) (err error) {
 	return c.look(q)
 }
 
-// look does a query that changes no value.
+// look executes a query that stores no value.
 func (c *storeClient) look(q storeQuery) error {
 	t := c.server.table
 	switch q.code {
@@ -291,7 +291,7 @@ func (c *storeClient) look(q storeQuery) error {
 	return nil
 }
 
-// waits answers at once if there is nothing to wait for.
+// waits prepares the reply to a wait that was over immediately, and records the keys of the wait.
 func (c *storeClient) waits(keys []string, err error) error {
 	if err == nil && c.wait == nil {
 		c.out = append(c.out, stopWaiting)
@@ -300,11 +300,11 @@ func (c *storeClient) waits(keys []string, err error) error {
 	return err
 }
 
-// tellTime is how long a client may take to read one byte.
+// tellTime is the time limit for writing one byte to a client.
 const tellTime = 5 * time.Second
 
-// tell sends the end of the wait. The client reads nothing else meanwhile, so it reads the byte at
-// once, or is disconnected.
+// tell sends the end of a wait. The client is expected to be reading, so the write should not
+// block; a client that does not read within tellTime is disconnected.
 func (c *storeClient) tell() {
 	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {
@@ -320,8 +320,8 @@ func (c *storeClient) value(v []byte) {
 	c.out = append(c.out, v...)
 }
 
-// values sends the values one after another. Together they may be larger than the answer that is
-// kept.
+// values sends a list of values. It flushes the reply in pieces, because the values together may be
+// large.
 func (c *storeClient) values(all [][]byte) error {
 	for _, v := range all {
 		if c.value(v); len(c.out) > storePiece {

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A storeRoom counts the bytes that a server of a store may still take.
+// A storeRoom is the memory budget of a server: the number of bytes that it may still allocate.
 type storeRoom struct {
 	mu         sync.Mutex
 	left, most int64
@@ -32,12 +32,12 @@ func (r *storeRoom) give(n int64) {
 	r.left += n
 }
 
-// storeCost is about the memory of a key, of a value in a queue or of a wait for a key, beside its
-// bytes.
+// storeCost is the approximate overhead, in bytes, of a key, of a queued value and of a wait for a
+// key.
 const storeCost = 128
 
-// A storeTable is the content of a store: values by keys, queues, and waits. Its methods are the
-// queries of TCPStore's server.
+// A storeTable is the content of a store: values by key, queues by key, and pending waits. Its
+// methods implement the queries of TCPStore and may be called from several goroutines.
 type storeTable struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -46,17 +46,18 @@ type storeTable struct {
 	room    *storeRoom
 }
 
-// A storeEvent is the aim of a wait: a value under a key, or the last arrival at a barrier.
+// A storeEvent is an event that a wait is for: a value under a key, or the last arrival at a
+// barrier.
 type storeEvent struct {
 	key     string
 	barrier bool
 }
 
-// A storeWait is the wait of one client. It is over when no event is missing.
+// A storeWait is the pending wait of one client. It is over when missing is empty.
 type storeWait struct {
 	missing map[storeEvent]bool
 	cost    int64
-	over    func() // tells the client; called without the table's lock
+	over    func() // notifies the client; called without the table's lock
 	told    chan struct{}
 }
 
@@ -65,7 +66,7 @@ func newStoreTable(room *storeRoom) *storeTable {
 		waiting: map[storeEvent][]*storeWait{}, room: room}
 }
 
-// change calls f under the lock, and then tells the clients whose waits are over.
+// change calls f with the lock held, and then notifies the clients of the waits that f has ended.
 func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
 	t.mu.Lock()
 	over, err := f()
@@ -77,7 +78,7 @@ func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
 	return err
 }
 
-// put gives a key a value, and returns the waits that are over.
+// put stores a value and returns the waits that are over. The caller must hold the lock.
 func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
 	old, there := t.values[key]
 	more := int64(len(value) - len(old))
@@ -91,8 +92,9 @@ func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
 	return t.happened(storeEvent{key: key}, -1), nil
 }
 
-// happened takes an event off the waits until n waits are over, or off all of them if n is below 0.
-// It returns the waits that are over, in the order in which they came.
+// happened removes an event from the waits for it until most waits are over, or from all of them if
+// most is negative. It returns the waits that are over, oldest first. The caller must hold the
+// lock.
 func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
 	for _, w := range slices.Clone(t.waiting[e]) {
 		if len(over) == most {
@@ -106,7 +108,7 @@ func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
 	return over
 }
 
-// arrived takes an event off the missing events of a wait.
+// arrived removes an event from one wait. The caller must hold the lock.
 func (t *storeTable) arrived(w *storeWait, e storeEvent) {
 	delete(w.missing, e)
 	others := slices.DeleteFunc(t.waiting[e], func(other *storeWait) bool { return other == w })
@@ -117,7 +119,7 @@ func (t *storeTable) arrived(w *storeWait, e storeEvent) {
 	t.waiting[e] = others
 }
 
-// set is SET, and MULTI_SET.
+// set implements SET and MULTI_SET.
 func (t *storeTable) set(keys []string, values [][]byte) error {
 	return t.change(func() (over []*storeWait, err error) {
 		for i, key := range keys {
@@ -131,7 +133,7 @@ func (t *storeTable) set(keys []string, values [][]byte) error {
 	})
 }
 
-// compareSet returns the key's value then, or the expected value if the key has none.
+// compareSet returns the value that the key has afterwards, or expected if the key has none.
 func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byte, err error) {
 	err = t.change(func() ([]*storeWait, error) {
 		old, there := t.values[key]
@@ -148,7 +150,7 @@ func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byt
 	return now, err
 }
 
-// get returns values. A missing value is empty.
+// get returns the values of keys. The value of a missing key is nil.
 func (t *storeTable) get(keys []string) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +161,7 @@ func (t *storeTable) get(keys []string) [][]byte {
 	return values
 }
 
-// add adds to a number that the key has as text.
+// add adds n to the integer stored as text under key, and returns the sum.
 func (t *storeTable) add(key string, n int64) (sum int64, err error) {
 	err = t.change(func() ([]*storeWait, error) {
 		if sum, err = t.count(key); err != nil {
@@ -183,13 +185,13 @@ func (t *storeTable) count(key string) (int64, error) {
 	return n, nil
 }
 
-// append puts bytes behind a value. The old value may be on its way to a client, so append does not
-// write to it.
+// append appends to a value. It must not write to the old slice, which another client may be
+// receiving.
 func (t *storeTable) append(key string, more []byte) error {
 	return t.change(func() ([]*storeWait, error) { return t.put(key, slices.Concat(t.values[key], more)) })
 }
 
-// remove removes a key, and reports whether the key had a value.
+// remove deletes a key, and reports whether it had a value.
 func (t *storeTable) remove(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +203,7 @@ func (t *storeTable) remove(key string) bool {
 	return there
 }
 
-// keys returns the keys in their order.
+// keys returns all keys, sorted.
 func (t *storeTable) keys() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,7 +221,7 @@ func (t *storeTable) len() int {
 	return len(t.values)
 }
 
-// has reports whether all keys have values, or values in their queues.
+// has reports whether every key has a value or a nonempty queue.
 func (t *storeTable) has(keys []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +233,7 @@ func (t *storeTable) lacks(key string) bool {
 	return !there && len(t.queues[key]) == 0
 }
 
-// push puts a value into a queue, and tells the first client that waits for one.
+// push appends a value to a queue, and notifies the first client that waits for the key.
 func (t *storeTable) push(key string, value []byte) error {
 	return t.change(func() ([]*storeWait, error) {
 		if err := t.room.take(int64(len(key)+len(value)) + storeCost); err != nil {
@@ -242,7 +244,8 @@ func (t *storeTable) push(key string, value []byte) error {
 	})
 }
 
-// pop takes a value out of a queue, and returns how many there were.
+// pop removes the first value of a queue. It returns the length that the queue had, which is 0 if
+// it was empty.
 func (t *storeTable) pop(key string) (n int, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -264,8 +267,8 @@ func (t *storeTable) queued(key string) int {
 	return len(t.queues[key])
 }
 
-// offer tells another waiting client that queues have values, because the client that was told has
-// left without them.
+// offer notifies other clients that wait for the queues, because the client that was notified
+// before left without popping.
 func (t *storeTable) offer(keys []string) {
 	t.change(func() (over []*storeWait, err error) {
 		for _, key := range keys {
@@ -275,14 +278,15 @@ func (t *storeTable) offer(keys []string) {
 	})
 }
 
-// wait begins a wait for keys. It returns nil if all keys have values.
+// wait registers a wait for the missing keys. It returns nil if none is missing.
 func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.await(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !t.lacks(key) }), false, over)
 }
 
-// barrier adds one arrival. The wait is nil if that makes the barrier complete.
+// barrier counts one arrival at a barrier. It returns a nil wait if the arrival completes the
+// barrier.
 func (t *storeTable) barrier(key string, members int64, over func()) (w *storeWait, err error) {
 	err = t.change(func() (all []*storeWait, err error) {
 		n, err := t.count(key)
@@ -322,7 +326,8 @@ func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait
 	return w, nil
 }
 
-// cancel ends a wait. If the wait was over before, the client has been told when cancel returns.
+// cancel ends a wait. If the wait was over before, cancel returns after the client has been
+// notified. w may be nil.
 func (t *storeTable) cancel(w *storeWait) {
 	if w == nil {
 		return

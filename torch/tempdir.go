@@ -9,22 +9,23 @@ import (
 	"sync"
 )
 
-// A tempDir is the directory where multiprocessing puts the sockets of a process that this one has
-// started. Go makes it, and not Python, so that it is removed however that process ends. It goes
-// with the last that needs it: the process, this process while it takes over, and the sharer that
-// serves the descriptors left. If this process ends first, leave.py removes it. If leave.py cannot,
-// the next program of Shoal's that starts a Python does. The marks in the directory say whose it
-// was.
+// A tempDir is the directory where multiprocessing places the sockets of a process started by this
+// one. Go creates it, rather than Python, so that it is removed even if the process is killed. It
+// is reference-counted and removed by the last user: the process, this process during the handover,
+// and the sharer that serves descriptors handed over. If this process ends first, leave.py removes
+// it. If leave.py cannot, the next program that starts a Python through this package does; marks in
+// the directory identify its users.
 type tempDir struct {
-	path string // "" if Go could not make one, and Python makes its own
+	path string // "" if it could not be created, and Python creates its own
 	mu   sync.Mutex
 	in   int
 }
 
-// tempPrefix is also the prefix of Python's own directories.
+// tempPrefix is the prefix of Python's own directories, which is used here too.
 const tempPrefix = "pymp-"
 
-// newTempDir makes a tempDir where Python would with that environment. The caller leaves it.
+// newTempDir creates a tempDir where Python would create its own in the given environment. The
+// caller must call leave.
 func newTempDir(env []string) *tempDir {
 	d := &tempDir{in: 1}
 	for _, parent := range temporaryPlaces(env) {
@@ -39,12 +40,12 @@ func newTempDir(env []string) *tempDir {
 	return d
 }
 
-// markedDir makes a directory with a mark of this process. It has the mark in its name at first,
-// and gets its own name when the mark is in it. So at whatever moment this process is killed, the
-// directory says whose it was.
+// markedDir creates a directory with a mark of this process. At first the mark is part of the
+// directory's name; the directory gets its final name when the mark is inside. It is therefore
+// attributable at every moment at which this process may be killed.
 func markedDir(parent string) (string, error) {
 	mark, err := markOf(os.Getpid())
-	if err != nil { // there is no /proc
+	if err != nil { // /proc is not mounted
 		return os.MkdirTemp(parent, tempPrefix)
 	}
 	made, err := os.MkdirTemp(parent, tempPrefix+mark+"-*")
@@ -61,12 +62,13 @@ func markedDir(parent string) (string, error) {
 	return path, nil
 }
 
-// tempRandom is how many random letters and digits, of 5 bits each, a name has: as many as
-// Python's, since a socket in it has a path of 108 bytes at most. Rename would take the
-// place of an empty directory of the same name.
+// tempRandom is the number of random characters, of 5 bits each, in a name. It is Python's number,
+// because the path of a Unix socket is limited to 108 bytes. A name must be unique: Rename would
+// replace an empty directory with the same name.
 const tempRandom = 8
 
-// temporaryPlaces are the directories that Python's tempfile tries, in its order.
+// temporaryPlaces returns the directories that Python's tempfile tries, in its order:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/tempfile.py.
 func temporaryPlaces(env []string) (places []string) {
 	if env == nil {
 		env = os.Environ()
@@ -100,8 +102,9 @@ func (d *tempDir) leave() {
 	}
 }
 
-// removeDir removes a directory, which gets a name with a mark of this process first: the marks in
-// it may go before the rest does, and this process may be killed in between.
+// removeDir removes a directory. It renames it first, to a name with a mark of this process,
+// because the marks inside may be deleted before the rest and this process may be killed in
+// between.
 func removeDir(path string) {
 	if mark, err := markOf(os.Getpid()); err == nil {
 		dir, name := filepath.Split(path)
@@ -113,10 +116,10 @@ func removeDir(path string) {
 	os.RemoveAll(path)
 }
 
-// swept are the places where sweepTempDirs has run.
+// swept is the set of directories that sweepTempDirs has processed.
 var swept sync.Map
 
-// sweepTempDirs removes the directories whose processes have all been killed.
+// sweepTempDirs removes the directories of processes that have all ended.
 func sweepTempDirs(parent string) {
 	marks, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*", namePrefix+"*"))
 	unfinished, _ := filepath.Glob(filepath.Join(parent, tempPrefix+namePrefix+"*"))
@@ -137,8 +140,8 @@ func sweepTempDirs(parent string) {
 	}
 }
 
-// mark says that a process needs the directory as long as it lives. A directory without marks stays
-// if all processes that would remove it are killed.
+// mark records that a process uses the directory while it lives. A directory without marks is never
+// removed by sweepTempDirs.
 func (d *tempDir) mark(pid int) {
 	if mark, err := markOf(pid); err == nil && d.path != "" {
 		os.WriteFile(filepath.Join(d.path, mark), nil, 0o600)

@@ -12,8 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride,
-// requires_grad)).
+// tensor decodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
 func (i *importer) tensor(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
@@ -62,7 +61,7 @@ func view(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Te
 	return hold.Storage().View(dt, size, stride, int(offset))
 }
 
-// typedStorage reads rebuild_typed_storage(storage, dtype), or the older
+// typedStorage decodes rebuild_typed_storage(storage, dtype), or the older
 // rebuild_typed_storage_child(storage, class).
 func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
 	untyped, err := value.Arg[*pickle.Object](o, 0)
@@ -89,8 +88,8 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	return hold, dt, err
 }
 
-// bareStorage makes a tensor of one dimension of a storage that was sent by itself. Its dtype is
-// bytes if the storage has none.
+// bareStorage decodes a storage that was sent by itself, to a tensor with one dimension. The dtype
+// of an untyped storage is uint8.
 func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	dt := tensor.Uint8
 	var hold *tensor.Tensor
@@ -106,7 +105,8 @@ func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
 }
 
-// untypedStorage returns a tensor of no elements on a storage, the same for each occurrence.
+// untypedStorage returns an empty tensor on a storage, the same one for each occurrence in the
+// message.
 func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
 	if hold := i.storages[o]; hold != nil {
 		return hold, nil
@@ -128,7 +128,7 @@ func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err er
 	return hold, nil
 }
 
-// storageByDescriptor reads rebuild_storage_fd(class, descriptor, bytes).
+// storageByDescriptor decodes rebuild_storage_fd(class, descriptor, bytes).
 func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error) {
 	df, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
@@ -139,7 +139,7 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 		return nil, err
 	}
 	var f *os.File
-	if fd, ok := i.inheritedFD(df); ok { // another view of the storage may name it again
+	if fd, ok := i.inheritedFD(df); ok { // duplicate it, because another view may refer to it again
 		f, err = sys.DuplicateNumber(fd)
 	} else {
 		f, err = i.fetch(df)
@@ -150,8 +150,8 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 	return regions.receive(f, n, "", nil)
 }
 
-// storageByName reads rebuild_storage_filename(class, manager, name, bytes). With a fifth argument
-// bytes would be elements.
+// storageByName decodes rebuild_storage_filename(class, manager, name, bytes). A fifth argument,
+// which older versions of PyTorch send, would mean that the size is in elements.
 func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {
@@ -183,7 +183,7 @@ func storageSize(o *pickle.Object, at int) (int, error) {
 	return int(n), err
 }
 
-// fetch takes the descriptor that a DupFd promises.
+// fetch fetches the descriptor of a DupFd from the resource sharer of its sender.
 func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	i.fetched[o] = true
 	state, _ := o.State.(*python.Dict)

@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+// tensor encodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
 func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if t == nil {
 		return nil, nil
@@ -33,11 +33,11 @@ func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (
 	return &pickle.Object{Class: rebuildTensor, Args: python.Tuple{class, typed, layout}}, nil
 }
 
-// learnable are the dtypes that have gradients.
+// learnable lists the dtypes that support gradients in PyTorch.
 var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
 	tensor.Complex64, tensor.Complex128}
 
-// storage writes the storage of a tensor, once for all tensors on it.
+// storage encodes the storage of a tensor, once for all tensors on it.
 func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {
 	s := t.Storage()
 	if o := e.storages[s]; o != nil {
@@ -71,8 +71,8 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	return e.byDescriptor(home.region)
 }
 
-// byName writes rebuild_storage_filename. The message has one of the file's count. An empty manager
-// stands for the receiver's.
+// byName encodes rebuild_storage_filename, and adds the message's reference to the region. An empty
+// manager means the receiver's own.
 func (e *exporter) byName(r *region) (*pickle.Object, error) {
 	if !r.named() {
 		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
@@ -86,7 +86,7 @@ func (e *exporter) byName(r *region) (*pickle.Object, error) {
 		Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
 }
 
-// byDescriptor writes rebuild_storage_fd.
+// byDescriptor encodes rebuild_storage_fd.
 func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 	df, err := e.promise(r)
 	if err != nil {
@@ -95,9 +95,9 @@ func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 	return &pickle.Object{Class: rebuildFD, Args: python.Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
-// promise promises a descriptor. Memory that is under way through /proc goes through the sharer
-// meanwhile. The kernel may tell two openings as one, and then the memory would seem to be under
-// way for ever.
+// promise encodes a descriptor of r. A region that is in flight through /proc is sent through the
+// resource sharer instead, because the kernel may merge two notifications of openings into one, and
+// the region would then be considered in flight forever.
 func (e *exporter) promise(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
 	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
@@ -109,11 +109,11 @@ func (e *exporter) promise(r *region) (*pickle.Object, error) {
 		regions.recall(r)
 		return nil, err
 	}
-	regions.notice() // notices that opening before the kernel can tell it and the receiver's as one
+	regions.notice() // before the kernel can merge this opening with the receiver's
 	return e.offer(again)
 }
 
-// offer gives f to the sharer, and writes the DupFd that fetches it.
+// offer gives f to the resource sharer, and encodes the DupFd that fetches it.
 func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	s, err := sharerFor(e.opts.AuthKey)
 	if err != nil {
@@ -125,8 +125,8 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	return withState(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
-// promiseProc writes an object with the method detach, by which PyTorch opens the descriptor in
-// this process's /proc.
+// promiseProc encodes an object with a detach method that opens the descriptor in the /proc of this
+// process.
 func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
 	regions.expect(r, &e.peer.process)
 	e.undoing = append(e.undoing, func() { regions.recall(r) })
@@ -135,5 +135,5 @@ func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
 	return &pickle.Object{Class: inheritedFD, Args: python.Tuple{open}}, nil
 }
 
-// closeOnExec is O_CLOEXEC of Linux.
+// closeOnExec is O_CLOEXEC on Linux.
 const closeOnExec = 0o2000000

@@ -8,20 +8,22 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// A Tolerant is a data set of which some samples may fail. A function that opens a data set
-// returns it. A batch of a DataLoader then has the samples that could be loaded. If none could, or
+// A Tolerant is a data set with samples that may fail to load. An [OpenDataset] may return it. A
+// batch then contains the samples that could be loaded. If no sample of a batch could be loaded, or
 // with batch_size=None, the script gets the error.
 type Tolerant struct {
 	data.Dataset
 
-	// Retries is how often a worker tries a sample again. Then it calls Skip. If Skip returns true,
-	// the batch is without the sample; if it returns false or is nil, the script gets the error.
-	// Skip is called once for each failure, by one goroutine.
+	// Retries is the number of further attempts to load a failed sample. After them, the worker
+	// calls Skip with the index of the sample and the error. If Skip returns true, the batch omits
+	// the sample; if it returns false or is nil, the script gets the error. Skip is called once per
+	// failed sample, always from the same goroutine.
 	Retries int
 	Skip    func(i int, err error) bool
 }
 
-// tolerant keeps the rules of a Tolerant for the worker, and returns the data set in it.
+// tolerant records the policy of a [Tolerant] and returns the data set it wraps. It returns any
+// other data set unchanged.
 func (w *loaderWorker) tolerant(ds data.Dataset) data.Dataset {
 	t, ok := ds.(*Tolerant)
 	if !ok {
@@ -33,10 +35,10 @@ func (w *loaderWorker) tolerant(ds data.Dataset) data.Dataset {
 	return t.Dataset
 }
 
-// errAllSkipped is wrapped where a batch has no sample that could be loaded.
+// errAllSkipped is wrapped if no sample of a batch could be loaded.
 var errAllSkipped = errors.New("all samples of the batch were skipped")
 
-// tolerated loads a batch after it has failed, without the samples that fail.
+// tolerated loads a batch again after a failure, without the samples that fail.
 func (w *loaderWorker) tolerated(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	var good []int
 	var last error
@@ -68,7 +70,7 @@ func (w *loaderWorker) tolerated(ctx context.Context, ds data.Dataset, numbers [
 	return batch, err
 }
 
-// tried calls f until it succeeds, at most Retries times more.
+// tried calls f until it succeeds, with at most Retries repetitions.
 func (w *loaderWorker) tried(f func() error) (err error) {
 	for range 1 + w.tolerance.Retries {
 		if err = w.guarded(f); err == nil {

@@ -5,18 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// What Conn.rest says about a message whose writing has outlasted the context of its call.
+// These are the states of a message in [Conn], field rest, that is still being written after the
+// context of its call was done.
 const (
 	restNone = iota
 	restWritten
-	restAndEnd // the connection ends when it is written
+	restAndEnd // writeRest must close the connection at the end
 )
 
-// unwritten counts such messages of all connections.
+// unwritten is the number of such messages over all connections.
 var unwritten atomic.Int64
 
-// write writes a message. The caller has the writer's place. It is given back when the message is
-// written: see Note [Messages that have begun].
+// write writes a message. The caller must hold the writer's lock, which is released when the whole
+// message has been written: see Note [Messages that have begun].
 func (c *Conn) write(ctx context.Context, b []byte) error {
 	if c.lock != nil {
 		if err := c.lock.Acquire(ctx); err != nil {
@@ -40,7 +41,7 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 	return err
 }
 
-// writeRest writes the rest of a message.
+// writeRest completes a partly written message, and releases the writer's lock.
 func (c *Conn) writeRest(rest []byte) {
 	defer unwritten.Add(-1)
 	_, err := c.stream.Write(rest)
