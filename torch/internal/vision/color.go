@@ -15,7 +15,7 @@ func grayscale(f *fields, r *route) {
 	r.channels = int(n)
 }
 
-// randomGrayscale keeps the number of planes.
+// randomGrayscale converts to gray with a probability and keeps the number of channels.
 func randomGrayscale(f *fields, r *route) {
 	r.blend(f, image.RandomApply(f.probability("p"), image.Grayscale(r.channels)))
 }
@@ -26,7 +26,8 @@ func colorJitter(f *fields, r *route) {
 	r.blend(f, s)
 }
 
-// around reads a range of factors around 1: from 1-x to 1+x, but not below 0.
+// around reads a range of factors that must be centered on 1: from 1-x to 1+x, with a lower limit
+// of 0.
 func (f *fields) around(name string) float64 {
 	if f.maybe(name) == nil {
 		return 0
@@ -39,7 +40,7 @@ func (f *fields) around(name string) float64 {
 	return x
 }
 
-// hue reads a range around 0.
+// hue reads a range that must be centered on 0.
 func (f *fields) hue() float64 {
 	if f.maybe("hue") == nil {
 		return 0
@@ -51,7 +52,7 @@ func (f *fields) hue() float64 {
 	return r[1]
 }
 
-// randomErasing writes a value over a part of an image of numbers, or of bytes.
+// randomErasing overwrites a region of a float32 or uint8 tensor with a value.
 func randomErasing(f *fields, r *route) {
 	s := image.RandomErasing{P: f.probability("p"), Scale: f.pair("scale"), Ratio: f.pair("ratio")}
 	x, ok := numbersOf(f.maybe("value"))

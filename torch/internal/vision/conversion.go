@@ -8,11 +8,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// divided is the arithmetic of the first generation.
+// divided is the arithmetic of transforms v1.
 const divided = image.Divided
 
-// toTensor makes numbers of a picture. That of the second generation does the same, and leaves
-// tensors unchanged.
+// toTensor converts a Pillow image to float32. ToTensor of transforms v2 leaves tensors unchanged;
+// the one of v1 refuses them.
 func toTensor(f *fields, r *route) {
 	switch {
 	case r.now == picture:
@@ -33,7 +33,7 @@ func toImage(_ *fields, r *route) { r.now = max(r.now, bytes) }
 
 func toPureTensor(*fields, *route) {}
 
-// toDType makes numbers of tensors. Pictures and numbers stay unchanged.
+// toDType converts uint8 tensors to float32. Pillow images and float32 tensors stay unchanged.
 func toDType(f *fields, r *route) {
 	scaled := f.flag("scale")
 	dtype := f.get("dtype")
@@ -50,7 +50,8 @@ func toDType(f *fields, r *route) {
 	r.become(f, dtype, as)
 }
 
-// imageDType finds the dtype for images in a ToDtype.
+// imageDType returns the dtype that a ToDtype with a dict assigns to images. ok is false if there
+// is none.
 func imageDType(d *value.Dict) (any, bool) {
 	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"),
 		value.Named("torch.Tensor"), "others"} {
@@ -61,7 +62,7 @@ func imageDType(d *value.Dict) (any, bool) {
 	return nil, false
 }
 
-// convertImageDType makes numbers of bytes, by the arithmetic of its generation.
+// convertImageDType converts uint8 tensors to float32, by the arithmetic of its generation.
 func convertImageDType(f *fields, r *route) {
 	as := divided
 	if f.second() {
@@ -84,7 +85,7 @@ func (r *route) become(f *fields, dtype any, as image.Arithmetic) {
 	}
 }
 
-// normalize subtracts a mean and divides by a deviation.
+// normalize subtracts a mean and divides by a standard deviation, per channel.
 func normalize(f *fields, r *route) {
 	mean, std := r.planes(f, "mean"), r.planes(f, "std")
 	if f.err != nil {
@@ -98,12 +99,12 @@ func normalize(f *fields, r *route) {
 		f.refuse("a deviation of 0")
 	case !r.made && len(r.last.Mean) == 0:
 		r.last = s
-	default: // a second normalize
+	default: // not the first Normalize
 		r.after(f, s)
 	}
 }
 
-// planes reads one number for all planes, or one for each.
+// planes reads numbers of an attribute: one for all channels, or one per channel.
 func (r *route) planes(f *fields, name string) []float32 {
 	var all []float32
 	for _, x := range f.numbers(name) {
@@ -115,7 +116,7 @@ func (r *route) planes(f *fields, name string) []float32 {
 	return all
 }
 
-// same reports whether two steps make the same numbers.
+// same reports whether two conversions produce the same numbers.
 func same(a, b image.Normalize) bool {
 	return a.As == b.As && slices.Equal(a.Mean, b.Mean) && slices.Equal(a.Std, b.Std)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// datasets are torchvision's data sets whose samples Go makes, by the names of their classes.
+// readers maps the supported data sets of torchvision to the functions that open them.
 var readers = map[value.Global]func(f *fields) data.Dataset{
 	value.Named("torchvision.datasets.folder.ImageFolder"): imageFolder,
 	value.Named("torchvision.datasets.mnist.MNIST"):        grey,
@@ -28,11 +28,12 @@ var readers = map[value.Global]func(f *fields) data.Dataset{
 	value.Named("torchvision.datasets.cifar.CIFAR100"):     colours,
 }
 
-// Module is the prefix of the modules whose classes Open knows.
+// Module is the prefix of the modules of torchvision's data sets.
 const Module = "torchvision.datasets."
 
-// Check returns nil, or the reason why Open would refuse an object of a known class, by its pickle
-// alone: the error wraps ErrUnsupported. It does not look at the data.
+// Check reports whether [Open] accepts the pickled object o of a known class. It returns nil, or an
+// error that wraps [value.ErrUnsupported] with the reason. It inspects the attributes only and
+// reads no data.
 func Check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
@@ -77,10 +78,10 @@ func (f *fields) check(state *value.Dict) {
 	f.lookUp(f.maybe("target_transform"))
 }
 
-// Known reports whether Open knows a class.
+// Known reports whether [Open] supports a class.
 func Known(class value.Global) bool { return readers[class] != nil }
 
-// Datasets returns the names of the classes that Open knows, sorted.
+// Datasets returns the names of the classes that [Open] supports, sorted.
 func Datasets() []string {
 	var names []string
 	for class := range maps.Keys(readers) {
@@ -90,8 +91,9 @@ func Datasets() []string {
 	return names
 }
 
-// Open returns the data set of an object of a known class. A sample is an image and the number of
-// its class, int64. The error wraps ErrUnsupported if its samples would not be those of Python.
+// Open returns the data set that an object of a known class represents. A sample consists of an
+// image and its class index, an int64. The error wraps [value.ErrUnsupported] if the samples would
+// differ from Python's.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
 	ds := readers[r.Class](f)
@@ -101,7 +103,8 @@ func Open(r *value.Record) (data.Dataset, error) {
 	return ds, nil
 }
 
-// transformed reads the transform of images of channels planes.
+// transformed converts the transform attribute for images with the given number of channels. It
+// refuses a transform that does not end in tensors.
 func (f *fields) transformed(channels int) image.Pipeline {
 	steps, ready, err := Steps(f.maybe("transform"), channels)
 	if f.err == nil && err != nil {
@@ -113,7 +116,8 @@ func (f *fields) transformed(channels int) image.Pipeline {
 	return steps
 }
 
-// imageFolder opens an ImageFolder. The files are in its list of samples, so it reads no folder.
+// imageFolder opens an ImageFolder. It takes the file names from the attribute samples and reads no
+// directory.
 func imageFolder(f *fields) data.Dataset {
 	d := &datasets.ImageFolder{Steps: f.transformed(3)}
 	f.loader()
@@ -141,17 +145,17 @@ func imageFolder(f *fields) data.Dataset {
 	return d
 }
 
-// ending refuses a file that Go does not decode.
+// ending refuses a file in a format that Go does not decode.
 func (f *fields) ending(path string) {
 	if !decoded[strings.ToLower(filepath.Ext(path))] {
 		f.refuse("Go decodes .jpg, .jpeg and .png, and %q is another kind; convert it, or leave it out by is_valid_file", path)
 	}
 }
 
-// decoded are the endings of files that Go decodes.
+// decoded is the set of supported file name extensions.
 var decoded = map[string]bool{".jpg": true, ".jpeg": true, ".png": true}
 
-// sample reads a tuple of a path and a class.
+// sample decodes a tuple of a path and a class index.
 func sample(v any) (path string, label any, ok bool) {
 	t, ok := listOf(v)
 	if !ok || len(t) != 2 {
@@ -161,7 +165,7 @@ func sample(v any) (path string, label any, ok bool) {
 	return path, t[1], ok && path != "" && !strings.ContainsRune(path, 0)
 }
 
-// loader refuses a loader that reads files in another way.
+// loader refuses a loader other than torchvision's default.
 func (f *fields) loader() {
 	switch v := f.get("loader"); v {
 	case value.Named("torchvision.datasets.folder.default_loader"),
@@ -171,13 +175,13 @@ func (f *fields) loader() {
 	}
 }
 
-// grey opens images of one plane in memory: MNIST's, and those of its form.
+// grey opens grayscale images that are in the pickle, such as MNIST's.
 func grey(f *fields) data.Dataset { return f.inMemory(1, f.get("targets")) }
 
-// colours opens images of three planes in memory: CIFAR's.
+// colours opens RGB images that are in the pickle, such as CIFAR's.
 func colours(f *fields) data.Dataset { return f.inMemory(3, f.get("targets")) }
 
-// qmnist opens a QMNIST, which has eight numbers for each image; the first is its class.
+// qmnist opens a QMNIST. Its targets have eight columns, and the first one is the class index.
 func qmnist(f *fields) data.Dataset {
 	f.compatible()
 	t, ok := f.get("targets").(*tensor.Tensor)
@@ -194,7 +198,7 @@ func (f *fields) compatible() {
 	}
 }
 
-// inMemory opens images that the object holds.
+// inMemory opens images that are in the pickle.
 func (f *fields) inMemory(channels int, targets any) data.Dataset {
 	d := &pictures{channels: channels, steps: f.transformed(channels)}
 	var labels []any
@@ -216,7 +220,7 @@ func (f *fields) inMemory(channels int, targets any) data.Dataset {
 	return d
 }
 
-// elements returns the classes in a tensor.
+// elements returns the class indices in a tensor.
 func (f *fields) elements(t *tensor.Tensor) []any {
 	if t.Dims() != 1 || !integers[t.DType()] || t.Device() != nil {
 		f.refuse("targets are %v of %v, and not whole numbers, one for each image", t.Shape(), t.DType())
@@ -229,6 +233,6 @@ func (f *fields) elements(t *tensor.Tensor) []any {
 	return all
 }
 
-// integers are the dtypes of whole numbers.
+// integers is the set of supported integer dtypes.
 var integers = map[tensor.DType]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true,
 	tensor.Int32: true, tensor.Int64: true}

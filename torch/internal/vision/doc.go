@@ -1,7 +1,7 @@
-// Package vision converts torchvision's data sets and transforms, as a pickle has them, to Go's
-// own.
+// Package vision converts pickled data sets and transforms of torchvision to their Go counterparts.
 //
-// A pickle comes from outside, so the package looks at every attribute. If Go would make other
-// samples than Python, it refuses the object by name, and the error says what the package knows. It
-// opens no file, except the images of an ImageFolder when a sample is read.
+// A pickle is untrusted input, so the package checks every attribute that it uses. If Go would
+// produce other samples than Python, it refuses the object with an error that names it and lists
+// the supported alternatives. The package opens no files, except the images of an ImageFolder when
+// a sample is read. See https://github.com/pytorch/vision/tree/v0.24.0/torchvision.
 package vision

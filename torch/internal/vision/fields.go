@@ -11,17 +11,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fields reads the attributes of an object. It keeps the first error, so that a caller checks once,
-// at the end.
+// fields reads the attributes of an object. It records the first error, so that a caller may check
+// f.err once at the end.
 type fields struct {
 	of  *value.Record
 	err error
 }
 
-// name is the name of the object in errors, as a script writes it.
+// name returns the name of the object for errors, as a script would write it.
 func (f *fields) name() string { return called(f.of.Class) }
 
-// called is the name under which scripts know a class: v2.Resize, transforms.Resize,
+// called returns the short name of a class that scripts use: v2.Resize, transforms.Resize,
 // datasets.MNIST.
 func called(g value.Global) string {
 	for _, known := range []struct{ module, short string }{
@@ -35,14 +35,15 @@ func called(g value.Global) string {
 	return g.String()
 }
 
-// refuse notes the reason why the object is not made.
+// refuse records an error with the reason why Go does not support the object. Only the first call
+// has an effect.
 func (f *fields) refuse(format string, args ...any) {
 	if f.err == nil {
 		f.err = value.Unsupported("%s: %s", f.name(), fmt.Sprintf(format, args...))
 	}
 }
 
-// get returns an attribute; it is an error if it is missing.
+// get returns an attribute. It records an error if the attribute is missing.
 func (f *fields) get(name string) any {
 	v, ok := f.of.Attr(name)
 	if !ok {
@@ -57,7 +58,7 @@ func (f *fields) maybe(name string) any {
 	return v
 }
 
-// none refuses an attribute that is neither missing, None nor False.
+// none refuses an attribute unless it is missing, None or False. instead is the remedy.
 func (f *fields) none(name, instead string) {
 	switch v := f.maybe(name); v {
 	case nil, false:
@@ -66,7 +67,7 @@ func (f *fields) none(name, instead string) {
 	}
 }
 
-// number returns a finite number.
+// number returns an attribute that must be a finite number.
 func (f *fields) number(name string) float64 {
 	v := f.get(name)
 	x, ok := numberOf(v)
@@ -76,7 +77,7 @@ func (f *fields) number(name string) float64 {
 	return x
 }
 
-// numbers returns a list or tuple of numbers; a single one is a list of one.
+// numbers returns an attribute that must be a list or tuple of finite numbers, or a single one.
 func (f *fields) numbers(name string) []float64 {
 	v := f.get(name)
 	if f.err != nil {
@@ -89,7 +90,7 @@ func (f *fields) numbers(name string) []float64 {
 	return x
 }
 
-// pair returns two numbers.
+// pair returns an attribute that must consist of two numbers.
 func (f *fields) pair(name string) [2]float64 {
 	x := f.numbers(name)
 	if len(x) != 2 {
@@ -99,7 +100,7 @@ func (f *fields) pair(name string) [2]float64 {
 	return [2]float64{x[0], x[1]}
 }
 
-// probability returns a number from 0 to 1.
+// probability returns an attribute that must be a number from 0 to 1.
 func (f *fields) probability(name string) float64 {
 	p := f.number(name)
 	if p < 0 || p > 1 {
@@ -108,10 +109,10 @@ func (f *fields) probability(name string) float64 {
 	return p
 }
 
-// mostPixels bounds the sides of images.
+// mostPixels limits the height and width of images.
 const mostPixels = 1 << 24
 
-// wholes returns whole numbers from least on.
+// wholes returns an attribute that must consist of integers from least to mostPixels.
 func (f *fields) wholes(name string, least int) []int {
 	var all []int
 	for _, x := range f.numbers(name) {
@@ -124,7 +125,7 @@ func (f *fields) wholes(name string, least int) []int {
 	return all
 }
 
-// size returns height and width; one number stands for both.
+// size returns the height and width in the attribute size. A single number means a square.
 func (f *fields) size() (h, w int) {
 	s := f.wholes("size", 1)
 	switch len(s) {
@@ -146,7 +147,7 @@ func (f *fields) flag(name string) bool {
 	return b
 }
 
-// numberOf reads a finite number of Python or of numpy.
+// numberOf converts a finite Python or numpy number. ok is false for other values.
 func numberOf(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int64:
@@ -161,7 +162,7 @@ func numberOf(v any) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// listOf returns the items of a list or tuple.
+// listOf returns the items of a list, tuple or torch.Size.
 func listOf(v any) (items []any, ok bool) {
 	switch v := v.(type) {
 	case []any:
@@ -177,7 +178,7 @@ func listOf(v any) (items []any, ok bool) {
 	return nil, false
 }
 
-// mostNumbers bounds lists that belong to one step.
+// mostNumbers limits the length of a list in an attribute of a transform.
 const mostNumbers = 64
 
 func numbersOf(v any) ([]float64, bool) {

@@ -7,14 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// filters are torchvision's InterpolationModes. For images of Pillow both nearest modes are
-// Pillow's.
+// filters maps torchvision's InterpolationModes to filters. For Pillow images, both nearest modes
+// are Pillow's NEAREST.
 var filters = map[string]image.Filter{
 	"nearest": image.Nearest, "nearest-exact": image.Nearest, "bilinear": image.Bilinear,
 	"bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
 }
 
-// filter reads an InterpolationMode, which is an enum or its text.
+// filter reads an InterpolationMode, which is an enum member or its text.
 func (f *fields) filter(r *route) image.Filter {
 	v := f.get("interpolation")
 	if e, ok := v.(*value.Record); ok &&
@@ -69,12 +69,12 @@ func pad(f *fields, r *route) {
 	r.paint(f, p, p.Mode != image.Constant || p.Fill == nil)
 }
 
-// padModes are torchvision's padding_modes.
+// padModes maps torchvision's padding modes.
 var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect,
 	"symmetric": image.Symmetric}
 
-// padding reads how many pixels are added: to all sides, left and right and then top and bottom, or
-// left, top, right and bottom.
+// padding reads the number of pixels to add: one number for all sides; left/right and top/bottom;
+// or left, top, right and bottom.
 func (f *fields) padding() (p image.Pad) {
 	switch n := f.wholes("padding", 0); len(n) {
 	case 1:
@@ -95,7 +95,7 @@ func (f *fields) padding() (p image.Pad) {
 	return p
 }
 
-// fill reads a colour, nil for black.
+// fill reads a color of one or three bytes. It returns nil for black.
 func (f *fields) fill() []uint8 {
 	v := f.get("fill")
 	if v == nil || f.err != nil {
@@ -121,7 +121,7 @@ func (f *fields) fill() []uint8 {
 	return paint
 }
 
-// grey reads a colour that is the same in all planes.
+// grey reads a color that must have the same value in all channels.
 func (f *fields) grey() uint8 {
 	paint := f.fill()
 	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {
@@ -142,12 +142,12 @@ func randomResizedCrop(f *fields, r *route) {
 	r.blend(f, s)
 }
 
-// flip turns left to right, or top to bottom.
+// flip returns the builder of a random flip: left to right if horizontal, otherwise top to bottom.
 func flip(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, f.probability("p")) }
 }
 
-// always returns a builder that flips each image.
+// always returns the builder that flips every image.
 func always(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, 1) }
 }
@@ -186,7 +186,7 @@ func randomAffine(f *fields, r *route) {
 	r.blend(f, s)
 }
 
-// turned reads a filter for turning; Go has two.
+// turned reads the filter of a rotation, which must be nearest or bilinear.
 func (f *fields) turned(r *route) image.Filter {
 	filter := f.filter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
@@ -195,7 +195,7 @@ func (f *fields) turned(r *route) image.Filter {
 	return filter
 }
 
-// either reads a range of degrees that is symmetric around 0.
+// either reads a range of degrees that must be symmetric about 0.
 func (f *fields) either(name string) float64 {
 	x := f.pair(name)
 	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {
@@ -204,7 +204,7 @@ func (f *fields) either(name string) float64 {
 	return x[1]
 }
 
-// shear reads the ranges along rows and columns.
+// shear reads the shear ranges along x and y, which must be symmetric about 0.
 func (f *fields) shear() (s [2]float64) {
 	if f.maybe("shear") == nil {
 		return s

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pictures has images of one size in memory, with the number of a class for each. A sample is the
-// image after its steps, and its class.
+// pictures is a data set of images of one size in memory. A sample consists of the transformed
+// image and its class index.
 type pictures struct {
 	pixels   *tensor.Tensor // (n, h, w) or (n, h, w, 3) of uint8
 	labels   []int64
@@ -24,7 +24,7 @@ type pictures struct {
 
 var _ data.Gatherer = (*pictures)(nil)
 
-// take reads the attribute data.
+// take reads the images from the attribute data.
 func (d *pictures) take(f *fields) {
 	switch v := f.get("data").(type) {
 	case *tensor.Tensor:
@@ -55,7 +55,8 @@ func (d *pictures) take(f *fields) {
 	}
 }
 
-// arrayOf is a tensor in the memory of a numpy array of bytes, nil if it is none.
+// arrayOf returns a tensor that shares the memory of a C-ordered numpy array of uint8, or nil for
+// any other array.
 func arrayOf(a *pickle.Array) *tensor.Tensor {
 	if a.DType != "|u1" || a.Fortran {
 		return nil
@@ -69,7 +70,8 @@ func arrayOf(a *pickle.Array) *tensor.Tensor {
 // Len returns the number of images.
 func (d *pictures) Len() int { return len(d.labels) }
 
-// An easel is the memory in which an image is made.
+// easel is the reusable buffer and random generator for one image. An easel must not be used by two
+// goroutines at once.
 type easel struct {
 	image image.Image
 	pcg   rand.PCG
@@ -78,14 +80,14 @@ type easel struct {
 
 var easels = sync.Pool{New: func() any { e := new(easel); e.rng = rand.New(&e.pcg); return e }}
 
-// draw begins the generator of sample i.
+// draw seeds the generator for sample i and returns it.
 func (e *easel) draw(ctx context.Context, i int) *rand.Rand {
 	s := data.SampleSeed(ctx, i)
 	e.pcg.Seed(s, s^0x9e3779b97f4a7c15)
 	return e.rng
 }
 
-// Get returns an image and its class.
+// Get returns the transformed image i and its class index.
 func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, outside(i, d.Len())
@@ -105,16 +107,16 @@ func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), label}, nil
 }
 
-// packed is the memory of image i.
+// packed returns the pixels of image i.
 func (d *pictures) packed(i int) []uint8 {
 	n := d.pixels.Dim(1) * d.pixels.Dim(2) * d.channels
 	return tensor.Data[uint8](d.pixels)[i*n:][:n]
 }
 
-// outside is the error for a sample that does not exist.
+// outside returns the error for an index out of range.
 func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
 
-// Gather makes images in the rows of a batch.
+// Gather writes transformed images and their class indices to the rows of a batch.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	e := easels.Get().(*easel)
 	defer easels.Put(e)
@@ -133,7 +135,7 @@ func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) e
 	return nil
 }
 
-// row makes image i in row k.
+// row writes the transformed image i to row k.
 func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor, k int) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8
@@ -147,5 +149,5 @@ func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor
 	return d.steps.Write(pixels, numbers, &e.image, nil, d.channels, e.draw(ctx, i))
 }
 
-// Close drops the memory.
+// Close releases the images.
 func (d *pictures) Close() error { return d.pixels.Close() }

@@ -5,30 +5,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A stage is the form of an image between two transforms.
+// A stage is the representation of an image between two transforms.
 type stage uint8
 
 const (
-	picture stage = iota // an image of Pillow
+	picture stage = iota // a Pillow image
 	bytes                // a tensor of uint8
 	numbers              // a tensor of float32
 )
 
-// A route has the steps for several transforms, one after the other. The last step makes numbers of
-// bytes, and writes them to the row of the batch. So a step that torchvision applies to numbers is
-// applied to bytes before, if the result is the same.
+// A route converts a sequence of transforms to an image pipeline. The last step of the pipeline
+// converts bytes to float32 and writes them directly to the row of a batch. A step that torchvision
+// applies to float32 is therefore moved before the conversion if the result is the same, and
+// refused otherwise.
 type route struct {
 	steps    image.Pipeline
 	now      stage
 	channels int
-	last     image.Normalize // makes the numbers
-	made     bool            // last is among the steps
+	last     image.Normalize // the conversion to float32
+	made     bool            // last has been appended to steps
 	depth    int
 }
 
-// Steps returns the steps of transform for images of channels planes. transform is None or an
-// object or function of torchvision. ready says that the steps make tensors. The error wraps
-// ErrUnsupported, and names the part that Go does not do and why.
+// Steps converts a transform for images with the given number of channels. The transform must be
+// nil (None in Python), or an object or function of torchvision. ready reports whether the result
+// is a tensor rather than a Pillow image. The error wraps [value.ErrUnsupported], and names the
+// part that Go does not support.
 func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err error) {
 	r := &route{channels: channels}
 	if transform != nil {
@@ -65,16 +67,16 @@ func (r *route) add(transform any) error {
 	return f.err
 }
 
-// mostNested bounds the levels of transforms within transforms; mostSteps bounds their number.
+// mostNested limits the nesting of transforms, and mostSteps the number of steps.
 const (
 	mostNested = 16
 	mostSteps  = 1024
 )
 
-// remedy says what to do about a transform that Go does not do.
+// remedy is the advice for a transform that Go does not support.
 const remedy = "leave it out and apply it to the batch"
 
-// put appends a step that changes bytes, and numbers in the same way.
+// put appends a step that commutes with the conversion to float32.
 func (r *route) put(f *fields, s image.Step) {
 	switch {
 	case len(r.steps) >= mostSteps:
@@ -86,7 +88,8 @@ func (r *route) put(f *fields, s image.Step) {
 	}
 }
 
-// blend appends a step that makes new colours. It differs for numbers and for bytes.
+// blend appends a step that computes new colors. It must precede the conversion to float32, because
+// its results on bytes and on float32 differ.
 func (r *route) blend(f *fields, s image.Step) {
 	if r.now == numbers {
 		f.refuse("Go does this to bytes; put it before what makes float32 of them")
@@ -95,8 +98,8 @@ func (r *route) blend(f *fields, s image.Step) {
 	r.put(f, s)
 }
 
-// paint appends a step that paints the part outside of the image. In numbers black is 0, and stays
-// 0 unless a mean is subtracted.
+// paint appends a step that fills pixels outside of the image. It commutes with the conversion to
+// float32 only if the fill is black and the conversion maps 0 to 0.
 func (r *route) paint(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go paints bytes; put it before what makes float32 of them")
@@ -105,14 +108,14 @@ func (r *route) paint(f *fields, s image.Step, black bool) {
 	r.put(f, s)
 }
 
-// make appends the step that makes the numbers.
+// make appends the conversion to float32, unless it has been appended or is not needed.
 func (r *route) make() {
 	if r.now == numbers && !r.made {
 		r.steps, r.made = append(r.steps, r.last), true
 	}
 }
 
-// after appends a step that changes numbers.
+// after appends a step that operates on float32.
 func (r *route) after(f *fields, s image.Step) {
 	r.make()
 	if len(r.steps) >= mostSteps {
@@ -121,7 +124,7 @@ func (r *route) after(f *fields, s image.Step) {
 	r.steps = append(r.steps, s)
 }
 
-// convert makes numbers of the bytes from here on.
+// convert starts the float32 stage with the given arithmetic.
 func (r *route) convert(as image.Arithmetic) {
 	r.now, r.last = numbers, image.Normalize{As: as}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// targets applies the target_transform to classes, once for each class and not for each sample. The
-// result is the same for all transforms that Go knows, because they are functions of the class
+// targets returns the class indices after the target_transform. It evaluates the transform here,
+// and not for each sample loaded, because every supported transform is a function of the class
 // alone.
 func (f *fields) targets(labels []any) []int64 {
 	look := f.lookUp(f.maybe("target_transform"))
@@ -25,7 +25,7 @@ func (f *fields) targets(labels []any) []int64 {
 	return all
 }
 
-// whole is a whole number of Python or of numpy.
+// whole converts a Python or numpy integer.
 func whole(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
@@ -38,15 +38,15 @@ func whole(v any) (n int64, ok bool) {
 	return n, ok
 }
 
-// lookUp returns the function of a target_transform: int, or the method of a list or a dict that
-// finds the value of a class. It returns nil if the target_transform changes nothing.
+// lookUp returns the function of a target_transform, which must be int, torch.tensor, or a method
+// of a list or dict that maps a class. It returns nil if the transform changes nothing.
 func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 	switch t := transform.(type) {
 	case nil:
 		return nil
 	case value.Global:
 		if t == value.Named("builtins.int") || t == value.Named("torch.tensor") || t == value.Named("torch.as_tensor") {
-			return nil // the batch has whole numbers either way
+			return nil // the batch has integers in either case
 		}
 	case *value.Record:
 		if found := method(t); found != nil {
@@ -57,7 +57,8 @@ func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 	return nil
 }
 
-// method reads getattr(list or dict, name).
+// method decodes getattr(list or dict, name) to a lookup function. It returns nil for anything
+// else.
 func method(r *value.Record) func(n int64) (int64, bool) {
 	if r.Class != value.Named("builtins.getattr") || len(r.Args) != 2 {
 		return nil

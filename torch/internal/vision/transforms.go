@@ -12,9 +12,8 @@ import (
 // A builder appends the steps of a transform to a route.
 type builder func(f *fields, r *route)
 
-// transforms are the transforms of torchvision that Go does. The names of their classes are the
-// same in both of its generations. The table also has the functions that some scripts use in place
-// of classes.
+// transforms maps the supported transforms of torchvision to their builders. Class names are the
+// same in v1 and v2. The table includes functions that scripts use in place of classes.
 var transforms map[string]builder
 
 func init() {
@@ -38,16 +37,16 @@ func init() {
 	}
 }
 
-// These are the modules of the two generations.
+// These are the modules of the two generations of transforms.
 const (
 	v1Module = "torchvision.transforms.transforms"
 	v2Module = "torchvision.transforms.v2."
 )
 
-// second reports whether an object is of the second generation.
+// second reports whether an object belongs to transforms v2.
 func (f *fields) second() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
 
-// ours reports whether a class is torchvision's own, and not a class of a script with the same
+// ours reports whether a class is torchvision's own, rather than a class of a script with the same
 // name.
 func ours(g value.Global) bool {
 	switch g.Module {
@@ -61,7 +60,7 @@ func ours(g value.Global) bool {
 	return strings.HasPrefix(g.Module, v2Module)
 }
 
-// Transforms returns the names of the classes that Steps knows, sorted.
+// Transforms returns the names of the classes that [Steps] supports, sorted.
 func Transforms() []string {
 	names := slices.Sorted(maps.Keys(transforms))
 	return slices.DeleteFunc(names, func(n string) bool { return n[0] >= 'a' }) // functions
@@ -69,11 +68,11 @@ func Transforms() []string {
 
 func known() string { return strings.Join(Transforms(), ", ") }
 
-// compose appends transforms one after the other.
+// compose appends the steps of a Compose.
 func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
 
-// parts returns the transforms in a transform: a list, or an nn.ModuleList, which is a module and
-// no attribute.
+// parts returns the transforms within a transform: a list attribute, or an nn.ModuleList, which is
+// registered as a module and not stored as an attribute.
 func (f *fields) parts() []any {
 	v, ok := f.of.Attr("transforms")
 	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
@@ -92,7 +91,7 @@ func (f *fields) parts() []any {
 	return items
 }
 
-// modules returns the modules in a module.
+// modules returns the submodules of a module.
 func (f *fields) modules() (items []any) {
 	modules, ok := f.get("_modules").(*value.Dict)
 	if !ok {
@@ -104,7 +103,7 @@ func (f *fields) modules() (items []any) {
 	return items
 }
 
-// addAll appends the steps of transforms.
+// addAll appends the steps of several transforms.
 func (f *fields) addAll(r *route, items []any) {
 	if len(items) > mostSteps {
 		f.refuse("it has %d transforms", len(items))
@@ -116,12 +115,14 @@ func (f *fields) addAll(r *route, items []any) {
 	}
 }
 
-// sequential appends an nn.Sequential of transforms.
+// sequential appends the steps of an nn.Sequential.
 func sequential(f *fields, r *route) { f.addAll(r, f.modules()) }
 
 func identity(*fields, *route) {}
 
-// randomApply applies transforms, or does not.
+// randomApply appends a step that applies the inner transforms with a probability. They must not
+// change the stage or the number of channels, because all images of a batch must have the same
+// form.
 func randomApply(f *fields, r *route) {
 	p := f.probability("p")
 	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
@@ -142,8 +143,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// imageClassification appends the transforms that the weights of a model have:
-// weights.transforms().
+// imageClassification appends the steps of the preset that weights.transforms() returns.
 func imageClassification(f *fields, r *route) {
 	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
 		"antialias", f.maybe("antialias"))}
@@ -157,7 +157,7 @@ func imageClassification(f *fields, r *route) {
 	f.err = first(f.err, resized.err, cropped.err)
 }
 
-// with returns an object of the same class with other attributes.
+// with returns an object of the same class with the given attributes.
 func (f *fields) with(pairs ...any) *value.Record {
 	d := new(value.Dict)
 	for i := 0; i < len(pairs); i += 2 {
