@@ -17,23 +17,24 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/reader"
 )
 
-// class is the Python class of the data sets that this package reads.
+// class is the Python class of the data sets that this package reads:
+// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/arrow_dataset.py.
 var class = value.Named("datasets.arrow_dataset.Dataset")
 
 func init() {
 	reader.Register(class, reader.Reader{Check: check, Open: open, Collate: columns})
 }
 
-// used are the attributes that say what samples are. Others, such as the fingerprint and the
-// licence, say where the samples come from.
+// used lists the attributes that determine the samples. Others, such as the fingerprint and the
+// license, describe their origin.
 var used = []string{"_data", "_indices", "_format_type", "_format_kwargs", "_format_columns",
 	"_output_all_columns", "_indexes"}
 
 // A dataset is a table and the format of its rows.
 type dataset struct {
 	table   *table
-	indices []int // the row of each sample; nil if the samples are all rows, in their order
-	columns []int // the columns of the table that a sample has
+	indices []int // the row of each sample; nil if sample i is row i
+	columns []int // the columns of the table that a sample contains
 	sample  maker
 }
 
@@ -42,8 +43,8 @@ var (
 	_ io.Closer         = (*dataset)(nil)
 )
 
-// check returns nil, or the reason why open would refuse an object of the class: the error wraps
-// ErrUnsupported. It opens the files and closes them.
+// check reports whether open accepts the pickled object o. It returns nil, or an error that wraps
+// [value.ErrUnsupported] with the reason. It opens the files and closes them again.
 func check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
@@ -85,9 +86,9 @@ func lift(l *value.Lifter, to, from *value.Dict, name string) error {
 	return to.Set(name, lifted)
 }
 
-// open returns the data set of an object of the class: a data.ValueDataset whose values are dicts.
-// The error wraps ErrUnsupported if its samples would not be those of Python, or a file is not a
-// file of Arrow. The caller closes the data set.
+// open returns the data set of an object of the class. It is a [data.ValueDataset] of dicts. The
+// error wraps [value.ErrUnsupported] if the samples would differ from Python's, or if a file cannot
+// be read as Arrow. The caller must close the data set.
 func open(r *value.Record) (data.DatasetCloser, error) {
 	d := new(dataset)
 	err := guard(func() error { return d.open(r) })
@@ -101,7 +102,7 @@ func open(r *value.Record) (data.DatasetCloser, error) {
 	return data.Structured(d), nil
 }
 
-// open reads the attributes, in the order in which a person would read them.
+// open reads the attributes: the format, the table, the columns and the indices.
 func (d *dataset) open(r *value.Record) error {
 	format, _ := r.Attr("_format_type")
 	switch format {
@@ -148,7 +149,7 @@ func (d *dataset) open(r *value.Record) error {
 	return err
 }
 
-// choose finds the columns of a sample.
+// choose selects the columns of a sample.
 func (d *dataset) choose(r *value.Record) error {
 	v, _ := r.Attr("_format_columns")
 	if v == nil {
@@ -164,7 +165,7 @@ func (d *dataset) choose(r *value.Record) error {
 	if err != nil {
 		return err
 	}
-	for k, name := range d.table.names { // a sample has them in the order of the table
+	for k, name := range d.table.names { // in the order of the table, as in Python
 		if slices.Contains(names, name) {
 			d.columns = append(d.columns, k)
 		}
@@ -178,7 +179,7 @@ func (d *dataset) choose(r *value.Record) error {
 	return nil
 }
 
-// indicesOf reads the rows of the samples.
+// indicesOf returns the rows of the samples from a table with one uint64 column.
 func indicesOf(t *table, rows int) ([]int, error) {
 	if len(t.names) != 1 {
 		return nil, refuse("its indices have %d columns", len(t.names))
@@ -199,8 +200,8 @@ func indicesOf(t *table, rows int) ([]int, error) {
 	return list, nil
 }
 
-// decodes refuses features that Python decodes after it has read them: pictures, sound, arrays of
-// fixed shape.
+// decodes refuses features that Python decodes after reading them, such as images, audio and arrays
+// of fixed shape.
 func decodes(info any) error {
 	r, _ := info.(*value.Record)
 	if r == nil {
@@ -252,7 +253,7 @@ func (d *dataset) Len() int {
 	return d.table.rows()
 }
 
-// Value returns sample i, a dict.
+// Value returns sample i as a dict.
 func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, fmt.Errorf("sample %d of %d: out of range", i, d.Len())
@@ -280,8 +281,8 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	return sample, nil
 }
 
-// columns makes the batch that the library makes of a list of samples without a collate_fn: a dict
-// of columns. Tensors of one shape become one tensor. Other values become a list.
+// columns collates a list of samples as the library does without a collate_fn: to a dict of
+// columns. Tensors of equal shape are stacked; other values are collected in a list.
 func columns(samples []any) (any, error) {
 	first, _ := samples[0].(*value.Dict)
 	columns := new(value.Dict)
@@ -297,7 +298,8 @@ func columns(samples []any) (any, error) {
 	return columns, nil
 }
 
-// stacked makes one tensor of the tensors in a list, or returns the list.
+// stacked stacks the values of a list if they are tensors of equal shape, and otherwise returns the
+// list.
 func stacked(list []any) any {
 	all := make([]*tensor.Tensor, len(list))
 	for k, v := range list {
@@ -310,7 +312,7 @@ func stacked(list []any) any {
 	return tensor.Stack(0, all...)
 }
 
-// Close unmaps the files. No value refers to them.
+// Close unmaps the files. Samples remain valid, because their values are copies.
 func (d *dataset) Close() error {
 	if d.table != nil {
 		d.table.close()
@@ -318,7 +320,8 @@ func (d *dataset) Close() error {
 	return nil
 }
 
-// guard turns panics and faults in f, which a damaged or cut file causes, into errors.
+// guard converts panics and memory faults in f into errors. A damaged or truncated file causes
+// them.
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -338,7 +341,7 @@ func empty(v any) bool {
 	return v == nil || ok && d.Len() == 0
 }
 
-// texts returns a list of strings.
+// texts converts a list of strings.
 func texts(v any) ([]string, error) {
 	items, ok := v.([]any)
 	if !ok {

@@ -15,14 +15,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A mapping is a file in memory.
+// A mapping is a file mapped into memory.
 type mapping struct {
 	bytes *tensor.Tensor
 }
 
 func (m *mapping) close() { m.bytes.Close() }
 
-// read maps a file, a stream of Arrow's IPC format. Its batches of rows are not copied.
+// read maps an Arrow IPC stream file and decodes it to a table without copying the record batches.
 func read(path string) (_ *table, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -49,7 +49,8 @@ func read(path string) (_ *table, err error) {
 	return t, nil
 }
 
-// decode makes a table of a stream. The table refers to the bytes of the stream.
+// decode decodes an Arrow IPC stream. The table refers to the bytes of stream, which must stay
+// valid as long as it is used.
 func decode(stream []byte) (*table, error) {
 	r, err := ipc.NewReaderFromMessageReader(&messages{rest: stream})
 	if err != nil {
@@ -73,21 +74,23 @@ func decode(stream []byte) (*table, error) {
 	return t, nil
 }
 
-// messages is an ipc.MessageReader that copies nothing.
+// messages is an [ipc.MessageReader] that does not copy.
 type messages struct {
 	rest []byte
 }
 
-// continues is the begin of a message since version 0.15 of the format.
+// continues is the continuation marker that precedes a message since version 0.15 of the format:
+// https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format.
 const continues = 0xFFFFFFFF
 
-// Retain does nothing: the mapping outlives the messages.
+// Retain does nothing, because the mapping outlives the messages.
 func (*messages) Retain() {}
 
 // Release does nothing.
 func (*messages) Release() {}
 
-// Message returns the next message. It returns io.EOF at the end, which a file may mark or not.
+// Message returns the next message. It returns [io.EOF] at the end-of-stream marker or at the end
+// of the bytes.
 func (m *messages) Message() (*ipc.Message, error) {
 	if len(m.rest) == 0 {
 		return nil, io.EOF

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// restored makes a table of a table of pyarrow's that is in the pickle itself.
+// restored converts a pyarrow Table that is stored in the pickle itself.
 func restored(v any) (*table, error) {
 	args, err := called(v, "_reconstruct_table", 2)
 	if err != nil {
@@ -46,8 +46,8 @@ func restored(v any) (*table, error) {
 	return t, nil
 }
 
-// chunked makes a column. Its chunks may differ from those of the other columns, so they become
-// one.
+// chunked converts a ChunkedArray. It concatenates the chunks, because other columns may be chunked
+// differently.
 func chunked(v any) (arrow.Array, error) {
 	args, err := called(v, "chunked_array", 2)
 	if err != nil {
@@ -79,7 +79,8 @@ func chunked(v any) (arrow.Array, error) {
 	return array.Concatenate(parts, memory.DefaultAllocator)
 }
 
-// dataOf reads an array: its type, length, nulls, offset, buffers, children and dictionary.
+// dataOf converts the pickled form of an array: type, length, null count, offset, buffers, children
+// and dictionary.
 func dataOf(v any) (*array.Data, error) {
 	parts, _ := v.(value.Tuple)
 	if len(parts) != 7 || parts[6] != nil {
@@ -127,13 +128,13 @@ func dataOf(v any) (*array.Data, error) {
 		children = append(children, child)
 	}
 	length, nulls, offset := numbers[0], numbers[1], numbers[2]
-	if nulls < 0 && (len(buffers) == 0 || buffers[0] == nil) { // the nulls are not counted, and there are none
+	if nulls < 0 && (len(buffers) == 0 || buffers[0] == nil) { // no bitmap, so there are no nulls
 		nulls = 0
 	}
 	return array.NewData(of, length, buffers, children, nulls, offset), nil
 }
 
-// aliases are pyarrow's names of types.
+// aliases maps pyarrow's type aliases to types.
 var aliases = map[string]arrow.DataType{
 	"bool": arrow.FixedWidthTypes.Boolean, "string": arrow.BinaryTypes.String,
 	"large_string": arrow.BinaryTypes.LargeString, "int8": arrow.PrimitiveTypes.Int8,
@@ -144,7 +145,7 @@ var aliases = map[string]arrow.DataType{
 	"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64,
 }
 
-// typeOf reads a type of pyarrow's that samples may have.
+// typeOf converts a pyarrow type, which must be one that samples may have.
 func typeOf(v any) (arrow.DataType, error) {
 	if args, err := called(v, "type_for_alias", 1); err == nil {
 		if name, ok := args[0].(string); ok && aliases[name] != nil {
@@ -179,7 +180,7 @@ func typeOf(v any) (arrow.DataType, error) {
 	return arrow.FixedSizeListOfField(int32(n), inner), nil
 }
 
-// structOf is a type of dicts.
+// structOf converts the fields of a struct type.
 func structOf(v any) (arrow.DataType, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -206,8 +207,8 @@ func fieldOf(v any) (f arrow.Field, err error) {
 	return f, err
 }
 
-// called returns the arguments of a call of a function of pyarrow's, which must have at least least
-// of them.
+// called returns the arguments of a pickled call of a pyarrow function, which must have at least
+// least arguments.
 func called(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {

@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A table has rows in chunks, one after the other.
+// A table is a sequence of chunks of rows.
 type table struct {
 	names  []string
-	chunks [][]arrow.Array // columns of the same length
-	ends   []int           // the number of rows up to the end of each chunk
+	chunks [][]arrow.Array // by chunk, the columns, all of the same length
+	ends   []int           // by chunk, the number of rows up to its end
 	files  []*mapping
 }
 
@@ -35,7 +35,7 @@ func (t *table) rows() int {
 	return t.ends[len(t.ends)-1]
 }
 
-// at returns the chunk of row i, and the row's number in it.
+// at returns the chunk that contains row i, and the index of the row within it.
 func (t *table) at(i int) ([]arrow.Array, int) {
 	k := sort.SearchInts(t.ends, i+1)
 	if k > 0 {
@@ -51,7 +51,8 @@ func (t *table) close() {
 	t.chunks, t.ends, t.files = nil, nil, nil
 }
 
-// tableOf makes a table of one of the library's tables.
+// tableOf converts a table of the library, and opens its files:
+// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/table.py.
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
@@ -69,7 +70,7 @@ func tableOf(v any) (t *table, err error) {
 	return nil, refuse("its table is a %s", r.Class)
 }
 
-// mapped reads a file, and repeats the methods that were called on its table after.
+// mapped reads a MemoryMappedTable and replays the methods that were called on it.
 func mapped(r *value.Record) (*table, error) {
 	path, _ := r.Attr("path")
 	name, ok := path.(string)
@@ -91,7 +92,7 @@ func mapped(r *value.Record) (*table, error) {
 	return t, nil
 }
 
-// replay repeats a call of a method of pyarrow's Table.
+// replay applies a recorded call of a method of pyarrow's Table.
 func (t *table) replay(v any) error {
 	call, _ := v.(value.Tuple)
 	if len(call) != 3 || !empty(call[2]) {
@@ -121,9 +122,9 @@ func (t *table) replay(v any) error {
 	}
 }
 
-// slice keeps a range of rows.
+// slice restricts the table to a range of rows.
 func (t *table) slice(args value.Tuple) error {
-	var part [2]int64 // the first row, and how many
+	var part [2]int64 // the first row and the number of rows
 	part[1] = int64(t.rows())
 	for k, arg := range args {
 		n, ok := arg.(int64)
@@ -155,7 +156,7 @@ func (t *table) slice(args value.Tuple) error {
 	return nil
 }
 
-// pick keeps the named columns in that order, or drops them.
+// pick keeps the given columns in the given order if named, and otherwise drops them.
 func (t *table) pick(v any, named bool) error {
 	names, err := texts(v)
 	if err != nil {
@@ -194,7 +195,8 @@ func chosen[T any](of []T, keep []int) []T {
 	return list
 }
 
-// concatenated puts tables below each other. Each of them may be several tables beside each other.
+// concatenated concatenates the rows of the blocks of a ConcatenationTable. Each block is a list of
+// tables that are combined by columns.
 func concatenated(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
@@ -229,7 +231,8 @@ func concatenated(r *value.Record) (_ *table, err error) {
 	return whole, nil
 }
 
-// besideEachOther makes a table with the columns of several, as add_column does.
+// besideEachOther combines the columns of several tables with equal numbers of rows, as add_column
+// does.
 func besideEachOther(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {
@@ -253,8 +256,8 @@ func besideEachOther(v any) (_ *table, err error) {
 	return whole, nil
 }
 
-// widen adds the columns of another table of as many rows. A chunk then ends at each end of a chunk
-// of either table.
+// widen adds the columns of a table with the same number of rows. It splits the chunks at the chunk
+// boundaries of both tables.
 func (t *table) widen(by *table) error {
 	if by.rows() != t.rows() {
 		return refuse("parts of its table beside each other have %d and %d rows", t.rows(), by.rows())
@@ -276,7 +279,7 @@ func (t *table) widen(by *table) error {
 	return nil
 }
 
-// between returns the columns of some rows of one chunk.
+// between returns the columns of the rows from from to to, which must lie in one chunk.
 func (t *table) between(from, to int) []arrow.Array {
 	c, i := t.at(from)
 	some := make([]arrow.Array, len(c))

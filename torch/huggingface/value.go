@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A maker is a format: it makes values of a column.
+// A maker is the implementation of a format: it produces the values of a sample.
 type maker struct {
-	makes func(t *table, column int) error // refuses a column that value cannot make
+	makes func(t *table, column int) error // refuses a column that value does not support
 	value func(a arrow.Array, i int) (any, error)
 }
 
-// ofPython makes the values of pyarrow's to_pylist: bool, int64, float64, string, lists and dicts,
-// and nil for a missing value.
+// ofPython produces the values of pyarrow's to_pylist: bool, int64, float64, string, lists and
+// dicts, and nil for a null.
 var ofPython = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
@@ -50,8 +50,8 @@ func pythonic(of arrow.DataType) error {
 	return number(of)
 }
 
-// number refuses a type that is no number. Numbers of 64 bits without a sign are left to Python,
-// because some of them do not fit an int64.
+// number refuses a type that is not numeric. It refuses uint64 too, because its values may exceed
+// int64.
 func number(of arrow.DataType) error {
 	switch of.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16,
@@ -66,7 +66,7 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 		return nil, nil
 	}
 	switch a := a.(type) {
-	case *array.Null: // IsNull asks for a bitmap, which it has not
+	case *array.Null: // IsNull must not be called: it expects a bitmap
 		return nil, nil
 	case *array.String:
 		return string([]byte(a.Value(i))), nil
@@ -117,11 +117,12 @@ func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
 	return list, nil
 }
 
-// mostNothing bounds a list whose elements are in no bytes.
+// mostNothing limits the number of list elements that occupy no bytes.
 const mostNothing = 1 << 20
 
-// within returns from and up to which element of items the list i has. Arrow's reader looks at none
-// of these numbers, and memory for what a damaged file says is not to be had.
+// within returns the range of the elements of items that belong to list i. It checks the range
+// against the size of the buffers: Arrow's reader does not, and a damaged file could request any
+// amount of memory.
 func within(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
 	low, high := of.ValueOffsets(i)
 	if low < 0 || high < low || high > int64(elements(items)) {
@@ -130,7 +131,7 @@ func within(items arrow.Array, of array.ListLike, i int) (from, to int, err erro
 	return int(low), int(high), nil
 }
 
-// elements returns how many elements of an array are in its bytes.
+// elements returns the number of elements of an array that its buffers hold.
 func elements(a arrow.Array) int {
 	switch a := a.(type) {
 	case *array.Boolean:
@@ -155,8 +156,8 @@ func elements(a arrow.Array) int {
 	return a.Len()
 }
 
-// ofTorch makes the values of the library's format of torch: tensors of bool, int64 and float32,
-// and strings.
+// ofTorch produces the values of the library's torch format: bool, int64 and float32 tensors, and
+// strings.
 var ofTorch = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
@@ -210,10 +211,10 @@ func torchValue(a arrow.Array, i int) (any, error) {
 	return one.tensor(), nil
 }
 
-// A list has copied elements of a column: bools, ints or floats.
+// A list holds copied elements of a column: bools, ints or floats.
 type list interface {
 	each(to []any) []any
-	tensor(shape ...int) *tensor.Tensor // in PyTorch's own precision
+	tensor(shape ...int) *tensor.Tensor // with PyTorch's default dtype
 }
 
 type (
@@ -239,7 +240,7 @@ func (l floats) tensor(shape ...int) *tensor.Tensor {
 	return tensor.FromSlice(converted[float32](l), shape...)
 }
 
-// numbers returns the elements of a from index from up to index to.
+// numbers copies the elements of a from index from up to index to.
 func numbers(a arrow.Array, from, to int) (list, error) {
 	switch a := a.(type) {
 	case *array.Boolean:
@@ -276,7 +277,7 @@ func numbers(a arrow.Array, from, to int) (list, error) {
 	return nil, fmt.Errorf("a value of type %v", a.DataType())
 }
 
-// converted copies numbers.
+// converted converts the elements of a slice to another numeric type.
 func converted[To, From int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32 | float64](of []From) []To {
 	l := make([]To, len(of))
 	for k, v := range of {

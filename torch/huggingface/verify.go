@@ -7,14 +7,15 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Note [What Arrow's reader believes] The head of a message is a flatbuffer. Arrow's reader
-// allocates memory for as many fields as a vector says that it has, and follows fields within
-// fields without a limit. So a damaged file ends the program, because memory runs out. This file
-// therefore compares the lengths of vectors with the bytes first, and counts fields. Any other
-// damage makes the reader panic at the bounds of a slice, and guard turns the panic into an error.
+// Note [What Arrow's reader believes] The metadata of a message is a flatbuffer. Arrow's reader
+// allocates memory for as many fields as a vector claims to have, and follows nested fields without
+// a limit, so a damaged file could exhaust the memory of the program. This file therefore checks
+// the lengths of vectors against the number of bytes, and limits the number of fields, before the
+// reader sees the metadata. Any other damage makes the reader panic with an index out of range, and
+// guard converts the panic into an error.
 
-// These are the numbers of fields in the tables of Message.fbs and Schema.fbs, as offsets in a
-// vtable.
+// These are the field offsets in the vtables of Message.fbs and Schema.fbs:
+// https://github.com/apache/arrow/tree/apache-arrow-18.0.0/format.
 const (
 	messageHeaderType, messageHeader, messageMetadata = 6, 8, 12
 	schemaEndianness, schemaFields, schemaMetadata    = 4, 6, 8
@@ -25,12 +26,12 @@ const (
 )
 
 const (
-	mostFields = 10_000 // fields of a table, with the fields within them
-	mostDepth  = 64     // levels of fields within fields
+	mostFields = 10_000 // fields of a table, including nested ones
+	mostDepth  = 64     // nesting levels of fields
 )
 
-// verify refuses the head of a message for which the reader would allocate more than its bytes say.
-// It also refuses forms that the library datasets writes into no file.
+// verify refuses message metadata that would make the reader allocate more than its size justifies.
+// It also refuses features of the format that the library datasets never writes to a file.
 func verify(meta []byte) error {
 	if len(meta) < flatbuffers.SizeUOffsetT {
 		return errors.New("the head of a message is too short")
@@ -65,7 +66,8 @@ func verify(meta []byte) error {
 // A flat is a table of a flatbuffer.
 type flat = flatbuffers.Table
 
-// fields verifies a vector of fields, and the fields within them.
+// fields verifies a vector of fields and their nested fields. left is the number of fields that are
+// still allowed.
 func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	if err := fits(t, slot, 4); err != nil {
 		return err
@@ -94,7 +96,8 @@ func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	return nil
 }
 
-// fits compares the length of a vector with the bytes that are left.
+// fits checks the length of a vector against the remaining bytes. size is the number of bytes per
+// element.
 func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
@@ -106,7 +109,7 @@ func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
 	return nil
 }
 
-// inner returns the table in a slot.
+// inner returns the table in a slot. ok is false if the slot is empty.
 func inner(t flat, slot flatbuffers.VOffsetT) (flat, bool) {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
