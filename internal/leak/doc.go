@@ -1,3 +1,3 @@
-// Package leak compares what a process has before its tests with what it has after them: blocks of
-// shared memory, goroutines, descriptors and child processes. Package shoaltest asks it.
+// Package leak compares the resources of a process before and after its tests: blocks of shared
+// memory, goroutines, descriptors and child processes. It is used by package shoaltest.
 package leak

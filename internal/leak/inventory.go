@@ -11,34 +11,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A Program is what the root package does for tests.
+// A Program holds the functions of the root package that tests need. The root package must set it
+// in [Processes], because this package cannot import the root package.
 type Program struct {
-	Begin    func()          // serves, and does not return, in a worker
-	Rest     func(bool)      // ends the processes that wait for work; true: there will be no more
-	Children func() []string // describes the child processes that still are there
-	End      func()          // ends those
-	Leave    func()          // gives up the domain
+	Begin    func()          // in a worker: serves, and does not return
+	Rest     func(bool)      // ends idle processes; true means that no more will be needed
+	Children func() []string // describes the child processes that still exist
+	End      func()          // ends these child processes
+	Leave    func()          // leaves the domain
 }
 
 // Processes is set by the root package.
 var Processes Program
 
-// An Inventory is what a process has besides its memory. What is there later and not in it is left
-// over.
+// An Inventory lists the resources of a process at one time. Resources that exist later and are not
+// in it are leaks.
 type Inventory struct {
 	blocks      int
 	goroutines  map[string]string // by id
-	descriptors map[string]string // by number and what it refers to
+	descriptors map[string]string // by number and target
 }
 
-// Take makes the inventory of this process.
+// Take returns the inventory of this process.
 func Take() Inventory {
 	n, _ := blocks()
 	return Inventory{n, goroutines(), descriptors()}
 }
 
-// Leave ends all that Shoal has in this process, step by step, and describes what is left over at
-// each.
+// Leave shuts down Shoal in this process, step by step, and describes the resources leaked at each
+// step. Shoal must not be used afterwards.
 func (before Inventory) Leave() (left []string) {
 	Processes.Rest(true)
 	left = Processes.Children()
@@ -50,8 +51,9 @@ func (before Inventory) Leave() (left []string) {
 	})...)
 }
 
-// Settled asks until nothing is left over, since goroutines take a moment to end and garbage to be
-// found, but for five seconds at most.
+// Settled calls leftovers until it returns none, for at most five seconds, and returns its last
+// result. It runs the garbage collector between the calls, because goroutines take a moment to end
+// and unreachable objects must be collected.
 func Settled(leftovers func() []string) []string {
 	const patience, often = 5 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(patience); ; time.Sleep(often) {
@@ -63,7 +65,7 @@ func Settled(leftovers func() []string) []string {
 	}
 }
 
-// added describes what is in now and was not in before.
+// added describes the entries of now that are missing from before.
 func added(before, now map[string]string) (all []string) {
 	for key, text := range now {
 		if _, ok := before[key]; !ok {
@@ -74,7 +76,7 @@ func added(before, now map[string]string) (all []string) {
 	return all
 }
 
-// Blocks describes the blocks of the domain that are in use and were not before.
+// Blocks describes the blocks of the domain that are in use now and were not in use before.
 func (before Inventory) Blocks() []string {
 	n, mine := blocks()
 	if n <= before.blocks {
@@ -88,8 +90,8 @@ func (before Inventory) Blocks() []string {
 	return all
 }
 
-// blocks returns how many blocks are in use in the domain of this process, and which of them it
-// holds itself.
+// blocks returns the number of blocks in use in the domain of this process, and the blocks that the
+// process itself holds.
 func blocks() (n int, mine []arena.Holding) {
 	d := arena.Current()
 	if d == nil {
@@ -98,8 +100,8 @@ func blocks() (n int, mine []arena.Holding) {
 	return d.Stats().Blocks, d.Holdings()
 }
 
-// goroutines describes those of this process but for the caller and those that the testing package
-// and the runtime keep.
+// goroutines describes the goroutines of this process, except the caller and the permanent ones of
+// the testing package and the runtime.
 func goroutines() map[string]string {
 	all := make(map[string]string)
 	dump := make([]byte, 1<<20)
@@ -113,15 +115,15 @@ func goroutines() map[string]string {
 	return all
 }
 
-// kept are functions of goroutines that begin once and never end.
+// kept lists functions of goroutines that begin once and never end.
 var kept = []string{"os/signal.signal_recv(", "os/signal.loop(", "runtime.ensureSigM", "testing.(*M).startAlarm"}
 
-// descriptors describes those of this process; it finds none on systems without /proc.
+// descriptors describes the descriptors of this process. It finds none on systems without /proc.
 func descriptors() map[string]string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	open := make(map[string]string)
 	for _, e := range entries {
-		// that of the folder itself is closed by now
+		// the directory's own descriptor is closed by now
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			open[e.Name()] = to
 		}
@@ -135,9 +137,9 @@ func descriptors() map[string]string {
 	return all
 }
 
-// describe describes descriptors, by number and what each refers to. NVIDIA's driver keeps its
-// device files as long as the process lives, and pipes, sockets and events beside them, which look
-// like anybody's: where it is loaded none of these is described.
+// describe describes descriptors, given by number and target. NVIDIA's driver keeps its device
+// files open until the process ends, together with pipes, sockets and event descriptors that cannot
+// be distinguished from others. So if the driver is loaded, none of these kinds is described.
 func describe(open map[string]string) map[string]string {
 	driver := false
 	for _, to := range open {
@@ -153,8 +155,8 @@ func describe(open map[string]string) map[string]string {
 	return all
 }
 
-// nvidia begins the names of the driver's device files, and drivers what the driver 580 keeps, and
-// the tool compute-sanitizer with it.
+// nvidia is the prefix of the driver's device files. drivers lists the prefixes of all descriptors
+// that driver 580 keeps open, also under the tool compute-sanitizer.
 const nvidia = "/dev/nvidia"
 
 var drivers = []string{nvidia, "pipe:", "socket:", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",

@@ -11,27 +11,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// recorded has the calls that opened descriptors and started processes, by descriptor number and
-// pid, once [Record] was called.
+// recorded holds the call stacks that opened descriptors, by number, and started processes, by pid.
+// The maps are nil until [Record] is called.
 var recorded struct {
 	sync.Mutex
 	descriptors map[string]opening
 	processes   map[string][]uintptr
 }
 
-// An opening is where a descriptor was opened, and the file that it referred to, as /proc names it.
-// The name tells whether the descriptor was closed meanwhile and its number used again by a package
-// that does not report what it opens.
+// An opening is the call stack that opened a descriptor, and the target of the descriptor at that
+// time, as named by /proc. The target tells whether the descriptor was closed and its number reused
+// by a package that does not report its descriptors.
 type opening struct {
 	to    string
 	calls []uintptr
 }
 
-// maxCalls bounds the calls of a report.
+// maxCalls is the maximum number of calls in a report.
 const maxCalls = 32
 
-// Record makes this process record the calls that open descriptors through package sys and that
-// start processes. It costs a few microseconds for each, so only test binaries should call it.
+// Record makes this process record the call stacks that open descriptors through package sys and
+// start processes. Each record costs a few microseconds, so only test binaries should call it.
 func Record() {
 	recorded.Lock()
 	defer recorded.Unlock()
@@ -52,7 +52,8 @@ func Record() {
 	})
 }
 
-// Started records the calls that started a child process. It does nothing before [Record].
+// Started records the call stack that started a child process. The code that starts a process
+// should call it. It does nothing before [Record].
 func Started(pid int) {
 	recorded.Lock()
 	defer recorded.Unlock()
@@ -61,21 +62,22 @@ func Started(pid int) {
 	}
 }
 
-// callers returns the calls that lead to its caller's caller.
+// callers returns the call stack above its caller's caller.
 func callers() []uintptr {
 	calls := make([]uintptr, maxCalls)
 	return calls[:runtime.Callers(3, calls)]
 }
 
-// Starter describes the calls that started the child process pid, for the end of a line. It returns
-// "" if they are not known.
+// Starter formats the call stack that started the child process pid, to be appended to a line. It
+// returns "" if the stack is unknown.
 func Starter(pid string) string {
 	recorded.Lock()
 	defer recorded.Unlock()
 	return Calls(recorded.processes[pid])
 }
 
-// opener describes the calls that opened a descriptor that now refers to the file to.
+// opener formats the call stack that opened a descriptor which now has the target to. It returns ""
+// if the stack is unknown.
 func opener(number, to string) string {
 	recorded.Lock()
 	defer recorded.Unlock()
@@ -85,8 +87,8 @@ func opener(number, to string) string {
 	return ""
 }
 
-// Calls describes calls as panics do, a line for the function and one for its place, each indented
-// and after a line break.
+// Calls formats a call stack as panics do, with one line for the function and one for its position.
+// Each line is indented and preceded by a line break.
 func Calls(calls []uintptr) string {
 	if len(calls) == 0 {
 		return ""
