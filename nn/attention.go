@@ -9,36 +9,39 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A MultiheadAttention layer attends to a sequence with several heads, each with its part of the
-// projected features (Vaswani and others, 2017).
+// MultiheadAttention is a layer that computes scaled dot-product attention in several heads. Each
+// head attends with its own slice of the projected features. See Vaswani et al., Attention Is All
+// You Need, 2017, https://arxiv.org/abs/1706.03762.
 type MultiheadAttention struct {
 	Mode
 
-	InProjWeight *autograd.Param // (3·embed, embed) for queries, keys and values; if nil, the next three:
+	// (3·embed, embed), for queries, keys and values. If nil, the next three are used.
+	InProjWeight *autograd.Param
 	QProjWeight  *autograd.Param // (embed, embed)
 	KProjWeight  *autograd.Param // (embed, kdim)
 	VProjWeight  *autograd.Param // (embed, vdim)
 	InProjBias   *autograd.Param // (3·embed), or nil
-	BiasK, BiasV *autograd.Param // (1, 1, embed): a further key that all queries see, and its value; or nil
+	BiasK, BiasV *autograd.Param // (1, 1, embed): an extra key and value for all queries; or nil
 	OutProj      *Linear         // embed to embed
 	Heads        int
-	BatchFirst   bool    // sequences are (N, L, embed), not (L, N, embed)
-	ZeroAttn     bool    // a further key and value of zeros that all queries see: add_zero_attn
-	P            float64 // probability that a weight is dropped in training
+	BatchFirst   bool    // sequences are (N, L, embed), instead of (L, N, embed)
+	ZeroAttn     bool    // append a zero key and value that all queries see: add_zero_attn
+	P            float64 // probability that an attention weight is dropped in training
 
-	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
+	Generator *tensor.Generator `wire:"-" torch:"-"` // as [Dropout.Generator]
 }
 
-// NewMultiheadAttention returns a Float32 layer for queries, keys and values of embed features. It
-// is initialised as PyTorch's, with numbers from g, or from the default generator if g is nil. It
-// panics unless heads divides embed.
+// NewMultiheadAttention returns a Float32 layer for queries, keys and values of embed features.
+// Parameters are initialised as in PyTorch, with random numbers from g, or from the default
+// generator if g is nil. heads must divide embed; otherwise NewMultiheadAttention panics with an
+// error that wraps [tensor.ErrArgument].
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
 }
 
 // NewMultiheadAttentionOf returns a layer for queries of embed features, keys of kdim features and
-// values of vdim features. If kdim or vdim is not embed, queries, keys and values have separate
-// weights, as in PyTorch. The other arguments are those of NewMultiheadAttention.
+// values of vdim features. If kdim or vdim differs from embed, queries, keys and values have
+// separate projection weights, as in PyTorch. Otherwise it is like [NewMultiheadAttention].
 func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
 }
@@ -60,15 +63,17 @@ func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.
 	return m
 }
 
-// xavier returns a parameter with numbers from ±√(6/(out+in)): PyTorch's xavier_uniform.
+// xavier returns a parameter drawn uniformly from ±√(6/(out+in)), as PyTorch's xavier_uniform
+// (Glorot and Bengio, 2010).
 func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	bound := math.Sqrt(6 / float64(out+in))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
 }
 
-// AddBiasKV adds a learned key and value to those that queries see: PyTorch's add_bias_kv. They are
-// initialised as PyTorch's, with numbers from g, or from the default generator if g is nil. Call it
-// before m is shared or its parameters are given to an optimizer.
+// AddBiasKV adds a learned key and a learned value that all queries see: PyTorch's add_bias_kv.
+// They are initialised as in PyTorch, with random numbers from g, or from the default generator if
+// g is nil. AddBiasKV must be called before m is shared and before its parameters are passed to an
+// optimizer.
 func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	embed := m.embed()
 	learned := func(name string) *autograd.Param {
@@ -78,33 +83,39 @@ func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	m.BiasK, m.BiasV = learned("bias_k"), learned("bias_v")
 }
 
-// embed is how many features queries and outputs have.
+// embed returns the number of features of queries and outputs.
 func (m *MultiheadAttention) embed() int { return m.OutProj.Weight.T.Dim(1) }
 
-// An AttentionMask says which keys a query does not see. As in PyTorch's layer, true hides a key.
+// AttentionMask selects the keys that each query may attend to. As in PyTorch's layer, true hides a
+// key. This is the opposite of [autograd.Attention.Mask].
 type AttentionMask struct {
-	// (L, S) or (N·heads, L, S): Bool, true where a query does not see a key, or floats that are
-	// added to the products; nil: each query sees all keys
+	// (L, S) or (N·heads, L, S). A Bool mask hides a key where it is true. A float mask is added to
+	// the attention scores. If nil, each query sees all keys.
 	Mask    *tensor.Tensor
-	Padding *tensor.Tensor // (N, S), Bool or floats as Mask, for all queries of an example; nil: none
-	Causal  bool           // query i sees only the keys 0 to i
+	Padding *tensor.Tensor // (N, S), Bool or float as Mask, for all queries of an example; or nil
+	Causal  bool           // query i sees only keys 0 to i
 }
 
-// Forward returns the attention of a sequence x, (L, N, embed), to itself, in the same shape.
+// Forward returns the self-attention of a sequence x of shape (L, N, embed). The result has the
+// same shape.
 func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
 
-// Attend returns the attention, (L, N, embed), of queries q, (L, N, embed), to keys k, (S, N,
-// kdim), and values v, (S, N, vdim). With BatchFirst N is the first dimension. Without a batch
-// there is no N.
+// Attend returns the attention of queries q to keys k and values v.
+//
+// The shapes are (L, N, embed) for q and the result, (S, N, kdim) for k, and (S, N, vdim) for v.
+// With BatchFirst, N is the first dimension. Unbatched sequences have no N; q, k and v must then
+// all be unbatched. Attend panics with an error that wraps [tensor.ErrShape] if the shapes do not
+// match.
 func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *autograd.Var {
 	y, _ := m.attend(q, k, v, mask, false)
 	return y
 }
 
-// AttendWeights returns the result of Attend and the weights of the keys, (N, L, S), as means over
-// the heads. Keys of BiasK and ZeroAttn come last. AttendWeights drops no weights.
+// AttendWeights returns the result of [MultiheadAttention.Attend] and the attention weights, (N, L,
+// S), averaged over the heads. The keys added by BiasK and ZeroAttn come last. AttendWeights
+// applies no dropout to the weights.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }
@@ -155,7 +166,7 @@ func (m *MultiheadAttention) check(q, k, v *autograd.Var) {
 	}
 }
 
-// weights are those by which queries, keys and values are projected.
+// weights returns the projection weights of queries, keys and values.
 func (m *MultiheadAttention) weights() (w [3]*autograd.Var) {
 	if m.InProjWeight == nil {
 		return [3]*autograd.Var{m.QProjWeight.Var(), m.KProjWeight.Var(), m.VProjWeight.Var()}
@@ -167,7 +178,7 @@ func (m *MultiheadAttention) weights() (w [3]*autograd.Var) {
 	return w
 }
 
-// batchDim is the dimension of the batch.
+// batchDim returns the index of the batch dimension of the inputs.
 func (m *MultiheadAttention) batchDim() int {
 	if m.BatchFirst {
 		return 0
@@ -175,7 +186,8 @@ func (m *MultiheadAttention) batchDim() int {
 	return 1
 }
 
-// leading is a shape whose first two sizes are those of the batch and of a sequence.
+// leading returns a shape that begins with batch size n and sequence length l, in the order of
+// BatchFirst.
 func (m *MultiheadAttention) leading(n, l int, rest ...int) []int {
 	if m.BatchFirst {
 		return append([]int{n, l}, rest...)
@@ -183,7 +195,8 @@ func (m *MultiheadAttention) leading(n, l int, rest ...int) []int {
 	return append([]int{l, n}, rest...)
 }
 
-// order is that of the dimensions n, l, ... where they stand as sequences have them.
+// order permutes dims, which must begin with the batch and the length dimension, into the layout of
+// the inputs. It modifies and returns dims.
 func (m *MultiheadAttention) order(dims ...int) []int {
 	if !m.BatchFirst {
 		dims[0], dims[1] = dims[1], dims[0]
@@ -191,7 +204,8 @@ func (m *MultiheadAttention) order(dims ...int) []int {
 	return dims
 }
 
-// project returns queries, keys and values as (N, heads, length, features).
+// project returns the projected queries, keys and values as (N, heads, length, features). single
+// reports that the inputs have no batch dimension.
 func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts [3]*autograd.Var) {
 	embed, w, bias := m.embed(), m.weights(), optional(m.InProjBias)
 	back := []int{0, 2, 1, 3}
@@ -213,7 +227,7 @@ func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts 
 	return parts
 }
 
-// more is how many keys there are beside those that are given.
+// more returns the number of keys that BiasK and ZeroAttn append.
 func (m *MultiheadAttention) more() (n int) {
 	if m.BiasK != nil {
 		n++
@@ -224,7 +238,8 @@ func (m *MultiheadAttention) more() (n int) {
 	return n
 }
 
-// lengthen adds these to the keys and values, (N, heads, S, features).
+// lengthen appends the keys and values of BiasK and ZeroAttn to parts, which are (N, heads, S,
+// features).
 func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
 	for i, bias := range []*autograd.Param{nil, m.BiasK, m.BiasV} {
 		shape := slices.Clone(parts[i].Shape())
@@ -240,9 +255,10 @@ func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
 	}
 }
 
-// merged returns both masks as one that is added to the products of queries with keys, (N, heads, L
-// or S, features), and with so many more keys, which all see: (N or 1, heads or 1, L or 1, S+more),
-// or nil.
+// merged combines Mask and Padding into one additive mask of shape (N or 1, heads or 1, L or 1,
+// S+more), or returns nil if there is nothing to mask. q and k are (N, heads, L or S, features).
+// The more appended keys are visible to all queries. If there are any, the causal mask is merged
+// too, because the causal option of package autograd would hide them.
 func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
 	n, l, s := q.Dim(0), q.Dim(2), k.Dim(2)
 	var sum *tensor.Tensor
@@ -286,7 +302,8 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 	return autograd.Const(sum)
 }
 
-// later says of each query which keys come after it, where like is.
+// later returns a Bool mask (queries, keys), true where the key comes after the query. It is on the
+// device of like.
 func later(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
 	arange := func(n int) *tensor.Tensor {
 		t, err := tensor.On(like.Device()).Arange(tensor.Int64, 0, float64(n), 1)

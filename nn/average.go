@@ -6,10 +6,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Average sets each parameter and buffer of m to the mean of its values in several states, for
-// workers that train apart and synchronise periodically. The mean of integers, such as a number of
-// batches, is rounded towards 0. The states may include State(m). The error wraps those of [Load],
-// and then m is unchanged.
+// Average sets each parameter and buffer of m to its mean over several states, for workers that
+// train separately and synchronise periodically.
+//
+// The mean of integers, such as a number of batches, is truncated towards 0. The states may include
+// State(m). Names, shapes and dtypes must match as for [Load]; otherwise Average returns the error
+// of Load and leaves m unchanged. Without states it does nothing.
 func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	own := State(m)
 	var problems []error
@@ -29,7 +31,7 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// wide returns the dtype in which elements of dt are added up.
+// wide returns the dtype in which elements of dt are accumulated.
 func wide(dt tensor.DType) tensor.DType {
 	if dt == tensor.Float32 {
 		return dt

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Clone returns a copy of m with new parameters and buffers, on the heap and without gradients. If
-// m uses a parameter or buffer twice, so does the copy. Other fields are copied by assignment, so
-// the copy shares a generator of random numbers with m.
+// Clone returns a deep copy of m. Its parameters and buffers are new tensors on the heap, and its
+// parameters have no gradients. A parameter or buffer that m uses twice is used twice by the copy.
+// Other fields are copied by assignment, so the copy shares a random number generator with m.
 func Clone[M Module](m M) M {
 	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
 	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)
@@ -60,7 +60,8 @@ func (c cloner) elements(out, v reflect.Value) {
 	}
 }
 
-// fields copies those that are part of the module, see walk; the others have been assigned.
+// fields replaces the fields of out that belong to the module, as defined by [walk], by clones. out
+// must already be a shallow copy of v.
 func (c cloner) fields(out, v reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("wire") != "-" {

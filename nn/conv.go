@@ -5,24 +5,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Conv2d layer is a cross-correlation of images with learned filters. Each pair has the height
-// first, then the width.
+// Conv2d is a layer that computes the cross-correlation of images with learned filters. Pairs are
+// height first, then width.
 type Conv2d struct {
-	Weight   *autograd.Param  // (out, in, KH, KW), where in is the number of channels of one group
+	Weight   *autograd.Param  // (out, in, KH, KW), where in is the number of channels per group
 	Bias     *autograd.Param  // (out), or nil
-	Stride   [2]int           // pixels from window to window; zero: 1
+	Stride   [2]int           // pixels from window to window; 0 means 1
 	Padding  [2]int           // pixels on each side: rows above and below, columns left and right
-	Dilation [2]int           // distance of the pixels under a filter; zero: 1
-	Groups   int              // groups of channels with filters of their own; zero: 1
-	Mode     autograd.PadMode // pixels of the padding; zero: zeros
-	Same     bool             // pad so that an image keeps its size, instead of Padding: padding="same"
+	Dilation [2]int           // spacing of the filter's pixels; 0 means 1
+	Groups   int              // number of channel groups with separate filters; 0 means 1
+	Mode     autograd.PadMode // how padding is filled; the zero value pads with zeros
+	Same     bool             // keep the size of the image and ignore Padding: padding="same"
 }
 
 // NewConv2d returns a Float32 layer from in to out channels with square filters of size pixels,
-// stride 1 and no padding. It is initialised as PyTorch's, with numbers from g, or from the default
-// generator if g is nil. Set Stride, Padding and Groups afterwards. With Groups, in is the number
-// of channels of one group, since a filter sees no others: a depthwise convolution of 32 channels
-// is
+// stride 1 and no padding. Parameters are initialised as in PyTorch, with random numbers from g, or
+// from the default generator if g is nil. It panics with an error that wraps [tensor.ErrArgument]
+// if a size is less than 1.
+//
+// The caller may set Stride, Padding and Groups afterwards. With Groups, in must be the number of
+// channels of one group, because a filter sees no others. A depthwise convolution of 32 channels is
 //
 //	c := nn.NewConv2d(1, 32, 3, g)
 //	c.Groups = 32
@@ -32,7 +34,8 @@ func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
 	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in, size, size), Bias: uniform("bias", fanIn, g, out)}
 }
 
-// Forward takes x (N, Groups·in, H, W) and returns (N, out, H', W').
+// Forward returns the convolution, (N, out, H', W'), of x, (N, Groups·in, H, W). With Same the
+// stride must be 1; otherwise Forward panics with an error that wraps [tensor.ErrArgument].
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
 	return c.convolved(x, c.Weight.Var())
 }
@@ -50,7 +53,8 @@ func (c *Conv2d) convolved(x, w *autograd.Var) *autograd.Var {
 	return autograd.Conv2d(x, w, optional(c.Bias), o)
 }
 
-// same is as much as a filter covers beside a pixel, the larger half after it.
+// same returns the padding that keeps the size of the input. If the total is odd, the extra pixel
+// goes after the input, as in PyTorch.
 func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
 	for i := range p {
 		if c.Stride[i] > 1 {
@@ -62,29 +66,29 @@ func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
 	return p
 }
 
-// A Conv1d layer is a cross-correlation of sequences with learned filters.
+// Conv1d is a layer that computes the cross-correlation of sequences with learned filters.
 type Conv1d struct {
-	Weight   *autograd.Param  // (out, in, K), where in is the number of channels of one group
+	Weight   *autograd.Param  // (out, in, K), where in is the number of channels per group
 	Bias     *autograd.Param  // (out), or nil
-	Stride   int              // elements from window to window; zero: 1
+	Stride   int              // elements from window to window; 0 means 1
 	Padding  int              // elements before and after a sequence
-	Dilation int              // distance of the elements under a filter; zero: 1
-	Groups   int              // groups of channels with filters of their own; zero: 1
-	Mode     autograd.PadMode // elements of the padding; zero: zeros
-	Same     bool             // pad so that a sequence keeps its length, instead of Padding
+	Dilation int              // spacing of the filter's elements; 0 means 1
+	Groups   int              // number of channel groups with separate filters; 0 means 1
+	Mode     autograd.PadMode // how padding is filled; the zero value pads with zeros
+	Same     bool             // keep the length of the sequence and ignore Padding
 }
 
 // NewConv1d returns a Float32 layer from in to out channels with filters of size elements, stride 1
-// and no padding. It is initialised as PyTorch's, with numbers from g, or from the default
-// generator if g is nil. To use Groups, set it afterwards, and give the channels of one group as
-// in: see [NewConv2d].
+// and no padding. Parameters are initialised as in PyTorch, with random numbers from g, or from the
+// default generator if g is nil. To use Groups, set it afterwards; in must then be the number of
+// channels of one group, as for [NewConv2d].
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	checkSizes("NewConv1d", in, out, size)
 	fanIn := in * size
 	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in, size), Bias: uniform("bias", fanIn, g, out)}
 }
 
-// Forward takes x (N, Groups·in, L) and returns (N, out, L').
+// Forward returns the convolution, (N, out, L'), of x, which must be (N, Groups·in, L).
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
 		misuse(tensor.ErrShape, "Conv1d of shape %v: it takes sequences (N, in, L)", x.Shape())

@@ -5,17 +5,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Embedding layer has a row of learned features for each number from 0 to n-1.
+// Embedding is a layer that maps each number from 0 to n-1 to a row of learned features.
 type Embedding struct {
 	Weight *autograd.Param // (n, features)
-	// numbers whose rows get no gradient: PyTorch's padding_idx. A negative number counts from the
-	// end
+	// Padding lists rows that get no gradient: PyTorch's padding_idx. A negative number counts from
+	// the end.
 	Padding []int64
 }
 
-// NewEmbedding returns a Float32 layer, initialised as PyTorch's, with numbers from g, or from the
-// default generator if g is nil. The rows of padding, PyTorch's padding_idx, are zeros and stay
-// zeros.
+// NewEmbedding returns a Float32 layer, initialised as in PyTorch, with random numbers from g, or
+// from the default generator if g is nil. The rows listed in padding, PyTorch's padding_idx, are
+// zeros and get no gradient.
 func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embedding {
 	checkSizes("NewEmbedding", n, features)
 	w := tensor.RandN(tensor.Float32, g, n, features)
@@ -25,7 +25,8 @@ func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embed
 	return &Embedding{autograd.NewParam("weight", w), padding}
 }
 
-// Forward takes numbers, Int64 of any shape (...), and returns their rows, (..., features).
+// Forward returns the rows, (..., features), for the numbers x, which must be Int64 of any shape
+// (...).
 func (e *Embedding) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Embedding(e.Weight.Var(), x, e.Padding...)
 }

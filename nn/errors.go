@@ -6,26 +6,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Faults of a state that is loaded or saved. The error of a load wraps all of its faults, with the
-// names of the tensors. Test for them with errors.Is.
+// Errors of loading and saving a state. The error of a load wraps one of these for each mismatch,
+// with the name of the tensor. Callers should test for them with [errors.Is].
 var (
-	// ErrMissing is wrapped for a parameter or buffer that the state does not have.
+	// ErrMissing is wrapped if the state lacks a parameter or buffer of the module.
 	ErrMissing = errors.New("nn: missing from the state")
-	// ErrUnexpected is wrapped for a tensor of the state without a parameter or buffer in the
+	// ErrUnexpected is wrapped if the state has a tensor that is no parameter or buffer of the
 	// module.
 	ErrUnexpected = errors.New("nn: unexpected in the state")
-	// ErrShape is wrapped for a tensor whose shape is not the parameter's.
+	// ErrShape is wrapped if the shapes of a tensor and its parameter differ.
 	ErrShape = errors.New("nn: shape differs")
-	// ErrDType is wrapped for a tensor whose dtype is not the parameter's.
+	// ErrDType is wrapped if the dtypes of a tensor and its parameter differ.
 	ErrDType = errors.New("nn: dtype differs")
-	// ErrEmpty is wrapped for a module that is saved without parameters because its layers are nil,
-	// or with a nil layer in a Sequential.
+	// ErrEmpty is wrapped if a module without parameters is saved because its layers are nil, or if
+	// a Sequential contains a nil layer.
 	ErrEmpty = errors.New("nn: no parameters")
-	// ErrFile is wrapped for a file of a format that LoadFile does not read.
+	// ErrFile is wrapped if LoadFile does not support the format of a file.
 	ErrFile = errors.New("nn: unknown kind of file")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// Registered errors keep their identity across processes: [errors.Is] finds them in the process
+// that started the worker.
 func init() {
 	codec.RegisterError("nn.ErrMissing", ErrMissing)
 	codec.RegisterError("nn.ErrUnexpected", ErrUnexpected)

@@ -17,18 +17,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LoadFile moves m to a device, or to the host if dev is nil, and copies the tensors of a file into
-// its parameters and buffers. The file is a state dict or a whole module of torch.save, a
-// .safetensors file, or the index of several. LoadFile tells the format by the content, not by the
-// name. It also reads tensors that were saved on a GPU.
+// LoadFile moves m to the device dev, or to the host if dev is nil, and copies the tensors of a
+// file into its parameters and buffers. The file may be a state dict or a whole module written by
+// torch.save, a .safetensors file, or the index of a sharded one. LoadFile detects the format by
+// the content, not by the name. It also reads tensors that were saved on a GPU.
 //
 // The file must have exactly the names of State(m). Floats are converted to the dtype of m, as in
-// PyTorch; other dtypes must be those of m. The error wraps ErrMissing, ErrUnexpected, ErrShape or
-// ErrDType for each difference, tensor.ErrClosed if m was closed, ErrFile for another format, or is
-// the error of reading. After an error m is unchanged. For a part of a file or of m, see
-// [ReadState], [Under] and [LoadPart].
+// PyTorch; other dtypes must match. For each difference the error wraps [ErrMissing],
+// [ErrUnexpected], [ErrShape] or [ErrDType]. It wraps [tensor.ErrClosed] if m is closed, and
+// [ErrFile] if the format is not supported. Otherwise it is an I/O or device error. After an error
+// m is unchanged, unless the error wraps [tensor.ErrFile] because the file was truncated during the
+// copy. To load a part of a file or of m, see [ReadState], [Under] and [LoadPart].
 //
-// LoadFile reads a file that can be mapped by pieces: besides m it takes a few MiB.
+// If the file can be mapped, LoadFile reads it in pieces: besides m it needs a few MiB of memory.
 func LoadFile(m Module, path string, dev tensor.Device) error {
 	state, err := ReadState(path)
 	if err != nil {
@@ -51,7 +52,8 @@ func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error 
 	return guardedCopy(own, state, moveInto)
 }
 
-// guardedCopy copies what has one name, also from a file that somebody cuts short.
+// guardedCopy calls move for each name that is in both own and state. It returns [tensor.ErrFile]
+// if a mapped file is truncated meanwhile.
 func guardedCopy(own, state map[string]*tensor.Tensor, move func(to, from *tensor.Tensor)) error {
 	return tensor.Catch(func() {
 		for name, t := range own {
@@ -64,11 +66,12 @@ func guardedCopy(own, state map[string]*tensor.Tensor, move func(to, from *tenso
 
 func copyInto(to, from *tensor.Tensor) { to.CopyFrom(from) }
 
-// piece is how many elements LoadFile has in memory besides those of the module.
+// piece is the number of elements that LoadFile copies at a time. It bounds the file's pages in
+// memory.
 const piece = 1 << 20
 
-// moveInto copies a tensor that nobody else has, and lets go of the file's pages that have been
-// read.
+// moveInto copies from into to and then drops the pages of the file that it has read. from must not
+// be used elsewhere, because dropping its pages discards changes.
 func moveInto(to, from *tensor.Tensor) {
 	if from.Numel() <= piece || to.Device() != nil || !to.IsContiguous() || !from.IsContiguous() {
 		to.CopyFrom(from)
@@ -88,7 +91,8 @@ func moveInto(to, from *tensor.Tensor) {
 	}
 }
 
-// sameKind lets floats be of another width than those that they are copied to.
+// sameKind reports whether a tensor of dtype t may be loaded into one of dtype own: the dtypes are
+// equal, or both are floats.
 func sameKind(own, t tensor.DType) bool { return own == t || isFloat(own) && isFloat(t) }
 
 func isFloat(dt tensor.DType) bool {
@@ -99,10 +103,11 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// LoadPart copies the tensors whose names are in both state and m, as PyTorch's load_state_dict
-// with strict=False. It returns the names of State(m) that state lacks, and the names in state that
-// m lacks, sorted. Floats are converted to the dtype of m. The error wraps ErrShape or ErrDType for
-// each other difference, tensor.ErrClosed where m or state was closed, and then m is unchanged.
+// LoadPart copies the tensors that are both in state and in m, like PyTorch's load_state_dict with
+// strict=False. It returns, sorted, the names of State(m) that are missing in state and the
+// unexpected names in state. Floats are converted to the dtype of m. The error wraps [ErrShape] or
+// [ErrDType] for each other mismatch, and [tensor.ErrClosed] if m or state is closed; m is then
+// unchanged.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error
@@ -124,9 +129,10 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 	return missing, unexpected, guardedCopy(own, state, copyInto)
 }
 
-// Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their
-// names. It finds one model in a checkpoint of several, or the network that DistributedDataParallel
-// has saved under "module". The tensors are those of state, so the caller closes them once.
+// Under returns the tensors of state with names that begin with prefix and a dot. The keys of the
+// result are the rest of the names. Use it to select one model in a checkpoint of several, or the
+// network that DistributedDataParallel saved under "module". The tensors are not copied, so the
+// caller must close each of them only once.
 func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Tensor {
 	part := map[string]*tensor.Tensor{}
 	for name, t := range state {
@@ -137,7 +143,8 @@ func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Te
 	return part
 }
 
-// elsewhere says under which prefix a state has all names of a module, if there is one.
+// elsewhere returns an error that suggests a prefix under which state has all names of own, or nil
+// if there is no such prefix.
 func elsewhere(own, state map[string]*tensor.Tensor) error {
 	for name := range own {
 		for _, other := range slices.Sorted(maps.Keys(state)) {
@@ -160,13 +167,13 @@ func hasAll(state, names map[string]*tensor.Tensor) bool {
 	return true
 }
 
-// SaveFile writes State(m) to a file that LoadFile and PyTorch read: a safetensors file if path
-// ends in .safetensors, and otherwise a state dict of torch.save. It writes a temporary file beside
-// path, and renames it to path when it is whole.
+// SaveFile writes State(m) to a file that LoadFile and PyTorch can read: a safetensors file if path
+// ends in .safetensors, and otherwise a state dict in the format of torch.save. It writes a
+// temporary file in the same directory and renames it to path when it is complete.
 //
-// The error wraps ErrEmpty if a Sequential in m has a nil layer, or if m has no parameters and no
-// buffers because its layers are nil. It wraps tensor.ErrClosed if m was closed. Otherwise it is
-// the error of writing. After an error there is no new file, and an old one is unchanged.
+// The error wraps [ErrEmpty] if a Sequential in m has a nil layer, or if m has no parameters and no
+// buffers because its layers are nil. It wraps [tensor.ErrClosed] if m is closed. Otherwise it is
+// an I/O error. After an error an existing file at path is unchanged.
 func SaveFile(m Module, path string) error {
 	state := State(m)
 	if err := complete(m, state); err != nil {
@@ -178,7 +185,8 @@ func SaveFile(m Module, path string) error {
 	return pt.Save(path, state)
 }
 
-// complete returns an error unless all of m is in its state, and something is.
+// complete returns an error if m must not be saved: a layer of a Sequential is nil, the state is
+// empty because layers are nil, or a tensor is nil or closed.
 func complete(m Module, state map[string]*tensor.Tensor) (err error) {
 	walk(reflect.ValueOf(m), "", func(path string, v any) bool {
 		if s, ok := v.(*Sequential); ok {
@@ -197,8 +205,8 @@ func complete(m Module, state map[string]*tensor.Tensor) (err error) {
 	return err
 }
 
-// unmade returns an error for a layer that is nil, or for a list of no layers, in a module without
-// parameters. Parameters themselves may be nil: a layer can do without.
+// unmade returns an error if m, a module without parameters, has a nil layer or an empty list of
+// layers. A nil parameter is no error, because layers may lack parameters.
 func unmade(m Module) error {
 	v, text := reflect.ValueOf(m), ""
 	if path, fault := nilLayer(v, ""); fault == "" {
@@ -211,8 +219,8 @@ func unmade(m Module) error {
 	return fmt.Errorf("%s: %w", text, ErrEmpty)
 }
 
-// nilLayer returns the path of the first layer that is nil, or of the first list of none, and which
-// it is.
+// nilLayer returns the path of the first nil layer or empty list of layers in v, and a description
+// of the fault. The fault is empty if there is none.
 func nilLayer(v reflect.Value, path string) (at, fault string) {
 	if !leads(v.Type()) || isLeaf(v.Type()) {
 		return "", ""
@@ -246,9 +254,10 @@ func nilLayer(v reflect.Value, path string) (at, fault string) {
 	return "", ""
 }
 
-// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. If the
-// format allows it, their elements are pages of the file, which the kernel reads when they are
-// touched. The caller closes each tensor. The error wraps ErrFile, or is the error of reading.
+// ReadState returns the tensors of a file that LoadFile supports, by name and on the host. If the
+// format allows it, the tensors are backed by a private mapping of the file, and pages are read
+// when they are first accessed. The caller must close each tensor. The error wraps [ErrFile] if the
+// format is not supported; otherwise it is an I/O error.
 func ReadState(path string) (map[string]*tensor.Tensor, error) {
 	kind, err := kindOf(path)
 	if err != nil {
@@ -270,7 +279,7 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 		path, ErrFile)
 }
 
-// The kinds of files.
+// File formats that [kindOf] detects.
 const (
 	fileUnknown = iota
 	filePickle
@@ -278,7 +287,7 @@ const (
 	fileIndex
 )
 
-// kindOf looks at the first bytes of a file.
+// kindOf detects the format of a file by its first bytes.
 func kindOf(path string) (int, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -307,7 +316,8 @@ func kindOf(path string) (int, error) {
 	return fileUnknown, nil
 }
 
-// mapAll maps the tensors of a file of safetensors, or of the files of an index.
+// mapAll maps the tensors of a safetensors file, or of all files of an index. The caller must close
+// them.
 func mapAll(path string) (map[string]*tensor.Tensor, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {

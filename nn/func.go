@@ -6,68 +6,73 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Func is a layer without parameters: the function of package autograd with its name. Several
-// goroutines may use it. Two Funcs are equal if they compute the same function.
+// Func is a layer without parameters: the function of package autograd with the same name. It may
+// be used concurrently. Two Funcs are equal if they compute the same function.
 type Func struct {
-	Name string     // name of a variable or a function of this package; empty for Identity
-	Args [2]float64 // arguments of the function besides x
+	Name string     // name of a variable or function of this package; empty for Identity
+	Args [2]float64 // arguments of the function after x
 }
 
-// The activations, and other layers without parameters and without numbers.
+// Activations and other layers that have neither parameters nor arguments.
 var (
 	Identity    = Func{}                    // x itself
-	ReLU        = Func{Name: "ReLU"}        // the larger of x and 0
-	ReLU6       = Func{Name: "ReLU6"}       // x between 0 and 6
-	SELU        = Func{Name: "SELU"}        // the scaled ELU of x
+	ReLU        = Func{Name: "ReLU"}        // max(x, 0)
+	ReLU6       = Func{Name: "ReLU6"}       // x clamped to [0, 6]
+	SELU        = Func{Name: "SELU"}        // scaled ELU
 	GELU        = Func{Name: "GELU"}        // x · Φ(x)
-	GELUTanh    = Func{Name: "GELUTanh"}    // GELU as tanh approximates it, approximate="tanh" of PyTorch
+	GELUTanh    = Func{Name: "GELUTanh"}    // GELU by the tanh approximation: approximate="tanh"
 	SiLU        = Func{Name: "SiLU"}        // x · sigmoid(x)
 	Mish        = Func{Name: "Mish"}        // x · tanh(log(1 + e^x))
 	Sigmoid     = Func{Name: "Sigmoid"}     // 1 / (1 + e^-x)
 	LogSigmoid  = Func{Name: "LogSigmoid"}  // the logarithm of Sigmoid
-	Hardsigmoid = Func{Name: "Hardsigmoid"} // x/6 + 1/2, between 0 and 1
+	Hardsigmoid = Func{Name: "Hardsigmoid"} // x/6 + 1/2, clamped to [0, 1]
 	Hardswish   = Func{Name: "Hardswish"}   // x · Hardsigmoid(x)
 	Tanh        = Func{Name: "Tanh"}        // the hyperbolic tangent of x
 	Tanhshrink  = Func{Name: "Tanhshrink"}  // x - tanh(x)
 	Softsign    = Func{Name: "Softsign"}    // x / (1 + |x|)
 	Softmax     = Func{Name: "Softmax"}     // over the last dimension of x (..., classes)
 	LogSoftmax  = Func{Name: "LogSoftmax"}  // the logarithm of Softmax
-	Flatten     = Func{Name: "Flatten"}     // x (N, ...) as (N, features)
+	Flatten     = Func{Name: "Flatten"}     // x (N, ...) reshaped to (N, features)
 )
 
-// LeakyReLU is x where x is positive, and slope · x elsewhere. PyTorch's default is 0.01.
+// LeakyReLU returns the function x if x is positive, and slope · x otherwise. PyTorch's default
+// slope is 0.01.
 func LeakyReLU(slope float64) Func { return Func{"LeakyReLU", [2]float64{slope}} }
 
-// ELU is x where x is positive, and alpha · (e^x - 1) elsewhere. PyTorch's default is 1.
+// ELU returns the function x if x is positive, and alpha · (e^x - 1) otherwise. PyTorch's default
+// alpha is 1.
 func ELU(alpha float64) Func { return Func{"ELU", [2]float64{alpha}} }
 
-// CELU is x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere. PyTorch's default is 1.
+// CELU returns the function x if x is positive, and alpha · (e^(x/alpha) - 1) otherwise. PyTorch's
+// default alpha is 1.
 func CELU(alpha float64) Func { return Func{"CELU", [2]float64{alpha}} }
 
-// Softplus is log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold. PyTorch's defaults
-// are 1 and 20.
+// Softplus returns the function log(1 + e^(beta·x)) / beta, or x if beta·x exceeds threshold.
+// PyTorch's defaults are 1 and 20.
 func Softplus(beta, threshold float64) Func { return Func{"Softplus", [2]float64{beta, threshold}} }
 
-// Hardtanh is x clamped to lo and hi. PyTorch's defaults are -1 and 1.
+// Hardtanh returns the function that clamps x to [lo, hi]. PyTorch's defaults are -1 and 1.
 func Hardtanh(lo, hi float64) Func { return Func{"Hardtanh", [2]float64{lo, hi}} }
 
-// Softshrink is 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere. PyTorch's default
-// is 0.5.
+// Softshrink returns the function 0 if |x| <= lambda, and x moved towards 0 by lambda otherwise.
+// PyTorch's default lambda is 0.5.
 func Softshrink(lambda float64) Func { return Func{"Softshrink", [2]float64{lambda}} }
 
-// Hardshrink is 0 where |x| <= lambda, and x elsewhere. PyTorch's default is 0.5.
+// Hardshrink returns the function 0 if |x| <= lambda, and x otherwise. PyTorch's default lambda is
+// 0.5.
 func Hardshrink(lambda float64) Func { return Func{"Hardshrink", [2]float64{lambda}} }
 
-// Threshold is x where x is above threshold, and value elsewhere.
+// Threshold returns the function x if x exceeds threshold, and value otherwise.
 func Threshold(threshold, value float64) Func {
 	return Func{"Threshold", [2]float64{threshold, value}}
 }
 
-// GLU is the first half of x along dim, times the sigmoid of the second half. PyTorch's default is
-// -1.
+// GLU returns the function that multiplies the first half of x along dim by the sigmoid of the
+// second half. PyTorch's default dim is -1.
 func GLU(dim int) Func { return Func{"GLU", [2]float64{float64(dim)}} }
 
-// Forward applies the function to x. It panics if package autograd has no function of this name.
+// Forward applies the function to x. It panics with an error that wraps [tensor.ErrMisuse] if
+// f.Name is unknown.
 func (f Func) Forward(x *autograd.Var) *autograd.Var {
 	apply, ok := functions[f.Name]
 	if !ok {
@@ -108,7 +113,8 @@ var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
 	},
 }
 
-// The kinds of functions: of x alone, along the last dimension, with one number, and with two.
+// Adapters from functions of package autograd, by signature: x alone (plain), x and the last
+// dimension (along), one argument (of), two arguments (ofTwo).
 
 func plain(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x) }

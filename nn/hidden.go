@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// checkComplete panics if an unexported field of m leads to a parameter that no exported one leads
-// to.
+// checkComplete panics if m is not a module, or if a parameter is reachable only through an
+// unexported field of m.
 func checkComplete(m Module) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || !leads(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
@@ -24,10 +24,10 @@ func checkComplete(m Module) {
 	}
 }
 
-// A search looks for parameters in fields of all kinds. It reads pointers only, which reflection
-// allows for unexported fields.
+// search looks for parameters in fields of all kinds. It only reads pointers, which reflection
+// permits for unexported fields.
 type search struct {
-	found map[uintptr]bool // the parameters that exported fields lead to
+	found map[uintptr]bool // the parameters reachable through exported fields
 	seen  map[visit]bool
 }
 
@@ -36,7 +36,7 @@ type visit struct {
 	t  reflect.Type
 }
 
-// hidden returns the path of the first parameter that was not found, or nothing.
+// hidden returns the path of the first parameter that is not in s.found, or "".
 func (s search) hidden(v reflect.Value, path string) string {
 	if !v.IsValid() || !leads(v.Type()) {
 		return ""
@@ -66,7 +66,7 @@ func (s search) hidden(v reflect.Value, path string) string {
 	return ""
 }
 
-// behind looks at what a pointer points to, once.
+// behind applies hidden to the target of a pointer, at most once per pointer.
 func (s search) behind(v reflect.Value, path string) string {
 	at := visit{v.Pointer(), v.Type()}
 	switch {
@@ -82,10 +82,10 @@ func (s search) behind(v reflect.Value, path string) string {
 	return s.hidden(v.Elem(), path)
 }
 
-var leading sync.Map // of what leads has found out: reflect.Type to bool
+var leading sync.Map // cache of leads: reflect.Type to bool
 
-// leads reports whether values of t can lead to parameters: pointers, slices, arrays and structs of
-// them, and layers.
+// leads reports whether values of type t can contain parameters: *autograd.Param, layers, and
+// pointers, slices, arrays and structs of them.
 func leads(t reflect.Type) bool {
 	if known, ok := leading.Load(t); ok {
 		return known.(bool)
@@ -104,7 +104,7 @@ func leadsBy(t reflect.Type, above map[reflect.Type]bool) bool {
 	case t == reflect.TypeFor[*autograd.Param]():
 		return true
 	case t == reflect.TypeFor[*autograd.Var]():
-		return false // a value in a graph, whose parameters are those of others
+		return false // a node of a graph; its parameters belong to other modules
 	case t.Kind() == reflect.Interface:
 		return t.Implements(reflect.TypeFor[Layer]())
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:

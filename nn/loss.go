@@ -6,24 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Loss is a loss function of package autograd as a value. It travels to other processes, in a
+// Loss is a loss function of package autograd as a value that can be sent to other processes, in a
 // field of type Loss or of type any. To change an option, set it in a copy of one of the variables,
-// or beside the Name:
+// or next to the Name:
 //
 //	nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}
 type Loss struct {
 	Name      string             // name of the function in package autograd
-	Reduction autograd.Reduction // how the losses of rows or elements become the result
+	Reduction autograd.Reduction // how the losses of rows or elements are combined
 
-	Weight    *tensor.Tensor // for NLLLoss and CrossEntropy, see autograd.Classification
+	Weight    *tensor.Tensor // for NLLLoss and CrossEntropy, see [autograd.Classification]
 	Ignore    []int64        // for NLLLoss and CrossEntropy
 	Smoothing float64        // for CrossEntropy
 
-	Beta     float64        // for SmoothL1Loss; with 0 it is the L1 loss
-	Positive *tensor.Tensor // for BCEWithLogitsLoss: PyTorch's pos_weight; nil: 1
+	Beta     float64        // for SmoothL1Loss; 0 is the L1 loss
+	Positive *tensor.Tensor // for BCEWithLogitsLoss: PyTorch's pos_weight; nil means 1
 }
 
-// The losses with PyTorch's defaults.
+// Losses with PyTorch's defaults.
 var (
 	NLLLoss           = Loss{Name: "NLLLoss"}               // of log-probabilities and classes
 	CrossEntropyLoss  = Loss{Name: "CrossEntropy"}          // of logits and classes, or probabilities
@@ -32,8 +32,9 @@ var (
 	BCEWithLogitsLoss = Loss{Name: "BCEWithLogitsLoss"}     // of logits and probabilities of one shape
 )
 
-// Of returns the loss of x for a target. The function of package autograd says which shapes and
-// dtypes they have. Of panics if package autograd has no loss of this name.
+// Of returns the loss of x for a target. The function of package autograd with the name of the loss
+// documents the shapes and dtypes that they must have. Of panics with an error that wraps
+// [tensor.ErrMisuse] if l.Name is unknown.
 func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	switch l.Name {
 	case "NLLLoss":

@@ -12,17 +12,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Module is a pointer to a struct whose exported fields lead to parameters and buffers: a layer,
-// or a struct of layers. Slices, arrays, interfaces and embedded structs are followed.
+// Module is a pointer to a struct with exported fields that contain parameters and buffers: a
+// layer, or a struct of layers. Slices, arrays, interfaces and embedded structs are followed.
 type Module any
 
-// A Layer is a Module that computes one value from one.
+// Layer is a Module that computes one output from one input.
 type Layer interface {
 	Forward(x *autograd.Var) *autograd.Var
 }
 
-// Params yields the parameters of modules, each once, in the order of the fields. It panics as
-// Named does.
+// Params yields the parameters of modules, each once, in the order of the fields. It panics like
+// [Named].
 func Params(modules ...Module) iter.Seq[*autograd.Param] {
 	return func(yield func(*autograd.Param) bool) {
 		seen := map[*autograd.Param]bool{}
@@ -37,13 +37,14 @@ func Params(modules ...Module) iter.Seq[*autograd.Param] {
 	}
 }
 
-// Named yields the parameters of m with the names that PyTorch gives them. A name is the path of
-// fields, in lower case and with underscores: Conv1.Weight is conv1.weight, and HiddenOut.Bias is
-// hidden_out.bias. Elements of slices and Sequentials have their index. A tag `nn:"name"` replaces
-// the name of a field. A parameter that two fields refer to comes twice.
+// Named yields the parameters of m with PyTorch's names. A name is the path of fields, in snake
+// case: Conv1.Weight is conv1.weight, and HiddenOut.Bias is hidden_out.bias. Elements of slices and
+// Sequentials are named by their index. A tag `nn:"name"` replaces the name of a field. A parameter
+// that two fields refer to is yielded twice.
 //
-// Named panics if only an unexported field leads to a parameter, since the parameter would be
-// neither trained nor saved. A field with the tag `wire:"-"` is not a part of the module.
+// Parameters must be reachable through exported fields. Named panics with an error that wraps
+// [tensor.ErrMisuse] if one is reachable only through an unexported field, because it would be
+// neither trained nor saved. A field with the tag `wire:"-"` is not part of the module.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
 	checkComplete(m)
 	return named(m)
@@ -59,7 +60,7 @@ func named(m any) iter.Seq2[string, *autograd.Param] {
 }
 
 // Buffers yields the *tensor.Tensor fields of m, such as the running statistics of a BatchNorm2d,
-// with the names that PyTorch gives them: see [Named].
+// with PyTorch's names as described for [Named].
 func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		walk(reflect.ValueOf(m), "", func(path string, v any) bool {
@@ -69,8 +70,9 @@ func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 	}
 }
 
-// walk visits every pointer that the exported fields of v lead to, with its path, until visit
-// returns false. Fields that do not travel (`wire:"-"`) are no part of a module.
+// walk calls visit for each pointer reachable through the exported fields of v, with its path,
+// until visit returns false. Fields with the tag `wire:"-"` are skipped, because they are not sent
+// and are not part of a module.
 func walk(v reflect.Value, path string, visit func(path string, v any) bool) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -90,7 +92,8 @@ func walk(v reflect.Value, path string, visit func(path string, v any) bool) boo
 	return walkParts(v, path, visit)
 }
 
-// isLeaf reports whether values of t are what a module is about, and not made of parts.
+// isLeaf reports whether values of type t are parameters or buffers, which walk must not descend
+// into.
 func isLeaf(t reflect.Type) bool {
 	return t == reflect.TypeFor[*autograd.Param]() || t == reflect.TypeFor[*tensor.Tensor]()
 }
@@ -119,8 +122,9 @@ func walkParts(v reflect.Value, path string, visit func(path string, v any) bool
 	return true
 }
 
-// suffixOf returns what stands behind the names of the fields of a part that PyTorch does not put
-// into a list: such a part has no index.
+// suffixOf returns the suffix of the parameter names of v, and whether v has one. PyTorch keeps
+// such parts, for example a Pass, as attributes with a suffix instead of in a list, so walk must
+// not add an index to their path.
 func suffixOf(v reflect.Value) (suffix string, ok bool) {
 	p, ok := reachable(v).Interface().(interface{ nameSuffix() string })
 	if !ok || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -129,8 +133,8 @@ func suffixOf(v reflect.Value) (suffix string, ok bool) {
 	return p.nameSuffix(), true
 }
 
-// reachable returns a struct that is a field or an element by its pointer, so that its methods are
-// seen.
+// reachable returns the address of an addressable struct, and v otherwise. Methods with a pointer
+// receiver are then visible by reflection.
 func reachable(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Struct && v.CanAddr() {
 		return v.Addr()
@@ -138,8 +142,8 @@ func reachable(v reflect.Value) reflect.Value {
 	return v
 }
 
-// join appends the name of a field; those of embedded structs and of a Sequential's layers stand in
-// its place.
+// join appends the name of a field to path. An embedded field, or one with the tag `nn:"-"`, adds
+// nothing.
 func join(path string, f reflect.StructField) string {
 	name := f.Tag.Get("nn")
 	if name == "" {
@@ -158,7 +162,7 @@ func dot(path string) string {
 	return "."
 }
 
-// snake writes a Go name as Python would: FC1 is fc1, ConvDrop conv_drop, FCOut fc_out.
+// snake converts a Go name to snake case: FC1 to fc1, ConvDrop to conv_drop, FCOut to fc_out.
 func snake(s string) string {
 	var b strings.Builder
 	r := []rune(s)
@@ -173,7 +177,8 @@ func snake(s string) string {
 	return b.String()
 }
 
-// misuse panics with an error that wraps kind: tensor.ErrMisuse, or an error that wraps it.
+// misuse panics with an error that wraps kind, which must be tensor.ErrMisuse or an error that
+// wraps it.
 func misuse(kind error, format string, args ...any) {
 	panic(fmt.Errorf("nn: %s%.0w", fmt.Sprintf(format, args...), kind))
 }

@@ -5,29 +5,31 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A BatchNorm2d layer normalises each channel to mean 0 and variance 1 (Ioffe and Szegedy, 2015).
-// In training, which is the mode until Eval, it uses the statistics of the batch. In evaluation it
-// uses running statistics of the batches that it was trained on.
+// BatchNorm2d is a layer that normalises each channel to mean 0 and variance 1. In training mode,
+// which is the mode until [Eval], it uses the statistics of the batch. In evaluation mode it uses
+// the running statistics of the training batches. See Ioffe and Szegedy, Batch Normalization, 2015,
+// https://arxiv.org/abs/1502.03167.
 //
-// In training Forward changes the running statistics without a lock. If several processes train one
-// layer, the statistics may miss some of their batches, as in Hogwild.
+// In training mode Forward updates the running statistics, unless [autograd.Scope.KeepBuffers] was
+// called. It does so without a lock: if several processes train one layer, the updates of some
+// batches may be lost, as in Hogwild.
 type BatchNorm2d struct {
 	Mode
 
-	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
+	Weight *autograd.Param // (channels), or nil, like Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
-	// The running statistics. If the first two are nil, each batch is normalised by its own
-	// statistics, after Eval as well: PyTorch's track_running_stats=False.
+	// Running statistics. If RunningMean or RunningVar is nil, each batch is normalised by its own
+	// statistics, also in evaluation mode: PyTorch's track_running_stats=False.
 	RunningMean       *tensor.Tensor // (channels)
 	RunningVar        *tensor.Tensor // (channels)
-	NumBatchesTracked *tensor.Tensor // Int64, a single number
+	NumBatchesTracked *tensor.Tensor // Int64 scalar
 
-	Eps      float64 // added to variances
-	Momentum float64 // part of a batch in the new statistics
+	Eps      float64 // added to the variance for numerical stability
+	Momentum float64 // weight of a batch in the updated running statistics
 }
 
-// NewBatchNorm2d returns a Float32 layer, initialised as PyTorch's.
+// NewBatchNorm2d returns a Float32 layer, initialised as in PyTorch.
 func NewBatchNorm2d(channels int) *BatchNorm2d { return newBatchNorm("NewBatchNorm2d", channels) }
 
 func newBatchNorm(what string, channels int) *BatchNorm2d {
@@ -39,7 +41,7 @@ func newBatchNorm(what string, channels int) *BatchNorm2d {
 	}
 }
 
-// Forward takes x (N, channels, H, W).
+// Forward returns x, which must be (N, channels, H, W), normalised.
 func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 4 {
 		misuse(tensor.ErrShape, "BatchNorm2d of shape %v: it takes (N, channels, H, W)", x.Shape())
@@ -63,15 +65,15 @@ func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
 	return y
 }
 
-// A BatchNorm1d layer is a BatchNorm2d for features or sequences.
+// BatchNorm1d is like [BatchNorm2d] for features or sequences.
 type BatchNorm1d BatchNorm2d
 
-// NewBatchNorm1d returns a Float32 layer, initialised as PyTorch's.
+// NewBatchNorm1d returns a Float32 layer, initialised as in PyTorch.
 func NewBatchNorm1d(channels int) *BatchNorm1d {
 	return (*BatchNorm1d)(newBatchNorm("NewBatchNorm1d", channels))
 }
 
-// Forward takes x (N, channels) or (N, channels, L).
+// Forward returns x, which must be (N, channels) or (N, channels, L), normalised.
 func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 2 && n != 3 {
 		misuse(tensor.ErrShape, "BatchNorm1d of shape %v: it takes (N, channels) or (N, channels, L)", x.Shape())
@@ -79,23 +81,24 @@ func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	return (*BatchNorm2d)(b).normalized(x)
 }
 
-// A LayerNorm layer normalises the last dimensions to mean 0 and variance 1 (Ba and others, 2016).
+// LayerNorm is a layer that normalises the last dimensions to mean 0 and variance 1. See Ba et al.,
+// Layer Normalization, 2016, https://arxiv.org/abs/1607.06450.
 type LayerNorm struct {
-	Weight *autograd.Param // of the normalised dimensions, or nil: elementwise_affine=False
-	Bias   *autograd.Param // of the normalised dimensions, or nil
-	Shape  []int           // sizes of the normalised dimensions, if Weight is nil
-	Eps    float64         // added to variances
+	Weight *autograd.Param // shape of the normalised dimensions, or nil: elementwise_affine=False
+	Bias   *autograd.Param // shape of the normalised dimensions, or nil
+	Shape  []int           // sizes of the normalised dimensions; used if Weight is nil
+	Eps    float64         // added to the variance for numerical stability
 }
 
-// NewLayerNorm returns a Float32 layer that normalises last dimensions of the given shape. It is
-// initialised as PyTorch's.
+// NewLayerNorm returns a Float32 layer that normalises trailing dimensions of the given shape. It
+// is initialised as in PyTorch.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
 	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...),
 		Shape: shape, Eps: 1e-5}
 }
 
-// Forward takes x (..., shape).
+// Forward returns x, which must be (..., shape), normalised.
 func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	shape := l.Shape
 	if l.Weight != nil {
@@ -104,17 +107,18 @@ func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LayerNorm(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
 }
 
-// A GroupNorm layer normalises each group of channels of each example to mean 0 and variance 1 (Wu
-// and He, 2018). With as many groups as channels it is PyTorch's InstanceNorm.
+// GroupNorm is a layer that normalises each group of channels of each example to mean 0 and
+// variance 1. With as many groups as channels it is PyTorch's InstanceNorm. See Wu and He, Group
+// Normalization, 2018, https://arxiv.org/abs/1803.08494.
 type GroupNorm struct {
-	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
+	Weight *autograd.Param // (channels), or nil, like Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
-	Groups int             // number of groups, which divides the number of channels
-	Eps    float64         // added to variances
+	Groups int             // number of groups; must divide the number of channels
+	Eps    float64         // added to the variance for numerical stability
 }
 
-// NewGroupNorm returns a Float32 layer, initialised as PyTorch's. It panics unless groups divides
-// channels.
+// NewGroupNorm returns a Float32 layer, initialised as in PyTorch. groups must divide channels;
+// otherwise NewGroupNorm panics with an error that wraps [tensor.ErrArgument].
 func NewGroupNorm(groups, channels int) *GroupNorm {
 	checkSizes("NewGroupNorm", groups, channels)
 	checkGroups("NewGroupNorm", groups, channels)
@@ -122,7 +126,7 @@ func NewGroupNorm(groups, channels int) *GroupNorm {
 		Groups: groups, Eps: 1e-5}
 }
 
-// Forward takes x (N, channels, ...).
+// Forward returns x, which must be (N, channels, ...), normalised.
 func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.GroupNorm(x, optional(g.Weight), optional(g.Bias), g.Groups, g.Eps)
 }
@@ -135,7 +139,7 @@ func checkGroups(what string, groups int, channels ...int) {
 	}
 }
 
-// constant returns a parameter whose elements are all v.
+// constant returns a parameter filled with v.
 func constant(name string, v float64, shape ...int) *autograd.Param {
 	return autograd.NewParam(name, tensor.Full(tensor.Float32, v, shape...))
 }

@@ -4,17 +4,18 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 )
 
-// A PReLU layer is a leaky ReLU with a learned slope (He and others, 2015).
+// PReLU is a leaky ReLU layer with a learned slope. See He et al., Delving Deep into Rectifiers,
+// 2015, https://arxiv.org/abs/1502.01852.
 type PReLU struct {
 	Weight *autograd.Param // (1), or (channels)
 }
 
-// NewPReLU returns a Float32 layer with one slope, or with one for each channel. The slopes begin
-// as 0.25, as PyTorch's.
+// NewPReLU returns a Float32 layer with the given number of slopes, which must be 1 or the number
+// of channels. As in PyTorch, slopes are initialised to 0.25.
 func NewPReLU(slopes int) *PReLU {
 	checkSizes("NewPReLU", slopes)
 	return &PReLU{constant("weight", 0.25, slopes)}
 }
 
-// Forward takes x (N, channels, ...). With one slope x may have any shape.
+// Forward applies the layer to x (N, channels, ...). With one slope x may have any shape.
 func (p *PReLU) Forward(x *autograd.Var) *autograd.Var { return autograd.PReLU(x, p.Weight.Var()) }

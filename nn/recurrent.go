@@ -9,52 +9,56 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Pass has the parameters of one layer in one direction. Their names are PyTorch's with a suffix:
-// weight_ih_l0, bias_hh_l1_reverse.
+// Pass holds the parameters of one layer in one direction. They have PyTorch's names with Suffix
+// appended: weight_ih_l0, bias_hh_l1_reverse.
 type Pass struct {
 	WeightIH *autograd.Param // (gates·hidden, in)
-	// (gates·hidden, states), where states is hidden, or fewer with WeightHR
+	// (gates·hidden, states), where states is hidden, or PyTorch's proj_size with WeightHR
 	WeightHH *autograd.Param
-	BiasIH   *autograd.Param // (gates·hidden), or nil, as BiasHH
+	BiasIH   *autograd.Param // (gates·hidden), or nil, like BiasHH
 	BiasHH   *autograd.Param // (gates·hidden)
-	// (states, hidden) of a projected LSTM, where states is PyTorch's proj_size; or nil
+	// (states, hidden), the projection of a projected LSTM, where states is PyTorch's proj_size; or
+	// nil
 	WeightHR *autograd.Param
-	Suffix   string // such as _l0
+	Suffix   string // _l0, for example
 }
 
 func (p *Pass) nameSuffix() string { return p.Suffix }
 
-// A Recurrent has the fields that an LSTM and a GRU share.
+// Recurrent holds the fields that [LSTM] and [GRU] share.
 type Recurrent struct {
 	Mode
 
-	// the passes of the first layer, forwards and (if Bidirectional) backwards, then those of the
-	// second layer and so on
+	// Passes has the passes of the first layer, forward and, if Bidirectional, backward. The passes
+	// of the second layer follow, and so on.
 	Passes []*Pass `nn:"-"`
 
-	Hidden        int     // features of a state
-	Bidirectional bool    // each layer also reads a sequence backwards, and returns both states
-	BatchFirst    bool    // sequences are (N, L, features), not (L, N, features)
-	P             float64 // probability that an output of a layer but the last is dropped in training
+	Hidden        int     // features of a state; for a projected LSTM features of a cell
+	Bidirectional bool    // each layer also runs backwards, and its outputs are concatenated
+	BatchFirst    bool    // sequences are (N, L, features), instead of (L, N, features)
+	P             float64 // dropout probability of the outputs of each layer except the last
 
-	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
+	Generator *tensor.Generator `wire:"-" torch:"-"` // as [Dropout.Generator]
 }
 
-// An LSTM has layers of long short-term memory (Hochreiter and Schmidhuber, 1997).
+// LSTM is a stack of long short-term memory layers (Hochreiter and Schmidhuber, 1997).
 type LSTM struct{ Recurrent }
 
-// A GRU has layers of gated recurrent units (Cho and others, 2014).
+// GRU is a stack of gated recurrent unit layers. See Cho et al., 2014,
+// https://arxiv.org/abs/1406.1078.
 type GRU struct{ Recurrent }
 
-// NewLSTM returns a Float32 LSTM of several layers from in to hidden features. It is initialised as
-// PyTorch's, with numbers from g, or from the default generator if g is nil.
+// NewLSTM returns a Float32 LSTM with the given number of layers, from in to hidden features.
+// Parameters are initialised as in PyTorch, with random numbers from g, or from the default
+// generator if g is nil.
 func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-// NewProjectedLSTM returns an LSTM whose states are projected from hidden to proj features, which
-// are fewer: PyTorch's proj_size. Its cells have hidden features. The other arguments are those of
-// NewLSTM.
+// NewProjectedLSTM returns an LSTM that projects its states from hidden to proj features, PyTorch's
+// proj_size. Its cells have hidden features. proj must be less than hidden; otherwise
+// NewProjectedLSTM panics with an error that wraps [tensor.ErrArgument]. The other arguments are as
+// for [NewLSTM].
 func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	checkSizes("NewProjectedLSTM", proj)
 	if proj >= hidden {
@@ -67,8 +71,9 @@ func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tenso
 	return l
 }
 
-// NewGRU returns a Float32 GRU of several layers from in to hidden features. It is initialised as
-// PyTorch's, with numbers from g, or from the default generator if g is nil.
+// NewGRU returns a Float32 GRU with the given number of layers, from in to hidden features.
+// Parameters are initialised as in PyTorch, with random numbers from g, or from the default
+// generator if g is nil.
 func NewGRU(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *GRU {
 	return &GRU{newRecurrent("NewGRU", 3, in, hidden, hidden, layers, bidirectional, g)}
 }
@@ -99,25 +104,28 @@ func (r *Recurrent) directions() int {
 	return 1
 }
 
-// Forward returns the last layer's states after each element of x, beginning with states and cells
-// of zeros. The shapes are those of Run.
+// Forward returns the last layer's states after each element of x. The initial states and cells are
+// zeros. The shapes are as for [LSTM.Run].
 func (l *LSTM) Forward(x *autograd.Var) *autograd.Var {
 	y, _, _ := l.Run(x, nil, nil)
 	return y
 }
 
-// Forward returns the last layer's states after each element of x, beginning with states of zeros.
-// The shapes are those of Run.
+// Forward returns the last layer's states after each element of x. The initial states are zeros.
+// The shapes are as for [GRU.Run].
 func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 	y, _ := g.Run(x, nil)
 	return y
 }
 
-// Run takes sequences x and the first states h and cells c. x is (L, N, in), or (N, L, in) with
-// BatchFirst, or (L, in) without a batch. h and c are (passes, N, hidden), or (passes, hidden)
-// without a batch, or nil for zeros. Run returns the last layer's states after each element, (L, N,
-// directions·hidden) in the form of x, and the last states and cells of all passes, in the form of
-// h and c. In a projected LSTM states have proj features instead of hidden.
+// Run computes the LSTM for sequences x with initial states h and cells c.
+//
+// x must be (L, N, in), or (N, L, in) with BatchFirst, or (L, in) if unbatched, with L at least 1.
+// h and c must be (passes, N, hidden), or (passes, hidden) if unbatched; nil means zeros. Run
+// returns the last layer's states after each element, (L, N, directions·hidden) in the layout of x,
+// and the final states and cells of all passes, in the layout of h and c. In a projected LSTM
+// states have proj features instead of hidden. Run panics with an error that wraps
+// [tensor.ErrShape] if a shape does not match.
 func (l *LSTM) Run(x, h, c *autograd.Var) (y, lastH, lastC *autograd.Var) {
 	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, lstm)
 	return y, last[0], last[1]
@@ -134,10 +142,13 @@ func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence
 	return y, []*autograd.Var{h, c}
 }
 
-// Run takes sequences x and the first states h. x is (L, N, in), or (N, L, in) with BatchFirst, or
-// (L, in) without a batch. h is (passes, N, hidden), or (passes, hidden) without a batch, or nil
-// for zeros. Run returns the last layer's states after each element, (L, N, directions·hidden) in
-// the form of x, and the last states of all passes, in the form of h.
+// Run computes the GRU for sequences x with initial states h.
+//
+// x must be (L, N, in), or (N, L, in) with BatchFirst, or (L, in) if unbatched, with L at least 1.
+// h must be (passes, N, hidden), or (passes, hidden) if unbatched; nil means zeros. Run returns the
+// last layer's states after each element, (L, N, directions·hidden) in the layout of x, and the
+// final states of all passes, in the layout of h. It panics with an error that wraps
+// [tensor.ErrShape] if a shape does not match.
 func (g *GRU) Run(x, h *autograd.Var) (y, last *autograd.Var) {
 	y, states := g.run("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, gru)
 	return y, states[0]
@@ -150,12 +161,12 @@ func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence)
 	return y, []*autograd.Var{h}
 }
 
-// A way takes a sequence, (L, N, in), through one pass: to what comes out at each element, (L, N,
-// features), and the last states, (N, features).
+// A way runs sequences x, (L, N, in), through one pass. It returns the outputs, (L, N, features),
+// and the final states, (N, features).
 type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
 	last []*autograd.Var)
 
-// run goes through all passes, with as many features in each kind of state as sizes say.
+// run computes all layers. sizes holds the number of features of each kind of state in first.
 func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, sizes []int,
 	through way) (y *autograd.Var, last []*autograd.Var) {
 	single := len(x.Shape()) == 2
@@ -198,7 +209,7 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, siz
 	return x, last
 }
 
-// batched returns x as (L, N, in), and all first states.
+// batched returns x as (L, N, in), and all initial states, with zeros for nil ones.
 func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var,
 	[]*autograd.Var) {
 	single := len(x.Shape()) == 2

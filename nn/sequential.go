@@ -8,11 +8,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Sequential applies layers one after another. In the names of parameters the layers are 0, 1 and
+// Sequential applies layers one after another. In the names of parameters the layers are 0, 1 and
 // so on.
 //
-// A Sequential travels if all of its layers do: those of this package, and others whose pointer
-// type is registered by wire.RegisterType.
+// A Sequential can be sent to other processes if all of its layers can: layers of this package, and
+// others with a pointer type that is registered by wire.RegisterType.
 type Sequential struct {
 	Layers []Layer `nn:"-"`
 }
@@ -20,7 +20,7 @@ type Sequential struct {
 // NewSequential returns a Sequential of the layers.
 func NewSequential(layers ...Layer) *Sequential { return &Sequential{layers} }
 
-// Forward passes x to the first layer, its output to the second layer and so on.
+// Forward passes x to the first layer, its output to the second layer, and so on.
 func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 	for _, l := range s.Layers {
 		x = l.Forward(x)
@@ -28,7 +28,8 @@ func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
 	return x
 }
 
-// Layers travel in an any, which arrives as the type that was sent.
+// Layers are sent as any, so their types must be registered to be decoded as the type that was
+// sent.
 func init() {
 	codec.Custom((*Sequential).marshal, (*Sequential).unmarshal)
 	codec.RegisterType[*PReLU]("nn.PReLU")
@@ -47,8 +48,8 @@ func init() {
 	codec.RegisterType[*Sequential]("nn.Sequential")
 }
 
-// marshal writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
-// type is not registered, and wire.ErrFormat where a layer is nil.
+// marshal encodes the list of layers. The error wraps [codec.ErrUnknownType] if the type of a layer
+// is not registered, and [codec.ErrFormat] if a layer is nil.
 func (s *Sequential) marshal(e *codec.Encoder) error {
 	layers := make([]any, len(s.Layers))
 	for i, l := range s.Layers {
@@ -60,7 +61,8 @@ func (s *Sequential) marshal(e *codec.Encoder) error {
 	return codec.Encode(e, layers)
 }
 
-// unmarshal reads what marshal wrote.
+// unmarshal decodes the output of marshal. The error wraps [codec.ErrFormat] if an element is not a
+// [Layer] or is nil.
 func (s *Sequential) unmarshal(d *codec.Decoder) error {
 	layers, err := codec.Decode[[]any](d)
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *Sequential) unmarshal(d *codec.Decoder) error {
 	return nil
 }
 
-// isNil says whether a layer is none: Forward would end its caller with it.
+// isNil reports whether layer is nil or a nil pointer; its Forward would crash.
 func isNil(layer any) bool {
 	v := reflect.ValueOf(layer)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// State returns m's parameters and buffers under the names of PyTorch's state_dict. They are m's
-// own tensors: do not close them, and Clone a tensor that must not change with m.
+// State returns the parameters and buffers of m under the names of PyTorch's state_dict. The
+// tensors are not copied: the caller must not close them, and must Clone a tensor that should not
+// change with m.
 func State(m Module) map[string]*tensor.Tensor {
 	state := map[string]*tensor.Tensor{}
 	for name, p := range Named(m) {
@@ -21,10 +22,10 @@ func State(m Module) map[string]*tensor.Tensor {
 	return state
 }
 
-// Load copies the tensors of state into m's parameters and buffers, also for processes that share
-// them. Names, shapes and dtypes must be those of [State]. The error wraps ErrMissing,
-// ErrUnexpected, ErrShape or ErrDType for each difference, tensor.ErrClosed where m or state was
-// closed, and then m is unchanged.
+// Load copies the tensors of state into the parameters and buffers of m, also for processes that
+// share them. Names, shapes and dtypes must match [State]. For each mismatch the error wraps
+// [ErrMissing], [ErrUnexpected], [ErrShape] or [ErrDType], or [tensor.ErrClosed] if a tensor of m
+// or state is closed; m is then unchanged.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
 	if err := matches(own, state, sameDType); err != nil {
@@ -36,7 +37,7 @@ func Load(m Module, state map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// checkOpen returns an error for tensors that are nil or closed.
+// checkOpen returns an error for each tensor that is nil or closed.
 func checkOpen(state map[string]*tensor.Tensor) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(state)) {
@@ -51,8 +52,8 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 func sameDType(own, t tensor.DType) bool { return own == t }
 
-// matches reports how a state is not one of a module that has the tensors of own, given which
-// dtypes go together.
+// matches returns an error for each difference between state and own, the tensors of a module. same
+// reports whether two dtypes are compatible.
 func matches(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -82,9 +83,9 @@ func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) boo
 	return nil
 }
 
-// Share moves the parameters and buffers of m to shared memory. Sending m does this as well; Share
-// tells before whether there is room. The error wraps shm.ErrNoSpace if the domain is full, and
-// tensor.ErrClosed if m was closed. The caller closes m by Close.
+// Share moves the parameters and buffers of m to shared memory. Sending m does this too, but Share
+// reports beforehand if there is not enough space. The error wraps shm.ErrNoSpace if the domain
+// is full, and [tensor.ErrClosed] if m is closed. The caller must close m by [Close].
 func Share(m Module) error {
 	for name, p := range Named(m) {
 		if err := p.Share(); err != nil {
@@ -99,10 +100,11 @@ func Share(m Module) error {
 	return nil
 }
 
-// To moves the parameters of m with their gradients, and its buffers, to a device, or to the host
-// if dev is nil, as PyTorch's Module.to does. The pointers to Params and tensors stay the same, so
-// an optimizer keeps its parameters. Its state does not move: make the optimizer after To. The
-// error is the device's, or wraps tensor.ErrClosed if m was closed, and then m has not moved.
+// To moves the parameters of m, their gradients, and its buffers to a device, or to the host if dev
+// is nil, like PyTorch's Module.to. The pointers to Params and tensors stay the same, so an
+// optimizer keeps its parameters. The state of an optimizer is not moved, so the optimizer should
+// be created after To. The error is the device's, or wraps [tensor.ErrClosed] if m is closed; m is
+// then not moved.
 func To(m Module, dev tensor.Device) error {
 	var own, moved []*tensor.Tensor
 	move := func(name string, t *tensor.Tensor) error {
@@ -135,8 +137,8 @@ func To(m Module, dev tensor.Device) error {
 	return err
 }
 
-// Close closes the parameters and buffers of m in this process. A process that received m calls it
-// as well. It is idempotent.
+// Close closes the parameters and buffers of m in this process. A process that received m must call
+// it too. Close is idempotent.
 func Close(m Module) error {
 	var problems []error
 	for _, p := range named(m) {

@@ -5,23 +5,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A TransformerEncoderLayer has two parts: the attention of a sequence to itself, and two linear
-// layers for each element. The output of each part is added to its input (Vaswani and others,
-// 2017).
+// TransformerEncoderLayer consists of self-attention and a feed-forward network of two linear
+// layers. Each has a residual connection and a layer norm. See Vaswani et al., Attention Is All You
+// Need, 2017, https://arxiv.org/abs/1706.03762.
 type TransformerEncoderLayer struct {
 	SelfAttn                    *MultiheadAttention
 	Linear1, Linear2            *Linear
 	Norm1, Norm2                *LayerNorm
 	Dropout, Dropout1, Dropout2 *Dropout
 
-	NormFirst  bool // normalise the inputs of the two parts, not the outputs
+	NormFirst  bool // normalise the inputs of both parts instead of the outputs
 	Activation Func // between the linear layers
 }
 
 // NewTransformerEncoderLayer returns a Float32 layer of embed features, with hidden features
-// between its linear layers, and dropout of probability p. It is initialised as PyTorch's, with
-// numbers from g, or from the default generator if g is nil. Its Activation is ReLU. Set NormFirst,
-// Activation and SelfAttn.BatchFirst afterwards. It panics unless heads divides embed.
+// between its linear layers and dropout probability p. Parameters are initialised as in PyTorch,
+// with random numbers from g, or from the default generator if g is nil. Its Activation is ReLU.
+// heads must divide embed; otherwise NewTransformerEncoderLayer panics with an error that wraps
+// [tensor.ErrArgument]. The caller may set NormFirst, Activation and SelfAttn.BatchFirst
+// afterwards.
 func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
 	t := &TransformerEncoderLayer{
 		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),
@@ -34,13 +36,13 @@ func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.G
 	return t
 }
 
-// Forward does what Encode does without a mask: each element sees all others.
+// Forward is [TransformerEncoderLayer.Encode] without a mask: each element sees all others.
 func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode takes x and returns a value of the same shape. x is (L, N, embed), or (N, L, embed) with
-// SelfAttn.BatchFirst, or (L, embed) without a batch.
+// Encode applies the layer to x with an attention mask. x must be (L, N, embed), or (N, L, embed)
+// with SelfAttn.BatchFirst, or (L, embed) if unbatched. The result has the shape of x.
 func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	attend := func(x *autograd.Var) *autograd.Var {
 		return t.Dropout1.Forward(t.SelfAttn.Attend(x, x, x, mask))
@@ -53,25 +55,25 @@ func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *a
 	return t.Norm2.Forward(autograd.Add(x, t.feed(x)))
 }
 
-// feed passes elements through the linear layers.
+// feed applies the feed-forward network.
 func (t *TransformerEncoderLayer) feed(x *autograd.Var) *autograd.Var {
 	x = t.Activation.Forward(t.Linear1.Forward(x))
 	return t.Dropout2.Forward(t.Linear2.Forward(t.Dropout.Forward(x)))
 }
 
-// A TransformerEncoder applies TransformerEncoderLayers one after another.
+// TransformerEncoder applies [TransformerEncoderLayer] layers one after another.
 type TransformerEncoder struct {
 	Layers []*TransformerEncoderLayer
-	Norm   *LayerNorm // for the output of the last layer, or nil
+	Norm   *LayerNorm // applied to the output of the last layer; or nil
 }
 
-// Forward does what Encode does without a mask: each element sees all others.
+// Forward is [TransformerEncoder.Encode] without a mask: each element sees all others.
 func (t *TransformerEncoder) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode passes x through the layers and returns a value of the same shape. x and mask are those of
-// TransformerEncoderLayer.Encode.
+// Encode passes x through the layers and returns a value of the same shape. x and mask are as for
+// [TransformerEncoderLayer.Encode].
 func (t *TransformerEncoder) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	for _, l := range t.Layers {
 		x = l.Encode(x, mask)
