@@ -11,32 +11,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// AdagradOptions are the options of torch.optim.Adagrad. Nil stands for PyTorch's default. The
-// other zero values but LR are PyTorch's defaults.
+// AdagradOptions are the options of torch.optim.Adagrad. A nil pointer or a zero LR selects
+// PyTorch's default; the other zero values are PyTorch's defaults.
 type AdagradOptions struct {
-	LR                 float64  // the learning rate; 0: 0.01, PyTorch's default
-	LRDecay            float64  // step n has the learning rate LR / (1 + (n-1)·LRDecay)
+	LR                 float64  // learning rate; 0 means 0.01, PyTorch's default
+	LRDecay            float64  // the learning rate of step n is LR / (1 + (n-1)·LRDecay)
 	WeightDecay        float64  // factor of the parameter that is added to its gradient
-	InitialAccumulator float64  // start of the sums of squares
-	Eps                *float64 // added to the roots of the sums; nil: 1e-10
-	Maximize           bool     // step with the gradients, which raises the loss
-	// add each element of a step atomically, so that no process's step is lost; the sums are plain
-	// words, see Note [Shared state]
+	InitialAccumulator float64  // initial value of the sums of squares
+	Eps                *float64 // added to the square roots of the sums; nil means 1e-10
+	Maximize           bool     // ascend instead of descend: maximise the loss
+	// Atomic makes the optimizer add each element of a step atomically, so that concurrent
+	// processes lose no step. The sums are still plain words, see Note [Shared state].
 	Atomic bool
 }
 
 const adagradLR, adagradEps = 1e-2, 1e-10
 
-// Adagrad steps against the gradients of parameters, divided by the roots of the sums of their
-// squares (Duchi and others, 2011). Each process has sums of its own, also for shared parameters,
-// unless Share was called. One goroutine at a time may use an Adagrad. The caller closes it.
+// Adagrad divides each step by the square root of the sum of squared gradients. See Duchi et al.,
+// Adaptive Subgradient Methods, 2011, https://jmlr.org/papers/v12/duchi11a.html.
+//
+// Unless Share was called, each process has its own sums, even for shared parameters. Adagrad must
+// not be used by several goroutines concurrently. The caller must close it.
 type Adagrad struct {
-	*AdagradOptions // may be changed between steps, as a schedule of LR does
+	*AdagradOptions // may be changed between steps, as Follow does
 
 	core
 }
 
-// NewAdagrad returns an optimizer of params. It panics if an option is out of range.
+// NewAdagrad returns an optimizer of params. It panics with an error that wraps [tensor.ErrMisuse]
+// if an option is out of range or if there are no params.
 func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
 	o.LR = cmp.Or(o.LR, adagradLR)
 	a := &Adagrad{AdagradOptions: &o}
@@ -76,10 +79,11 @@ func adagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adagrad(s, p, g, u.state[0][at:]) })
 }
 
-// marshal writes options, parameters and, after Share, the state.
+// marshal encodes the options, the parameters and, after Share, the state.
 func (a *Adagrad) marshal(e *codec.Encoder) error { return marshal(e, &a.core, *a.AdagradOptions) }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// unmarshal decodes the output of marshal. The error wraps [codec.ErrFormat], or is the error of
+// decoding a tensor.
 func (a *Adagrad) unmarshal(d *codec.Decoder) (err error) {
 	a.AdagradOptions, err = unmarshal[AdagradOptions](d, &a.core)
 	a.bind()

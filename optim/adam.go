@@ -11,21 +11,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// AdamOptions are the options of torch.optim.Adam and AdamW. Nil stands for PyTorch's default.
+// AdamOptions are the options of torch.optim.Adam and AdamW. A nil pointer or a zero LR selects
+// PyTorch's default.
 type AdamOptions struct {
-	LR float64 // the learning rate; 0: 0.001, PyTorch's default
-	// factors by which the mean gradient and the mean squared gradient are kept at each step; nil:
-	// 0.9 and 0.999
+	LR float64 // learning rate; 0 means 0.001, PyTorch's default
+	// Betas are the decay rates of the mean gradient and of the mean squared gradient; nil means
+	// 0.9 and 0.999.
 	Betas       *[2]float64
-	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
+	Eps         *float64 // added to the root of the mean squared gradient; nil means 1e-8
 	WeightDecay float64  // factor of the parameter that is added to its gradient
-	AMSGrad     bool     // divide by the root of the largest mean square so far (Reddi and others)
-	Maximize    bool     // step with the gradients, which raises the loss
-	// weight decay shrinks the parameter by LR·WeightDecay of itself instead: AdamW, whose default
-	// of WeightDecay in PyTorch is 0.01
+	AMSGrad     bool     // divide by the root of the largest mean square (Reddi et al., 2018)
+	Maximize    bool     // ascend instead of descend: maximise the loss
+	// Decoupled makes each step shrink the parameter by LR·WeightDecay of itself, instead of
+	// changing the gradient. This is AdamW. PyTorch's default WeightDecay for AdamW is 0.01; here
+	// it must be set.
 	Decoupled bool
-	// add each element of a step atomically, so that no process's step is lost; moments are plain
-	// words, see Note [Shared state]
+	// Atomic makes the optimizer add each element of a step atomically, so that concurrent
+	// processes lose no step. The moments are still plain words, see Note [Shared state].
 	Atomic bool
 }
 
@@ -33,16 +35,19 @@ var adamBetas = [2]float64{0.9, 0.999}
 
 const adamLR, adamEps = 1e-3, 1e-8
 
-// Adam steps against the mean gradients of parameters, divided by the roots of the mean squares
-// (Kingma and Ba, 2014). Each process has moments of its own, also for shared parameters, unless
-// Share was called. One goroutine at a time may use an Adam. The caller closes it.
+// Adam divides the mean gradient by the square root of the mean squared gradient. See Kingma and
+// Ba, Adam, 2014, https://arxiv.org/abs/1412.6980.
+//
+// Unless Share was called, each process has its own moments, even for shared parameters. Adam must
+// not be used by several goroutines concurrently. The caller must close it.
 type Adam struct {
-	*AdamOptions // may be changed between steps, as a schedule of LR does
+	*AdamOptions // may be changed between steps, as Follow does
 
 	core
 }
 
-// NewAdam returns an optimizer of params. It panics if an option is out of range.
+// NewAdam returns an optimizer of params. It panics with an error that wraps [tensor.ErrMisuse] if
+// an option is out of range or if there are no params.
 func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.LR = cmp.Or(o.LR, adamLR)
 	a := &Adam{AdamOptions: &o}
@@ -51,8 +56,8 @@ func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	return a
 }
 
-// NewAdamW returns an Adam of params with Decoupled weight decay (Loshchilov and Hutter, 2017). It
-// panics if an option is out of range.
+// NewAdamW returns an [Adam] with Decoupled weight decay. See Loshchilov and Hutter, Decoupled
+// Weight Decay Regularization, 2017, https://arxiv.org/abs/1711.05101. It panics like [NewAdam].
 func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.Decoupled = true
 	return NewAdam(params, o)
@@ -80,7 +85,8 @@ func (o AdamOptions) problem() string {
 	return ""
 }
 
-// states are the mean, the mean square and, for AMSGrad, the largest mean square.
+// states returns the number of state tensors: the mean, the mean square and, for AMSGrad, the
+// largest mean square.
 func (o AdamOptions) states() (n int, start float64) {
 	if o.AMSGrad {
 		return 3, 0
@@ -108,10 +114,11 @@ func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
-// marshal writes options, parameters and, after Share, the state.
+// marshal encodes the options, the parameters and, after Share, the state.
 func (a *Adam) marshal(e *codec.Encoder) error { return marshal(e, &a.core, *a.AdamOptions) }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// unmarshal decodes the output of marshal. The error wraps [codec.ErrFormat], or is the error of
+// decoding a tensor.
 func (a *Adam) unmarshal(d *codec.Decoder) (err error) {
 	a.AdamOptions, err = unmarshal[AdamOptions](d, &a.core)
 	a.bind()

@@ -10,8 +10,9 @@ import (
 )
 
 // ClipGradNorm scales the gradients of params so that their Euclidean norm, as of one vector, is at
-// most limit. It returns the norm before the scaling. Check it: if the norm is NaN or infinite, the
-// scaled gradients are useless, as in PyTorch.
+// most limit. It returns the norm before scaling. The caller should check it: if the norm is NaN or
+// infinite, the scaled gradients are useless, as in PyTorch. ClipGradNorm panics with an error that
+// wraps [tensor.ErrMisuse] if limit is negative or NaN.
 func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	if !(limit >= 0) {
 		misuse("ClipGradNorm to %v: it is at least 0", limit)
@@ -41,7 +42,8 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	return norm
 }
 
-// squaresOf adds up in four strands, which a processor works on at once.
+// squaresOf returns the sum of squares. It uses four accumulators, because additions to a single
+// one would have to wait for each other.
 func squaresOf[F kernel.Float](x []F) float64 {
 	var a, b, c, d float64
 	for ; len(x) >= 4; x = x[4:] {
@@ -56,7 +58,7 @@ func squaresOf[F kernel.Float](x []F) float64 {
 	return (a + b) + (c + d)
 }
 
-// onData returns what one of two functions, that of t's dtype, makes of its elements.
+// onData applies f32 or f64 to the elements of t, by its dtype. It panics for other dtypes.
 func onData(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) float64) float64 {
 	switch dt := t.DType(); dt {
 	case tensor.Float32:

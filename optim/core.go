@@ -11,16 +11,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Optimizer changes parameters by their gradients.
+// Optimizer updates parameters by their gradients.
 type Optimizer interface {
-	// ZeroGrad sets the gradients to zeros. It makes none for a parameter without one.
+	// ZeroGrad sets the gradients to zeros. Parameters without a gradient stay without one.
 	ZeroGrad()
-	// Step changes the parameters by one step, in place. Frozen parameters and those without a
-	// gradient stay unchanged.
+	// Step updates the parameters in place. Frozen parameters and parameters without a gradient are
+	// not changed.
 	Step()
 }
 
-// or returns what an option points to; nil is PyTorch's default.
+// or returns *v, or otherwise if v is nil.
 func or[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise
@@ -28,25 +28,26 @@ func or[T any](v *T, otherwise T) T {
 	return *v
 }
 
-// core is what all optimizers have: parameters, and for each some tensors of its shape. Its options
-// are those that the optimizer embeds, by the same pointer.
+// core is the common part of all optimizers: the parameters, and state tensors of the same shape
+// for each. options points to the options that the optimizer embeds.
 type core struct {
 	options options
 	slots   []slot
 	shared  bool
 	single  updater[float32]
 	double  updater[float64]
-	fresh   func() (o options, replace func()) // a copy of the options, and what puts it in their place
+	// fresh returns a copy of the options, and a function that installs it.
+	fresh func() (o options, replace func())
 }
 
-// An updater has a parameter of one dtype take a step.
+// updater performs the steps of parameters of one dtype. It is reused for all of them.
 type updater[F kernel.Float] struct {
-	update[F] // of the parameter that is being changed
+	update[F] // the parameter that is being updated
 	step      func(u *update[F])
 }
 
-// bind gives a core the options o, of which p is the same pointer, and the steps that they
-// describe.
+// bind sets the options of c to p and its step functions to single and double. It must be called
+// before the first step and after each change of the options pointer.
 func bind[O any, P interface {
 	*O
 	options
@@ -60,14 +61,15 @@ func bind[O any, P interface {
 	}
 }
 
-// A slot is a parameter and its state, which is nil before the first step unless it is shared.
+// slot is a parameter and its state. The state is nil before the first step unless it is shared.
 type slot struct {
 	Param *autograd.Param
-	Steps *tensor.Tensor   // how many were taken: Int64, a single number
-	State []*tensor.Tensor // of the parameter's dtype and shape
+	Steps *tensor.Tensor   // number of steps taken: Int64 scalar
+	State []*tensor.Tensor // tensors with the parameter's dtype and shape
 }
 
-// keep has a bound core optimize params.
+// keep adds params to the core, which must be bound. It panics if an option is out of range or if
+// there are no params.
 func (c *core) keep(params iter.Seq[*autograd.Param]) {
 	if p := c.options.problem(); p != "" {
 		misuse("%s", p)
@@ -80,15 +82,15 @@ func (c *core) keep(params iter.Seq[*autograd.Param]) {
 	}
 }
 
-// ZeroGrad sets the gradients to zeros. It makes none for a parameter without one.
+// ZeroGrad sets the gradients to zeros. Parameters without a gradient stay without one.
 func (c *core) ZeroGrad() {
 	for _, s := range c.slots {
 		s.Param.ZeroGrad()
 	}
 }
 
-// Share makes the state of each parameter and moves it to shared memory, as Note [Shared state]
-// says. The error wraps shm.ErrNoSpace if the domain is full.
+// Share allocates the state of each parameter and moves it to shared memory. For the consequences
+// see Note [Shared state]. The error wraps shm.ErrNoSpace if the domain is full.
 func (c *core) Share() error {
 	c.shared = true
 	for i := range c.slots {
@@ -103,7 +105,7 @@ func (c *core) Share() error {
 	return nil
 }
 
-// Close closes the state in this process, and not the parameters. It is idempotent.
+// Close closes the state in this process, but not the parameters. It is idempotent.
 func (c *core) Close() error {
 	var problems []error
 	for i := range c.slots {
@@ -138,10 +140,11 @@ func (s *slot) check() {
 	}
 }
 
-// direction returns the learning rate and the weight decay of a step along -gradient + decay·p
-// where the loss is to become larger. That is the step of both with the other sign along gradient -
-// decay·p, so a step needs no second form; the mean gradients in the state have the other sign than
-// PyTorch's then.
+// direction returns the learning rate and the weight decay of a step.
+//
+// To maximise a loss, the step must follow -gradient + decay·p. This equals a step along gradient -
+// decay·p with both signs flipped, so no second form of the step is needed. The mean gradients in
+// the state then have the opposite sign to PyTorch's.
 func direction(maximize bool, rate, decay float64) (float64, float64) {
 	if maximize {
 		return -rate, -decay
@@ -149,7 +152,7 @@ func direction(maximize bool, rate, decay float64) (float64, float64) {
 	return rate, decay
 }
 
-// misuse panics with an error that wraps tensor.ErrMisuse.
+// misuse panics with an error that wraps [tensor.ErrMisuse].
 func misuse(format string, args ...any) {
 	panic(fmt.Errorf("optim: %s%.0w", fmt.Sprintf(format, args...), tensor.ErrMisuse))
 }

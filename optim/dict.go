@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// stateDictOf returns the state dict that v is, in one of the forms in which one comes.
+// stateDictOf converts v to a StateDict. v must be a StateDict, a pointer to one, or a dict with
+// the keys "state" and "param_groups"; otherwise the error wraps [ErrFormat].
 func stateDictOf(v any) (d StateDict, err error) {
 	switch v := v.(type) {
 	case StateDict:
@@ -46,7 +47,7 @@ func stateDictOf(v any) (d StateDict, err error) {
 	return d, nil
 }
 
-// dictOf returns a dict whose keys are strings.
+// dictOf converts v to a map with string keys. It reports false if v is no dict or has other keys.
 func dictOf(v any) (map[string]any, bool) {
 	if d, ok := v.(map[string]any); ok {
 		return d, true
@@ -66,7 +67,7 @@ func dictOf(v any) (map[string]any, bool) {
 	return d, true
 }
 
-// pairsOf returns the pairs of a dict.
+// pairsOf returns the pairs of a dict. It reports false if v is no dict.
 func pairsOf(v any) (iter.Seq2[any, any], bool) {
 	switch v := v.(type) {
 	case *pickle.Dict:
@@ -91,7 +92,7 @@ func pairs[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
 	}
 }
 
-// wholeOf returns the whole number that v is.
+// wholeOf returns v as an int. It reports false if v is no integer or overflows.
 func wholeOf(v any) (int, bool) {
 	switch v := v.(type) {
 	case int:
@@ -102,7 +103,7 @@ func wholeOf(v any) (int, bool) {
 	return 0, false
 }
 
-// numbersOf returns a list of whole numbers.
+// numbersOf converts a list to integers. It reports false if v is no list of integers.
 func numbersOf(v any) ([]int, bool) {
 	items, ok := listOf(v)
 	list := make([]int, len(items))
@@ -114,7 +115,7 @@ func numbersOf(v any) ([]int, bool) {
 	return list, ok
 }
 
-// unexpected returns a problem for each key of d that is not known.
+// unexpected returns an error that wraps [ErrUnexpected] for each key of d that is not in known.
 func unexpected(d map[string]any, known []string) (problems []error) {
 	for _, key := range slices.Sorted(maps.Keys(d)) {
 		if !slices.Contains(known, key) {

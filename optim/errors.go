@@ -6,26 +6,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Faults of a state dict that is loaded. The error of a load wraps all of its faults. Test for them
-// with errors.Is.
+// Errors of loading a state dict. The error of a load wraps one of these for each mismatch. Callers
+// should test for them with [errors.Is].
 var (
-	// ErrFormat is wrapped for a value that is not a state dict.
+	// ErrFormat is wrapped if a value is not a valid state dict.
 	ErrFormat = errors.New("optim: not a state dict")
-	// ErrClass is wrapped for the state dict of an optimizer or a schedule of another class.
+	// ErrClass is wrapped if the state dict belongs to another class of optimizer or schedule.
 	ErrClass = errors.New("optim: state of another class")
-	// ErrGroups is wrapped where the number of groups differs, or the number of parameters in one.
+	// ErrGroups is wrapped if the number of groups differs, or the number of parameters in a group.
 	ErrGroups = errors.New("optim: groups differ")
-	// ErrMissing is wrapped for a key that a state dict lacks.
+	// ErrMissing is wrapped if a state dict lacks a key.
 	ErrMissing = errors.New("optim: missing from the state")
-	// ErrUnexpected is wrapped for a key that the class does not have.
+	// ErrUnexpected is wrapped if a state dict has a key that the class does not use.
 	ErrUnexpected = errors.New("optim: unexpected in the state")
-	// ErrShape is wrapped for a tensor whose shape is not its parameter's.
+	// ErrShape is wrapped if the shapes of a state tensor and its parameter differ.
 	ErrShape = errors.New("optim: shape differs")
-	// ErrDType is wrapped for a tensor whose dtype is not one of floats.
+	// ErrDType is wrapped if the dtype of a state tensor is not a float.
 	ErrDType = errors.New("optim: dtype differs")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// Registered errors keep their identity across processes: [errors.Is] finds them in the process
+// that started the worker.
 func init() {
 	codec.RegisterError("optim.ErrFormat", ErrFormat)
 	codec.RegisterError("optim.ErrClass", ErrClass)

@@ -1,7 +1,7 @@
 package optim
 
-// Groups are several optimizers that step together: PyTorch's parameter groups. Each optimizer has
-// its own parameters and options, and may be of its own class.
+// Groups are several optimizers that step together, like PyTorch's parameter groups. Each optimizer
+// has its own parameters and options, and may be of a different class.
 //
 //	opt := optim.Groups{
 //		optim.NewAdamW(nn.Params(backbone), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
@@ -16,7 +16,7 @@ func (g Groups) ZeroGrad() {
 	}
 }
 
-// Step takes one step of each optimizer, in their order.
+// Step takes one step of each optimizer, in order.
 func (g Groups) Step() {
 	for _, o := range g {
 		o.Step()

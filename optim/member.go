@@ -9,43 +9,44 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A class is what PyTorch calls an optimizer with some options, and how its state dict has them.
+// class describes an optimizer with its options in PyTorch's terms: the name of the class, and the
+// layout of its state dict.
 type class struct {
 	name     string
 	mark     string // a setting that no other class has
-	counts   bool   // the state of a parameter has the number of its steps
-	always   bool   // parameters have a state before their first step
+	counts   bool   // the state of a parameter includes its number of steps
+	always   bool   // parameters have state before their first step
 	maximize bool
 	settings []setting
 	moments  []moment
 }
 
-// A moment is a tensor of a parameter's state.
+// moment describes one tensor of a parameter's state.
 type moment struct {
 	key    string
-	at     int  // in slot.State
-	used   bool // with these options
-	signed bool // PyTorch has it with the other sign where the loss is to become larger, see direction
+	at     int  // index in slot.State
+	used   bool // the options require this tensor
+	signed bool // PyTorch uses the opposite sign if Maximize is set, see direction
 }
 
-// classes are the names of PyTorch's by their marks.
+// classes maps a mark, a setting that only one class has, to the name of the class in PyTorch.
 var classes = map[string]string{"dampening": "SGD", "betas": "Adam or AdamW", "alpha": "RMSprop",
 	"lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
 
-// passing are the keys of a group on which nothing here depends: PyTorch's own, and its
-// schedulers'.
+// passing are keys of a group that are accepted and ignored: PyTorch's own, and its schedulers'.
 var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
 
-// A member is the optimizer of one group.
+// member is the optimizer of one group.
 type member struct {
 	*core
 	class
 }
 
-// member is in the optimizers of this package.
+// member returns c with the description of its class. [membersOf] detects the optimizers of this
+// package by this method.
 func (c *core) member() member { return member{c, c.options.class()} }
 
-// membersOf returns the optimizers in o, one for each group.
+// membersOf returns the optimizers in o, one for each group. It panics if o is of another package.
 func membersOf(o Optimizer) (members []member) {
 	switch o := o.(type) {
 	case interface{ member() member }:
@@ -60,13 +61,13 @@ func membersOf(o Optimizer) (members []member) {
 	return nil
 }
 
-// load reads a group, and the states of its parameters, which it takes out of state. Nothing
-// changes before commit.
+// load decodes a group and the states of its parameters, which it deletes from state. Nothing is
+// changed until commit is called, which must happen only if no group returned an error.
 func (c *core) load(group map[string]any, state map[int]map[string]any) (commit func() error, err error) {
 	fresh, replace := c.fresh()
 	problems := fresh.class().settle(group)
 	if errors.Is(errors.Join(problems...), ErrClass) {
-		return nil, errors.Join(problems...) // the rest would be its consequences
+		return nil, errors.Join(problems...) // other errors would only be consequences
 	}
 	if p := fresh.problem(); p != "" && len(problems) == 0 {
 		problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
@@ -75,7 +76,8 @@ func (c *core) load(group map[string]any, state map[int]map[string]any) (commit 
 	return func() error { replace(); return c.restore(found) }, errors.Join(append(problems, more...)...)
 }
 
-// settle takes the options from a group.
+// settle decodes the options of a group. It returns errors that wrap [ErrClass] if the group
+// belongs to another class, and otherwise one error for each invalid entry.
 func (c class) settle(group map[string]any) []error {
 	if _, same := group[c.mark]; !same {
 		for mark, name := range classes {
@@ -87,13 +89,13 @@ func (c class) settle(group map[string]any) []error {
 	return read(c.settings, group, passing...)
 }
 
-// A finding is the state of one parameter as it was read. Steps is 0 if there is none.
+// finding is the decoded state of one parameter. If there was none, steps is 0.
 type finding struct {
 	steps int64
-	state map[int]*tensor.Tensor // by their places in slot.State
+	state map[int]*tensor.Tensor // by index in slot.State
 }
 
-// find takes the states of a group's parameters.
+// find decodes the states of a group's parameters and deletes them from state.
 func (c class) find(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding,
 	problems []error) {
 	ids, ok := numbersOf(group["params"])
@@ -123,7 +125,7 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 	return found, problems
 }
 
-// finding reads the state of one parameter.
+// finding decodes and checks the state of one parameter.
 func (c class) finding(s slot, of map[string]any) (f finding, err error) {
 	var problems []error
 	known := []string{"step"}
@@ -136,7 +138,7 @@ func (c class) finding(s slot, of map[string]any) (f finding, err error) {
 		case v != nil:
 			f.state[m.at], err = momentOf(s, v)
 			problems = append(problems, named(m.key, err))
-		case c.counts: // SGD has none before its first step, and says nothing of steps
+		case c.counts: // SGD has no momentum before its first step, and no step count
 			problems = append(problems, fmt.Errorf("%s: %w", m.key, ErrMissing))
 		}
 	}
@@ -160,7 +162,7 @@ func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
 	return 0, fmt.Errorf("step: %w: %v is no count", ErrFormat, v)
 }
 
-// momentOf checks a tensor of a parameter's state.
+// momentOf checks that v is a float tensor with the shape of the parameter.
 func momentOf(s slot, v any) (*tensor.Tensor, error) {
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t == nil {
@@ -183,7 +185,7 @@ func named(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
-// restore gives the parameters the states that were found, copied.
+// restore copies the decoded states into the parameters' state.
 func (c *core) restore(found []finding) error {
 	states, start := c.options.states()
 	for i := range c.slots {
@@ -227,7 +229,7 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 	return nil
 }
 
-// state returns what PyTorch's state dict has of a parameter, nil if it is nothing.
+// state returns the entry of a parameter in PyTorch's state dict, or nil if it has none.
 func (m member) state(s *slot) map[string]any {
 	if s.steps() == 0 && !m.always {
 		return nil
@@ -259,7 +261,8 @@ func (s *slot) steps() int64 {
 	return atomic.LoadInt64(&tensor.Data[int64](s.Steps)[0])
 }
 
-// count returns a number of steps as PyTorch keeps it, or wider where float32 would not know it.
+// count returns a number of steps as float32, like PyTorch, or as float64 if float32 cannot
+// represent it exactly.
 func count(steps int64) *tensor.Tensor {
 	if steps > 1<<24 {
 		return tensor.Scalar(tensor.Float64, float64(steps))

@@ -16,14 +16,14 @@ func init() {
 	codec.Custom((*Adagrad).marshal, (*Adagrad).unmarshal)
 }
 
-// A parcel is how an optimizer travels: numbers, parameters, and the state if it is shared.
+// parcel is the wire form of an optimizer: options, parameters and, if shared, the state.
 type parcel[O any] struct {
 	Options O
 	Shared  bool
 	Slots   []slot
 }
 
-// marshal writes an optimizer with options o.
+// marshal encodes an optimizer with options o.
 func marshal[O any](e *codec.Encoder, c *core, o O) error {
 	slots := slices.Clone(c.slots)
 	for i := range slots {
@@ -34,7 +34,9 @@ func marshal[O any](e *codec.Encoder, c *core, o O) error {
 	return codec.Encode(e, parcel[O]{o, c.shared, slots})
 }
 
-// unmarshal reads what marshal wrote, into a core that is to be bound to the options.
+// unmarshal decodes the output of marshal into c. The caller must bind c to the returned options.
+// The error wraps [codec.ErrFormat] if the options are out of range or the state does not match the
+// parameters.
 func unmarshal[O any, P interface {
 	*O
 	options
@@ -57,7 +59,8 @@ func unmarshal[O any, P interface {
 	return o, nil
 }
 
-// fits reports whether a slot that arrived can be used.
+// fits reports whether a decoded slot is valid: it has a parameter and, if shared, as many state
+// tensors as the options require, with matching dtype and shape.
 func (s slot) fits(shared bool, states int) bool {
 	if s.Param == nil || (s.Steps != nil) != shared {
 		return false
@@ -77,16 +80,17 @@ func (s slot) fits(shared bool, states int) bool {
 	return true
 }
 
-// options are the numbers of an optimizer.
+// options are implemented by a pointer to the options of each optimizer.
 type options interface {
-	problem() string // with them; empty if there is none
-	// states returns how many tensors of state a parameter has, and what their elements are at
-	// first.
+	problem() string // describes an option that is out of range, or ""
+	// states returns the number of state tensors of a parameter, and the initial value of their
+	// elements.
 	states() (n int, start float64)
-	// descent is a step as a device takes it.
+	// descent returns the description of a step for a device.
 	descent() device.Descent
-	class() class // how PyTorch's state dict has them
-	// follow sets the learning rate, and cycle the momentum; it reports whether there is one.
+	class() class // describes the layout of PyTorch's state dict
+	// follow sets the learning rate. cycle sets the momentum, and reports whether the optimizer has
+	// one.
 	follow(rate float64)
 	cycle(momentum float64) bool
 }

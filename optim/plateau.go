@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// ReduceLROnPlateau lowers a learning rate when a measure stops getting better, as PyTorch's class
-// of this name does. Nil stands for PyTorch's default. The struct is all its state: to resume,
-// store the struct.
+// ReduceLROnPlateau lowers a learning rate when a metric stops improving, like PyTorch's class of
+// this name. A nil field selects PyTorch's default. The struct holds the complete state, so a
+// program that resumes only has to store it.
 //
 //	plateau := &optim.ReduceLROnPlateau{LR: 0.1}
 //	for range epochs {
@@ -16,23 +16,24 @@ import (
 //		sgd.LR = plateau.Step(validate())
 //	}
 type ReduceLROnPlateau struct {
-	LR        float64  // the present learning rate
-	Maximize  bool     // a larger measure is better
-	Factor    *float64 // factor of LR at a reduction, less than 1; nil: 0.1
-	Patience  *int     // how many epochs in a row may be no better; nil: 10
-	Threshold *float64 // a better measure differs from the best by this part of the best; nil: 1e-4
-	Absolute  bool     // a better measure differs from the best by Threshold itself
-	Cooldown  int      // how many epochs after a reduction do not count
-	MinLR     float64  // least learning rate
-	Eps       *float64 // a reduction by less than Eps is left out; nil: 1e-8
+	LR        float64  // current learning rate
+	Maximize  bool     // a larger metric is better
+	Factor    *float64 // factor of LR at a reduction; must be less than 1; nil means 0.1
+	Patience  *int     // number of epochs without improvement that are tolerated; nil means 10
+	Threshold *float64 // relative improvement that counts; nil means 1e-4
+	Absolute  bool     // Threshold is an absolute difference, instead of relative to the best
+	Cooldown  int      // number of epochs after a reduction that are not counted
+	MinLR     float64  // lower bound of the learning rate
+	Eps       *float64 // skip reductions by at most Eps; nil means 1e-8
 
-	Best float64 // the best measure so far, an infinity if all were NaN
-	// Epochs counts the measures so far, Bad the last ones in a row that were no better, and
-	// Cooling the epochs that are left of a cooldown.
+	Best float64 // best metric so far; infinite if all were NaN
+	// Epochs is the number of metrics so far, Bad the number of latest epochs without improvement,
+	// and Cooling the number of remaining cooldown epochs.
 	Epochs, Bad, Cooling int
 }
 
-// Step takes the measure of an epoch, and returns the learning rate of the next.
+// Step records the metric of an epoch and returns the learning rate of the next epoch. It panics
+// with an error that wraps [tensor.ErrMisuse] if Factor is not in [0, 1).
 func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 	if f := or(r.Factor, 0.1); !(f >= 0 && f < 1) {
 		misuse("ReduceLROnPlateau: Factor is %v, and is at least 0 and less than 1", f)
@@ -59,7 +60,7 @@ func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 	return r.LR
 }
 
-// better compares a measure with the best. NaN is never better.
+// better reports whether a metric improves on the best. NaN never does.
 func (r *ReduceLROnPlateau) better(measure float64) bool {
 	best, margin := r.Best, or(r.Threshold, 1e-4)
 	switch {
@@ -73,7 +74,7 @@ func (r *ReduceLROnPlateau) better(measure float64) bool {
 	return measure < best*(1-margin)
 }
 
-// State returns the state dict of PyTorch's scheduler of this name, for an optimizer of one group.
+// State returns the state dict of PyTorch's ReduceLROnPlateau for an optimizer with one group.
 func (r *ReduceLROnPlateau) State() map[string]any {
 	d := write(r.settings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
@@ -84,9 +85,9 @@ func (r *ReduceLROnPlateau) State() map[string]any {
 	return d
 }
 
-// Load sets r to a result of State or of PyTorch's scheduler.state_dict(). The error wraps
-// ErrFormat, ErrMissing, ErrUnexpected, or ErrGroups for a state of several groups. After an error
-// r is unchanged.
+// Load sets r from a result of State or of PyTorch's scheduler.state_dict(). The error wraps
+// [ErrFormat], [ErrMissing] or [ErrUnexpected] for each mismatch, or [ErrGroups] if the state has
+// several groups. After an error r is unchanged.
 func (r *ReduceLROnPlateau) Load(state any) error {
 	d, ok := dictOf(state)
 	if !ok {

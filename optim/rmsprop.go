@@ -12,32 +12,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// RMSpropOptions are the options of torch.optim.RMSprop. Nil stands for PyTorch's default.
+// RMSpropOptions are the options of torch.optim.RMSprop. A nil pointer or a zero LR selects
+// PyTorch's default.
 type RMSpropOptions struct {
-	LR          float64  // the learning rate; 0: 0.01, PyTorch's default
-	Alpha       *float64 // factor by which the mean squared gradient is kept at each step; nil: 0.99
-	Eps         *float64 // added to the root of the mean squared gradient; nil: 1e-8
+	LR          float64  // learning rate; 0 means 0.01, PyTorch's default
+	Alpha       *float64 // decay rate of the mean squared gradient; nil means 0.99
+	Eps         *float64 // added to the root of the mean squared gradient; nil means 1e-8
 	WeightDecay float64  // factor of the parameter that is added to its gradient
-	Momentum    float64  // factor by which the last step is taken again
-	Maximize    bool     // step with the gradients, which raises the loss
+	Momentum    float64  // factor of the previous step that is added to each step
+	Maximize    bool     // ascend instead of descend: maximise the loss
 	Centered    bool     // divide by the standard deviation of the gradient (Graves, 2013)
-	// add each element of a step atomically, so that no process's step is lost; the state is plain
-	// words, see Note [Shared state]
+	// Atomic makes the optimizer add each element of a step atomically, so that concurrent
+	// processes lose no step. The state still consists of plain words, see Note [Shared state].
 	Atomic bool
 }
 
 const rmspropLR, rmspropAlpha, rmspropEps = 1e-2, 0.99, 1e-8
 
-// RMSprop steps against the gradients of parameters, divided by the roots of their mean squares
-// (Tieleman and Hinton, 2012). Each process has a state of its own, also for shared parameters,
-// unless Share was called. One goroutine at a time may use an RMSprop. The caller closes it.
+// RMSprop divides the gradient by the square root of its mean square (Tieleman and Hinton, 2012).
+//
+// Unless Share was called, each process has its own state, even for shared parameters. RMSprop must
+// not be used by several goroutines concurrently. The caller must close it.
 type RMSprop struct {
-	*RMSpropOptions // may be changed between steps, as a schedule of LR does
+	*RMSpropOptions // may be changed between steps, as Follow does
 
 	core
 }
 
-// NewRMSprop returns an optimizer of params. It panics if an option is out of range.
+// NewRMSprop returns an optimizer of params. It panics with an error that wraps [tensor.ErrMisuse]
+// if an option is out of range or if there are no params.
 func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
 	o.LR = cmp.Or(o.LR, rmspropLR)
 	r := &RMSprop{RMSpropOptions: &o}
@@ -65,8 +68,8 @@ func (o RMSpropOptions) problem() string {
 	return ""
 }
 
-// states are the mean square, the mean, which only Centered uses, and the last step, which only
-// Momentum uses.
+// states returns the number of state tensors: the mean square, the mean, which is used only if
+// Centered, and the previous step, which is used only with Momentum.
 func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() device.Descent {
@@ -104,10 +107,11 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	})
 }
 
-// marshal writes options, parameters and, after Share, the state.
+// marshal encodes the options, the parameters and, after Share, the state.
 func (r *RMSprop) marshal(e *codec.Encoder) error { return marshal(e, &r.core, *r.RMSpropOptions) }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// unmarshal decodes the output of marshal. The error wraps [codec.ErrFormat], or is the error of
+// decoding a tensor.
 func (r *RMSprop) unmarshal(d *codec.Decoder) (err error) {
 	r.RMSpropOptions, err = unmarshal[RMSpropOptions](d, &r.core)
 	r.bind()

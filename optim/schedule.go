@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// A Schedule says the learning rate of each epoch, or of each step if Follow is called for steps.
-// It has no state: a program that resumes at epoch 7 calls Follow with 7. Its rates are those of
-// the class of the same name in torch.optim.lr_scheduler. LambdaLR takes a function of the program.
+// Schedule computes the learning rate of each epoch, or of each step if Follow is called once a
+// step. It has no state: a program that resumes at epoch 7 calls Follow with 7. The rates equal
+// those computed by the class with the same name in torch.optim.lr_scheduler. For other functions
+// use [LambdaLR].
 //
 //	for epoch := range epochs {
 //		optim.Follow(sgd, epoch, schedule)
@@ -18,19 +19,20 @@ type Schedule interface {
 	rate(epoch int) float64
 }
 
-// A cycler is a Schedule that may change the momentum as well.
+// cycler is a Schedule that may also change the momentum.
 type cycler interface {
-	// momentum returns the momentum of an epoch; ok is false where it stays as it is.
+	// momentum returns the momentum of an epoch; ok is false if the momentum must stay unchanged.
 	momentum(epoch int) (m float64, ok bool)
 }
 
-// LR returns the learning rate of an epoch by a schedule.
+// LR returns the learning rate of an epoch.
 func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 
-// Follow sets the learning rate of an optimizer of this package, or of Groups of them, to that of
-// an epoch. If the schedule cycles the momentum, Follow sets it as well: SGD's and RMSprop's
-// Momentum, or the first of Adam's Betas. Give one schedule for all groups, or one for each. Follow
-// panics if o is of another package, or has no momentum to cycle.
+// Follow sets the learning rate of an optimizer of this package, or of Groups of them, to the
+// schedule's rate for an epoch. If the schedule cycles the momentum, Follow sets it too: Momentum
+// of [SGD] and [RMSprop], or the first of the Betas of [Adam]. The caller must pass one schedule
+// for all groups, or one for each group. Follow panics with an error that wraps [tensor.ErrMisuse]
+// if o is of another package, or if it has no momentum to cycle.
 func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	members := membersOf(o)
 	if n := len(schedules); n != 1 && n != len(members) {
@@ -50,8 +52,8 @@ func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 // StepLR multiplies the learning rate by Gamma every Size epochs.
 type StepLR struct {
 	LR    float64 // learning rate of epoch 0
-	Size  int     // epochs from one reduction to the next, at least 1
-	Gamma float64 // factor of a reduction
+	Size  int     // epochs between reductions; must be at least 1
+	Gamma float64 // factor of each reduction
 }
 
 func (s StepLR) rate(epoch int) float64 {
@@ -59,7 +61,7 @@ func (s StepLR) rate(epoch int) float64 {
 	return s.LR * math.Pow(s.Gamma, float64(epoch/s.Size))
 }
 
-// MultiStepLR multiplies the learning rate by Gamma at each of the epochs in Milestones.
+// MultiStepLR multiplies the learning rate by Gamma at each epoch in Milestones.
 type MultiStepLR struct {
 	LR         float64 // learning rate of epoch 0
 	Milestones []int   // epochs in any order; an epoch that is listed twice counts twice
@@ -88,7 +90,7 @@ func (s ExponentialLR) rate(epoch int) float64 { return s.LR * math.Pow(s.Gamma,
 type ConstantLR struct {
 	LR     float64 // learning rate after Epochs
 	Factor float64 // between 0 and 1
-	Epochs int     // at least 1
+	Epochs int     // must be at least 1
 }
 
 func (s ConstantLR) rate(epoch int) float64 {
@@ -99,12 +101,12 @@ func (s ConstantLR) rate(epoch int) float64 {
 	return s.LR
 }
 
-// LinearLR multiplies the learning rate by a factor that goes from Start to End in Epochs epochs,
-// and then stays End. With End 1 it is a warm-up.
+// LinearLR multiplies the learning rate by a factor that goes linearly from Start to End in Epochs
+// epochs, and then stays at End. With End 1 it is a warm-up.
 type LinearLR struct {
-	LR         float64 // learning rate that the factors multiply
+	LR         float64 // learning rate that is multiplied
 	Start, End float64 // first and last factor
-	Epochs     int     // at least 1
+	Epochs     int     // must be at least 1
 }
 
 func (s LinearLR) rate(epoch int) float64 {
@@ -115,8 +117,8 @@ func (s LinearLR) rate(epoch int) float64 {
 // PolynomialLR lowers the learning rate to 0 in Epochs epochs: it is LR · (1 - epoch/Epochs)^Power.
 type PolynomialLR struct {
 	LR     float64 // learning rate of epoch 0
-	Epochs int     // at least 1
-	Power  float64 // 1 is a straight line
+	Epochs int     // must be at least 1
+	Power  float64 // 1 is linear
 }
 
 func (s PolynomialLR) rate(epoch int) float64 {
@@ -124,12 +126,12 @@ func (s PolynomialLR) rate(epoch int) float64 {
 	return s.LR * math.Pow(1-float64(min(epoch, s.Epochs))/float64(s.Epochs), s.Power)
 }
 
-// CosineAnnealing lowers the learning rate from LR to Min in Epochs epochs along half a wave of the
-// cosine, as CosineAnnealingLR does. After Epochs the wave continues.
+// CosineAnnealing lowers the learning rate from LR to Min in Epochs epochs along half a cosine
+// wave, like CosineAnnealingLR. After Epochs the wave continues.
 type CosineAnnealing struct {
 	LR     float64 // learning rate of epoch 0
-	Epochs int     // at least 1
-	Min    float64 // least learning rate
+	Epochs int     // must be at least 1
+	Min    float64 // minimum learning rate
 }
 
 func (s CosineAnnealing) rate(epoch int) float64 {
@@ -137,14 +139,14 @@ func (s CosineAnnealing) rate(epoch int) float64 {
 	return cosine(s.LR, s.Min, float64(epoch)/float64(s.Epochs))
 }
 
-// CosineAnnealingWarmRestarts lowers the learning rate to Min along half a wave of the cosine, and
-// begins again at LR (SGDR, Loshchilov and Hutter, 2017). The first wave has Epochs epochs. Each
-// other wave is Mult times as long as the wave before.
+// CosineAnnealingWarmRestarts lowers the learning rate to Min along half a cosine wave and then
+// restarts at LR. The first wave takes Epochs epochs. Each following wave is Mult times as long as
+// the one before. See Loshchilov and Hutter, SGDR, 2017, https://arxiv.org/abs/1608.03983.
 type CosineAnnealingWarmRestarts struct {
-	LR     float64 // learning rate at the beginning of a wave
-	Epochs int     // epochs of the first wave, at least 1
-	Mult   int     // factor of the epochs from wave to wave; 0: 1
-	Min    float64 // learning rate at the end of a wave
+	LR     float64 // learning rate at the beginning of each wave
+	Epochs int     // epochs of the first wave; must be at least 1
+	Mult   int     // growth factor of the waves; 0 means 1
+	Min    float64 // learning rate at the end of each wave
 }
 
 func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
@@ -156,7 +158,7 @@ func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
 	return cosine(s.LR, s.Min, float64(at)/float64(length))
 }
 
-// wave returns how far an epoch is in its wave, and how long that is.
+// wave returns the position of an epoch in its wave and the length of this wave.
 func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
 	length = s.Epochs
 	if s.Mult <= 1 {
@@ -173,19 +175,20 @@ func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
 }
 
 // OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and then lowers it far below
-// the first rate (Smith and Topin, Super-Convergence, 2018). Call Follow with the number of the
-// step, not of the epoch. Nil, and 0 for a divisor, stand for PyTorch's default.
+// the first rate. Follow must be called with the number of the step instead of the epoch. Nil
+// pointers, and 0 for a divisor, select PyTorch's defaults. See Smith and Topin, Super-Convergence,
+// 2018, https://arxiv.org/abs/1708.07120.
 type OneCycleLR struct {
 	MaxLR          float64
 	Steps          int      // steps of the whole cycle, at least 2; later steps have the last rate
-	PctStart       *float64 // part of the steps that raise the rate; nil: 0.3
-	DivFactor      float64  // the first rate is MaxLR / DivFactor; 0: 25
-	FinalDivFactor float64  // the last rate is MaxLR / DivFactor / FinalDivFactor; 0: 1e4
-	Linear         bool     // along straight lines instead of the cosine
-	ThreePhase     bool     // fall to the first rate in as many steps as the rise, then to the last
+	PctStart       *float64 // fraction of the steps that raise the rate; nil means 0.3
+	DivFactor      float64  // the first rate is MaxLR / DivFactor; 0 means 25
+	FinalDivFactor float64  // the last rate is MaxLR / DivFactor / FinalDivFactor; 0 means 1e4
+	Linear         bool     // linear instead of cosine
+	ThreePhase     bool     // fall to the first rate as fast as the rise, then to the last
 
-	CycleMomentum             bool     // cycle the momentum against the learning rate, see Follow
-	BaseMomentum, MaxMomentum *float64 // least and largest momentum; nil: 0.85 and 0.95
+	CycleMomentum             bool     // cycle the momentum inversely to the learning rate, see Follow
+	BaseMomentum, MaxMomentum *float64 // minimum and maximum momentum; nil means 0.85 and 0.95
 }
 
 func (s OneCycleLR) rate(step int) float64 {
@@ -206,7 +209,7 @@ func (s OneCycleLR) momentum(step int) (float64, bool) {
 	return s.along(step, func(p phase) (from, to float64) { return bound(p.falling), bound(p.rising) }), true
 }
 
-// along returns where a step is on its way between the bounds of its phase.
+// along interpolates between the bounds of the phase that contains step.
 func (s OneCycleLR) along(step int, bounds func(p phase) (from, to float64)) float64 {
 	if s.Steps < 2 {
 		misuse("OneCycleLR: Steps is %d, and is at least 2", s.Steps)
@@ -228,11 +231,11 @@ func (s OneCycleLR) along(step int, bounds func(p phase) (from, to float64)) flo
 func (s OneCycleLR) first() float64 { return s.MaxLR / cmp.Or(s.DivFactor, 25) }
 func (s OneCycleLR) last() float64  { return s.first() / cmp.Or(s.FinalDivFactor, 1e4) }
 
-// A phase goes from one rate to another, and ends with a step. The momentum is the least at the
-// rate's peak, with which a phase begins or ends.
+// phase is a part of the cycle that moves the rate from one value to another. The momentum is at
+// its minimum when the rate is at its maximum, which is at the beginning or the end of a phase.
 type phase struct {
 	end, from, to   float64
-	falling, rising bool // from the peak; to the peak
+	falling, rising bool // begins at the maximum rate; ends at it
 }
 
 func (s OneCycleLR) phases() []phase {
@@ -245,17 +248,18 @@ func (s OneCycleLR) phases() []phase {
 	return []phase{up, {end: end, from: s.MaxLR, to: s.last(), falling: true}}
 }
 
-// CyclicLR moves the learning rate up and down between LR and MaxLR (Smith, Cyclical Learning
-// Rates, 2017). Call Follow with the number of the step, not of the epoch.
+// CyclicLR moves the learning rate up and down between LR and MaxLR. Follow must be called with the
+// number of the step instead of the epoch. See Smith, Cyclical Learning Rates, 2017,
+// https://arxiv.org/abs/1506.01186.
 type CyclicLR struct {
 	LR, MaxLR float64
-	Up        int      // steps from LR to MaxLR, at least 1
-	Down      int      // steps from MaxLR to LR; 0: Up
-	Halve     bool     // each cycle rises half as far as the cycle before: the mode triangular2
-	Gamma     *float64 // factor of the rise at every step: the mode exp_range; nil: 1
+	Up        int      // steps from LR to MaxLR; must be at least 1
+	Down      int      // steps from MaxLR to LR; 0 means Up
+	Halve     bool     // halve the amplitude each cycle: the mode triangular2
+	Gamma     *float64 // decay of the amplitude per step: the mode exp_range; nil means 1
 
-	CycleMomentum             bool     // cycle the momentum against the learning rate, see Follow
-	BaseMomentum, MaxMomentum *float64 // least and largest momentum; nil: 0.8 and 0.9
+	CycleMomentum             bool     // cycle the momentum inversely to the learning rate, see Follow
+	BaseMomentum, MaxMomentum *float64 // minimum and maximum momentum; nil means 0.8 and 0.9
 }
 
 func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.height(step) }
@@ -265,7 +269,7 @@ func (s CyclicLR) momentum(step int) (float64, bool) {
 	return most - (most-base)*s.height(step), s.CycleMomentum
 }
 
-// height is how high a step is between the bounds, from 0 to 1.
+// height returns the position of the rate between its bounds, from 0 to 1.
 func (s CyclicLR) height(step int) float64 {
 	positive("CyclicLR", "Up", s.Up)
 	up, down := s.Up, s.Down
@@ -292,11 +296,11 @@ type LambdaLR struct {
 
 func (s LambdaLR) rate(epoch int) float64 { return s.LR * s.Factor(epoch) }
 
-// SequentialLR follows one schedule after the other. At each epoch of Milestones the next schedule
-// begins, with its own epoch 0.
+// SequentialLR applies one schedule after another. At each epoch of Milestones the next schedule
+// begins with its own epoch 0.
 type SequentialLR struct {
 	Schedules  []Schedule
-	Milestones []int // epochs, rising, one fewer than Schedules
+	Milestones []int // epochs in ascending order, one fewer than Schedules
 }
 
 func (s SequentialLR) rate(epoch int) float64 {
@@ -312,7 +316,8 @@ func (s SequentialLR) momentum(epoch int) (float64, bool) {
 	return 0, false
 }
 
-// part returns the schedule that an epoch is in, and which epoch of that it is.
+// part returns the schedule that is active at an epoch, and the epoch relative to its beginning. It
+// panics if the number or order of the Milestones is wrong.
 func (s SequentialLR) part(epoch int) (Schedule, int) {
 	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
 		misuse("SequentialLR of %d schedules with the milestones %v: they rise, and there is one fewer",
@@ -326,7 +331,7 @@ func (s SequentialLR) part(epoch int) (Schedule, int) {
 	return s.Schedules[at], epoch - begin
 }
 
-// cosine goes from one number to another along half a wave; done is the share of it that is over.
+// cosine interpolates from one number to another along half a cosine wave. done is in [0, 1].
 func cosine(from, to, done float64) float64 { return to + (from-to)*(1+math.Cos(math.Pi*done))/2 }
 
 func positive(schedule, field string, n int) {

@@ -10,15 +10,16 @@ import (
 	"slices"
 )
 
-// ScheduleState returns the schedules of an optimizer's groups as PyTorch's scheduler.state_dict()
-// has them after epoch steps. load_state_dict takes the result. The schedules must differ in their
-// rates alone. PyTorch computes most rates from the rate before, so load the optimizer's [State]
-// there as well, and give State the schedules.
+// ScheduleState returns the schedules of an optimizer's groups as the state_dict of PyTorch's
+// scheduler after epoch steps, for its load_state_dict. The schedules must differ only in their
+// rates. PyTorch derives most rates from the previous rate, so the optimizer's [State] should be
+// loaded there too, and State should be given the schedules.
 //
 //	pt.Save("ck.pt", map[string]any{"optimizer": optim.State(opt, s), "scheduler": optim.ScheduleState(epoch, s)})
 //
-// The state leaves out the function of a LambdaLR, as PyTorch's does. ScheduleState panics if
-// PyTorch cannot express a schedule: a CyclicLR with both Halve and Gamma.
+// The function of a LambdaLR is omitted, as in PyTorch. ScheduleState panics with an error that
+// wraps [tensor.ErrMisuse] if PyTorch cannot express a schedule: a CyclicLR with both Halve and
+// Gamma.
 func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	if len(schedules) == 0 || epoch < 0 {
 		misuse("ScheduleState of %d schedules at epoch %d", len(schedules), epoch)
@@ -52,13 +53,13 @@ func each(schedules []Schedule, f func(s Schedule) any) []any {
 }
 
 // LoadSchedule returns the schedules of an optimizer's groups, one for each, and their epoch, from
-// a result of ScheduleState or scheduler.state_dict(). like gives the class and all that a state
-// dict lacks: the function of a LambdaLR, the parts of a SequentialLR, and DivFactor,
-// FinalDivFactor and the bounds of the momentum of a OneCycleLR.
+// a result of ScheduleState or scheduler.state_dict(). like must have the class of the schedules,
+// and everything that a state dict lacks: the function of a LambdaLR, the parts of a SequentialLR,
+// and the DivFactor, FinalDivFactor and momentum bounds of a OneCycleLR.
 //
 //	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
 //
-// The error wraps ErrFormat, ErrMissing or ErrUnexpected for each fault.
+// The error wraps [ErrFormat], [ErrMissing], [ErrUnexpected] or [ErrGroups] for each mismatch.
 func LoadSchedule[S Schedule](like S, state any) (schedules []S, epoch int, err error) {
 	loaded, epoch, err := loadSchedule(like, state, 0)
 	for _, s := range loaded {
@@ -67,7 +68,7 @@ func LoadSchedule[S Schedule](like S, state any) (schedules []S, epoch int, err 
 	return schedules, epoch, err
 }
 
-// kept are the entries on which nothing here depends.
+// kept are the keys that LoadSchedule accepts and does not decode as settings.
 var kept = []string{"_last_lr", "_step_count", "_get_lr_called_within_step", "verbose", "_is_initial", "last_epoch",
 	"_schedulers", "anneal_func", "use_beta1", "_scale_fn_ref"}
 
@@ -86,7 +87,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	}
 	for i := range n {
 		s := scheduledOf(like)
-		if c, ok := s.(*CyclicLR); ok { // which says what lists there are
+		if c, ok := s.(*CyclicLR); ok { // determines the lists that rates returns
 			c.CycleMomentum = d["cycle_momentum"] == true
 		}
 		problems = append(problems, named(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
@@ -101,7 +102,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	return schedules, epoch, err
 }
 
-// groupsOf returns how many groups a schedule's state is of.
+// groupsOf returns the number of groups in the state of a schedule.
 func groupsOf(s scheduled, d map[string]any) (int, error) {
 	key := "_last_lr"
 	if rates := s.rates(); len(rates) > 0 {
@@ -114,7 +115,7 @@ func groupsOf(s scheduled, d map[string]any) (int, error) {
 	return len(list), nil
 }
 
-// readSchedule takes what d has of group i.
+// readSchedule decodes the entries of group i in d into s.
 func readSchedule(s scheduled, d map[string]any, i int) []error {
 	own := maps.Clone(d)
 	for _, l := range s.rates() {
@@ -127,14 +128,14 @@ func readSchedule(s scheduled, d map[string]any, i int) []error {
 	return read(append(s.settings(0), s.rates()...), own, kept...)
 }
 
-// A scheduled schedule is a pointer to one that has a state dict in PyTorch.
+// scheduled is a pointer to a schedule that has a state dict in PyTorch.
 type scheduled interface {
 	Schedule
-	settings(epoch int) []setting // what the groups have in common
-	rates() []setting             // what is a list there, with an item for each group: the first rate first
+	settings(epoch int) []setting // the entries that all groups share
+	rates() []setting             // the entries that are lists over the groups, the initial rate first
 }
 
-// scheduledOf returns a copy.
+// scheduledOf returns a pointer to a copy of s. It panics if s has no state dict.
 func scheduledOf(s Schedule) scheduled {
 	if s != nil {
 		v := reflect.New(reflect.TypeOf(s))
@@ -147,7 +148,7 @@ func scheduledOf(s Schedule) scheduled {
 	return nil
 }
 
-// ratesOf returns what PyTorch's scheduler keeps in an optimizer's group.
+// ratesOf returns the entries that PyTorch's scheduler stores in an optimizer's group.
 func ratesOf(s Schedule) map[string]any {
 	switch s := s.(type) {
 	case OneCycleLR:
@@ -227,7 +228,7 @@ func (s *CosineAnnealing) settings(int) []setting {
 
 func (s *LambdaLR) settings(int) []setting { return nil }
 
-// settings has the milestones as PyTorch counts them: each with how often it is there.
+// settings encodes the milestones as PyTorch's Counter: a map from epoch to its multiplicity.
 func (s *MultiStepLR) settings(int) []setting {
 	get := func() any {
 		times := map[int]int{}
@@ -239,7 +240,8 @@ func (s *MultiStepLR) settings(int) []setting {
 	return []setting{number("gamma", &s.Gamma), {"milestones", true, get, s.setMilestones}}
 }
 
-// maxMilestones bounds how often one epoch is a milestone: at each the rate is multiplied.
+// maxMilestones bounds the number of milestones in a state dict, because the list holds one element
+// for each time that an epoch is counted.
 const maxMilestones = 1 << 16
 
 func (s *MultiStepLR) setMilestones(v any) error {
@@ -260,7 +262,7 @@ func (s *MultiStepLR) setMilestones(v any) error {
 	return nil
 }
 
-// settings has where in which wave it is, which PyTorch counts.
+// settings includes the position in the current wave, which PyTorch stores.
 func (s *CosineAnnealingWarmRestarts) settings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
 	return []setting{counted("T_0", &s.Epochs, 1), counted("T_mult", &s.Mult, 1), number("eta_min", &s.Min),
@@ -370,7 +372,7 @@ func (s *SequentialLR) settings(int) []setting {
 	}}}
 }
 
-// states returns those of the parts, each at its own epoch: -1 before it begins.
+// states returns the state dicts of the parts, each at its own epoch, or -1 before it begins.
 func (s SequentialLR) states(epoch int, schedules []Schedule) []any {
 	list := make([]any, len(s.Schedules))
 	for k := range list {
@@ -393,7 +395,7 @@ func (s SequentialLR) states(epoch int, schedules []Schedule) []any {
 	return list
 }
 
-// load takes the states of the parts into schedules, one for each group.
+// load decodes the states of the parts into schedules, one for each group.
 func (s SequentialLR) load(states any, schedules []Schedule) error {
 	list, ok := listOf(states)
 	if !ok || len(list) != len(s.Schedules) {

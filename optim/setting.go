@@ -8,20 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A setting is an entry of a dict of PyTorch's, and where it stands here.
+// setting connects an entry of a PyTorch dict to a Go variable.
 type setting struct {
 	key  string
-	must bool              // be there
-	get  func() any        // what is written
-	set  func(v any) error // takes what was read; nil where nothing here depends on it
+	must bool              // report ErrMissing if the entry is missing
+	get  func() any        // returns the value to write
+	set  func(v any) error // stores a value that was read; nil to ignore it
 }
 
-// number is a setting that every version of PyTorch writes.
+// number is a float setting. It is required, because all versions of PyTorch write it.
 func number(key string, p *float64) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error { return setNumber(p, v) }}
 }
 
-// whole is a number for what is counted.
+// whole is an integer setting.
 func whole(key string, p *int) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		var x float64
@@ -35,7 +35,7 @@ func whole(key string, p *int) setting {
 	}}
 }
 
-// counted is a whole number that is at least least.
+// counted is an integer setting with a lower bound.
 func counted(key string, p *int, least int) setting {
 	s := whole(key, p)
 	set := s.set
@@ -48,7 +48,8 @@ func counted(key string, p *int, least int) setting {
 	return s
 }
 
-// optional is a number that is nil here where it is PyTorch's default, which PyTorch spells out.
+// optional is a float setting that is nil for PyTorch's default. PyTorch writes the default
+// explicitly.
 func optional(key string, p **float64, otherwise float64) setting {
 	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
 		var x float64
@@ -58,7 +59,7 @@ func optional(key string, p **float64, otherwise float64) setting {
 	}}
 }
 
-// optionalCount is a whole number that is nil here where it is PyTorch's default.
+// optionalCount is an integer setting that is nil for PyTorch's default.
 func optionalCount(key string, p **int, otherwise int) setting {
 	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
 		var x int
@@ -67,7 +68,7 @@ func optionalCount(key string, p **int, otherwise int) setting {
 	}}
 }
 
-// text is one of several words.
+// text is a string setting that must be one of words.
 func text(key string, p *string, words ...string) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		word, _ := v.(string)
@@ -91,7 +92,7 @@ func flag(key string, p *bool) setting {
 	}}
 }
 
-// pair is a tuple of two numbers, which are nil here where they are PyTorch's defaults.
+// pair is a setting of two floats, a tuple, that is nil for PyTorch's defaults.
 func pair(key string, p **[2]float64, otherwise [2]float64) setting {
 	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
 		items, ok := listOf(v)
@@ -107,10 +108,10 @@ func pair(key string, p **[2]float64, otherwise [2]float64) setting {
 	}}
 }
 
-// fixed is what PyTorch wants to find, and nothing here depends on.
+// fixed is a constant setting that PyTorch requires. It is ignored when read.
 func fixed(key string, v any) setting { return setting{key, false, func() any { return v }, nil} }
 
-// write returns the entries.
+// write returns the settings as a dict.
 func write(settings []setting) map[string]any {
 	d := map[string]any{}
 	for _, s := range settings {
@@ -119,8 +120,8 @@ func write(settings []setting) map[string]any {
 	return d
 }
 
-// read takes the entries of d, and returns a problem for each that is wrong. Those of known are
-// left alone.
+// read stores the entries of d by settings. It returns an error for each entry that is invalid,
+// missing, or neither in settings nor in known.
 func read(settings []setting, d map[string]any, known ...string) (problems []error) {
 	for _, s := range settings {
 		known = append(known, s.key)
@@ -146,8 +147,8 @@ func setNumber(p *float64, v any) error {
 	return nil
 }
 
-// numberOf returns the number that v is, in Python or here: PyTorch keeps counts of steps, and
-// learning rates that are captured, in tensors.
+// numberOf converts v to a float64. Single-element tensors are accepted too, because PyTorch stores
+// step counts and capturable learning rates in tensors.
 func numberOf(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int:
@@ -165,7 +166,8 @@ func numberOf(v any) (x float64, ok bool) {
 	return 0, false
 }
 
-// listOf returns the items of a list or tuple, of Python or of the types that are written here.
+// listOf returns the items of a list or tuple, decoded from a pickle or of the Go types that this
+// package writes.
 func listOf(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case []any:
@@ -192,7 +194,8 @@ func anys[T any](list []T) []any {
 	return items
 }
 
-// same is a setting that says which class it is: it can be read where it is as it was.
+// same is a setting that distinguishes classes. Reading another value returns an error that wraps
+// [ErrClass].
 func same(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {

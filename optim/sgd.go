@@ -11,31 +11,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// SGDOptions are the options of torch.optim.SGD. The zero values but LR are PyTorch's defaults.
+// SGDOptions are the options of torch.optim.SGD. A zero LR selects PyTorch's default; the other
+// zero values are PyTorch's defaults.
 type SGDOptions struct {
-	LR          float64 // the learning rate; 0: 0.001, PyTorch's default
-	Momentum    float64 // factor by which the last step is taken again
-	Dampening   float64 // the gradient enters the momentum times 1 - Dampening
+	LR          float64 // learning rate; 0 means 0.001, PyTorch's default
+	Momentum    float64 // factor of the previous step that is added to each step
+	Dampening   float64 // the gradient enters the momentum multiplied by 1 - Dampening
 	WeightDecay float64 // factor of the parameter that is added to its gradient
-	Nesterov    bool    // look one step of momentum ahead; needs Momentum and no Dampening
-	Maximize    bool    // step with the gradients, which raises the loss
-	// add each element of a step atomically, so that no process's step is lost; momentum is plain
-	// words, see Note [Shared state]
+	Nesterov    bool    // Nesterov momentum; requires Momentum and no Dampening
+	Maximize    bool    // ascend instead of descend: maximise the loss
+	// Atomic makes the optimizer add each element of a step atomically, so that concurrent
+	// processes lose no step. The momentum is still plain words, see Note [Shared state].
 	Atomic bool
 }
 
 const sgdLR = 1e-3
 
-// SGD steps against the gradients of parameters. Each process has a momentum of its own, also for
-// shared parameters, unless Share was called. One goroutine at a time may use an SGD. The caller
-// closes it.
+// SGD is stochastic gradient descent with optional momentum. Unless Share was called, each process
+// has its own momentum, even for shared parameters. SGD must not be used by several goroutines
+// concurrently. The caller must close it.
 type SGD struct {
-	*SGDOptions // may be changed between steps, as a schedule of LR does
+	*SGDOptions // may be changed between steps, as Follow does
 
 	core
 }
 
-// NewSGD returns an optimizer of params. It panics if an option is out of range.
+// NewSGD returns an optimizer of params. It panics with an error that wraps [tensor.ErrMisuse] if
+// an option is out of range or if there are no params.
 func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
 	o.LR = cmp.Or(o.LR, sgdLR)
 	s := &SGD{SGDOptions: &o}
@@ -82,10 +84,11 @@ func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 	}
 }
 
-// marshal writes options, parameters and, after Share, the state.
+// marshal encodes the options, the parameters and, after Share, the state.
 func (s *SGD) marshal(e *codec.Encoder) error { return marshal(e, &s.core, *s.SGDOptions) }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// unmarshal decodes the output of marshal. The error wraps [codec.ErrFormat], or is the error of
+// decoding a tensor.
 func (s *SGD) unmarshal(d *codec.Decoder) (err error) {
 	s.SGDOptions, err = unmarshal[SGDOptions](d, &s.core)
 	s.bind()

@@ -7,26 +7,28 @@ import (
 	"slices"
 )
 
-// A StateDict is PyTorch's optimizer.state_dict(). pt.Save and a torch.Conn write it so that
-// load_state_dict takes it, and torch.As reads one out of a checkpoint.
+// StateDict is PyTorch's optimizer.state_dict(). pt.Save and a torch.Conn encode it in the form
+// that load_state_dict accepts. Use torch.As to read one from a checkpoint.
 //
 //	pt.Save("ck.pt", map[string]any{"model": nn.State(net), "optimizer": optim.State(opt)})
 //
 // Parameters are numbered in the order of the groups.
 type StateDict struct {
-	// the state of each parameter that has taken a step, by its number
+	// State maps the number of each parameter that has taken a step to its state.
 	State map[int]map[string]any `torch:"state"`
-	// the options of each group, and under "params" the numbers of its parameters
+	// ParamGroups holds the options of each group and, under "params", the numbers of its
+	// parameters.
 	ParamGroups []map[string]any `torch:"param_groups"`
 }
 
-// State returns the state of an optimizer of this package, or of Groups of them, as PyTorch's
-// optimizer of this class has it. The tensors are o's own and change with its steps: Clone those
-// that must not. With Maximize, tensors that PyTorch has with the other sign are copies. State
-// panics if o is of another package.
+// State returns the state of an optimizer of this package, or of Groups of them, in the form of
+// PyTorch's optimizer of the same class. The tensors are not copied and change with later steps;
+// the caller must Clone a tensor that should not. With Maximize, tensors with the opposite sign in
+// PyTorch are copies. State panics with an error that wraps [tensor.ErrMisuse] if o is of another
+// package.
 //
-// PyTorch's schedulers take their first learning rates from the groups of the state. Give State a
-// schedule for each group to write these rates: see [ScheduleState].
+// PyTorch's schedulers read their initial learning rates from the groups of the state. To write
+// these rates, pass a schedule for each group: see [ScheduleState].
 func State(o Optimizer, schedules ...Schedule) StateDict {
 	members := membersOf(o)
 	if len(schedules) > 0 && len(schedules) != len(members) {
@@ -52,15 +54,17 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 	return d
 }
 
-// Load sets an optimizer, or Groups of them, to the state in a state dict: a StateDict, or the
-// value that pt.Load or Recv of a torch.Conn returns for optimizer.state_dict(). As in PyTorch, the
-// options come with the state (LR, Momentum and so on, except Atomic), parameters are matched by
-// their order alone, and floats are converted to the parameter's dtype. Load copies the tensors.
+// Load sets an optimizer, or Groups of them, to the state in a state dict. state must be a
+// StateDict, or the value that pt.Load or Recv of a torch.Conn returns for optimizer.state_dict().
+// As in PyTorch, the options (LR, Momentum and so on, except Atomic) are loaded with the state,
+// parameters are matched only by their order, and floats are converted to the parameter's dtype.
+// Load copies the tensors.
 //
-// The error wraps ErrFormat, ErrClass, ErrGroups, ErrMissing, ErrUnexpected, ErrShape or ErrDType
-// for each fault, and o is unchanged. If the error wraps shm.ErrNoSpace, o may have parts of the
-// new state. A state dict of older versions of PyTorch does not say whether it is Adam's or
-// AdamW's, and so Load takes either. Load panics if o is of another package.
+// The error wraps [ErrFormat], [ErrClass], [ErrGroups], [ErrMissing], [ErrUnexpected], [ErrShape]
+// or [ErrDType] for each mismatch; o is then unchanged. If the error wraps shm.ErrNoSpace, o may
+// have parts of the new state. A state dict written by an older version of PyTorch does not
+// distinguish Adam and AdamW, so Load accepts it for both. Load panics with an error that wraps
+// [tensor.ErrMisuse] if o is of another package.
 func Load(o Optimizer, state any) error {
 	d, err := stateDictOf(state)
 	if err != nil {
@@ -80,7 +84,7 @@ func Load(o Optimizer, state any) error {
 		}
 		commits = append(commits, commit)
 	}
-	if problems == nil { // otherwise it is not known whose those are that are left
+	if problems == nil { // after an error they may belong to a group that was skipped
 		for _, n := range slices.Sorted(maps.Keys(left)) {
 			problems = append(problems, fmt.Errorf("state of parameter %d, which no group has: %w", n, ErrUnexpected))
 		}

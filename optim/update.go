@@ -11,22 +11,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An update is what a step reads and changes of one parameter.
+// update holds the slices that a step of one parameter reads and writes.
 type update[F kernel.Float] struct {
-	n     int64 // of this step, from 1 on
+	n     int64 // number of this step, from 1
 	p, g  []F
 	state [maxStates][]F
 
-	was, now [stretch]F // see move
+	was, now [stretch]F // buffers of move
 }
 
-// stretch is how many elements move atomically at a time.
+// stretch is the number of elements that move processes at a time in atomic mode.
 const stretch = 256
 
-// maxStates is how many tensors of state a parameter has at most.
+// maxStates is the maximum number of state tensors of a parameter.
 const maxStates = 3
 
-// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+// Step updates the parameters in place. Frozen parameters and parameters without a gradient are not
+// changed. Step panics with an error that wraps [tensor.ErrMisuse] if the shapes of a parameter and
+// its gradient differ, if the dtype of a parameter on the host is not Float32 or Float64, or, with
+// Atomic, if a parameter or gradient is not contiguous.
 func (c *core) Step() {
 	for i := range c.slots {
 		s := &c.slots[i]
@@ -58,8 +61,8 @@ func (c *core) Step() {
 	}
 }
 
-// dense returns the slot of a copy whose elements are next to each other. Nobody could add to a
-// copy atomically.
+// dense returns a slot with contiguous copies of the parameter and its gradient. The caller must
+// copy the result back. Atomic updates of a copy would be pointless, so dense panics for them.
 func (s *slot) dense(atomically bool) *slot {
 	if atomically {
 		misuse("parameter %s or its gradient is not contiguous, which Atomic needs", s.Param.Name)
@@ -70,10 +73,10 @@ func (s *slot) dense(atomically bool) *slot {
 	return &copied
 }
 
-// tensors reaches the devices that tensors are on.
+// tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// descend takes a step on the device that parameter, gradient and state are on.
+// descend performs a step on the device of the parameter, its gradient and its state.
 func (s *slot) descend(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
 	operands := make([]device.Operand[tensor.DType], len(all))
@@ -104,13 +107,13 @@ func (by *updater[F]) run(s *slot) {
 	u.n = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
 	by.step(u)
 	u.p, u.g, u.state = nil, nil, [maxStates][]F{}
-	s.Param.T.Touch() // graphs that need the old value notice
+	s.Param.T.Touch() // graphs that still need the old value detect the change by its version
 	runtime.KeepAlive(s.Param.Grad)
 	runtime.KeepAlive(s)
 }
 
-// move lets f change the elements p from at on, by their gradients g. Atomically, it changes a copy
-// of a stretch of them, and what it has changed them by is added.
+// move calls f to update the elements p, beginning at index at, by their gradients g. In atomic
+// mode f updates a copy of each stretch of elements, and the difference is then added atomically.
 func (u *update[F]) move(atomically bool, f func(at int, p, g []F)) {
 	if !atomically {
 		f(0, u.p, u.g)
