@@ -2,16 +2,17 @@ package kernel
 
 import "math"
 
-// An AdamStep is the numbers of a step of torch.optim.Adam.
+// AdamStep holds the parameters of one step of torch.optim.Adam (Kingma and Ba, 2014,
+// https://arxiv.org/abs/1412.6980).
 type AdamStep struct {
 	LR, Beta1, Beta2, Eps float64
 	WeightDecay           float64
-	Decoupled             bool  // the decay shrinks parameters instead of entering their gradients: AdamW
-	N                     int64 // of the step, from 1 on
+	Decoupled             bool  // apply the weight decay to parameters instead of gradients: AdamW
+	N                     int64 // number of this step, from 1
 }
 
-// Adam takes a step with gradients g: it changes p and its moments, the mean of the gradients and
-// that of their squares.
+// Adam updates p by the gradients g. It also updates mean and square, the moving averages of the
+// gradients and of their squares. All slices must be at least as long as p.
 func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 	g, mean, square = g[:len(p)], mean[:len(p)], square[:len(p)]
 	n := float64(s.N)
@@ -28,8 +29,8 @@ func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 	}
 }
 
-// AMSGrad takes a step as Adam does, with the largest of the mean squares so far in the place of
-// the mean square.
+// AMSGrad updates p like [Adam], but divides by the largest of the mean squares so far, which it
+// keeps in largest.
 func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	g, mean, square, largest = g[:len(p)], mean[:len(p)], square[:len(p)], largest[:len(p)]
 	n := float64(s.N)
@@ -48,12 +49,12 @@ func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	}
 }
 
-// An RMSpropStep is the numbers of a step of torch.optim.RMSprop, without momentum and not
-// centered.
+// RMSpropStep holds the parameters of one step of torch.optim.RMSprop without momentum and
+// centering.
 type RMSpropStep struct{ LR, Alpha, Eps, WeightDecay float64 }
 
-// RMSprop takes a step with gradients g: it changes p and square, the mean of the squares of the
-// gradients.
+// RMSprop updates p by the gradients g, and square, the moving average of the squared gradients. g
+// and square must be at least as long as p.
 func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
 	g, square = g[:len(p)], square[:len(p)]
 	for i, n := range short(len(p)) {
@@ -61,11 +62,12 @@ func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
 	}
 }
 
-// An AdagradStep is the numbers of a step of torch.optim.Adagrad; LR is that of this step.
+// AdagradStep holds the parameters of one step of torch.optim.Adagrad. LR must be the learning rate
+// of this step, after decay.
 type AdagradStep struct{ LR, Eps, WeightDecay float64 }
 
-// Adagrad takes a step with gradients g: it changes p and sum, the sum of the squares of the
-// gradients. It is RMSprop that keeps and adds all.
+// Adagrad updates p by the gradients g, and sum, the sum of the squared gradients. It is RMSprop
+// with both averaging factors equal to 1.
 func Adagrad[F Float](s AdagradStep, p, g, sum []F) {
 	g, sum = g[:len(p)], sum[:len(p)]
 	for i, n := range short(len(p)) {

@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// AxpyAtomic adds alpha·x to y, where other goroutines or processes may add to y by atomic
-// operations at the same time: no sum is lost. x belongs to the caller alone.
+// AxpyAtomic adds alpha·x to y with atomic additions. Other goroutines or processes may add to y
+// concurrently by atomic operations, and no addition is lost. Nothing else may write to x
+// meanwhile.
 func AxpyAtomic[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
 	for i, v := range x {
@@ -15,7 +16,8 @@ func AxpyAtomic[F Float](alpha F, x, y []F) {
 	}
 }
 
-// addAtomic adds v to *p by compare-and-swap of its bits: there is no atomic addition of floats.
+// addAtomic adds v to *p by compare-and-swap of its bits, because processors have no atomic
+// addition of floats.
 func addAtomic[F Float](p *F, v F) {
 	if single[F]() {
 		w := (*uint32)(unsafe.Pointer(p))

@@ -2,23 +2,24 @@ package kernel
 
 import "math"
 
-// An Attention is so many heads, each of which has Q queries, K keys and K values, the first two of
-// D numbers and the last of V: the output of a query is the mean of the values, weighted by the
-// softmax of Scale times its products with the keys.
+// Attention is the geometry of scaled dot-product attention (Vaswani et al., 2017,
+// https://arxiv.org/abs/1706.03762). Each of the Heads has Q queries and K keys of D numbers, and K
+// values of V numbers. The output of a query is the mean of the values, weighted by the softmax of
+// Scale times the products of the query with the keys.
 type Attention struct {
 	Heads, Q, K, D, V int
 	Scale             float64
-	Causal            bool // query i sees the keys up to i alone
+	Causal            bool // query i sees only keys 0 to i
 }
 
-// Blocks of queries and keys whose products are there at the same time: no matrix of all queries
-// and keys is.
+// Block sizes of queries and keys. Only one block of scores is in memory at a time, never the whole
+// matrix of all queries and keys, as in FlashAttention.
 const (
 	queryBlock = 64
 	keyBlock   = 128
 )
 
-// What an attention borrows.
+// Scratch slots, renamed for attention.
 const (
 	scoresOf = images
 	keysOf   = filters
@@ -27,10 +28,12 @@ const (
 )
 
 // Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and
-// v (Heads, K, V), and logs (Heads, Q) with the logarithms of the sums of exponentials. bias
-// returns what is added to the products of a head's query, K numbers, or nil for none; it may be
-// nil itself. A query that sees nothing, or only what is -∞, has zeros as its output. Heads are
-// divided between Threads goroutines.
+// v (Heads, K, V). It overwrites logs (Heads, Q) with the logarithms of the sums of exponentials,
+// which [AttendBackward] needs.
+//
+// bias returns the K numbers to add to the scores of one query of a head, or nil for none; bias
+// itself may be nil. It may be called from several goroutines. The output of a query is zero if it
+// sees no key, or only scores of -∞. Heads are divided between [Threads] goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
 	if parts := a.parts(); parts > 1 {
 		fork(parts, a.Heads, func(_, lo, hi int) { attend(a, lo, hi, q, k, v, bias, out, logs) })
@@ -39,7 +42,7 @@ func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, o
 	}
 }
 
-// attend is Attend for some heads.
+// attend computes Attend for heads lo to hi.
 func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64) {
 	space := spaces.Get().(*Scratch)
@@ -53,12 +56,15 @@ func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query
 	}
 }
 
-// AttendBackward computes the gradients of [Attend] from what it was given and what it found, and
-// dy, the gradient of out. dq, dk and dv are overwritten. bias gets none, unless dbias takes it:
-// the gradient of products of a head's query, from a key on.
+// AttendBackward overwrites dq, dk and dv with the gradients of [Attend]. The arguments, out and
+// logs must be unchanged since Attend; dy is the gradient of out.
+//
+// If dbias is not nil, it is called with the gradients of the scores of a head's query, beginning
+// with the given key. It must not keep d. With dbias all heads run on the calling goroutine.
 func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
-	if parts := a.parts(); parts > 1 && dbias == nil { // heads may share a bias
+	// Heads may share a bias, so dbias must not be called concurrently.
+	if parts := a.parts(); parts > 1 && dbias == nil {
 		fork(parts, a.Heads, func(_, lo, hi int) {
 			attendBackward(a, lo, hi, q, k, v, bias, out, logs, dy, dq, dk, dv, nil)
 		})
@@ -67,7 +73,7 @@ func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int
 	}
 }
 
-// attendBackward is AttendBackward for some heads.
+// attendBackward computes AttendBackward for heads lo to hi.
 func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	space := spaces.Get().(*Scratch)
@@ -87,15 +93,15 @@ func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(hea
 	}
 }
 
-// parts is how many goroutines the heads are worth.
+// parts returns the number of goroutines for the heads.
 func (a Attention) parts() int { return workers(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)) }
 
-// A head is one of an attention, with its scores of a block of queries and keys.
+// head is one head of an attention, with the scores of a block of queries and keys.
 type head[F Float] struct {
 	Attention
 	number       int
 	q, k, v      []F
-	keys, values blocks[F] // the keys as columns, the values as rows
+	keys, values blocks[F] // keys as columns; values as rows, or as columns for gradients
 	bias         func(head, query int) []F
 	logs         []float64
 	scores       []F
@@ -110,16 +116,16 @@ func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int)
 	return t
 }
 
-// blocks are factors of so many rows each, one behind the other, which are the columns of a factor
-// if trans says so.
+// blocks is a sequence of packed factors of keyBlock rows each. If trans is set, the rows of x are
+// the columns of the factors.
 type blocks[F Float] struct {
 	trans      bool
 	rows, cols int
-	width      int // of a panel
+	width      int // columns of a packed panel
 	data       []F
 }
 
-// blocksOf packs x (rows×cols).
+// blocksOf packs x (rows×cols) into slot i of space.
 func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) blocks[F] {
 	data := borrow[F](space, i, columns(rows, keyBlock)*columns(cols, portableLanes))
 	b := blocks[F]{trans, rows, cols, inner[F]().panelWidth(), data}
@@ -130,7 +136,7 @@ func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot
 	return b
 }
 
-// at returns the block whose first row is j.
+// at returns the block that begins with row j, which must be a multiple of keyBlock.
 func (b *blocks[F]) at(j int) factor[F] {
 	f := factor[F]{n: b.cols, k: min(keyBlock, b.rows-j), width: b.width}
 	whole := room(b.cols, keyBlock)
@@ -141,7 +147,8 @@ func (b *blocks[F]) at(j int) factor[F] {
 	return f
 }
 
-// seen is up to which key a block of queries, the last of which is the given one, sees any.
+// seen returns the number of keys that a block of queries can see. last is the last query of the
+// block.
 func (a Attention) seen(last int) int {
 	if a.Causal {
 		return min(a.K, last+1)
@@ -149,8 +156,8 @@ func (a Attention) seen(last int) int {
 	return a.K
 }
 
-// score computes the scores of m queries from i on with n keys from j on, n to a row. Those that
-// are not seen are -∞.
+// score computes the scores of m queries from i for n keys from j, row by row. Hidden scores are
+// -∞.
 func (t *head[F]) score(i, m, j, n int) {
 	t.keys.at(j).product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
@@ -173,8 +180,9 @@ func hide[F Float](scores []F) {
 	}
 }
 
-// attend computes the outputs of m queries from i on, keys a block at a time: what was added up by
-// the largest score so far shrinks where a larger one is found.
+// attend computes the outputs of m queries from i with the online softmax of Milakov and Gimelshein
+// (2018, https://arxiv.org/abs/1805.02867). It processes the keys block by block. When a block has
+// a larger score than the previous ones, the accumulated sums are rescaled.
 func (t *head[F]) attend(i, m int, out []F) {
 	var largest, sum [queryBlock]F
 	for r := range m {
@@ -188,7 +196,7 @@ func (t *head[F]) attend(i, m int, out []F) {
 		for r := range m {
 			row := t.scores[r*n:][:n]
 			top := max(largest[r], Largest(row))
-			if math.IsInf(float64(top), -1) { // nothing is seen yet
+			if math.IsInf(float64(top), -1) { // no visible key so far
 				clear(row)
 				continue
 			}
@@ -209,18 +217,18 @@ func (t *head[F]) attend(i, m int, out []F) {
 	}
 }
 
-// A headGradient computes the gradients of one.
+// headGradient computes the gradients of one head.
 type headGradient[F Float] struct {
 	head[F]
 	slopes     []F
-	rows       blocks[F] // of keys
+	rows       blocks[F] // the keys, packed as rows
 	out, dy    []F
 	dq, dk, dv []F
 	dbias      func(head, query, key int, d []F)
 }
 
-// block adds the gradients by m queries from i on. The softmax is computed again, from the scores
-// and the logarithms of the sums.
+// block adds the gradients contributed by m queries from i. It recomputes the softmax from the
+// scores and the logarithms of the sums.
 func (g *headGradient[F]) block(i, m int) {
 	var along [queryBlock]F
 	for r := range m {

@@ -5,34 +5,35 @@ import (
 	"unsafe"
 )
 
-// brainLoops are those of a processor with a matrix unit for BFloat16.
+// brainLoops are the inner loops for a processor with a matrix unit for BFloat16.
 type brainLoops struct {
-	// c = a·b of 32 rows in float32: a has depth·32 columns. b is in panels of 32 columns, step
-	// bytes apart, each with pairs of elements, one below the other, in depth·16 rows. lda and ldc
-	// are in bytes.
+	// product computes c = a·b of 32 rows in float32. a has depth·32 columns. b consists of panels
+	// of 32 columns, step bytes apart. Each panel holds pairs of vertically adjacent elements in
+	// depth·16 rows. lda and ldc are in bytes.
 	product func(depth, panels int, a *byte, lda int, b *byte, step int, c *float32, ldc int)
-	// the pairs of rows and columns, a multiple of 16; ld and ldy are in bytes
+	// pair interleaves pairs of rows for product. columns must be a multiple of 16; ld and ldy are
+	// in bytes.
 	pair func(rows, columns int, x *byte, ld int, y *byte, ldy int)
 }
 
-// Sizes of a product by the matrix unit: rows and columns that are computed at once, and how many
-// columns and rows of b stay in the second-level cache.
+// Sizes of a product by the matrix unit: the rows and columns of one call, and the part of b that
+// is meant to stay in the second-level cache.
 const (
 	brainSide  = 32
-	brainDeep  = 32 // columns of a at once
-	brainPair  = 4  // bytes
+	brainDeep  = 32 // columns of a per step
+	brainPair  = 4  // bytes of a pair
 	brainWide  = 16 // panels
-	leastBrain = 16 // rows, columns and depth from which the unit is quicker
+	leastBrain = 16 // minimum rows, columns and depth; below, the unit is slower
 )
 
-// HasBrainProduct reports whether [BrainProduct] computes a product of these sizes.
+// HasBrainProduct reports whether [BrainProduct] supports a product of these sizes on this machine.
 func HasBrainProduct(m, n, k int) bool {
 	return current.brain != nil && min(m, n, k) >= leastBrain && matrixUnit()
 }
 
-// BrainProduct computes c = op(a)·op(b) of BFloat16 as [Gemm] has it, with alpha 1 and beta 0,
-// where HasBrainProduct says so. It adds up in float32, and rounds once. What is too small to be
-// normal in float32 is 0. Distances of rows are in elements.
+// BrainProduct computes c = op(a)·op(b) of BFloat16 elements, like [Gemm] with alpha 1 and beta 0.
+// It may only be called if [HasBrainProduct] returns true. It accumulates in float32 and rounds
+// once. Subnormal float32 values count as 0. lda, ldb and ldc are in elements.
 func BrainProduct(transA, transB bool, m, n, k int, a []byte, lda int, b []byte, ldb int, c []byte, ldc int) {
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
@@ -65,19 +66,20 @@ func bytesOf(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
 
-// A brainProduct is one in progress. Distances of rows are in bytes.
+// brainProduct is a product in progress. Row distances are in bytes.
 type brainProduct struct {
 	m, n, k int
-	depth   int // of k, in columns of a that are taken at once
+	depth   int // steps of brainDeep columns of a
 	a       []byte
 	lda     int
-	b       []byte // panels
-	step    int    // from panel to panel
+	b       []byte // packed panels
+	step    int    // distance of panels
 	c       []byte
 	ldc     int
 }
 
-// rows returns op(a) row by row, each with zeros up to the depth.
+// rows returns op(a) in row-major order, with each row zero-padded to the depth. It returns a
+// itself if it already has this form.
 func (g *brainProduct) rows(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
 	whole := 2 * brainDeep * g.depth
 	if !trans && g.k%brainDeep == 0 {
@@ -97,7 +99,7 @@ func (g *brainProduct) rows(trans bool, a []byte, lda int, space *Scratch) ([]by
 	return packed, whole
 }
 
-// panel packs 32 columns of op(b), or those that there are, with zeros beyond them.
+// panel packs 32 columns of op(b), padded with zeros.
 func (g *brainProduct) panel(p int, trans bool, b []byte, ldb int) {
 	to, from := g.b[p*g.step:][:g.step], p*brainSide
 	width := min(brainSide, g.n-from)
@@ -148,13 +150,13 @@ func (g *brainProduct) panel(p int, trans bool, b []byte, ldb int) {
 	}
 }
 
-// compute is the product for rows i0 to i1.
+// compute computes rows i0 to i1 of the product.
 func (g *brainProduct) compute(i0, i1 int) {
 	const columns = brainWide * brainSide
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
 	sums := borrow[float32](space, seconds, brainSide*columns)
-	var rest []byte // the last rows, with others below them, of which nothing is used
+	var rest []byte // the last rows, padded to brainSide; the results of the padding are not used
 	for j := 0; j < g.n; j += columns {
 		width := min(columns, g.n-j)
 		panels := (width + brainSide - 1) / brainSide
@@ -177,11 +179,11 @@ func (g *brainProduct) compute(i0, i1 int) {
 	}
 }
 
-// round writes the first of a row's sums.
+// round converts sums of a row to BFloat16 and writes them to to.
 func (g *brainProduct) round(sums []float32, to []byte) {
 	from, n := unsafe.Slice((*byte)(unsafe.Pointer(&sums[0])), 4*len(sums)), len(to)/2
 	done := Float32ToBrain.Do(n, to, from)
-	if done < n { // there are more sums, which are of nothing
+	if done < n { // sums is longer than to, so convert a full group and copy a part
 		var last [2 * 8]byte
 		Float32ToBrain.Do(8, last[:], from[4*done:])
 		copy(to[2*done:], last[:])

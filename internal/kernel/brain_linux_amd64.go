@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// matrixUnit reports whether the processor has a matrix unit for BFloat16, and Linux lets this
-// process have its registers, which it is asked for once.
+// matrixUnit reports whether the processor has a matrix unit for BFloat16 (AMX) and Linux permits
+// this process to use its registers. Linux requires a request for that, which is made once:
+// https://docs.kernel.org/arch/x86/xstate.html.
 var matrixUnit = sync.OnceValue(func() bool {
 	return cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && sys.AllowTiles() == nil
 })

@@ -1,10 +1,10 @@
 package kernel
 
-// A Cast is a conversion of elements for which there are instructions.
+// Cast is a conversion of elements for which there are vector instructions.
 type Cast int
 
-// The casts. Half is binary16 of IEEE 754, Brain the upper half of a float32; what rounds, rounds
-// to the nearest, ties to even. NaN stays NaN, of whatever bits.
+// The casts. Half is IEEE 754 binary16, Brain is the upper half of a float32. Rounding is to
+// nearest, ties to even. NaN stays NaN, but its payload is not specified.
 const (
 	HalfToFloat32 Cast = iota
 	Float32ToHalf
@@ -20,12 +20,12 @@ const (
 	casts = iota
 )
 
-// castSizes are the bytes of an element before and after.
+// castSizes holds the element sizes in bytes of source and destination.
 var castSizes = [casts][2]int{{2, 4}, {4, 2}, {2, 4}, {4, 2}, {1, 4}, {4, 4}, {4, 8}, {8, 4}, {4, 8}, {8, 4}}
 
-// Do converts elements of src, the first of n, to dst, and returns how many: on a machine with
-// instructions for it all but the last few, on others none. It leaves the others to its caller, who
-// has a way to convert each of them.
+// Do converts the first elements of src, of n, to dst, and returns the number of converted
+// elements. With vector instructions for c it converts all but the last few, otherwise none. The
+// caller must convert the rest.
 func (c Cast) Do(n int, dst, src []byte) int {
 	do, size := current.casts[c], castSizes[c]
 	if n &^= 7; do == nil || n == 0 {

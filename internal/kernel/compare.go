@@ -2,11 +2,11 @@ package kernel
 
 import "unsafe"
 
-// A Comparison is a relation of two numbers. Of NaN and any number NotEqual is true, and others are
+// Comparison is a relation of two numbers. If one is NaN, NotEqual is true and the others are
 // false.
 type Comparison int
 
-// The comparisons. The others are these of exchanged numbers.
+// The comparisons. Greater and greater-or-equal are these with exchanged operands.
 const (
 	Equal Comparison = iota
 	NotEqual
@@ -16,10 +16,10 @@ const (
 	comparisons = iota
 )
 
-// elements is how many kinds of numbers are compared.
+// elements is the number of element types that can be compared.
 const elements = 7
 
-// kind returns which of the elements T is, or -1.
+// kind returns the index of T in the tables of element types, or -1.
 func kind[T any]() int {
 	var v T
 	switch any(v).(type) {
@@ -41,9 +41,9 @@ func kind[T any]() int {
 	return -1
 }
 
-// Compare sets elements of z to 1 where c is true of those of x and y, and to 0 elsewhere, and
-// returns how many: on a machine with instructions for it all but the last few, on others none. It
-// leaves the others to its caller, as [Cast.Do] does.
+// Compare sets z[i] to 1 if c holds for x[i] and y[i], and to 0 otherwise, and returns the number
+// of compared elements. With vector instructions it compares all but the last few, otherwise none.
+// The caller must compare the rest, as for [Cast.Do].
 func Compare[T any](c Comparison, x, y []T, z []uint8) int {
 	n, k := len(z)&^31, kind[T]()
 	if k < 0 || n == 0 || current.compare[c][k] == nil {

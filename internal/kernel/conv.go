@@ -1,8 +1,8 @@
 package kernel
 
-// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) with the
-// filters w (OutC, C, KH, KW), plus bias (OutC) unless it is nil. Images are divided between
-// Threads goroutines.
+// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) and the
+// filters w (OutC, C/Groups, KH, KW), plus bias (OutC) if it is not nil. Images are divided between
+// [Threads] goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if s.dilated() {
@@ -14,7 +14,7 @@ func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	})
 }
 
-// convGroup convolves a group of channels.
+// convGroup computes the convolution of one channel group.
 func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	s := &g.ConvShape
 	c := newForward(g, x, w, bias, y, scratch)
@@ -25,14 +25,15 @@ func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	}
 }
 
-// forward is a convolution: for each image the product of the filters, which have the bias as last
-// column, and the image unfolded, which has a row of ones for it.
+// forward is a convolution in progress. For each image it is the product of the filters and the
+// unfolded image. If there is a bias, it is the last column of the filters, and the unfolded image
+// has a row of ones.
 type forward[F Float] struct {
 	*loops[F]
 	geometry
 	x, y    []F
 	filters operand[F]
-	off     []int // where the rows of the unfolded image begin
+	off     []int // offsets of the rows in the unfolded image
 }
 
 func newForward[F Float](s *geometry, x, w, bias, y []F, scratch *Scratch) forward[F] {

@@ -1,8 +1,8 @@
 package kernel
 
-// Conv2dBackward computes the gradients of [Conv2d] from dy, the gradient of its output: dx is
-// overwritten, dw and db are added to. Those that are nil are skipped. Images are divided between
-// Threads goroutines; the sums over images are the same however many there are.
+// Conv2dBackward computes the gradients of [Conv2d] from dy, the gradient of its output. It
+// overwrites dx and adds to dw and db. Each of them may be nil and is then skipped. Images are
+// divided between [Threads] goroutines; the result does not depend on their number.
 func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if db != nil {
@@ -23,11 +23,11 @@ func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scr
 	})
 }
 
-// groups is into how many groups images are divided to sum over them: a number that depends on no
-// thread.
+// groups returns the number of groups into which images are divided for summation. It must not
+// depend on the number of threads, because the order of summation would.
 func groups(images int) int { return min(images, 8) }
 
-// addPlaneSums adds the sum of every channel of y to sums.
+// addPlaneSums adds the sum of each channel of y to sums.
 func addPlaneSums[F Float](g *geometry, y, sums []F) {
 	channels := g.Groups * g.OutC
 	for i := range g.N * channels {

@@ -1,8 +1,8 @@
 package kernel
 
-// A convolution with dilation is the product of the filters and a matrix of patches, image by image
-// and group by group. The rows of the matrix are, for each channel and element of the filters, the
-// pixels that it meets.
+// A convolution with dilation is computed with im2col: the product of the filters and a matrix of
+// patches, for each image and channel group. For each channel and element of the filters, the
+// matrix has a row of the pixels at this element.
 
 func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	columns := borrow[F](scratch, images, g.patch*g.area)
@@ -36,8 +36,8 @@ func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratc
 	}
 }
 
-// patches overwrites columns with the pixels of image x that the elements of the filters meet,
-// zeros outside.
+// patches overwrites columns with the patches of image x (im2col). Pixels outside the image are
+// zeros.
 func patches[F Float](g *geometry, x, columns []F) {
 	clear(columns)
 	g.meetings(func(pixel, place, n int) {
@@ -48,7 +48,7 @@ func patches[F Float](g *geometry, x, columns []F) {
 	})
 }
 
-// addPatches adds columns to the pixels of x that patches has them from.
+// addPatches adds columns to the pixels of x from which patches copies them (col2im).
 func addPatches[F Float](g *geometry, columns, x []F) {
 	g.meetings(func(pixel, place, n int) {
 		to := x[pixel:]
@@ -58,8 +58,8 @@ func addPatches[F Float](g *geometry, columns, x []F) {
 	})
 }
 
-// meetings calls do for each element of the filters and row of the output: n pixels, StrideW apart,
-// that it meets, and where they stand in the matrix.
+// meetings calls do for each element of the filters and each row of the output. do gets n pixels,
+// StrideW apart, and their place in the matrix of patches.
 func (g *geometry) meetings(do func(pixel, place, n int)) {
 	for row := range g.patch {
 		c, kh, kw := row/(g.KH*g.KW), row/g.KW%g.KH*max(1, g.DilationH), row%g.KW*max(1, g.DilationW)

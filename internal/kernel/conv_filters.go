@@ -1,8 +1,9 @@
 package kernel
 
-// filterGradient adds the gradient of the filters to dw: for each image the product of dy and the
-// patches, one to a row. Spread out, an image has its patches in one piece each, overlapping: for
-// every row of the output the pixels of its KH rows and all channels, column by column.
+// filterGradient adds the gradient of the filters to dw: for each image the product of dy and a
+// matrix with one patch per row. The image is first spread out so that each patch is contiguous;
+// patches may overlap. For each row of the output the spread image holds the pixels of its KH input
+// rows and all channels, column by column.
 func filterGradient[F Float](s *geometry, x, dy, dw []F, parts int, scratch *Scratch) {
 	n, size := groups(s.N), s.OutC*s.patch
 	g := filterSum[F]{loops: inner[F](), geometry: *s, x: x, dy: dy,
@@ -29,15 +30,15 @@ type filterSum[F Float] struct {
 	*loops[F]
 	geometry
 	x, dy         []F
-	sums          []F   // for each group, with the elements of a filter in the order kw, kh, c
-	patches, rows []int // where they begin, in the image spread out and in the image
+	sums          []F   // for each group, with filter elements in the order kw, kh, c
+	patches, rows []int // offsets in the spread image and in the image
 }
 
 func (g filterSum[F]) split(parts int, space []F) {
 	fork(parts, groups(g.N), func(worker, lo, hi int) { g.compute(lo, hi, space[worker*g.spread:]) })
 }
 
-// compute does groups lo to hi.
+// compute computes the sums of groups lo to hi.
 func (g *filterSum[F]) compute(lo, hi int, space []F) {
 	n, size := groups(g.N), g.OutC*g.patch
 	for i := lo; i < hi; i++ {
@@ -51,22 +52,22 @@ func (g *filterSum[F]) compute(lo, hi int, space []F) {
 	}
 }
 
-// spreadPatches writes to off where the patches begin.
+// spreadPatches writes the offsets of the patches in the spread image to off.
 func (g *geometry) spreadPatches(off []int) {
 	for i := range off {
 		off[i] = (i/g.outW*g.padded + i%g.outW*g.StrideW) * g.KH * g.C
 	}
 }
 
-// spreadRows writes to off where the rows of pixels lie that meet, for the first row of the output,
-// in an image without padding.
+// spreadRows writes to off the offsets, in an image without padding, of the rows of pixels that
+// belong to the first row of the output.
 func (g *geometry) spreadRows(off []int) {
 	for i := range off {
 		off[i] = i%g.C*g.H*g.W + i/g.C*g.W
 	}
 }
 
-// spreadOut writes image x spread out to e.
+// spreadOut writes image x in spread form to e.
 func (g *filterSum[F]) spreadOut(x, e []F) {
 	if g.PadH > 0 || g.PadW > 0 {
 		clear(e[:g.spread])
@@ -74,7 +75,7 @@ func (g *filterSum[F]) spreadOut(x, e []F) {
 	rows := g.KH * g.C
 	for oh := range g.outH {
 		top := oh*g.StrideH - g.PadH
-		lo, hi := max(0, -top), min(g.KH, g.H-top) // inside the image
+		lo, hi := max(0, -top), min(g.KH, g.H-top) // rows inside the image
 		if lo >= hi {
 			continue
 		}
@@ -85,7 +86,7 @@ func (g *filterSum[F]) spreadOut(x, e []F) {
 	}
 }
 
-// inOrder adds the gradient of the filters, which has their elements in the order kw, kh, c, to dw.
+// inOrder adds sum, with filter elements in the order kw, kh, c, to dw.
 func inOrder[F Float](s *geometry, sum, dw []F) {
 	i := 0
 	for range s.OutC {

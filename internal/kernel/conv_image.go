@@ -1,9 +1,10 @@
 package kernel
 
-// imageGradient overwrites dx with the gradient of the images: what an image has unfolded gets the
-// product of the turned filters and dy, and is folded. A row of a plane gets something from each
-// row of the filters whose output row is above it: with zeros above and below dy that is a product
-// again, of filters with (kh, channel of the output) as columns, and dy as many rows further up.
+// imageGradient overwrites dx with the gradient of the images. The gradient of the unfolded image
+// is the product of the reordered filters and dy; it is then folded. A row of a plane receives
+// contributions from all rows of the filters that use it. With zeros above and below dy this is
+// again one product: its filters have (kh, output channel) as columns, and the matching rows of dy
+// are shifted up.
 func imageGradient[F Float](s *geometry, w, dy, dx []F, parts int, scratch *Scratch) {
 	g := backImage[F]{loops: inner[F](), geometry: *s, dy: dy, dx: dx}
 	g.turned = borrow[F](scratch, filters, s.OutC*s.patch)
@@ -25,15 +26,15 @@ type backImage[F Float] struct {
 	*loops[F]
 	geometry
 	dy, dx []F
-	turned []F   // filters as (kh, o) by (c, kw), those of each remainder of kh together
-	off    []int // of the rows of framed dy
+	turned []F   // filters as (kh, o) by (c, kw), grouped by the remainder of kh
+	off    []int // offsets of the rows of the framed dy
 }
 
-// tapsOf is how many rows of the filters have remainder r.
+// tapsOf returns the number of filter rows with remainder r.
 func (g *geometry) tapsOf(r int) int { return (g.KH-1-r)/g.StrideH + 1 }
 
-// turnFilters writes to t, for each remainder r and tap, kh = r + tap·StrideH, and each channel o
-// of the output, w[o, :, kh, :].
+// turnFilters writes w[o, :, kh, :] to t for each remainder r, each tap with kh = r + tap·StrideH,
+// and each output channel o.
 func turnFilters[F Float](s *geometry, w, t []F) {
 	i := 0
 	for r := range s.remainders {
@@ -47,7 +48,7 @@ func turnFilters[F Float](s *geometry, w, t []F) {
 	}
 }
 
-// room is the space for an unfolded image and a framed dy.
+// room returns the size of an unfolded image and a framed dy.
 func (g *backImage[F]) room() int { return g.unfolded + g.OutC*g.framed }
 
 func (g backImage[F]) split(parts int, space []F) {
@@ -72,8 +73,8 @@ func (g *backImage[F]) images(lo, hi int, space []F) {
 	}
 }
 
-// planes computes the planes of remainder r, as many columns at a time as a tile has, and leaves
-// the taps out that meet zeros alone.
+// planes computes the planes of remainder r, one tile width of columns at a time. It skips taps
+// that would only multiply zeros.
 func (g *backImage[F]) planes(r int, turned, frame, u []F) {
 	rows, outW, distance := g.C*g.KW, g.outW, g.remainders*g.plane
 	for j := 0; j < g.plane; j += g.panelWidth() {

@@ -1,6 +1,6 @@
 package kernel
 
-// Relu overwrites y with the larger of x and zero, element by element; NaN stays NaN. y may be x.
+// Relu overwrites y with max(x, 0), element by element; NaN stays NaN. y may be x.
 func Relu[F Float](x, y []F) {
 	y = y[:len(x)]
 	for i, n := range short(len(x)) {
@@ -8,8 +8,8 @@ func Relu[F Float](x, y []F) {
 	}
 }
 
-// ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero or
-// NaN, and with zero elsewhere. dx may be dy.
+// ReluBackward overwrites dx with dy if y is positive or NaN, and with zero otherwise. y must be
+// the output or the input of [Relu]. dx may be dy.
 func ReluBackward[F Float](y, dy, dx []F) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
 	for i, n := range short(len(y)) {
@@ -17,7 +17,8 @@ func ReluBackward[F Float](y, dy, dx []F) {
 	}
 }
 
-// Add overwrites z with x+y, element by element; Sub, Mul and Div likewise. z may be x or y.
+// Add overwrites z with x+y, element by element. z may be x or y; this also holds for [Sub], [Mul]
+// and [Div].
 func Add[F Float](x, y, z []F) { pairwise(inner[F]().add, x, y, z) }
 
 // Sub overwrites z with x-y.
@@ -31,7 +32,7 @@ func Div[F Float](x, y, z []F) { pairwise(inner[F]().div, x, y, z) }
 
 func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 	y, z = y[:len(x)], z[:len(x)]
-	if n := len(x); n <= longest { // rows are mostly short, and there are many
+	if n := len(x); n <= longest { // most rows are short, so avoid the iterator
 		if n > 0 {
 			do(n, &x[0], &y[0], &z[0])
 		}
@@ -50,7 +51,7 @@ func Axpy[F Float](alpha F, x, y []F) {
 	}
 }
 
-// Sum is the sum of x.
+// Sum returns the sum of x.
 func Sum[F Float](x []F) (sum F) {
 	for i, n := range short(len(x)) {
 		sum += inner[F]().sum(n, &x[i])
@@ -58,7 +59,7 @@ func Sum[F Float](x []F) (sum F) {
 	return sum
 }
 
-// Dot is the sum of the products of x and y.
+// Dot returns the dot product of x and y.
 func Dot[F Float](x, y []F) (sum F) {
 	y = y[:len(x)]
 	for i, n := range short(len(x)) {
@@ -86,8 +87,8 @@ func Shift[F Float](alpha F, x, y []F) {
 	}
 }
 
-// Dropout overwrites y with x, each run of so many elements of it multiplied by factor and by its
-// element of kept, which is 1 or 0. y may be x.
+// Dropout overwrites y with x·kept·factor. Each element of kept, which must be 0 or 1, applies to
+// run consecutive elements of x. y may be x.
 func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	if run > 1 {
 		for i, m := range kept {
@@ -99,15 +100,15 @@ func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	Scale(factor, y[:len(kept)])
 }
 
-// AddBias adds b to every row of y (rows×cols).
+// AddBias adds b to each row of y (rows×cols).
 func AddBias[F Float](rows, cols int, y, b []F) {
 	for r := range rows {
 		Axpy(1, b[:cols], y[r*cols:][:cols])
 	}
 }
 
-// ColSum adds the sum of every column of x (rows×cols) to sum: the gradient of what [AddBias]
-// added.
+// ColSum adds the sum of each column of x (rows×cols) to sum. It computes the gradient of b in
+// [AddBias].
 func ColSum[F Float](rows, cols int, x, sum []F) {
 	for r := range rows {
 		Axpy(1, x[r*cols:][:cols], sum[:cols])

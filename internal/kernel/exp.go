@@ -1,14 +1,15 @@
 package kernel
 
-// Exp overwrites y with e to the power of x, element by element. In assembly it is within 1.1 units
-// in the last place of float32, and within 2 of float64; infinities, NaN, and results too small for
-// a normal number are as exact. y may be x, here and below.
+// Exp overwrites y with e to the power of x, element by element. The assembly is accurate to 1.1
+// units in the last place of float32 and 2 of float64, including infinities, NaN and subnormal
+// results. y may be x, for all functions of this file.
 func Exp[F Float](x, y []F) { apart(inner[F]().exp, x, y) }
 
-// Sigmoid overwrites y with 1/(1+exp(-x)), within 3 units in the last place.
+// Sigmoid overwrites y with 1/(1+exp(-x)). The error is at most 3 units in the last place.
 func Sigmoid[F Float](x, y []F) { apart(inner[F]().sigmoid, x, y) }
 
-// Tanh overwrites y with the hyperbolic tangents of x, within 3 units in the last place.
+// Tanh overwrites y with the hyperbolic tangent of x. The error is at most 3 units in the last
+// place.
 func Tanh[F Float](x, y []F) { apart(inner[F]().tanh, x, y) }
 
 func apart[F Float](do func(n int, x, y *F), x, y []F) {

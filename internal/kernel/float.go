@@ -2,10 +2,11 @@ package kernel
 
 import "unsafe"
 
-// Float is what the kernels compute with.
+// Float is the constraint of element types that kernels compute with.
 type Float interface{ float32 | float64 }
 
-// single reports whether F is float32. It is a constant in every instantiation.
+// single reports whether F is float32. The compiler evaluates it to a constant in each
+// instantiation.
 func single[F Float]() bool {
 	var f F
 	return unsafe.Sizeof(f) == 4

@@ -2,18 +2,19 @@ package kernel
 
 import "math"
 
-// A Function is one of a number, for [Map].
+// Function is a function of one number, for [Map].
 type Function int
 
-// The functions of Map. Those down to Cube, which multiplies twice, are as IEEE 754 has them, and
-// Log is good to a unit in the last place. The others are good to three units.
+// The functions of Map. Neg to Cube are computed by IEEE 754 operations; Cube multiplies, and
+// rounds, twice. The error of Log is at most one unit in the last place. The errors of the others
+// are at most three units.
 const (
 	Neg Function = iota
 	Abs
-	Sign // 0 where x is 0 or NaN
+	Sign // 0 if x is 0 or NaN
 	Floor
 	Ceil
-	Round // halves to even
+	Round // ties to even
 	Trunc
 	Sqrt
 	Rsqrt
@@ -30,7 +31,7 @@ const (
 	functions = iota
 )
 
-// Map overwrites y with f of x, element by element. y may be x.
+// Map overwrites y with f(x), element by element. y may be x.
 func Map[F Float](f Function, x, y []F) {
 	if f == Sin || f == Cos {
 		wave(f, x, y)
@@ -39,8 +40,8 @@ func Map[F Float](f Function, x, y []F) {
 	apart(inner[F]().functions[f], x, y)
 }
 
-// wave is Map of a sine or a cosine. The loops know numbers up to farthest; others, and NaN, are
-// computed by package math one by one, so that no element's result depends on its neighbours.
+// wave is Map for Sin and Cos. The loops support numbers up to farthest. Larger numbers and NaN are
+// computed one by one by package math, so that no result depends on neighbouring elements.
 func wave[F Float](f Function, x, y []F) {
 	const piece = 1 << 9
 	y = y[:len(x)]
@@ -54,7 +55,7 @@ func wave[F Float](f Function, x, y []F) {
 			do(len(x), &x[0], &y[0])
 			continue
 		}
-		var room [piece]F // y may be x
+		var room [piece]F // a copy, because y may be x
 		far := room[:copy(room[:], x)]
 		do(len(x), &x[0], &y[0])
 		for i := range far {
@@ -65,8 +66,8 @@ func wave[F Float](f Function, x, y []F) {
 	}
 }
 
-// farthest is how large a number may be for the loops of Sin and Cos: as many times π/2 as half of
-// the bits of a number can count.
+// farthest returns the largest argument that the loops of Sin and Cos support. Up to it, the
+// multiple n of π/2 has so few bits that subtracting n times the leading part of π/2 is exact.
 func farthest[F Float]() F {
 	if single[F]() {
 		return 1 << 15
@@ -74,24 +75,25 @@ func farthest[F Float]() F {
 	return 1 << 20
 }
 
-// Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1: the factor of Marsaglia's polar
-// method, by which two numbers of a disc are two of the normal distribution. All machines compute
-// the same bits. y may be x.
+// Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1. This is the factor of Marsaglia's
+// polar method (Marsaglia and Bray, 1964), which turns a point in the unit disc into two normally
+// distributed numbers. The result is bitwise identical on all machines. y may be x.
 func Polar(x, y []float64) { apart(inner[float64]().polar, x, y) }
 
-// Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if
-// one is. z may be x or y.
+// Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. z may
+// be x or y.
 func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }
 
-// Min overwrites z with the smaller of x and y.
+// Min overwrites z with the smaller of x and y, element by element, or NaN if either is NaN. z may
+// be x or y.
 func Min[F Float](x, y, z []F) { pairwise(inner[F]().min, x, y, z) }
 
-// Largest is the largest element of x, which has one, and Smallest the smallest; NaN if one is.
+// Largest returns the largest element of x, or NaN if x contains NaN. x must not be empty.
 func Largest[F Float](x []F) F {
 	return extreme(x, inner[F]().largest, func(x, y F) F { return max(x, y) })
 }
 
-// Smallest is the smallest element of x.
+// Smallest returns the smallest element of x, or NaN if x contains NaN. x must not be empty.
 func Smallest[F Float](x []F) F {
 	return extreme(x, inner[F]().smallest, func(x, y F) F { return min(x, y) })
 }
@@ -105,13 +107,13 @@ func extreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
 		return best
 	}
 	for i, n := range short(len(x)) {
-		i = min(i, len(x)-lanes) // a last piece that is too short begins in the one before
+		i = min(i, len(x)-lanes) // let a short last piece overlap with the one before
 		best = two(best, of(max(n, lanes), &x[i]))
 	}
 	return best
 }
 
-// Clamp overwrites y with x, moved up to lo and then down to hi; NaN stays NaN. y may be x.
+// Clamp overwrites y with x clamped to [lo, hi]; NaN stays NaN. y may be x.
 func Clamp[F Float](lo, hi F, x, y []F) {
 	y = y[:len(x)]
 	for i, n := range short(len(x)) {

@@ -2,8 +2,10 @@ package kernel
 
 import "math"
 
-// GELU overwrites y with x·Φ(x), element by element, where Φ is the distribution function of the
-// normal distribution. y may be x. In assembly Φ is within 2e-7 in float32.
+// GELU overwrites y with x·Φ(x), element by element, where Φ is the cumulative distribution
+// function of the normal distribution (Hendrycks and Gimpel, 2016,
+// https://arxiv.org/abs/1606.08415). y may be x. In float32 assembly the error of Φ is at most
+// 2e-7.
 func GELU[F Float](x, y []F) {
 	if parts := elementParts(len(x)); parts > 1 {
 		fork(parts, len(x), func(_, lo, hi int) { apart(inner[F]().gelu, x[lo:hi], y[lo:hi]) })
@@ -12,20 +14,20 @@ func GELU[F Float](x, y []F) {
 	}
 }
 
-// GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx is neither x nor dy.
+// GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx must not overlap x or
+// dy.
 func GELUBackward[F Float](x, dy, dx []F) { slopes(Gate{}, x, dy, dx) }
 
-// A Gate is the activation x·σ(A·x + B·x³): SiLU, and the approximation of GELU by a hyperbolic
-// tangent.
+// Gate is the activation x·σ(A·x + B·x³): SiLU, or the tanh approximation of GELU.
 type Gate struct{ A, B float64 }
 
-// The gates of PyTorch.
+// PyTorch's gates.
 var (
 	SiLU     = Gate{A: 1}
 	GELUTanh = Gate{A: 2 * math.Sqrt(2/math.Pi), B: 2 * math.Sqrt(2/math.Pi) * 0.044715}
 )
 
-// Gated overwrites y with what g makes of x, element by element. y may be x.
+// Gated overwrites y with the gate g of x, element by element. y may be x.
 func Gated[F Float](g Gate, x, y []F) {
 	if parts := elementParts(len(x)); parts > 1 {
 		fork(parts, len(x), func(_, lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
@@ -38,10 +40,10 @@ func gateAll[F Float](g Gate, x, y []F) {
 	apart(func(n int, x, y *F) { inner[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
 }
 
-// GatedBackward overwrites dx with dy times the derivative of g at x. dx is neither x nor dy.
+// GatedBackward overwrites dx with dy times the derivative of g at x. dx must not overlap x or dy.
 func GatedBackward[F Float](g Gate, x, dy, dx []F) { slopes(g, x, dy, dx) }
 
-// slopes overwrites dx with dy times the derivative at x of g, or of GELU for none.
+// slopes overwrites dx with dy times the derivative of g at x. The zero Gate stands for GELU.
 func slopes[F Float](g Gate, x, dy, dx []F) {
 	if parts := elementParts(len(x)); parts > 1 {
 		fork(parts, len(x), func(_, lo, hi int) { slope(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
@@ -50,7 +52,7 @@ func slopes[F Float](g Gate, x, dy, dx []F) {
 	}
 }
 
-// slope is slopes in pieces that stay in the first-level cache.
+// slope computes slopes in pieces that fit into the first-level cache.
 func slope[F Float](g Gate, x, dy, dx []F) {
 	const piece = 1 << 10
 	for at := 0; at < len(x); at += piece {
@@ -64,8 +66,8 @@ func slope[F Float](g Gate, x, dy, dx []F) {
 	}
 }
 
-// elementParts is how many goroutines n elements are worth, each of which costs some ten
-// operations.
+// elementParts returns the number of goroutines for n elements, at a cost of about ten operations
+// each.
 func elementParts(n int) int {
 	const cost = 16
 	return workers(n, n*cost)

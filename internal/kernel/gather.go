@@ -2,8 +2,9 @@ package kernel
 
 import "unsafe"
 
-// Gather overwrites the first elements of dst with those of src at places, of four bytes each. It
-// panics if dst has not so many. Places are in src: nobody looks.
+// Gather copies the four-byte elements of src at the given places to the beginning of dst. It
+// panics if dst is shorter than places. The places must be valid indices of src: they are not
+// checked.
 func Gather(places []int, src, dst []byte) {
 	if len(places) == 0 {
 		return

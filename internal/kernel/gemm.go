@@ -5,10 +5,12 @@ import (
 	"sync"
 )
 
-// Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag says so, op(a) is
-// m×k, op(b) is k×n and c is m×n, all row-major with the distance between rows given: lda, ldb,
-// ldc. With beta = 0, c is only written. It splits c between Threads goroutines; each element is
-// the same sum however many there are.
+// Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag is set. op(a) is
+// m×k, op(b) is k×n and c is m×n; all are row-major, and lda, ldb and ldc are the distances between
+// rows. With beta = 0, c is only written, so it may contain NaN. Gemm panics if a slice is too
+// short.
+//
+// c is divided between [Threads] goroutines. The result does not depend on their number.
 func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, beta F, c []F, ldc int) {
 	if m == 0 || n == 0 {
 		return
@@ -31,7 +33,7 @@ func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b 
 
 func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
 	c []F, ldc int) gemm[F] {
-	down, right := lda, 1 // of op(a)
+	down, right := lda, 1 // strides of op(a)
 	if transA {
 		down, right = 1, lda
 	}
@@ -39,8 +41,8 @@ func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int,
 		ldc, m, n, factor[F]{}}
 }
 
-// serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added
-// to it.
+// serial is Gemm on the calling goroutine with beta 0, or 1 if add is set. No dimension may be
+// zero.
 func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
 	c []F, ldc int) {
 	g := newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, add, c, ldc)
@@ -51,7 +53,7 @@ func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, 
 	g.compute(0, m, 0, n)
 }
 
-// mustHold panics unless x holds op(x) of rows×cols.
+// mustHold panics unless x is large enough for op(x) of rows×cols.
 func mustHold[F Float](name string, x []F, trans bool, rows, cols, ld int) {
 	if trans {
 		rows, cols = cols, rows
@@ -73,7 +75,7 @@ func scaleRows[F Float](m, n int, beta F, c []F, ldc int) {
 	}
 }
 
-// gemm is a product whose result is computed in parts.
+// gemm is a product in progress. Parts of its result may be computed concurrently.
 type gemm[F Float] struct {
 	*loops[F]
 	transB bool
@@ -85,13 +87,15 @@ type gemm[F Float] struct {
 	add    bool
 	c      []F
 	ldc    int
-	m, n   int // of the whole
+	m, n   int // size of the whole result
 
-	ready factor[F] // what b is already, if it has rows
+	ready factor[F] // b in packed form, if it has rows
 }
 
-// Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile
-// stays in the first-level cache, blockRows of a in the second, blockCols of b in the third.
+// Block sizes of a large product. A panel of b of blockDeep rows and a tile's width of columns is
+// meant to stay in the first-level cache, blockRows rows of a in the second, blockCols columns of b
+// in the third. For this scheme see Goto and van de Geijn, Anatomy of High-Performance Matrix
+// Multiplication, 2008, https://doi.org/10.1145/1356052.1356053.
 const (
 	blockDeep = 256
 	blockRows = 84
@@ -109,7 +113,7 @@ func (g gemm[F]) split(parts int) {
 
 var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
-// compute is the product for rows i0 to i1 and columns j0 to j1.
+// compute computes rows i0 to i1 and columns j0 to j1 of the result.
 func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 	if g.ready.k == 0 && g.narrow() {
 		g.dots(i0, i1, j0, j1)
@@ -123,7 +127,7 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 		n := min(blockCols, j1-j)
 		for l := 0; l < g.k; l += blockDeep {
 			k := min(blockDeep, g.k-l)
-			width, deep := 0, k // of panels
+			width, deep := 0, k // of the panels
 			b := g.b[min(l*g.ldb+j, len(g.b)):]
 			switch {
 			case g.ready.k > 0:
@@ -145,8 +149,8 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 	}
 }
 
-// panels multiplies a with the panels of b, which follow each other if they are packed, and then
-// have a width.
+// panels multiplies a by the panels of b. If width is not 0, b is packed into consecutive panels of
+// this width.
 func (g *gemm[F]) panels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
 	if width == 0 {
 		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)

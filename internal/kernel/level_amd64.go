@@ -63,12 +63,12 @@ var avx2 = level{
 		centre: asm.CentreAVX2F64, affine: asm.AffineAVX2F64, normSums: asm.NormSumsAVX2F64,
 		normSlope: asm.NormSlopeAVX2F64,
 		descend:   asm.DescendAVX2F64, adam: asm.AdamAVX2F64, rmsprop: asm.RMSpropAVX2F64,
-		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
+		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // only gradient tests use float64 pooling
 	},
 }
 
-// Rows of images are short, and a store that a mask cuts off holds up the load of the next row:
-// there AVX2 is faster.
+// avx512 still uses AVX2 to copy and add rows of images. The rows are short, and a masked store
+// blocks store forwarding to the load of the next row, so AVX2 is faster.
 var avx512 = level{
 	name:       "avx512",
 	casts:      castsAVX512,
@@ -134,25 +134,25 @@ var avx512 = level{
 		centre:      asm.CentreAVX512F64, affine: asm.AffineAVX512F64, normSums: asm.NormSumsAVX512F64,
 		normSlope: asm.NormSlopeAVX512F64,
 		descend:   asm.DescendAVX512F64, adam: asm.AdamAVX512F64, rmsprop: asm.RMSpropAVX512F64,
-		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
+		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // only gradient tests use float64 pooling
 	},
 }
 
-// castsAVX2 are in the order of the constants. They wait for memory, so wider registers would not
-// help.
+// castsAVX2 are in the order of the constants. They are limited by memory, so wider registers would
+// not help.
 var castsAVX2 = [casts]func(n int, x, y *byte){
 	asm.HalfToFloat32AVX2, asm.Float32ToHalfAVX2, asm.BrainToFloat32AVX2, asm.Float32ToBrainAVX2,
 	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2, nil, nil,
 }
 
-// castsAVX512 has those that AVX2 has no instruction for.
+// castsAVX512 adds the casts for which AVX2 has no instructions.
 var castsAVX512 = func() [casts]func(n int, x, y *byte) {
 	all := castsAVX2
 	all[Float32ToInt64], all[Int64ToFloat32] = asm.Float32ToInt64AVX512, asm.Int64ToFloat32AVX512
 	return all
 }()
 
-// compareAVX2 are in the order of the constants, and of kind.
+// compareAVX2 are in the order of the constants and of kind.
 var compareAVX2 = [comparisons][elements]func(n int, x, y, z *byte){
 	{asm.EqualUint8AVX2, asm.EqualInt8AVX2, asm.EqualInt16AVX2, asm.EqualInt32AVX2,
 		asm.EqualInt64AVX2, asm.EqualFloat32AVX2, asm.EqualFloat64AVX2},
@@ -164,7 +164,7 @@ var compareAVX2 = [comparisons][elements]func(n int, x, y, z *byte){
 		asm.LessOrEqualInt64AVX2, asm.LessOrEqualFloat32AVX2, asm.LessOrEqualFloat64AVX2},
 }
 
-// wholesAVX2 are in the order of the constants, and of kind.
+// wholesAVX2 are in the order of the constants and of kind.
 var wholesAVX2 = [wholes][integers]func(n int, x, y, z *byte){
 	{asm.AddInt8AVX2, asm.AddInt8AVX2, asm.AddInt16AVX2, asm.AddInt32AVX2, asm.AddInt64AVX2},
 	{asm.SubInt8AVX2, asm.SubInt8AVX2, asm.SubInt16AVX2, asm.SubInt32AVX2, asm.SubInt64AVX2},
@@ -173,7 +173,7 @@ var wholesAVX2 = [wholes][integers]func(n int, x, y, z *byte){
 	{asm.MinUint8AVX2, asm.MinInt8AVX2, asm.MinInt16AVX2, asm.MinInt32AVX2, asm.MinInt64AVX2},
 }
 
-// shortsAVX2 are in the order of the constants, and so are those of AVX-512.
+// shortsAVX2 and shortsAVX512 are in the order of the constants.
 var shortsAVX2 = [arithmetics][shorts]func(n int, x, y, z *byte){
 	{asm.AddHalfAVX2, asm.AddBrainAVX2}, {asm.SubHalfAVX2, asm.SubBrainAVX2},
 	{asm.MulHalfAVX2, asm.MulBrainAVX2}, {asm.DivHalfAVX2, asm.DivBrainAVX2},
@@ -191,8 +191,8 @@ var (
 		asm.OtherLongsAVX2}
 )
 
-// sum64AVX2 and sum64AVX512 are the sums of one row. Called by their names, the loops let what they
-// write to stay on the stack.
+// sum64AVX2 and sum64AVX512 return the sum of one row. They call the assembly by name instead of by
+// a function value, so that sum does not escape to the heap.
 func sum64AVX2(n int, x *float32) (sum float64) {
 	asm.RowSumsAVX2F32(1, n, x, &sum)
 	return sum
@@ -203,13 +203,13 @@ func sum64AVX512(n int, x *float32) (sum float64) {
 	return sum
 }
 
-// columnSumsF64 adds all rows to one.
+// columnSumsF64 adds all rows to one row, with a distance of 0 between destination rows.
 func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
 	asm.AddRowsAVX2F64(rows, n, x, ld, y, 0)
 }
 
-// native returns the levels of this processor. cpu also asks the operating system whether it saves
-// the registers.
+// native returns the levels that this processor supports. Package cpu also checks that the
+// operating system saves the registers.
 func native() (found []*level) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
 		return nil
@@ -220,7 +220,7 @@ func native() (found []*level) {
 	return append(found, &avx2)
 }
 
-// tiles is the table of package asm in the type of this one.
+// tiles converts the table of package asm to the type of this package.
 func tiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
 	all := make([][]tile[F], len(table))
 	for i, row := range table {

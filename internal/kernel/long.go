@@ -2,10 +2,10 @@ package kernel
 
 import "slices"
 
-// each64 is how many integers the loops over integers of 64 bits take at a time.
+// each64 is the number of elements per iteration of the loops over 64-bit integers.
 const each64 = 32
 
-// SumLongs is the sum of x, which wraps around.
+// SumLongs returns the sum of x, which wraps around on overflow.
 func SumLongs(x []int64) (sum int64) {
 	x = foldLongs(current.sumLongs, x, func(v int64) { sum += v })
 	var a, b, c, d int64
@@ -18,7 +18,7 @@ func SumLongs(x []int64) (sum int64) {
 	return sum + (a + b) + (c + d)
 }
 
-// LargestLong is the largest element of x, which has one, and SmallestLong the smallest.
+// LargestLong returns the largest element of x. x must not be empty.
 func LargestLong(x []int64) int64 {
 	best := x[0]
 	if x = foldLongs(current.largestLong, x, func(v int64) { best = max(best, v) }); len(x) > 0 {
@@ -27,7 +27,7 @@ func LargestLong(x []int64) int64 {
 	return best
 }
 
-// SmallestLong is the smallest element of x.
+// SmallestLong returns the smallest element of x. x must not be empty.
 func SmallestLong(x []int64) int64 {
 	best := x[0]
 	if x = foldLongs(current.smallestLong, x, func(v int64) { best = min(best, v) }); len(x) > 0 {
@@ -36,7 +36,8 @@ func SmallestLong(x []int64) int64 {
 	return best
 }
 
-// foldLongs gives to what do makes of pieces of x, and returns the rest.
+// foldLongs passes the results of do for pieces of x to the function to, and returns the remaining
+// elements.
 func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []int64 {
 	whole := len(x) &^ (each64 - 1)
 	if do == nil || whole == 0 {
@@ -48,8 +49,8 @@ func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []in
 	return x[whole:]
 }
 
-// InRange reports whether all elements of x are from 0 to size-1: no sign of one, or of what is
-// left up to the last one, is set.
+// InRange reports whether all elements of x are from 0 to size-1. It combines the sign bits of the
+// elements and of their distances to the last valid value.
 func InRange(x []int64, size int) bool {
 	signs, last := int64(0), size-1
 	if whole := len(x) &^ (each64 - 1); current.beyond != nil && whole > 0 {

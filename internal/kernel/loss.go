@@ -2,8 +2,9 @@ package kernel
 
 import "fmt"
 
-// NLLLoss is the sum over the rows of logp (rows×cols, log-probabilities) of minus the element that
-// target names. Divide by rows for the mean.
+// NLLLoss returns the negative sum of logp[r, target[r]] over the rows of logp (rows×cols,
+// log-probabilities). The caller should divide by rows for the mean. It panics if a target is not a
+// class.
 func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	var sum F
 	for r, class := range target[:rows] {
@@ -12,8 +13,8 @@ func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	return sum
 }
 
-// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by scale
-// (1/rows for the mean).
+// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by scale.
+// For the mean, scale must be 1/rows.
 func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 	clear(dx[:rows*cols])
 	for r, class := range target[:rows] {
@@ -21,7 +22,7 @@ func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 	}
 }
 
-// checked is the class as an index.
+// checked returns the class as an index. It panics if the class is out of range.
 func checked(class int64, classes int) int {
 	if class < 0 || class >= int64(classes) {
 		panic(fmt.Sprintf("kernel: a target is class %d, but there are %d classes", class, classes))
@@ -29,7 +30,8 @@ func checked(class int64, classes int) int {
 	return int(class)
 }
 
-// MSELoss is the sum of the squared differences of x and y. Divide by their length for the mean.
+// MSELoss returns the sum of the squared differences of x and y. The caller should divide by their
+// length for the mean.
 func MSELoss[F Float](x, y []F) F {
 	var sum F
 	y = y[:len(x)]
@@ -40,8 +42,8 @@ func MSELoss[F Float](x, y []F) F {
 	return sum
 }
 
-// MSELossBackward overwrites dx with the gradient of [MSELoss] in x, multiplied by scale (1/len(x)
-// for the mean).
+// MSELossBackward overwrites dx with the gradient of [MSELoss] with respect to x, multiplied by
+// scale. For the mean, scale must be 1/len(x).
 func MSELossBackward[F Float](x, y []F, scale F, dx []F) {
 	y, dx = y[:len(x)], dx[:len(x)]
 	for i, v := range x {

@@ -2,9 +2,9 @@ package kernel
 
 import "math/bits"
 
-// Reverse overwrites the first bytes of dst with the last elements of src, of size bytes, the last
-// one first. It returns how many bytes it has written: on a machine with instructions for it all
-// but the last few, on others none. It leaves the others to its caller, as [Cast.Do] does.
+// Reverse copies elements of size bytes from the end of src to the beginning of dst in reverse
+// order. It returns the number of bytes written. With vector instructions it processes all but the
+// last few elements, otherwise none. The caller must process the rest, as for [Cast.Do].
 func Reverse(size int, dst, src []byte) int {
 	log, n := bits.TrailingZeros(uint(size)), len(dst)&^(vector-1)
 	if log >= len(current.reverse) || current.reverse[log] == nil || n == 0 {
@@ -17,8 +17,8 @@ func Reverse(size int, dst, src []byte) int {
 	return n
 }
 
-// EveryOther overwrites the first bytes of dst with every other element of src, of size bytes, from
-// the first one on, as [Reverse] does.
+// EveryOther copies every other element of size bytes of src, beginning with the first, to dst. It
+// returns the number of bytes written, as [Reverse].
 func EveryOther(size int, dst, src []byte) int {
 	log, n := bits.TrailingZeros(uint(size)), min(len(dst), len(src)/2)&^(vector-1)
 	if log >= len(current.others) || current.others[log] == nil || n == 0 {

@@ -1,10 +1,10 @@
 package kernel
 
-// narrow reports whether each element of the result is best a sum of its own: a few rows or
-// columns, of factors that have what is summed over in one piece. A factor with one row or column
-// has it after a short copy.
+// narrow reports whether the product is best computed by dot products: one factor has few rows or
+// columns, and both are contiguous along the summed dimension. A factor with a single row or column
+// qualifies as well, because it can be copied cheaply.
 func (g *gemm[F]) narrow() bool {
-	const long = 16 // enough for a register or more
+	const long = 16 // fills at least one register
 	return g.k >= long && min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)
 }
 
@@ -24,7 +24,7 @@ func (g *gemm[F]) dots(i0, i1, j0, j1 int) {
 	if !g.transB {
 		ldb = g.k
 	}
-	if i1-i0 > j1-j0 { // what there are few of stays in the cache
+	if i1-i0 > j1-j0 { // iterate over the smaller factor in the inner loop, so that it stays in the cache
 		for i := i0; i < i1; i++ {
 			for j := j0; j < j1; j++ {
 				g.settle(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
@@ -39,12 +39,12 @@ func (g *gemm[F]) dots(i0, i1, j0, j1 int) {
 	}
 }
 
-// settle puts the sum of an element into the result.
+// settle stores the sum of element (i, j).
 func (g *gemm[F]) settle(i, j int, sum F) {
 	settle(&g.c[i*g.ldc+j], g.alpha*sum, g.add)
 }
 
-// gather writes elements of x that are step apart to y.
+// gather copies elements of x that are step apart to y.
 func gather[F Float](y, x []F, step int) []F {
 	for i := range y {
 		y[i] = x[i*step]
@@ -52,7 +52,7 @@ func gather[F Float](y, x []F, step int) []F {
 	return y
 }
 
-// plain is a product by the book.
+// plain is the textbook product, for tiny sizes.
 func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int, transB, add bool, c []F, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
@@ -72,7 +72,8 @@ func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int
 	}
 }
 
-// plainDots adds the products of a row of a, whose elements are right apart, with rows of b.
+// plainDots adds alpha times the products of a row of a, with elements right apart, and the rows of
+// b.
 func plainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
 	if right != 1 {
 		var room [portableTiny]F
@@ -88,7 +89,7 @@ func plainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
 	}
 }
 
-// settle is how a sum arrives in the result.
+// settle stores sum in *c, or adds it if add is set.
 func settle[F Float](c *F, sum F, add bool) {
 	if add {
 		sum += *c

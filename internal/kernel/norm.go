@@ -2,26 +2,27 @@ package kernel
 
 import "math"
 
-// A Norm is rows of Per·Run elements, each of which is moved and scaled to mean 0 and variance 1,
-// and then by weights and biases: Groups·Per of each, of which row r has the Per from (r modulo
-// Groups)·Per on, each for Run elements. A layer norm has one group and runs of 1, a group norm a
-// row for each group of an example, and runs as long as a channel.
+// Norm is the geometry of a layer norm or group norm. Each of the Rows of Per·Run elements is
+// normalised to mean 0 and variance 1, and then multiplied by weights and shifted by biases. There
+// are Groups·Per weights and biases. Row r uses the Per of them that begin at (r mod Groups)·Per,
+// each for Run elements. A layer norm has one group and a Run of 1. A group norm has a row for each
+// group of an example, and Run is the size of a channel.
 type Norm struct {
 	Rows, Groups, Per, Run int
-	Eps                    float64 // added to variances
+	Eps                    float64 // added to the variance
 }
 
 func (n Norm) cols() int { return n.Per * n.Run }
 
-// params returns where the weights of row r begin and end.
+// params returns the range of the weights of row r.
 func (n Norm) params(r int) (lo, hi int) {
 	lo = r % n.Groups * n.Per
 	return lo, lo + n.Per
 }
 
-// Normalize overwrites y with the rows of x, moved and scaled, and means and scales (Rows) with
-// what they were moved back and scaled by. w and b may be nil, and y may be x. Rows are divided
-// between Threads goroutines.
+// Normalize overwrites y with the normalised rows of x. It overwrites means and scales (Rows) with
+// the mean and the factor of each row, which [NormalizeBackward] needs. w and b may be nil, and y
+// may be x. Rows are divided between [Threads] goroutines.
 func Normalize[F Float](n Norm, x, w, b, y []F, means, scales []float64) {
 	if parts := n.workers(n.Rows); parts > 1 {
 		fork(parts, n.Rows, func(_, lo, hi int) { normalizeRows(n, lo, hi, x, w, b, y, means, scales) })
@@ -38,20 +39,21 @@ func normalizeRows[F Float](n Norm, lo, hi int, x, w, b, y []F, means, scales []
 	}
 }
 
-// workers is how many goroutines things are worth that all rows are divided into.
+// workers returns the number of goroutines for rows that are divided into the given number of
+// things.
 func (n Norm) workers(things int) int {
-	const cost = 16 // operations for an element
+	const cost = 16 // operations per element
 	return workers(things, n.Rows*n.cols()*cost)
 }
 
-// normalize takes the mean from a row twice: the second one is of what rounding the first has left,
-// which beside a mean that is much larger than the deviations would be seen.
+// normalize subtracts the mean of a row in two passes. The second pass removes the rounding error
+// of the first one, which would matter if the mean is much larger than the deviations.
 func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	count := float64(len(x))
 	first := F(Sum64(x) / count)
 	sum, squares := centreTo(first, x, y)
 	left := sum / count
-	variance := max(squares/count-left*left, 0) // NaN stays
+	variance := max(squares/count-left*left, 0) // clamp rounding errors; NaN stays NaN
 	scale = 1 / math.Sqrt(variance+n.Eps)
 	lo, hi := n.params(r)
 	if n.Run == 1 && w != nil && b != nil {
@@ -67,7 +69,7 @@ func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	return float64(first) + left, scale
 }
 
-// centreTo overwrites y with x-shift, and returns the sums of that and of its squares.
+// centreTo overwrites y with x-shift, and returns the sum of y and the sum of its squares.
 func centreTo[F Float](shift F, x, y []F) (sum, squares float64) {
 	for i, n := range short(len(x)) {
 		s, q := inner[F]().centre(n, shift, &x[i], &y[i])
@@ -99,9 +101,10 @@ func affine[F Float](n Norm, r int, y, w, b []F) {
 	}
 }
 
-// NormalizeBackward computes the gradients of [Normalize] from x, w and what it found, and dy, the
-// gradient of its output: dx is overwritten, dw and db are added to. Those that are nil are
-// skipped. dx is neither x nor dy. Sums over rows are the same however many goroutines there are.
+// NormalizeBackward computes the gradients of [Normalize]. x, w, means and scales must be as after
+// Normalize; dy is the gradient of its output. It overwrites dx, and adds to dw and db. Each of
+// them may be nil and is then skipped. dx must not overlap x or dy. The result does not depend on
+// the number of goroutines.
 func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, dx, dw, db []F, scratch *Scratch) {
 	cols, params, parts := n.cols(), n.Groups*n.Per, groups(n.Rows)
 	if cols == 0 {
@@ -112,7 +115,7 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 	room := borrow[F](scratch, images, parts*3*cols)
 	all := normGradients[F]{n, parts, x, w, dy, dx, means, scales, room, sums}
 	if goroutines := n.workers(parts); goroutines > 1 {
-		shared := all // which is on the heap for them
+		shared := all // copied only here, because goroutines make it escape to the heap
 		fork(goroutines, parts, func(_, from, to int) { shared.parts(from, to) })
 	} else {
 		all.parts(0, parts)
@@ -128,7 +131,7 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 	}
 }
 
-// normGradients are those of all rows, which are divided into a number of groups.
+// normGradients computes the gradients of all rows, divided into groups.
 type normGradients[F Float] struct {
 	Norm
 	groups        int
@@ -150,7 +153,7 @@ func (a normGradients[F]) parts(from, to int) {
 	}
 }
 
-// piece returns n elements of x from at on, or nil.
+// piece returns n elements of x from index at, or nil if x is nil.
 func piece[F Float](x []F, at, n int) []F {
 	if x == nil {
 		return nil
@@ -158,24 +161,26 @@ func piece[F Float](x []F, at, n int) []F {
 	return x[at:][:n]
 }
 
-// A normGradient goes over rows whose sums are its own.
+// normGradient accumulates the gradients of a range of rows in its own sums.
 type normGradient[F Float] struct {
 	Norm
-	w    []F
-	row  []F // of weights, and of the gradients of weights and biases, where a row has not the shape of parameters
-	sums []F // of the gradients of weights and of biases
+	w []F
+	// row holds a row of weights, and of their gradients and the gradients of biases. It is used if
+	// the parameters of a row must be expanded to its shape.
+	row  []F
+	sums []F // gradients of weights, then of biases
 }
 
-// ones are the weights of a row where there are none.
+// ones sets the expanded weights to 1, for the case without weights.
 func (g *normGradient[F]) ones() {
 	for i := range g.row[:g.cols()] {
 		g.row[i] = 1
 	}
 }
 
-// add adds the gradients of the parameters of row r, and takes from the gradient of what it was
-// before its weights the mean and the part along the row, which moving and scaling have made
-// constant.
+// add adds the gradients of the parameters of row r, and computes its dx. The gradient before the
+// weights is projected: its mean and its component along the normalised row are removed, because
+// normalisation keeps these constant.
 func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	w, dw, db := g.spread(r)
 	first := F(mean)
@@ -198,8 +203,8 @@ func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	}
 }
 
-// spread returns the weights of row r, one for each element, and what the gradients of its
-// parameters are added to.
+// spread returns the weights of row r, one per element, and the destinations of the gradients of
+// its parameters.
 func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
 	lo, hi := g.params(r)
 	cols, half := g.cols(), len(g.sums)/2
@@ -223,7 +228,7 @@ func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
 	return w, dw, db
 }
 
-// addRuns adds what runs of row r have to the sums that they belong to.
+// addRuns adds the sum of each run of x, a row r of gradients, to sums.
 func (g *normGradient[F]) addRuns(r int, x, sums []F) {
 	lo, hi := g.params(r)
 	for p := lo; p < hi; p++ {

@@ -1,24 +1,24 @@
 package kernel
 
-// packs says which factors are copied into the order in which they are read. What is small stays
-// where it is: the copy costs more than the cache misses. A transposed b has no rows to read, and
-// is always copied.
+// packs reports which factors should be packed, that is, copied into the order of access. Small
+// factors are not packed, because the copy costs more than the cache misses. A transposed b is
+// always packed, because its rows are not contiguous.
 func (g *gemm[F]) packs() (a, b bool) {
-	const small = 1 << 14 // elements that stay in the first-level cache, nearly
+	const small = 1 << 14 // elements that almost fit into the first-level cache
 	a = g.m*g.k > small && g.n > 4*g.panelWidth()
 	b = g.transB || g.n*g.k > small && g.m > 2*len(g.tiles[0])
 	return a, b
 }
 
-// multiples fills off with the multiples of step, from 0 on.
+// multiples fills off with 0, step, 2·step and so on.
 func multiples(off []int, step int) {
 	for i := range off {
 		off[i] = i * step
 	}
 }
 
-// panel is how wide panels are of k rows and n columns: as a tile, or all in one if that is better
-// read row by row.
+// panel returns the width of the panels of k rows and n columns: the width of a tile, or n if the
+// product is computed row by row.
 func (g *gemm[F]) panel(n, k int) int {
 	if n*k <= shallow {
 		return n
@@ -26,10 +26,10 @@ func (g *gemm[F]) panel(n, k int) int {
 	return g.panelWidth()
 }
 
-// columns is how many so many panels take.
+// columns rounds n up to a multiple of width.
 func columns(n, width int) int { return (n + width - 1) / width * width }
 
-// pack copies k rows from l on and columns j to j+n of op(b) as panels to packed.
+// pack copies k rows from l and n columns from j of op(b) to packed, as panels of the given width.
 func (g *gemm[F]) pack(space *Scratch, packed []F, width, k, l, j, n int) []F {
 	for at := 0; at < n; at += width {
 		from, to := j+at, packed[at*k:]
@@ -43,13 +43,13 @@ func (g *gemm[F]) pack(space *Scratch, packed []F, width, k, l, j, n int) []F {
 	return packed
 }
 
-// A factor is the second one of many products, packed once.
+// factor is a packed second operand that many products use.
 type factor[F Float] struct {
-	k, n, width int // width is that of a panel
+	k, n, width int // width of a panel
 	data        []F
 }
 
-// room is how many elements a factor takes at most.
+// room returns the maximum number of elements of a packed factor.
 func room(n, k int) int { return columns(n, portableLanes) * k }
 
 // factorOf packs op(b), k×n, into data.
@@ -64,14 +64,13 @@ func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *S
 	return f
 }
 
-// block is where the rows from l on and the columns from j on begin, as far as they are packed
-// together.
+// block returns the packed block that begins at row l and column j.
 func (f factor[F]) block(l, j int) []F {
 	return f.data[j*f.k+l*columns(min(blockCols, f.n-j), f.width):]
 }
 
-// product computes c = alpha·a·f, or adds it to c, on the calling goroutine, of the first n columns
-// and k rows of f. a is m×k.
+// product computes c = alpha·a·f on the calling goroutine, or adds to c, using the first k rows and
+// n columns of f. a is m×k.
 func (f factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
 	switch {
 	case m == 0 || n == 0:
@@ -84,7 +83,7 @@ func (f factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F
 	}
 }
 
-// products is product of all of f, by rows of a divided between goroutines.
+// products is [factor.product] with the whole of f. The rows of a are divided between goroutines.
 func (f factor[F]) products(m int, a []F, add bool, c []F) {
 	if parts := workers(m, m*f.n*f.k); parts > 1 {
 		fork(parts, m, func(_, lo, hi int) { f.product(hi-lo, f.n, f.k, 1, a[lo*f.k:], f.k, add, c[lo*f.n:], f.n) })
@@ -93,7 +92,7 @@ func (f factor[F]) products(m int, a []F, add bool, c []F) {
 	}
 }
 
-// packRows copies m×k of a, block by block as multiply divides them.
+// packRows copies m×k of a into blocks of rows as multiply uses them.
 func (g *gemm[F]) packRows(space *Scratch, a *operand[F], m, k int) operand[F] {
 	packed := borrow[F](space, firsts, m*k)
 	height := g.height(m)
@@ -109,7 +108,7 @@ func (g *gemm[F]) packRows(space *Scratch, a *operand[F], m, k int) operand[F] {
 	return operand[F]{data: packed, deep: k}
 }
 
-// turn writes rows of src as columns of dst.
+// turn transposes rows of src into columns of dst.
 func (p *loops[F]) turn(space *Scratch, rows, cols int, src []F, lds int, dst []F, ldd int) {
 	off := borrow[int](space, turned, p.columns)
 	multiples(off, lds)

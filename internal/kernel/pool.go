@@ -1,9 +1,10 @@
 package kernel
 
-// MaxPool2d overwrites y (n, c, outH, outW) with the largest value of each kh×kw window of x (n, c,
-// h, w), moved by sh and sw over planes padded with ph and pw columns of minus infinity, and idx,
-// of the size of y, with where in its plane (h·w) it was found: the first of equals, and NaN before
-// everything, as in PyTorch. ph and pw are at most half a window.
+// MaxPool2d overwrites y (n, c, outH, outW) with the maximum of each kh×kw window of x (n, c, h,
+// w). Windows are sh and sw apart, on planes padded with ph rows and pw columns of -∞. It
+// overwrites idx, of the same size as y, with the index of the maximum in its plane (h·w). As in
+// PyTorch the first of equal elements wins, and NaN wins over numbers. ph and pw must be at most
+// half of the window; otherwise it panics.
 func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []int32) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	parts := workers(p.planes, p.planes*p.out()*kh*kw)
@@ -14,9 +15,8 @@ func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []
 	fork(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
 }
 
-// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of
-// dy, of the shape of its output, is added where idx says that the value came from. The geometry is
-// that of the MaxPool2d that wrote idx.
+// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of dy
+// is added at its index in idx. The geometry must equal that of the MaxPool2d call that wrote idx.
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	in, out := h*w, p.out()
@@ -25,7 +25,7 @@ func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, 
 	}
 }
 
-// pool is the geometry of a pooling of so many planes.
+// pool is the geometry of a pooling of the given number of planes.
 type pool struct{ planes, h, w, kh, kw, sh, sw, ph, pw, outH, outW int }
 
 func newPool(planes, h, w, kh, kw, sh, sw, ph, pw int) pool {
@@ -42,7 +42,7 @@ func newPool(planes, h, w, kh, kw, sh, sw, ph, pw int) pool {
 
 func (p pool) out() int { return p.outH * p.outW }
 
-// pairs reports whether the windows are the common 2×2 ones, side by side.
+// pairs reports whether the windows are 2×2 and do not overlap, which is the common case.
 func (p pool) pairs() bool {
 	return p.kh == 2 && p.kw == 2 && p.sh == 2 && p.sw == 2 && p.ph == 0 && p.pw == 0
 }
@@ -58,14 +58,14 @@ func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
 	}
 }
 
-// poolWindows is the pooling of one plane with windows of 2×2 side by side.
+// poolWindows pools one plane with adjacent 2×2 windows.
 func poolWindows[F Float](p pool, x, y []F, idx []int32) {
 	for r, rows := range p.short() {
 		inner[F]().pool(rows, p.outW, &x[2*r*p.w], p.w, &y[r*p.outW], &idx[r*p.outW], 2*r*p.w)
 	}
 }
 
-// poolPlane is the pooling of one plane with any window.
+// poolPlane pools one plane with any window.
 func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	for oh := range p.outH {
 		for ow := range p.outW {
@@ -75,8 +75,8 @@ func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	}
 }
 
-// largest is where in its plane the window of output pixel (oh, ow) has its largest value; better
-// says whether the value at one place replaces that at another.
+// largest returns the index in its plane of the maximum in the window of output pixel (oh, ow).
+// better reports whether the element at one index replaces the one at another.
 func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
 	top, left := oh*p.sh-p.ph, ow*p.sw-p.pw
 	bottom, right := min(top+p.kh, p.h), min(left+p.kw, p.w)
@@ -92,11 +92,11 @@ func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
 	return best
 }
 
-// unpoolPlane is the way back of one plane.
+// unpoolPlane computes the gradient of one plane.
 func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
 	if p.pairs() {
 		if p.h%2 == 1 || p.w%2 == 1 {
-			clear(dx) // what no window has
+			clear(dx) // also for the pixels outside of all windows
 		}
 		for r, rows := range p.short() {
 			inner[F]().poolBackward(rows, p.outW, &dy[r*p.outW], &idx[r*p.outW], &dx[2*r*p.w], p.w, 2*r*p.w)
@@ -109,7 +109,7 @@ func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
 	}
 }
 
-// short yields pieces of the rows of the output that are not too long for one call.
+// short divides the rows of the output into pieces for one call of a loop.
 func (p pool) short() func(yield func(r, rows int) bool) {
 	step := max(1, longest/p.outW)
 	return func(yield func(r, rows int) bool) {

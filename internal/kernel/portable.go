@@ -24,19 +24,19 @@ func portableLoops[F Float]() loops[F] {
 	}
 }
 
-// portableTiny is the largest of all levels.
+// portableTiny must be the largest tiny of all levels, because it bounds a buffer of plainDots.
 const portableTiny = 128
 
-// at is p[i] where p points into an array.
+// at returns &p[i], where p points into an array.
 func at[F any](p *F, i int) *F {
 	return (*F)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
 }
 
-// portableLanes is how many columns a tile has: few enough that a block of the rows that it reads
+// portableLanes is the number of columns of a tile: few enough that a block of the rows it reads
 // stays in the first-level cache.
 const portableLanes = 64
 
-// portableTile has one row, whose sums it reads and writes once for four products of each.
+// portableTile has one row. It loads and stores each sum once for four products.
 func portableTile[F Float](k int, a *F, _, csa int, b *F, off *int, c *F, _, n int, alpha F, add bool) {
 	if k == 1 && add {
 		axpy(n, alpha**a, at(b, *off), c)
@@ -95,7 +95,7 @@ func transpose[F Float](rows, cols int, src *F, off *int, dst *F, ldd int) {
 	}
 }
 
-// poolPairs selects without branches: which of the four pixels is largest is random.
+// poolPairs selects without branches, because the position of the maximum is unpredictable.
 func poolPairs[F Float](rows, n int, x *F, w int, y *F, idx *int32, base int) {
 	for r := range rows {
 		window := unsafe.Slice(at(x, 2*r*w), w+2*n)
@@ -111,7 +111,7 @@ func poolPairs[F Float](rows, n int, x *F, w int, y *F, idx *int32, base int) {
 	}
 }
 
-// bit is 1 for true; the compiler makes an instruction of it, no branch.
+// bit returns 1 for true. The compiler emits a SETcc instruction instead of a branch.
 func bit(b bool) int {
 	if b {
 		return 1

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// portableFunctions computes in float64, whose roots and quotients, rounded again, are those of
-// float32.
+// portableFunctions computes in float64. Rounding its square roots and quotients again yields the
+// correctly rounded results of float32.
 func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	return [functions]func(n int, x, y *F){
 		Neg:        func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return -x }) },
@@ -31,9 +31,10 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	}
 }
 
-// polar is √(-2·log(x)/x), where the logarithm is the series of atanh((m-1)/(m+1)) for a mantissa m
-// near 1. Its error is some units in the last place. Each step is rounded by itself (a conversion
-// to float64 keeps the compiler from fusing a product with a sum), as it is in assembly.
+// polar computes √(-2·log(x)/x). The logarithm is the series of atanh((m-1)/(m+1)) for a
+// significand m near 1. Its error is a few units in the last place. Each step is rounded
+// separately, as in assembly: a conversion to float64 prevents the compiler from fusing a product
+// and a sum, see https://go.dev/ref/spec#Floating_point_operators.
 func polar[F Float](n int, x, y *F) {
 	each(n, x, y, func(x float64) float64 {
 		m, e := math.Frexp(x)
@@ -55,7 +56,7 @@ var oddParts = [...]float64{
 	1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
 }
 
-// orPortable returns the functions of a level, with those that it has none for.
+// orPortable returns the functions of a level, completed by the portable ones.
 func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n int, x, y *F) {
 	for i, f := range portableFunctions[F]() {
 		if of[i] == nil {
@@ -65,7 +66,7 @@ func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n i
 	return of
 }
 
-// sign is 0 for NaN.
+// sign returns 0 for NaN.
 func sign(x float64) float64 {
 	switch {
 	case x > 0:
@@ -76,7 +77,8 @@ func sign(x float64) float64 {
 	return 0
 }
 
-// LogOf is math.Log, which on amd64 takes numbers below the normal ones for the smallest of these.
+// LogOf is math.Log with correct results for subnormal numbers. On amd64 math.Log treats them like
+// the smallest normal number.
 func LogOf(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
 		return math.Log(x*0x1p52) - 52*math.Ln2

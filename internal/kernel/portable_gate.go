@@ -10,7 +10,7 @@ func geluSlope[F Float](n int, x, y *F) {
 	each(n, x, y, func(x float64) float64 { return phi(x) + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi) })
 }
 
-// phi is Φ(x), the distribution function of the normal distribution.
+// phi returns Φ(x), the cumulative distribution function of the normal distribution.
 func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 func gated[F Float](n int, a, b F, x, y *F) {
@@ -24,8 +24,8 @@ func gatedSlope[F Float](n int, a, b F, x, y *F) {
 	})
 }
 
-// gate is σ(a·x + b·x³).
+// gate returns σ(a·x + b·x³).
 func gate(x, a, b float64) float64 { return logistic(x * (a + b*cut(x*x))) }
 
-// cut keeps a square so small that 0 times it is a number.
+// cut bounds a square so that 0 times it is not NaN.
 func cut(square float64) float64 { return min(square, 1e30) }

@@ -1,14 +1,14 @@
 package kernel
 
-// operand is the first factor of a product: element (i, l) is at i·row + l·col of a slice. If it is
-// packed, with deep columns, each of its blocks is a matrix of its own, column by column.
+// operand is the first factor of a product: element (i, l) is data[i·row + l·col]. If it is packed,
+// each of its blocks of rows is a column-major matrix with deep columns.
 type operand[F Float] struct {
 	data     []F
 	row, col int
-	deep     int // 0 unless packed
+	deep     int // 0 if not packed
 }
 
-// block is where rows lo to hi begin, at column l, and how they lie.
+// block returns the first element of rows lo to hi at column l, and their strides.
 func (o *operand[F]) block(lo, hi, l int) (first *F, row, col int) {
 	if o.deep > 0 {
 		return &o.data[lo*o.deep+l*(hi-lo)], 1, hi - lo
@@ -16,15 +16,15 @@ func (o *operand[F]) block(lo, hi, l int) (first *F, row, col int) {
 	return &o.data[lo*o.row+l*o.col], o.row, o.col
 }
 
-// height is that of the blocks into which m rows are divided: as few as possible, of nearly the
-// same height.
+// height returns the height of the blocks into which m rows are divided. There are as few blocks as
+// possible, of nearly equal height.
 func (p *loops[F]) height(m int) int {
 	tallest := len(p.tiles[0])
 	blocks := (m + tallest - 1) / tallest
 	return (m + blocks - 1) / blocks
 }
 
-// width is that of the widest tile of so many rows.
+// width returns the width of the widest tile with at least the given number of rows.
 func (p *loops[F]) width(rows int) int {
 	vecs := len(p.tiles)
 	for len(p.tiles[vecs-1]) < rows {
@@ -33,8 +33,8 @@ func (p *loops[F]) width(rows int) int {
 	return vecs * p.lanes
 }
 
-// registers is how many of them the widest tile of so many rows fills with up to so many columns,
-// and how many columns the last one has.
+// registers returns the number of registers of the widest tile that fits the given rows and
+// columns, and the number of columns in its last register.
 func (p *loops[F]) registers(cols, rows int) (vecs, last int) {
 	vecs = (cols + p.lanes - 1) / p.lanes
 	if last = cols - (vecs-1)*p.lanes; len(p.tiles[vecs-1]) >= rows {
@@ -46,21 +46,21 @@ func (p *loops[F]) registers(cols, rows int) (vecs, last int) {
 	return vecs, p.lanes
 }
 
-// panelWidth is that of the widest tile of any height.
+// panelWidth returns the width of the widest tile of full height.
 func (p *loops[F]) panelWidth() int { return p.width(len(p.tiles[0])) }
 
-// deepest is how many products one tile adds up at a time: even the largest takes a small part of a
-// millisecond for them.
+// deepest is the maximum number of products that one tile accumulates per call. Even the largest
+// tile then takes a small part of a millisecond.
 const deepest = 4096
 
-// shallow is how many elements of the second factor stay in the first-level cache while the result
-// is written row by row, which is quicker where sums are short.
+// shallow is the number of elements of the second factor up to which the result is computed row by
+// row. The factor then stays in the first-level cache, which is faster for short sums.
 const shallow = 1 << 12
 
-// multiply computes c = alpha·a·b, or adds it to c, on the calling goroutine. a is m×k, c is m×n
-// with rows ldc apart, and row l of b begins at b[off[l]]: rows may lie anywhere and overlap, so
-// that the patches of an image are a matrix as they are. The order of the sums does not depend on m
-// and n.
+// multiply computes c = alpha·a·b on the calling goroutine, or adds to c. a is m×k, c is m×n with
+// rows ldc apart, and row l of b begins at b[off[l]]. Rows of b may be anywhere and may overlap, so
+// the patches of an image can be used as a matrix without a copy. The order of summation does not
+// depend on m and n.
 func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []int, add bool, c []F, ldc int) {
 	height := p.height(m)
 	width := p.width(height)

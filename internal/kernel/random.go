@@ -1,13 +1,14 @@
 package kernel
 
-// States is how many states of a generator are moved on at once.
+// States is the number of generator states that [Congruence] advances at once.
 const States = 16
 
-// Congruence moves states on, of generators of 128 bits, by a rule: each is multiplied by a factor,
-// and an increment is added. to gets a number of each of them, again and again, as PCG XSL RR makes
-// it of a state. The upper halves of the states come first, and so do those of factor and
-// increment. It returns how many numbers it has written: on a machine with instructions for it all
-// but the last few, on others none.
+// Congruence advances the states of 128-bit linear congruential generators and writes one output of
+// each of them in turn to to. The output function is PCG XSL RR (O'Neill, 2014,
+// https://www.pcg-random.org). states holds the upper halves of all states, then the lower halves.
+// rule holds the multiplier and then the increment, each with its upper half first. Congruence
+// returns the number of outputs written. With vector instructions this is all but the last few,
+// otherwise none. The caller must compute the rest.
 func Congruence(states *[2 * States]uint64, rule *[4]uint64, to []uint64) int {
 	n := len(to) &^ (States - 1)
 	if current.congruence == nil || n == 0 {
@@ -19,15 +20,15 @@ func Congruence(states *[2 * States]uint64, rule *[4]uint64, to []uint64) int {
 	return n
 }
 
-// The functions below make numbers of random bits. Their steps are rounded one by one (a conversion
-// to float64 keeps the compiler from fusing a product with a sum), so that all machines make the
-// same numbers. At a time they are given as few as fit into a cache.
+// The functions below convert random bits to numbers. Each step is rounded separately, so that all
+// machines compute the same numbers: a conversion to float64 prevents the compiler from fusing a
+// product and a sum. Callers should pass pieces that fit into a cache.
 
-// Fractions overwrites to with lo and width times a fraction: the highest bits of a number, so
-// many, behind the point.
+// Fractions overwrites to with lo + width·f, where f in [0, 1) is the binary fraction formed by the
+// given number of highest bits of an element of bits.
 func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 	to = to[:len(bits)]
-	part := 1 / float64(uint64(1)<<highest) // a power of two, by which a product is the quotient
+	part := 1 / float64(uint64(1)<<highest) // a power of two, so multiplying by it is exact
 	done := 0
 	if current.fractions != nil {
 		done = eights(len(bits))
@@ -40,12 +41,13 @@ func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 	}
 }
 
-// eights is n less what is not a multiple of 8.
+// eights rounds n down to a multiple of 8.
 func eights(n int) int { return n &^ 7 }
 
-// Points makes points of two numbers each, whose coordinates are from -1 to 1. It writes the
-// coordinates of those in the unit disc, without its centre, to x and y and the squares of their
-// distances from the centre to s, and returns how many they are. x, y and s have room for all.
+// Points computes points with two coordinates in [-1, 1) from pairs of elements of bits. It keeps
+// the points inside the unit disc, except its centre. It writes their coordinates to x and y and
+// their squared distances from the centre to s, and returns their number. x, y and s must have room
+// for len(bits)/2 points.
 func Points(bits []uint64, x, y, s []float64) (n int) {
 	points := len(bits) / 2
 	x, y, s = x[:points], y[:points], s[:points]
@@ -57,7 +59,7 @@ func Points(bits []uint64, x, y, s []float64) (n int) {
 		a, b := unit(bits[0]), unit(bits[1])
 		square := float64(a*a) + float64(b*b)
 		x[n], y[n], s[n] = a, b, square
-		n += number(square > 0) & number(square < 1) // a branch would be taken at random
+		n += number(square > 0) & number(square < 1) // a branch would be unpredictable
 	}
 	return n
 }
@@ -69,11 +71,11 @@ func number(b bool) int {
 	return 0
 }
 
-// unit makes a number from -1 to 1 of random bits.
+// unit converts random bits to a number in [-1, 1).
 func unit(bits uint64) float64 { return 2*(float64(int64(bits>>11))/(1<<53)) - 1 }
 
-// Pairs overwrites to with mean and std times the coordinates of points times their factors, x and
-// y by turns. The last point may be half of one.
+// Pairs overwrites to with mean + std·factor·coordinate, alternating the coordinates x and y of
+// each point. If to has odd length, only x of the last point is used.
 func Pairs(mean, std float64, x, y, factors, to []float64) {
 	done := 0
 	if current.pairs != nil {

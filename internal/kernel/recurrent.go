@@ -1,12 +1,13 @@
 package kernel
 
-// A Recurrence is the way of N examples through a sequence of L elements, by states of H numbers.
+// Recurrence is the geometry of a recurrent layer: N sequences of L elements, and states of H
+// numbers.
 type Recurrence struct {
 	L, N, H   int
 	Backwards bool // from the last element to the first
 }
 
-// at returns which element comes at a step.
+// at returns the index of the element at a step.
 func (r Recurrence) at(step int) int {
 	if r.Backwards {
 		return r.L - 1 - step
@@ -14,19 +15,19 @@ func (r Recurrence) at(step int) int {
 	return step
 }
 
-// parts is how many goroutines one element of the examples is worth.
+// parts returns the number of goroutines for one element of all sequences.
 func (r Recurrence) parts() int {
-	const cost = 64 // operations for a number of a state
+	const cost = 64 // operations per number of a state
 	return workers(r.N, r.N*r.H*cost)
 }
 
-// of returns what x (L, N, gates·H) has for an element.
+// of returns the part of x (L, N, gates·H) for element t.
 func of[F Float](r Recurrence, x []F, t, gates int) []F {
 	size := r.N * gates * r.H
 	return x[t*size:][:size]
 }
 
-// before returns of x (L, N, H) what came before a step: first (N, H), before the first one.
+// before returns the part of x (L, N, H) for the previous step, or first (N, H) at step 0.
 func before[F Float](r Recurrence, x, first []F, step int) []F {
 	if step == 0 {
 		return first
@@ -34,10 +35,11 @@ func before[F Float](r Recurrence, x, first []F, step int) []F {
 	return of(r, x, r.at(step-1), 1)
 }
 
-// LSTM takes examples through long short-term memory. given (L, N, 4·H) is what elements give to
-// the gates, which are those of the input, of forgetting, of the cell and of the output; w (4·H, H)
-// is what a state gives to them, and h and c (N, H) are the first states and cells. It overwrites
-// gates (L, N, 4·H) with what the gates let through, and states and cells (L, N, H).
+// LSTM runs a long short-term memory layer (Hochreiter and Schmidhuber, 1997) over all sequences.
+// given (L, N, 4·H) holds the contributions of the elements to the gates, in the order input,
+// forget, cell, output. w (4·H, H) holds the recurrent weights, and h and c (N, H) the initial
+// states and cells. LSTM overwrites gates (L, N, 4·H) with the activations, and states and cells
+// (L, N, H).
 func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
 	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(4*r.H, r.H)), scratch)
 	copy(gates, given[:r.L*r.N*4*r.H])
@@ -54,7 +56,7 @@ func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scrat
 	}
 }
 
-// lstmStep is the step of an LSTM of some examples.
+// lstmStep computes a step of an LSTM for examples lo to hi.
 func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 	for n := lo; n < hi; n++ {
 		g, at := open[n*4*r.H:][:4*r.H], n*r.H
@@ -64,10 +66,10 @@ func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 	}
 }
 
-// LSTMBackward computes the gradients of [LSTM] from what it was given and what it found, and
-// dstates, the gradient of states. dh and dc (N, H) are what is known besides of the gradients of
-// the last states and cells, and become those of h and c; dgiven is overwritten, dw is added to, or
-// left if it is nil.
+// LSTMBackward computes the gradients of [LSTM] from its arguments and results and from dstates,
+// the gradient of states. On entry dh and dc (N, H) must hold further gradients of the last states
+// and cells, or zeros. They are replaced by the gradients of h and c. dgiven is overwritten. dw is
+// added to; it may be nil.
 func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F,
 	scratch *Scratch) {
 	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 4*r.H)), scratch)
@@ -96,11 +98,12 @@ func lstmStepBackward[F Float](r Recurrence, lo, hi int, d, last, next, dh, dc [
 	}
 }
 
-// GRU takes examples through gated recurrent units. given (L, N, 3·H) is what elements give to the
-// gates, which are those of resetting, of updating and of what is new; w (3·H, H) and b (3·H),
-// which may be nil, are what a state gives to them, and h (N, H) are the first states. It
-// overwrites gates (L, N, 3·H) with what the first two let through and with what a state gave to
-// the third, fresh (L, N, H) with what was new, and states (L, N, H).
+// GRU runs a gated recurrent unit layer (Cho et al., 2014, https://arxiv.org/abs/1406.1078) over
+// all sequences. given (L, N, 3·H) holds the contributions of the elements to the gates, in the
+// order reset, update, new. w (3·H, H) and b (3·H), which may be nil, are the recurrent weights and
+// biases, and h (N, H) the initial states. GRU overwrites gates (L, N, 3·H) with the activations of
+// the first two gates and the recurrent contribution to the third, fresh (L, N, H) with the
+// activations of the third, and states (L, N, H).
 func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratch *Scratch) {
 	weights := factorOf(true, 3*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(3*r.H, r.H)), scratch)
 	for step := range r.L {
@@ -119,7 +122,7 @@ func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratc
 	}
 }
 
-// gruStep is the step of a GRU of some examples.
+// gruStep computes a step of a GRU for examples lo to hi.
 func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F) {
 	for n := lo; n < hi; n++ {
 		x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
@@ -130,9 +133,9 @@ func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F)
 	}
 }
 
-// GRUBackward computes the gradients of [GRU] from what it was given and what it found, and
-// dstates, the gradient of states. dh (N, H) is overwritten with that of h, and dgiven with its
-// own; dw and db are added to, or left if they are nil.
+// GRUBackward computes the gradients of [GRU] from its arguments and results and from dstates, the
+// gradient of states. It overwrites dh (N, H) and dgiven with the gradients of h and given. dw and
+// db are added to; they may be nil.
 func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh, dgiven, dw, db []F, scratch *Scratch) {
 	weights := factorOf(false, r.H, 3*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 3*r.H)), scratch)
 	down := borrow[F](scratch, gradients, r.L*r.N*3*r.H)
@@ -165,8 +168,8 @@ func gruStepBackward[F Float](r Recurrence, lo, hi int, dx, d, fresh, last, dh [
 	}
 }
 
-// addWeights adds the gradient of weights by which states gave to gates: all steps but the first in
-// one product.
+// addWeights adds the gradient of the recurrent weights to dw. All steps but the first are one
+// product.
 func addWeights[F Float](r Recurrence, gates int, d, states, h, dw []F) {
 	if dw == nil || r.L == 0 {
 		return

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// bytes from which on stores go around the caches, as those of clear do: what is last would
-	// push out what is first
+	// streamed is the minimum size in bytes for non-temporal stores, which clear uses too. Normal
+	// stores would evict the beginning of the slice from the caches.
 	streamed = 32 << 20
-	line     = 128 // bytes that are so stored at a time
+	line     = 128 // bytes per iteration of the streaming loop
 	vector   = 32
 )
 
-// Repeat fills dst with one, which is not empty, again and again; one may be the first part of dst.
-// The last copy is cut where dst ends.
+// Repeat fills dst with copies of one. one must not be empty; it may be the beginning of dst. The
+// last copy is truncated at the end of dst.
 func Repeat(dst, one []byte) {
 	n := 0
 	if len(dst) >= streamed {
@@ -25,14 +25,14 @@ func Repeat(dst, one []byte) {
 	if n == len(one) {
 		n = begin(dst, n)
 	}
-	block := max(16<<10/len(one), 1) * len(one) // stays in the nearest cache
+	block := max(16<<10/len(one), 1) * len(one) // stays in the first-level cache
 	for n < len(dst) {
 		n += copy(dst[n:], dst[:min(n, block)])
 	}
 }
 
-// begin fills the first line of dst, as far as there is one, with its first n bytes, eight at a
-// time, if as many of these are eight. It returns how many bytes are filled.
+// begin fills the first line of dst with copies of its first n bytes, if n divides 8 and dst is
+// long enough. It returns the number of bytes that are filled.
 func begin(dst []byte, n int) int {
 	const first = 64
 	if n > 8 || 8%n != 0 || len(dst) < first {
@@ -48,9 +48,9 @@ func begin(dst []byte, n int) int {
 	return first
 }
 
-// stream fills the begin of dst, as far as whole lines go, past the caches, and returns how many
-// copies of one that is, in bytes: 0 where there are no such stores, or where one does not fit into
-// a register without a rest.
+// stream fills the beginning of dst, as many whole lines as possible, by non-temporal stores. It
+// returns the number of bytes in complete copies of one. This is 0 if there are no such stores, or
+// if the size of a register is not a multiple of len(one).
 func stream(dst, one []byte) int {
 	if current.stream == nil || len(one) == 0 || vector%len(one) != 0 {
 		return 0

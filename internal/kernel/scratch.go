@@ -2,26 +2,28 @@ package kernel
 
 import "unsafe"
 
-// Scratch is temporary space that grows to what the largest call needs and is used again by the
-// next one. The zero value is ready. One Scratch serves one call at a time; keep one per layer or
-// per goroutine. Kernels that take a *Scratch accept nil, and then allocate.
+// Scratch is temporary space that is reused between calls. It grows to the size that the largest
+// call needs. The zero value is ready to use. A Scratch must not be used by concurrent calls; keep
+// one per layer or per goroutine. Kernels that take a *Scratch accept nil and then allocate.
 type Scratch struct{ slots [slotCount][]uint64 }
 
-// slot names the purposes for which one kernel needs space at the same time.
+// slot identifies a buffer of a Scratch. A kernel must use different slots for buffers that it
+// needs at the same time.
 type slot int
 
 const (
-	images    slot = iota // unfolded, for each worker
-	filters               // in another order
+	images    slot = iota // unfolded images, one per worker
+	filters               // reordered filters
 	gradients             // of the filters, for each group of images
 	offsets               // of the rows of a factor
 	firsts                // packed first factors
 	seconds               // packed second factors
-	turned                // offsets of rows that become columns
+	turned                // offsets of transposed rows
 	slotCount
 )
 
-// borrow returns n elements of slot i with unknown contents.
+// borrow returns n elements of slot i. Their contents are undefined. They are valid until the next
+// call with the same slot.
 func borrow[T Float | int](s *Scratch, i slot, n int) []T {
 	if s == nil {
 		return make([]T, n)

@@ -1,8 +1,9 @@
 package kernel
 
-// SGD takes one step of gradient descent, as torch.optim.SGD does: with d = g + weightDecay·p, buf
-// becomes d on the first step and momentum·buf + (1-dampening)·d on later ones, and p loses lr·buf,
-// or lr·(d + momentum·buf) if nesterov. buf is not used, and may be nil, if momentum is 0.
+// SGD performs one step of gradient descent like torch.optim.SGD. With d = g + weightDecay·p, it
+// sets buf to d on the first step and to momentum·buf + (1-dampening)·d on later steps. Then it
+// subtracts lr·buf from p, or lr·(d + momentum·buf) if nesterov is set. If momentum is 0, buf is
+// not used and may be nil.
 func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
 	g = g[:len(p)]
@@ -29,9 +30,9 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 	}
 }
 
-// SGDAtomic is [SGD] for parameters that other goroutines or processes change at the same time by
-// SGDAtomic or [AxpyAtomic]: each element is read atomically, and the step is added to it
-// atomically, so that no step is lost. g and buf belong to the caller alone.
+// SGDAtomic is [SGD] for parameters that other goroutines or processes may change concurrently by
+// SGDAtomic or [AxpyAtomic]. Each element is read atomically, and the step is added to it
+// atomically, so no step is lost. g and buf must not be shared.
 func SGDAtomic[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
 	g = g[:len(p)]
@@ -54,13 +55,13 @@ func SGDAtomic[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, n
 	}
 }
 
-// sgd is what stays the same for all elements of a step.
+// sgd holds the values that are the same for all elements of a step.
 type sgd[F Float] struct {
 	momentum, dampening, weightDecay F
 	nesterov, first                  bool
 }
 
-// direction is what the parameter p with gradient g is moved along; it moves buf.
+// direction returns the direction of the step for parameter p with gradient g, and updates *buf.
 func (s sgd[F]) direction(p, g F, buf *F) F {
 	d := g + s.weightDecay*p
 	if s.momentum == 0 {

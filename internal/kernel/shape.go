@@ -1,29 +1,29 @@
 package kernel
 
 // ConvShape is the geometry of a two-dimensional convolution: N images of C channels and H×W
-// pixels, OutC filters of KH×KW, moved by StrideH and StrideW over images that are padded with PadH
-// and PadW zeros on each side.
+// pixels, OutC filters of KH×KW with strides StrideH and StrideW, and a padding of PadH and PadW
+// zeros on each side.
 //
-// With Groups, which divides C and OutC, each part of the filters sees only its part of the
-// channels: a filter is (C/Groups, KH, KW). Neighbours in a filter see pixels that are DilationH
-// and DilationW apart. Zero stands for 1 in these three.
+// Groups must divide C and OutC. Each group of filters then sees only its group of channels: a
+// filter is (C/Groups, KH, KW). Adjacent elements of a filter see pixels that are DilationH and
+// DilationW apart. Zero stands for 1 in Groups, DilationH and DilationW.
 type ConvShape struct{ N, C, H, W, OutC, KH, KW, StrideH, StrideW, PadH, PadW, Groups, DilationH, DilationW int }
 
-// OutH is how many rows an output image has.
+// OutH returns the height of an output image.
 func (s ConvShape) OutH() int { return (s.H+2*s.PadH-(s.KH-1)*max(1, s.DilationH)-1)/s.StrideH + 1 }
 
-// OutW is how many columns an output image has.
+// OutW returns the width of an output image.
 func (s ConvShape) OutW() int { return (s.W+2*s.PadW-(s.KW-1)*max(1, s.DilationW)-1)/s.StrideW + 1 }
 
-// operations is the cost of the whole convolution.
+// operations returns the number of multiplications of the whole convolution.
 func (s ConvShape) operations() int {
 	return s.N * s.OutC * s.OutH() * s.OutW() * s.C / max(1, s.Groups) * s.KH * s.KW
 }
 
-// dilated reports whether pixels that a filter sees are not neighbours.
+// dilated reports whether the pixels that a filter sees are not adjacent.
 func (s ConvShape) dilated() bool { return s.DilationH > 1 && s.KH > 1 || s.DilationW > 1 && s.KW > 1 }
 
-// check panics unless the geometry has a positive result.
+// check panics if a field is out of range or the output would be empty.
 func (s ConvShape) check() {
 	switch {
 	case s.N < 0 || s.C < 1 || s.OutC < 1 || s.KH < 1 || s.KW < 1:
@@ -38,28 +38,27 @@ func (s ConvShape) check() {
 	}
 }
 
-// A geometry is a convolution with the sizes that follow from its shape, which loops do not divide
-// for again. Of one with groups it is that of each of them: C and OutC are those of a group, which
-// lies in larger images.
+// geometry is a ConvShape with derived sizes, computed once. If there are groups, C and OutC count
+// the channels of one group, which is embedded in larger images.
 type geometry struct {
 	ConvShape
 	outH, outW int
 	image      int // size of an input image
-	step       int // from one to the next
-	outStep    int // from one output image to the next
-	area       int // size of a channel of the output
-	patch      int // size of a filter: what one output pixel sees
+	step       int // distance of input images
+	outStep    int // distance of output images
+	area       int // size of an output channel
+	patch      int // size of a filter: pixels per output pixel
 
-	// Of an unfolded image, see unfold.
-	taps       int // how many rows of the filters meet in a plane, at most
-	remainders int // how many planes there are for a column of the filters
+	// Sizes of an unfolded image, see unfold.
+	taps       int // maximum number of filter rows that use a plane
+	remainders int // planes per filter column
 	planeH     int // rows of a plane
-	plane      int // size of one
-	unfolded   int // size of all
+	plane      int // size of a plane
+	unfolded   int // size of the whole unfolded image
 
-	padded int // columns of an image with its padding
-	spread int // size of an image spread out, see spreadOut
-	framed int // size of a channel of the output with zeros above and below, see imageGradient
+	padded int // columns of a padded image
+	spread int // size of a spread image, see spreadOut
+	framed int // size of an output channel with zeros above and below, see imageGradient
 }
 
 func newGeometry(s ConvShape) geometry {
@@ -80,14 +79,14 @@ func newGeometry(s ConvShape) geometry {
 	return g
 }
 
-// parts calls do for each group with where it begins, in images, filters, biases and output images.
+// parts calls do for each group with its offsets in images, filters, biases and output images.
 func (g *geometry) parts(do func(image, filters, bias, out int)) {
 	for i := range g.Groups {
 		do(i*g.image, i*g.OutC*g.patch, i*g.OutC, i*g.OutC*g.area)
 	}
 }
 
-// from is x from element i on, or nil if it is nil or has none.
+// from returns x[i:], or nil if x has at most i elements.
 func from[F Float](x []F, i int) []F {
 	if i >= len(x) {
 		return nil

@@ -1,9 +1,9 @@
 package kernel
 
-// A Short is a kind of floats of two bytes: Half and Brain, as [Cast] has them.
+// Short is a type of two-byte floats: Half or Brain, as defined for [Cast].
 type Short int
 
-// The kinds of short floats.
+// The types of two-byte floats.
 const (
 	Half Short = iota
 	Brain
@@ -11,10 +11,10 @@ const (
 	shorts = iota
 )
 
-// An Arithmetic is an operation on two floats.
+// Arithmetic is an operation on two floats.
 type Arithmetic int
 
-// The operations on short floats.
+// The operations on two-byte floats.
 const (
 	Sums Arithmetic = iota
 	Differences
@@ -24,9 +24,10 @@ const (
 	arithmetics = iota
 )
 
-// Do overwrites elements of z with a of those of x and y, computed in single precision and rounded
-// once, and returns how many: on a machine with instructions for it all but the last few, on others
-// none. It leaves the others to its caller, as [Cast.Do] does. z may be x or y.
+// Do overwrites elements of z with the results of a for x and y, computed in single precision and
+// rounded once. It returns the number of computed elements. With vector instructions it computes
+// all but the last few, otherwise none. The caller must compute the rest, as for [Cast.Do]. z may
+// be x or y.
 func (s Short) Do(a Arithmetic, x, y, z []byte) int {
 	n, do := len(z)/2&^15, current.shorts[a][s]
 	if n == 0 || do == nil {
@@ -39,8 +40,8 @@ func (s Short) Do(a Arithmetic, x, y, z []byte) int {
 	return n
 }
 
-// Relu overwrites elements of y with the larger of those of x and 0, and NaN where they are, as
-// [Short.Do] does.
+// Relu overwrites elements of y with max(x, 0); NaN stays NaN. It returns the number of computed
+// elements, like [Short.Do].
 func (s Short) Relu(x, y []byte) int {
 	n, do := len(y)/2&^15, current.shortRelus[s]
 	if n == 0 || do == nil {
@@ -53,9 +54,9 @@ func (s Short) Relu(x, y []byte) int {
 	return n
 }
 
-// Sum returns the sum of the first elements of x, as many as instructions take, in double
-// precision. Four are added in single precision first, as those of float32 are; so the sum of
-// finite numbers may not be finite.
+// Sum returns the sum of the first done elements of x in double precision. Four elements are first
+// added in single precision, as for float32, so the sum of finite numbers may be infinite. The
+// caller must add the remaining elements.
 func (s Short) Sum(x []byte) (sum float64, done int) {
 	n, do := len(x)/2&^63, current.shortSums[s]
 	if n == 0 || do == nil {

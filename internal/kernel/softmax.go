@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// Softmax overwrites y with the exponentials of each row of x (rows×cols), divided by their sum. y
-// may be x. Rows are divided between Threads goroutines.
+// Softmax overwrites y with the softmax of each row of x (rows×cols). y may be x. Rows are divided
+// between [Threads] goroutines.
 func Softmax[F Float](rows, cols int, x, y []F) {
 	if parts := rowParts(rows, cols); parts > 1 {
 		fork(parts, rows, func(_, lo, hi int) { softmax(lo, hi, cols, x, y) })
@@ -19,8 +19,8 @@ func softmax[F Float](lo, hi, cols int, x, y []F) {
 	}
 }
 
-// SoftmaxBackward overwrites dx with the gradient of [Softmax], from its output y and the gradient
-// dy of that. dx may be dy.
+// SoftmaxBackward overwrites dx with the gradient of [Softmax], given its output y and the gradient
+// dy of y. dx may be dy.
 func SoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	if parts := rowParts(rows, cols); parts > 1 {
 		fork(parts, rows, func(_, lo, hi int) { softmaxBackward(lo, hi, cols, y, dy, dx) })
@@ -37,13 +37,14 @@ func softmaxBackward[F Float](lo, hi, cols int, y, dy, dx []F) {
 	}
 }
 
-// rowParts is how many goroutines rows of so many numbers are worth, with an exponential for each.
+// rowParts returns the number of goroutines for rows×cols numbers, at the cost of an exponential
+// each.
 func rowParts(rows, cols int) int {
 	const cost = 16
 	return workers(rows, rows*cols*cost)
 }
 
-// expTo overwrites y with e to the power of x-shift, and returns the sum.
+// expTo overwrites y with exp(x-shift) and returns the sum of y.
 func expTo[F Float](shift F, x, y []F) (sum F) {
 	for i, n := range short(len(x)) {
 		sum += inner[F]().expTo(n, &x[i], shift, &y[i])
@@ -70,14 +71,15 @@ func logSoftmax[F Float](x, y []F) {
 		sum += inner[F]().expSum(n, &x[i], largest)
 	}
 	logSum := F(math.Log(float64(sum)))
-	for i, n := range short(len(x)) { // one after the other: beside a large element the logarithm would be lost
+	// Two subtractions, because the sum of a large element and the logarithm would lose the latter.
+	for i, n := range short(len(x)) {
 		inner[F]().shift(n, -largest, &x[i], &y[i])
 		inner[F]().shift(n, -logSum, &y[i], &y[i])
 	}
 }
 
-// LogSoftmaxBackward overwrites dx with the gradient of [LogSoftmax], from its output y and the
-// gradient dy of that. dx may be dy.
+// LogSoftmaxBackward overwrites dx with the gradient of [LogSoftmax], given its output y and the
+// gradient dy of y. dx may be dy.
 func LogSoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	for r := range rows {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]

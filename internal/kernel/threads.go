@@ -8,12 +8,12 @@ import (
 
 var threads atomic.Int32
 
-// SetThreads sets how many goroutines one kernel may compute with, at least 1; until then it is
-// GOMAXPROCS. With 1, a kernel runs on the goroutine that calls it and starts no other. Safe for
-// concurrent use; kernels that have begun keep what they began with.
+// SetThreads sets the number of goroutines that one kernel may use. n must be at least 1; otherwise
+// SetThreads panics. The default is GOMAXPROCS. With 1, a kernel runs entirely on the calling
+// goroutine. SetThreads may be called concurrently; it does not affect kernels that are running.
 //
-// No sum is divided by the number of threads, so results are the same to the last bit whatever it
-// is.
+// No result depends on the number of threads: sums are never divided by it, so results are bitwise
+// identical.
 func SetThreads(n int) {
 	if n < 1 {
 		panic("kernel: SetThreads needs at least one thread")
@@ -21,7 +21,7 @@ func SetThreads(n int) {
 	threads.Store(int32(n))
 }
 
-// Threads is how many goroutines one kernel may compute with.
+// Threads returns the number of goroutines that one kernel may use.
 func Threads() int {
 	if n := threads.Load(); n > 0 {
 		return int(n)
@@ -29,19 +29,19 @@ func Threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// workers is how many goroutines are worth their start for work that divides into parts and costs
-// cost operations.
+// workers returns the number of goroutines that are worthwhile for work of the given cost in
+// operations that can be divided into parts.
 func workers(parts, cost int) int {
-	const worthOne = 1 << 16 // operations that take longer than starting a goroutine and waiting for it
+	const worthOne = 1 << 16 // operations that outweigh starting and awaiting a goroutine
 	if n := min(parts, cost/worthOne); n > 1 {
 		return min(Threads(), n)
 	}
 	return 1
 }
 
-// fork calls do(worker, lo, hi) for each of the n-th parts of [0, total), all but the first on
-// goroutines of their own, and returns when all are done. Callers with n = 1 call their function
-// directly: it costs them no closure.
+// fork divides [0, total) into n ranges and calls do(worker, lo, hi) for each, the first on the
+// calling goroutine and the others on new goroutines. It returns when all calls have returned. For
+// n = 1 callers should call their function directly, which avoids allocating a closure.
 func fork(n, total int, do func(worker, lo, hi int)) {
 	var others sync.WaitGroup
 	for w := 1; w < n; w++ {

@@ -2,8 +2,8 @@ package kernel
 
 import "encoding/binary"
 
-// turnedCols is how many columns are turned before the next rows: those of a line of the nearest
-// cache.
+// turnedCols is the number of columns that are transposed before the next rows. It is the number of
+// float32 elements in a cache line.
 const turnedCols = 16
 
 // Transpose writes rows×cols of src as columns of dst: dst[j·ldd + i] = src[i·lds + j].
@@ -35,20 +35,20 @@ func Transpose[F Float](rows, cols int, src []F, lds int, dst []F, ldd int) {
 	}
 }
 
-// TransposeBytes is Transpose of elements of one byte, and TransposePairs of two, with rows,
-// columns and distances of rows in elements. Eight rows, or four, of a word each are exchanged with
-// their columns in registers: halves of two words change places, then quarters, then eighths.
+// TransposeBytes is [Transpose] for one-byte elements; rows, cols, lds and ldd are in elements. It
+// transposes 8×8 blocks in eight 64-bit registers by exchanging halves of words, then quarters,
+// then eighths.
 func TransposeBytes(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
 	turnWords(rows, cols, 1, src, lds, dst, ldd, turnBytes)
 }
 
-// TransposePairs is Transpose of elements of two bytes.
+// TransposePairs is [Transpose] for two-byte elements; rows, cols, lds and ldd are in elements.
 func TransposePairs(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
 	turnWords(rows, cols, 2, src, 2*lds, dst, 2*ldd, turnPairs)
 }
 
-// turnWords has turn exchange blocks of as many elements as a word has, and copies the others one
-// by one. The distances of rows are in bytes.
+// turnWords calls turn to transpose blocks of as many elements as fit into a word, and copies the
+// others one by one. lds and ldd are in bytes.
 func turnWords(rows, cols, size int, src []byte, lds int, dst []byte, ldd int,
 	turn func(src []byte, lds int, dst []byte, ldd int)) {
 	each := 8 / size
@@ -114,8 +114,8 @@ func turnPairs(src []byte, lds int, dst []byte, ldd int) {
 	putWord(dst, 3*ldd, d)
 }
 
-// exchange lets the upper one of each two parts of a and the lower one of b change places. Parts
-// have so many bits, and lower says which ones are lower.
+// exchange swaps the upper half of each group of 2·bits bits of a with the lower half of the same
+// group of b. lower is the mask of the lower halves.
 func exchange(a, b uint64, bits int, lower uint64) (uint64, uint64) {
 	t := (a>>bits ^ b) & lower
 	return a ^ t<<bits, b ^ t

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// together is how many elements functions of two numbers compute at a time.
+// together is the number of elements that functions of two numbers process at a time.
 const together = 512
 
-// A desk is room for the numbers between those of a piece and its result.
+// desk holds the intermediate results of one piece.
 type desk struct {
 	a, b, c [together]float64
 	f, g    [together]float32
@@ -20,7 +20,7 @@ type desk struct {
 
 var desks = sync.Pool{New: func() any { return new(desk) }}
 
-// pieces calls do with pieces of x, y and z, which are equally long, and a desk.
+// pieces calls do with pieces of x, y and z and a desk. y and z must be at least as long as x.
 func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	d := desks.Get().(*desk)
 	defer desks.Put(d)
@@ -31,14 +31,14 @@ func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	}
 }
 
-// widen overwrites y with x.
+// widen converts x to float64 in y.
 func widen(x []float32, y []float64) {
 	for i := Float32ToFloat64.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
 		y[i] = float64(x[i])
 	}
 }
 
-// round overwrites y with x.
+// round converts x to float32 in y.
 func round(x []float64, y []float32) {
 	for i := Float64ToFloat32.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
 		y[i] = float32(x[i])
@@ -53,9 +53,10 @@ func raw[F Float](x []F) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// Power overwrites z with x to the power of y, element by element: 2 to the power of y·log₂|x| in
-// float64, which is good to a unit in the last place of float32. What is 0, infinite or NaN is as
-// math.Pow has it. z may be x or y, here and below.
+// Power overwrites z with x to the power of y, element by element. It computes the power of |x| in
+// float64 by a logarithm and an exponential, with an error of at most one unit in the last place of
+// float32. Zeros, infinities and NaN are treated like [math.Pow]. z may be x or y, for all
+// functions of this file.
 func Power(x, y, z []float32) {
 	do := inner[float32]().power
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
@@ -87,7 +88,7 @@ func powers(d *desk, x, y, sizes []float32) {
 	round(b, sizes)
 }
 
-// power is x to the power of y, where size is |x| to that power.
+// power returns x to the power of y. size must be |x| to the power of y.
 func power(x, y, size float32) float32 {
 	switch {
 	case x == 0 || x-x != 0 || y-y != 0:
@@ -102,7 +103,7 @@ func power(x, y, size float32) float32 {
 	return size
 }
 
-// Hypot overwrites z with the square root of x²+y², which float64 has room for.
+// Hypot overwrites z with the square root of x²+y². The squares cannot overflow in float64.
 func Hypot(x, y, z []float32) {
 	special(x, y, z, inner[float32]().hypot, hypot, math.Hypot)
 }
@@ -118,8 +119,8 @@ func hypot(d *desk, x, y, z []float32) {
 	round(sum, z)
 }
 
-// special overwrites z with what do makes of x and y, or where there is no such loop, plain. What
-// is NaN then, one made of numbers that are not finite or of zeros, is as exact has it.
+// special overwrites z with the results of do, or of plain if do is nil. It replaces NaN, which
+// they return for non-finite operands or for zeros, by the results of exact.
 func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
 	exact func(x, y float64) float64) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
@@ -129,7 +130,7 @@ func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *
 		} else {
 			do(len(x), &x[0], &y[0], &made[0])
 		}
-		if most := Largest(made); most != most { // one of them at least
+		if most := Largest(made); most != most { // at least one is NaN
 			for i, v := range made {
 				if v != v {
 					made[i] = float32(exact(float64(x[i]), float64(y[i])))
@@ -140,7 +141,7 @@ func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *
 	})
 }
 
-// LogAddExp overwrites z with log(eˣ + eʸ): the larger of x and y, and log(1 + e^-|x-y|).
+// LogAddExp overwrites z with log(eˣ + eʸ), computed as max(x, y) + log(1 + e^-|x-y|).
 func LogAddExp(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
 		l, r := d.f[:len(x)], d.g[:len(x)]
@@ -151,7 +152,7 @@ func LogAddExp(x, y, z []float32) {
 		Exp(r, r)
 		Map(Log1p, r, r)
 		for i, v := range r {
-			if x[i] == y[i] { // infinities have no difference
+			if x[i] == y[i] { // the difference of equal infinities is NaN
 				v = math.Ln2
 			}
 			z[i] = l[i] + v
@@ -171,12 +172,12 @@ func atan2(d *desk, y, x, z []float32) {
 	Div(h, w, h)
 	Map(Atan, h, h)
 	for i, a := range h {
-		side := math.Copysign(1, float64(x[i])) // without a branch, which would be guessed wrong
+		side := math.Copysign(1, float64(x[i])) // without a branch, which would be unpredictable
 		z[i] = float32(math.Copysign(math.Pi/2*(1-side)+side*float64(a), float64(y[i])))
 	}
 }
 
-// FloorDivide overwrites z with the largest whole numbers up to x/y.
+// FloorDivide overwrites z with x/y rounded down.
 func FloorDivide(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
 		for i, whole := range d.divide(x, y) {
@@ -188,7 +189,7 @@ func FloorDivide(x, y, z []float32) {
 	})
 }
 
-// Remainder overwrites z with x less y times the quotient of FloorDivide: it has the sign of y.
+// Remainder overwrites z with x - y·floor(x/y). It has the sign of y.
 func Remainder(x, y, z []float32) {
 	pieces(x, y, z, func(d *desk, x, y, z []float32) {
 		q, made := d.divide(x, y), d.f[:len(x)]
@@ -196,7 +197,7 @@ func Remainder(x, y, z []float32) {
 		Mul(q, rests, rests)
 		Sub(d.a[:len(x)], rests, rests)
 		round(rests, made)
-		all := exact(Largest(q), 0) && exact(Smallest(q), 0) // of an infinite y the rest is NaN
+		all := exact(Largest(q), 0) && exact(Smallest(q), 0) // for an infinite y the remainder is NaN
 		if least := Smallest(made); !all || least != least || anyZero(made, d.bytes[:len(x)]) {
 			for i, rest := range made {
 				switch {
@@ -211,7 +212,7 @@ func Remainder(x, y, z []float32) {
 	})
 }
 
-// anyZero reports whether an element of x, of a piece, is 0. It uses room of as many bytes.
+// anyZero reports whether x, a piece, contains 0. room must be at least as long as x.
 func anyZero(x []float32, room []uint8) bool {
 	done := Compare(Equal, x, zeros[:len(x)], room)
 	return bytes.IndexByte(room[:done], 1) >= 0 || slices.Contains(x[done:], 0)
@@ -229,13 +230,13 @@ func (d *desk) divide(x, y []float32) []float64 {
 	return q
 }
 
-// exact reports whether the quotient of a number of float32 and y, rounded to float64 and then
-// down, is what it should be. Below 2^24 it is, unless y is infinite: a quotient that is no whole
-// number is farther from the next one than rounding goes. Its product with y is exact then, and so
-// is the difference of that to the dividend.
+// exact reports whether the quotient of a float32 number and y, rounded to float64 and then down,
+// is correct. This holds below 2^24 if y is finite: a quotient that is not an integer is farther
+// from the next integer than the rounding error. Its product with y, and the difference to the
+// dividend, are then exact too.
 func exact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<24 && y-y == 0 }
 
-// RemainderOf is the remainder of two numbers, with the sign of y.
+// RemainderOf returns the remainder of x and y, with the sign of y.
 func RemainderOf(x, y float64) float64 {
 	rest := mod(x, y)
 	if rest != 0 && (rest < 0) != (y < 0) {
@@ -244,8 +245,9 @@ func RemainderOf(x, y float64) float64 {
 	return rest
 }
 
-// mod is math.Mod, and quicker where the quotient is below 2^52. That is rounded up to a whole
-// number at most, so what is left of x is exact, and lacks one y if its sign is not that of x.
+// mod is [math.Mod], but faster if the quotient is below 2^52. Such a quotient is rounded up to at
+// most the next integer, so the remainder is exact. It must be corrected by y if its sign differs
+// from x.
 func mod(x, y float64) float64 {
 	q := math.Trunc(x / y)
 	if !(math.Abs(q) < 1<<52) || y-y != 0 {
@@ -261,7 +263,7 @@ func mod(x, y float64) float64 {
 	return rest
 }
 
-// FloorDivideOf is the quotient that belongs to RemainderOf.
+// FloorDivideOf returns the quotient x/y rounded down, consistent with [RemainderOf].
 func FloorDivideOf(x, y float64) float64 {
 	quotient := x / y
 	if y == 0 {
@@ -284,5 +286,5 @@ func FloorDivideOf(x, y float64) float64 {
 	if q == 0 {
 		return math.Copysign(0, x/y)
 	}
-	return math.RoundToEven(q) // it is next to a whole number
+	return math.RoundToEven(q) // q is close to an integer
 }

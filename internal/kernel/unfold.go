@@ -1,14 +1,16 @@
 package kernel
 
-// An unfolded image is where the patches of an image are the columns of a matrix whose rows lie in
-// it, overlapping. For each channel c, column kw of the filters and remainder r of a row by the
-// stride it has the plane of all pixels that meet: row q, column ow of it is pixel (q·StrideH + r -
-// PadH, ow·StrideW + kw - PadW), or zero outside of the image. So what the output pixels see at (c,
-// kh, kw) begins kh/StrideH rows down the plane of remainder kh mod StrideH and lies there in one
-// piece. It takes KW times the space of the image, where a matrix of patches takes KH·KW times.
+// An unfolded image stores the patches of an image as the columns of a matrix with overlapping
+// rows.
+//
+// For each channel c, filter column kw and remainder r of a row modulo the stride, it has a plane
+// of all pixels that are used: row q, column ow of the plane is pixel (q·StrideH + r - PadH,
+// ow·StrideW + kw - PadW), or zero outside the image. The pixels that the output sees at (c, kh,
+// kw) therefore form a contiguous range, which begins kh/StrideH rows down the plane of remainder
+// kh mod StrideH. An unfolded image takes KW times the space of the image. A matrix of patches
+// (im2col) would take KH·KW times the space.
 
-// unfoldedRows writes to off where the rows of the matrix begin, in the order of the filters'
-// elements.
+// unfoldedRows writes the offsets of the matrix rows to off, in the order of the filters' elements.
 func (g *geometry) unfoldedRows(off []int) {
 	i := 0
 	for c := range g.C {
@@ -21,7 +23,7 @@ func (g *geometry) unfoldedRows(off []int) {
 	}
 }
 
-// unfold writes image x unfolded to u.
+// unfold writes image x in unfolded form to u.
 func (p *loops[F]) unfold(g *geometry, x, u []F) {
 	if g.PadH > 0 || g.PadW > 0 || g.StrideH > 1 {
 		clear(u[:g.unfolded])
@@ -40,8 +42,8 @@ func (p *loops[F]) unfold(g *geometry, x, u []F) {
 	})
 }
 
-// fold adds what an unfolded image has to the pixels of x that it came from: the transpose of
-// unfold.
+// fold adds the elements of an unfolded image to the pixels of x that they were copied from. It is
+// the transpose of unfold.
 func (p *loops[F]) fold(g *geometry, u, x []F) {
 	g.pieces(func(pixel, place, rows, cols int) {
 		if g.StrideW == 1 {
@@ -57,8 +59,8 @@ func (p *loops[F]) fold(g *geometry, u, x []F) {
 	})
 }
 
-// pieces calls do for what each plane of an unfolded image has of the image: so many rows and
-// columns, from that pixel on and to that place.
+// pieces calls do for the part of the image that each plane of an unfolded image contains: rows and
+// cols of it, from offset pixel of the image, to offset place of the unfolded image.
 func (g *geometry) pieces(do func(pixel, place, rows, cols int)) {
 	for kw := range g.KW {
 		left, right := inside(g.W, g.outW, g.StrideW, g.PadW, kw)
@@ -76,8 +78,8 @@ func (g *geometry) pieces(do func(pixel, place, rows, cols int)) {
 	}
 }
 
-// inside is the range of n places whose pixel, k and so many strides from the padded edge, is
-// inside an image of the given size.
+// inside returns the range of the n positions with pixels inside an image of the given size. k is
+// the offset of the first pixel from the padded edge.
 func inside(size, n, stride, pad, k int) (lo, hi int) {
 	lo = min(n, max(0, (pad-k+stride-1)/stride))
 	hi = max(lo, min(n, (size+pad-k+stride-1)/stride))

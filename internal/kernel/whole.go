@@ -2,10 +2,11 @@ package kernel
 
 import "unsafe"
 
-// A Whole is an operation on two integers, which wraps around.
+// Whole is an operation on two integers, which wraps around.
 type Whole int
 
-// The operations on integers. Bits of uint8 are added, subtracted and multiplied as those of int8.
+// The operations on integers. Plus, Minus and Times of uint8 use the loops of int8, because the
+// resulting bits are the same.
 const (
 	Plus Whole = iota
 	Minus
@@ -16,12 +17,12 @@ const (
 	wholes = iota
 )
 
-// integers is how many of the elements are integers; they are the first ones.
+// integers is the number of integer element types, which come first in the order of [kind].
 const integers = 5
 
-// Combine overwrites elements of z with w of those of x and y, and returns how many: on a machine
-// with instructions for it all but the last few, on others none. It leaves the others to its
-// caller, as [Cast.Do] does. z may be x or y.
+// Combine overwrites elements of z with w of x and y, and returns the number of computed elements.
+// With vector instructions it computes all but the last few, otherwise none. The caller must
+// compute the rest, as for [Cast.Do]. z may be x or y.
 func Combine[T any](w Whole, x, y, z []T) int {
 	var one T
 	size, k := int(unsafe.Sizeof(one)), kind[T]()
