@@ -6,9 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeCasts writes conversions between formats of numbers. They read and write as much as they
-// compute, so registers of AVX2 are wide enough. A processor with AVX2 has the instructions for
-// half precision.
+// writeCasts writes the conversions between number formats. They are limited by memory bandwidth,
+// so AVX2 registers suffice. Every processor with AVX2 has the half-precision conversions (F16C).
 func writeCasts([]vector) {
 	cast("HalfToFloat32AVX2", 2, 4, func(x, y Mem) {
 		v := YMM()
@@ -18,7 +17,7 @@ func writeCasts([]vector) {
 	cast("Float32ToHalfAVX2", 4, 2, func(x, y Mem) {
 		v := YMM()
 		VMOVUPS(x, v)
-		VCVTPS2PH(Imm(0), v, y) // to the nearest, ties to even
+		VCVTPS2PH(Imm(0), v, y) // round to nearest, ties to even
 	})
 	cast("BrainToFloat32AVX2", 2, 4, func(x, y Mem) {
 		v := YMM()
@@ -47,12 +46,12 @@ func writeCasts([]vector) {
 	})
 	cast("Float32ToInt64AVX512", 4, 8, func(x, y Mem) {
 		v := ZMM()
-		VCVTTPS2QQ(x, v) // what is out of range is the least number, as in Go on this processor
+		VCVTTPS2QQ(x, v) // out of range yields the smallest int64, as in Go on amd64
 		VMOVDQU64(v, y)
 	})
 	cast("Int64ToFloat32AVX512", 8, 4, func(x, y Mem) {
 		v := YMM()
-		VCVTQQ2PS(x, v) // of a register in memory
+		VCVTQQ2PS(x, v) // the source is a full register in memory
 		VMOVUPS(v, y)
 	})
 	gathers()
@@ -65,7 +64,7 @@ func writeCasts([]vector) {
 	})
 }
 
-// gathers writes dst[i] = src[places[i]] for elements of four bytes.
+// gathers writes the loops dst[i] = src[places[i]] for four-byte elements.
 func gathers() {
 	const doc = "writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes."
 	pixels("GatherAVX2", "n int, places *int, src, dst *byte", doc)
@@ -96,7 +95,8 @@ func gathers() {
 	})
 }
 
-// cast writes a loop that converts eight elements at a time, of from bytes to elements of to bytes.
+// cast writes a loop that converts eight elements per iteration, from elements of from bytes to
+// elements of to bytes.
 func cast(name string, from, to int, eight func(x, y Mem)) {
 	n, x, y := castBegin(name)
 	castLoop(n, x, y, from, to, eight)
@@ -126,8 +126,9 @@ func castLoop(n, x, y reg.GPVirtual, from, to int, eight func(x, y Mem)) {
 	})
 }
 
-// castToBrain rounds to the upper halves of float32: it adds what makes a lower half of more than a
-// half, or of a half below an odd number, carry.
+// castToBrain writes the rounding of float32 to its upper half, to nearest, ties to even. It adds
+// 0x7fff, plus 1 if the lowest remaining bit is set, so that the lower half carries exactly if it
+// must be rounded up.
 func castToBrain() {
 	n, x, y := castBegin("Float32ToBrainAVX2")
 	one, almost, none := YMM(), YMM(), YMM()

@@ -6,17 +6,17 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An element is a kind of numbers that are compared.
+// element is a number type that can be compared.
 type element struct {
 	name    string
 	size    int
-	equal   instruction // of integers
-	greater instruction // of signed ones
-	least   instruction // of others, the smaller of two
-	ordered instruction // of floats, by a predicate
+	equal   instruction // equality of integers
+	greater instruction // greater-than of signed integers
+	least   instruction // minimum of unsigned integers
+	ordered instruction // comparison of floats with a predicate
 }
 
-// elements are in the order of the tables of package kernel.
+// elements must be in the order of the tables of package kernel.
 var elements = []element{
 	{name: "Uint8", size: 1, equal: VPCMPEQB, least: VPMINUB},
 	{name: "Int8", size: 1, equal: VPCMPEQB, greater: VPCMPGTB},
@@ -27,7 +27,7 @@ var elements = []element{
 	{name: "Float64", size: 8, ordered: VCMPPD},
 }
 
-// A comparison is a relation of two numbers. Of a NaN and a number only notEqual is true.
+// comparison is a relation of two numbers. If one is NaN, only notEqual is true.
 type comparison int
 
 const (
@@ -39,8 +39,8 @@ const (
 
 var comparisonNames = []string{"Equal", "NotEqual", "Less", "LessOrEqual"}
 
-// writeComparisons writes comparisons of numbers, which make bytes of 1 and 0. They read more than
-// they compute, so registers of AVX2 are wide enough.
+// writeComparisons writes the comparisons, which produce bytes of 1 and 0. They are limited by
+// memory bandwidth, so AVX2 registers suffice.
 func writeComparisons([]vector) {
 	for _, e := range elements {
 		for c := range comparisonNames {
@@ -49,7 +49,7 @@ func writeComparisons([]vector) {
 	}
 }
 
-// compare writes a loop that compares 32 elements at a time.
+// compare writes a loop that compares 32 elements per iteration.
 func (e element) compare(c comparison) {
 	pixels(comparisonNames[c]+e.name+"AVX2", "n int, x, y, z *byte",
 		"compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.")
@@ -61,7 +61,7 @@ func (e element) compare(c comparison) {
 	}
 	loop(n, 32, func() {
 		var masks []reg.VecVirtual
-		no := false // the masks are the opposite
+		no := false // the masks are inverted
 		for i := range e.size {
 			var m reg.VecVirtual
 			m, no = e.mask(c, at(x, 32*i), at(y, 32*i))
@@ -80,13 +80,13 @@ func (e element) compare(c comparison) {
 	})
 }
 
-// mask returns ones in all bits of the elements of a register for which c is true, or, if not is
-// true, for which it is false.
+// mask returns a mask with all bits set in the elements that satisfy c. If not is true, the mask is
+// inverted.
 func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
 	m = YMM()
 	first, second := x, y
 	if e.greater != nil && c == isLess || e.least != nil && c == isLess {
-		first, second = y, x // x < y is y > x, and not y ≤ x
+		first, second = y, x // x < y is y > x, or not y ≤ x
 	}
 	VMOVDQU(first, m)
 	switch {
@@ -99,7 +99,7 @@ func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
 	case e.greater != nil:
 		e.greater(second, m, m)
 		return m, c == notGreater
-	default: // the smaller of both is the first one
+	default: // x ≤ y if min(x, y) == x
 		low := YMM()
 		e.least(second, m, low)
 		e.equal(low, m, m)
@@ -107,8 +107,8 @@ func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
 	}
 }
 
-// narrow returns masks of 32 elements as bytes. Instructions that narrow do so in each half of a
-// register.
+// narrow packs the masks of 32 elements into bytes. The pack instructions work within 128-bit
+// lanes, so their results must be permuted.
 func (e element) narrow(masks []reg.VecVirtual, order reg.VecVirtual) reg.VecVirtual {
 	halves := func(m reg.VecVirtual) { VPERMQ(Imm(0xd8), m, m) }
 	switch e.size {

@@ -6,10 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// congruence writes the steps of a linear congruential generator with 128 bits of state, sixteen
-// states at once: each becomes state·factor + increment. There are no products of 64 bits that are
-// twice as wide, so they are put together of those of halves. The states are in two pairs of
-// registers, because a step of one waits for its products most of the time.
+// congruence writes the steps of 128-bit linear congruential generators, for sixteen states: state
+// = state·factor + increment. There is no vector multiplication of 64-bit numbers with a 128-bit
+// result, so the product is composed of 32-bit partial products. The states are in two pairs of
+// registers to hide the latency of the multiplications.
 func congruence() {
 	const registers = 2
 	TEXT("CongruenceAVX512", NOSPLIT, "func(n int, state, rule *uint64, to *uint64)")
@@ -55,10 +55,11 @@ func congruence() {
 	RET()
 }
 
-// A stepper is the rule of a congruence in registers, and what masks and counts by.
+// stepper holds the multiplier and increment of a generator, and masks, in registers.
 type stepper struct{ factorHi, factorLo, addHi, addLo, factorUp, ones, lower reg.VecVirtual }
 
-// step moves eight states on. What does not wait for the product of hi is added up before.
+// step advances eight states. To shorten the dependency chain, it first adds the terms that do not
+// depend on the product of hi.
 func (s stepper) step(hi, lo reg.VecVirtual) {
 	up, low, left, right, high, mid, part := ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
 	VPMULLQ(s.factorLo, hi, hi)
@@ -72,7 +73,7 @@ func (s stepper) step(hi, lo reg.VecVirtual) {
 	VPSRLQ(Imm(32), low, mid)
 	VPADDQ(right, mid, mid)
 	VPANDQ(s.lower, left, part)
-	VPADDQ(part, mid, mid) // has room for that
+	VPADDQ(part, mid, mid) // cannot overflow
 	VPSRLQ(Imm(32), left, left)
 	VPADDQ(left, high, high)
 	VPSRLQ(Imm(32), mid, part)
@@ -82,7 +83,7 @@ func (s stepper) step(hi, lo reg.VecVirtual) {
 	VPORQ(mid, low, lo)
 	carry := K()
 	VPADDQ(s.addLo, lo, lo)
-	VPCMPUQ(Imm(1), s.addLo, lo, carry) // less than what was added
+	VPCMPUQ(Imm(1), s.addLo, lo, carry) // carry if the sum is less than the addend
 	VPADDQ(s.addHi, high, high)
 	VPSUBQ(s.ones, high, carry, high)
 	VPADDQ(high, hi, hi)

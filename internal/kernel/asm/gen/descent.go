@@ -74,7 +74,7 @@ func (v vector) rmsprop() {
 	v.end()
 }
 
-// scalars loads parameters of type F into all lanes.
+// scalars loads parameters of type F and broadcasts each to all lanes.
 func (v vector) scalars(names []string) map[string]reg.VecVirtual {
 	all := map[string]reg.VecVirtual{}
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeExps writes exponentials and what is made of them.
+// writeExps writes the exponential and functions derived from it.
 func writeExps(vectors []vector) {
 	for _, v := range vectors {
 		v.apart("Exp", "e to the power of x", v.exp)
@@ -21,19 +21,20 @@ func writeExps(vectors []vector) {
 	}
 }
 
-// A reduced is a number x as k·ln 2 + r with |r| up to half of ln 2: e^x is 2^k·(1 + q), where q is
-// e^r - 1.
+// reduced represents x as k·ln 2 + r with |r| at most half of ln 2. Then e^x is 2^k·(1 + q), where
+// q is e^r - 1.
 type reduced struct {
 	vector
 	k, q   reg.VecVirtual
-	lifted reg.VecVirtual // k + large
+	lifted reg.VecVirtual // k + large, in which the lowest bits are k
 }
 
-// reduce cuts x, except NaN, to [lo, hi] first, or to what is at least lo if hi is 0, above which
-// there are no x. It uses x up.
+// reduce computes the argument reduction of e^x by the method of Cody and Waite. It first clamps x,
+// except NaN, to [lo, hi], or only to at least lo if hi is 0; the caller must then ensure that x is
+// not large. It overwrites x.
 //
-// k is found by adding so large a number that only whole ones can be told apart. q is the sum of
-// r^n/n! for n from 1 on, until what is left out is less than a tenth of a unit in the last place.
+// Adding large to x·log₂e rounds it to the integer k. q is the Taylor series of e^r - 1, truncated
+// when the remainder is less than a tenth of a unit in the last place.
 func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	terms, high, low := 13, 0x1.62e42fefp-1, math.Ln2-0x1.62e42fefp-1 // k·high is exact
 	if v.single() {
@@ -41,7 +42,7 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	}
 	limit := v.fresh()
 	v.move(v.constant(lo), limit)
-	v.largest(x, limit, x) // of a NaN and a number it is the first operand in this order
+	v.largest(x, limit, x) // in this operand order NaN in x is kept
 	if hi != 0 {
 		v.move(v.constant(hi), limit)
 		v.least(x, limit, x)
@@ -63,8 +64,8 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	return reduced{v, k, q, lifted}
 }
 
-// large is so large that neighbours are 1 apart; it is positive with any k added, and the lowest
-// bits of the sum are those of k.
+// large is so large that adjacent floats are 1 apart. large + k is positive for all k that occur,
+// and its lowest bits are k.
 func (v vector) large() float64 {
 	if v.single() {
 		return 1.5 * (1 << 23)
@@ -72,14 +73,13 @@ func (v vector) large() float64 {
 	return 1.5 * (1 << 52)
 }
 
-// power returns 2 to the power of whole numbers k, of which they must not leave the range of
-// exponents. It uses k up.
+// power returns 2^k for integers k. 2^k must be a normal number. It overwrites k.
 func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 	v.add(v.constant(v.large()), k, k)
 	return v.powerOf(k)
 }
 
-// powerOf is power of k + large.
+// powerOf is power for k + large.
 func (v vector) powerOf(k reg.VecVirtual) reg.VecVirtual {
 	digits := uint8(52)
 	if v.single() {
@@ -90,10 +90,10 @@ func (v vector) powerOf(k reg.VecVirtual) reg.VecVirtual {
 	return k
 }
 
-// exp returns e^x. 2^k may be too large or too small for a number while e^x is not, so it is
-// multiplied by in two halves where there is no instruction for it.
+// exp returns e^x. 2^k may overflow or underflow although e^x does not. Without an instruction for
+// scaling, it therefore multiplies by 2^k in two factors.
 func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
-	lo, hi := -746.0, 710.0 // from where on it is 0 and infinite
+	lo, hi := -746.0, 710.0 // bounds of a result of 0 and of infinity
 	if v.single() {
 		lo, hi = -104, 89
 	}
@@ -114,7 +114,7 @@ func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	return r.q
 }
 
-// scaleByPower multiplies x by 2^k, rounded once.
+// scaleByPower multiplies x by 2^k with a single rounding.
 func (v vector) scaleByPower(k, x reg.VecVirtual) {
 	if v.single() {
 		VSCALEFPS(k, x, x)
@@ -123,8 +123,8 @@ func (v vector) scaleByPower(k, x reg.VecVirtual) {
 	}
 }
 
-// sigmoid is 1/(1+e) or, where x is negative, e/(1+e) with e = exp(-|x|), which loses no digits on
-// either side.
+// sigmoid returns 1/(1+e), or e/(1+e) for negative x, where e = exp(-|x|). Neither form loses
+// digits.
 func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	zero, above := v.fresh(), v.fresh()
 	v.zero(zero)
@@ -138,7 +138,7 @@ func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// tanh is -m/(m+2), with x's sign, where m = exp(-2|x|) - 1, which is exact near 0.
+// tanh returns -m/(m+2) with the sign of x, where m = exp(-2|x|) - 1, which is accurate near 0.
 func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	sign, twice := v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -155,10 +155,10 @@ func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// expm1 is (2^(k-1) - 1/2 + 2^(k-1)·q)·2, with x's sign: it is q where k is 0, and 2^(k-1) is a
-// number where 2^k would be too large.
+// expm1 returns (2^(k-1) - 1/2 + 2^(k-1)·q)·2 with the sign of x. For k = 0 this is q, and 2^(k-1)
+// does not overflow where 2^k would.
 func (v vector) expm1(x reg.VecVirtual) reg.VecVirtual {
-	hi := 710.0 // from where on it is infinite
+	hi := 710.0 // bound of a result of infinity
 	if v.single() {
 		hi = 89
 	}
@@ -166,7 +166,7 @@ func (v vector) expm1(x reg.VecVirtual) reg.VecVirtual {
 	v.move(v.sign(), sign)
 	v.move(x, own)
 	r := v.reduce(x, -40, hi)
-	v.plus(v.bits(math.MaxUint64), r.lifted, r.lifted) // less 1
+	v.plus(v.bits(math.MaxUint64), r.lifted, r.lifted) // minus 1
 	m, scale := v.fresh(), v.powerOf(r.lifted)
 	v.sub(v.constant(0.5), scale, m)
 	v.fma231(scale, r.q, m)
@@ -175,23 +175,23 @@ func (v vector) expm1(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// erfScale is where erfRate ends: from there on the error function is 1 in float32.
+// erfScale is the upper bound of erfRate. Beyond it the error function is 1 in float32.
 const erfScale = 4
 
-// erfRate is -log(1-erf(x))/x as a polynomial, for x from 0 to erfScale. It was fitted so that
-// erf(x) is off by 4e-9 of itself.
+// erfRate approximates -log(1-erf(x))/x by a polynomial, for x from 0 to erfScale. It was fitted so
+// that the relative error of erf(x) is at most 4e-9.
 var erfRate = []float64{
 	1.1283791716116713, 0.6366193819466981, 0.10277783061225715, -0.019153064053436187, -0.00016039622629315843,
 	0.0016670280014153963, -0.0006328373018097668, 0.00011764142253156295, -9.256283487314902e-06,
 }
 
-// erf is 1 - e^(-x·erfRate(x)) for |x|, exact near 0, with x's sign.
+// erf returns 1 - e^(-|x|·erfRate(|x|)) with the sign of x. It is accurate near 0.
 func (v vector) erf(x reg.VecVirtual) reg.VecVirtual {
 	sign, size, limit, rate := v.fresh(), v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
 	v.andNot(x, sign, size)
 	v.move(v.constant(erfScale), limit)
-	v.least(size, limit, size) // of a NaN and a number it is the first operand in this order
+	v.least(size, limit, size) // in this operand order NaN in size is kept
 	v.move(v.constant(-erfRate[len(erfRate)-1]), rate)
 	for n := len(erfRate) - 2; n >= 0; n-- {
 		v.fma213(v.constant(-erfRate[n]), size, rate)
@@ -205,10 +205,10 @@ func (v vector) erf(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// withSign gives y the sign of x, where sign is its bit. It uses x up.
+// withSign copies the sign of x to y; sign must be the sign bit in all lanes. It overwrites x.
 func (v vector) withSign(sign, x, y reg.VecVirtual) {
 	if v.wide {
-		VPTERNLOGD(U8(0xd8), sign, x, y) // x where the bit of sign is set, and y elsewhere
+		VPTERNLOGD(U8(0xd8), sign, x, y) // bits of x where sign is set, and of y elsewhere
 		return
 	}
 	v.andNot(y, sign, y)
@@ -216,7 +216,7 @@ func (v vector) withSign(sign, x, y reg.VecVirtual) {
 	v.or(x, y, y)
 }
 
-// expSum is the sum in a softmax.
+// expSum writes the sum of exponentials of a softmax.
 func (v vector) expSum() {
 	TEXT("ExpSum"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s) %[1]s", v.goType))
 	Pragma("noescape")
@@ -236,7 +236,7 @@ func (v vector) expSum() {
 	v.end()
 }
 
-// expTo is the sum in a softmax, and what is added up.
+// expTo writes the exponentials of a softmax and their sum.
 func (v vector) expTo() {
 	TEXT("ExpTo"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s, y *%[1]s) %[1]s", v.goType))
 	Pragma("noescape")
@@ -257,7 +257,7 @@ func (v vector) expTo() {
 	v.end()
 }
 
-// lessExp is the gradient of a log-softmax.
+// lessExp writes the gradient of a log-softmax.
 func (v vector) lessExp() {
 	v.text("LessExp", "n int, alpha F, x, y, z *F")
 	v.doc("LessExp", "writes y - alpha·exp(x) to z.")
@@ -270,7 +270,8 @@ func (v vector) lessExp() {
 	v.end()
 }
 
-// everywhere is constants in memory: in all lanes of a register of AVX2, and once for AVX-512.
+// everywhere holds constants in memory: a full AVX2 register of each, or a single number for
+// AVX-512.
 var everywhere = map[string]Mem{}
 
 // constant returns c in all lanes.
@@ -281,7 +282,7 @@ func (v vector) constant(c float64) Mem {
 	return v.bits(math.Float64bits(c))
 }
 
-// sign returns the bit of the sign in all lanes.
+// sign returns the sign bit in all lanes.
 func (v vector) sign() Mem { return v.bits(1 << (8*v.size - 1)) }
 
 func (v vector) bits(b uint64) Mem {

@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// extreme writes the larger or smaller of two numbers: do is of a NaN and a number the first
-// operand, and if that is the number, the NaN is put in.
+// extreme writes the maximum or minimum of two numbers. If an operand is NaN, do must return its
+// first operand; extreme merges a NaN in the other operand into the result.
 func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	v.pairwise(name, "the "+what+" of x and y, NaN if one is,", func(ops ...Op) {
 		y, x, z := ops[0].(reg.VecVirtual), ops[1].(reg.VecVirtual), ops[2]
@@ -22,9 +22,9 @@ func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// extremes is the largest or smallest of numbers, which fill a register at least. The last one is
-// read whole, so that some numbers count twice. Where a number is NaN is known from comparisons of
-// two numbers each, and put in at the end.
+// extremes writes the maximum or minimum of n numbers; n must be at least the number of lanes. The
+// last register is loaded in full, so some numbers are processed twice. NaN is detected by
+// comparing two numbers at a time, and merged into the result at the end.
 func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, strings.ReplaceAll("func(n int, x *F) F", "F", v.goType))
@@ -74,8 +74,8 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// columnExtremes makes y the largest or smallest of itself and of columns. do is of a NaN and a
-// number the first operand.
+// columnExtremes replaces y by the maximum or minimum of y and the columns of x. If an operand is
+// NaN, do must return its first operand.
 func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	v.text(name, "rows, n int, x *F, ld int, y *F")
 	v.doc(name, "makes y the "+what+" of y and of the columns of rows of n elements, ld apart, NaN if one is.")
@@ -104,7 +104,7 @@ func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 			do(fourth, third, third)
 			do(third, best, best)
 		}
-		do(read(at(to, 0)), best, best) // what is NaN stays
+		do(read(at(to, 0)), best, best) // keeps NaN
 		v.or(v.noneWhere(none), best, best)
 		if whole {
 			v.move(best, at(to, 0))
@@ -114,7 +114,7 @@ func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// either adds the lanes of one mask to those of another.
+// either adds the lanes of one to other.
 func (v vector) either(one, other mask) {
 	if v.wide {
 		KORW(one.k, other.k, other.k)
@@ -123,14 +123,14 @@ func (v vector) either(one, other mask) {
 	}
 }
 
-// noneWhere returns NaN in the lanes of a mask and zero in others.
+// noneWhere returns NaN in the lanes of m and zero in the others.
 func (v vector) noneWhere(m mask) reg.VecVirtual {
 	none := v.fresh()
 	v.move(v.constant(math.NaN()), none)
 	return v.where(m, none)
 }
 
-// extremeLane returns the largest or smallest lane, in the lowest one.
+// extremeLane returns the maximum or minimum of all lanes in the lowest lane.
 func (v vector) extremeLane(x reg.VecVirtual, do func(ops ...Op)) reg.VecVirtual {
 	compare := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	of := func(a, b, none reg.VecVirtual) {

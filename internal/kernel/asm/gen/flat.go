@@ -8,17 +8,17 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A flat is a loop over vectors of n elements, as its body sees it: what it reads and writes at one
-// place.
+// flat is a loop over vectors of n elements. Its body reads and writes the elements at the current
+// position.
 type flat struct {
 	vector
 	at    reg.GPVirtual
-	whole bool // no lane is left out
+	whole bool // all lanes are in use
 	rest  mask
 	bases map[string]reg.GPVirtual
 }
 
-// read returns the elements of a parameter.
+// read loads the elements of a parameter.
 func (f *flat) read(name string) reg.VecVirtual {
 	x := f.fresh()
 	if from := f.place(name); f.whole {
@@ -41,8 +41,8 @@ func (f *flat) place(name string) Mem {
 	return Mem{Base: f.bases[name], Index: f.at, Scale: uint8(f.size)}
 }
 
-// flat writes a loop over n elements of the vectors that are named. What body needs from all
-// places, it loads before.
+// flat writes a loop over n elements of the named vectors. It calls body twice, for whole registers
+// and for the rest. Code that does not depend on the position must be written before.
 func (v vector) flat(vectors []string, body func(f *flat)) {
 	f := flat{vector: v, bases: map[string]reg.GPVirtual{}}
 	for _, name := range vectors {
@@ -51,7 +51,7 @@ func (v vector) flat(vectors []string, body func(f *flat)) {
 	n, rest := pointer("n"), GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(v.lanes-1)), rest)
-	SUBQ(rest, n) // what whole registers take
+	SUBQ(rest, n) // elements in whole registers
 	f.at = GP64()
 	XORQ(f.at, f.at)
 	Label("whole")
@@ -74,7 +74,7 @@ func (v vector) end() {
 	RET()
 }
 
-// doc is the comment of a function.
+// doc sets the doc comment of a function.
 func (v vector) doc(name, what string) { Doc(fmt.Sprintf("%s%s %s", name, v.suffix, what)) }
 
 func (v vector) axpy() {
@@ -89,7 +89,7 @@ func (v vector) axpy() {
 	v.end()
 }
 
-// scaled writes y = do(alpha, x), element by element.
+// scaled writes the loop y = do(alpha, x).
 func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, alpha F, x, y *F")
 	v.doc(name, "writes "+what+" to y.")
@@ -102,8 +102,8 @@ func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as
-// instructions do.
+// pairwise writes the loop z = op(x, y). do gets y, x and the destination, in the operand order of
+// instructions.
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")
 	v.doc(name, "writes "+what+" to z, element by element.")
@@ -115,7 +115,7 @@ func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// apart writes y = do(x), element by element.
+// apart writes the loop y = do(x).
 func (v vector) apart(name, what string, do func(x reg.VecVirtual) reg.VecVirtual) {
 	v.text(name, "n int, x, y *F")
 	v.doc(name, "writes "+what+" to y, element by element.")
@@ -130,7 +130,7 @@ func (v vector) relu() {
 	v.zero(zero)
 	v.flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
-		f.largest(x, zero, x) // of a NaN and a number it is the first operand in this order
+		f.largest(x, zero, x) // in this operand order NaN in x is kept
 		f.write(x, "y")
 	})
 	v.end()
@@ -148,8 +148,9 @@ func (v vector) reluBackward() {
 	v.end()
 }
 
-// The predicates of comparisons. Of NaN, unordered, notEqualOrNone, notAtMost and notAtLeast are
-// true, the others false.
+// Predicates of VCMPPS and VCMPPD, see the Intel 64 and IA-32 Architectures Software Developer's
+// Manual. If an operand is NaN, unordered, notEqualOrNone, notAtMost and notAtLeast are true, and
+// the others are false.
 const (
 	equal          = 0x00
 	notEqualOrNone = 0x04
@@ -161,7 +162,7 @@ const (
 	notAtLeast     = 0x19
 )
 
-// compare returns in which lanes b is related to a as the predicate says.
+// compare returns a mask of the lanes where b relates to a by the predicate.
 func (v vector) compare(predicate uint8, a, b reg.VecVirtual) mask {
 	do := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	m := mask{}
@@ -175,7 +176,7 @@ func (v vector) compare(predicate uint8, a, b reg.VecVirtual) mask {
 	return m
 }
 
-// where returns x in the lanes of m and zero in others. It uses x up.
+// where returns x in the lanes of m and zero in the others. It overwrites x.
 func (v vector) where(m mask, x reg.VecVirtual) reg.VecVirtual {
 	switch {
 	case !v.wide:

@@ -6,8 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeFolds writes what makes one number of many: products in double precision, and folds of
-// integers of 64 bits.
+// writeFolds writes reductions: products in double precision, and reductions of 64-bit integers.
 func writeFolds(vectors []vector) {
 	for _, v := range vectors {
 		v.product()
@@ -22,8 +21,8 @@ func writeFolds(vectors []vector) {
 	v.longs("SmallestInt64AVX512", "the smallest of", VPMINSQ, VPMINSQ, nil)
 }
 
-// product multiplies in double precision, in as many accumulators as hide the latency of an
-// instruction. It leaves what does not fill registers to its caller.
+// product writes a product in double precision, with enough accumulators to hide the latency of a
+// multiplication. It requires whole iterations; the caller must multiply the rest.
 func (v vector) product() {
 	TEXT("Product"+v.suffix, NOSPLIT, "func(n int, x *"+v.goType+") float64")
 	Pragma("noescape")
@@ -67,9 +66,9 @@ func (v vector) product() {
 	v.end()
 }
 
-// flushed lets numbers below the normal ones be 0, since each of them takes a hundred times as long
-// as another, and leaves the mode that was. A product of float64 that is so small is no number of
-// float32.
+// flushed sets the flush-to-zero bit of MXCSR, and saves the previous value in mode, which must be
+// restored. Subnormal results would cost a hundred times as much as normal ones. A float64 product
+// that small is 0 in float32.
 func flushed(mode Mem) {
 	const tiny = 1 << 15
 	bits := GP32()
@@ -80,7 +79,7 @@ func flushed(mode Mem) {
 	LDMXCSR(mode.Offset(4))
 }
 
-// folded puts the lanes together, in the lowest one.
+// folded combines all lanes by do into the lowest lane.
 func (v vector) folded(x reg.VecVirtual, do instruction) reg.VecVirtual {
 	half := x
 	if v.wide {
@@ -96,8 +95,8 @@ func (v vector) folded(x reg.VecVirtual, do instruction) reg.VecVirtual {
 	return low
 }
 
-// longs puts integers of 64 bits together by do, a multiple of 32 of them, and halves by narrow.
-// Without a zero each accumulator begins with the first number.
+// longs writes a reduction of 64-bit integers by do; narrow is the operation on half registers. If
+// zero is nil, each accumulator starts with the first number.
 func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.VecVirtual)) {
 	TEXT(name, NOSPLIT, "func(n int, x *int64) int64")
 	Pragma("noescape")
@@ -129,8 +128,8 @@ func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.V
 	v.end()
 }
 
-// beyond tells whether an index is negative or larger than the last one: the sign of the index or
-// of what is left up to the last one is set then.
+// beyond writes the check that all indices are in range. If an index is negative or larger than the
+// last one, its sign or the sign of its distance to the last one is set.
 func (v vector) beyond(name string) {
 	TEXT(name, NOSPLIT, "func(n, last int, x *int64) int64")
 	Pragma("noescape")

@@ -9,14 +9,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A function is one of a number. It uses its argument up.
+// function is a function of one number. of may overwrite its argument.
 type function struct {
 	name, what string
 	of         func(v vector, x reg.VecVirtual) reg.VecVirtual
-	short      bool // of float32 alone: what its polynomial is good for
+	short      bool // float32 only, because its polynomial is not accurate enough for float64
 }
 
-// functions are in the order of the constants of package kernel.
+// functions must be in the order of the constants of package kernel.
 var functions = []function{
 	{name: "Neg", what: "-x",
 		of: func(v vector, x reg.VecVirtual) reg.VecVirtual { v.xor(v.sign(), x, x); return x }},
@@ -39,10 +39,10 @@ var functions = []function{
 	{name: "Erf", what: "the error function of x", of: vector.erf, short: true},
 }
 
-// in reports whether there is one for the numbers of v.
+// in reports whether f supports the number type of v.
 func (f function) in(v vector) bool { return v.single() || !f.short }
 
-// byMode is what rounds by one of the processor's modes.
+// byMode returns a function that rounds with the given mode of the processor.
 func byMode(mode uint8) func(v vector, x reg.VecVirtual) reg.VecVirtual {
 	return func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, mode) }
 }
@@ -85,7 +85,7 @@ func (v vector) signum(x reg.VecVirtual) reg.VecVirtual {
 	return v.where(some, one)
 }
 
-// round is by the processor's modes.
+// round rounds with the given mode of the processor.
 func (v vector) round(x reg.VecVirtual, mode uint8) reg.VecVirtual {
 	switch {
 	case v.wide && v.single():
@@ -100,11 +100,13 @@ func (v vector) round(x reg.VecVirtual, mode uint8) reg.VecVirtual {
 	return x
 }
 
-// root returns the square root, as IEEE 754 rounds it. An instruction for that takes longer than
-// all else that is done with a register, so AVX-512 begins with 14 bits of 1/√x. A step makes 23 of
-// them, and of the root g = x/√x. What g² misses of x, which is known exactly, makes g the number
-// that is nearest to the root; a test looks at each number between 1 and 4. Where that would leave
-// the range of numbers in any lane, the instruction has the register.
+// root returns the correctly rounded square root.
+//
+// The instruction VSQRTPS takes longer than everything else done with a register. For float32,
+// AVX-512 therefore starts with the 14-bit estimate of 1/√x. One Newton step yields 23 bits of 1/√x
+// and of the root g = x/√x. The residual x - g², which FMA computes exactly, then corrects g to the
+// correctly rounded root; a test checks all numbers between 1 and 4. If this would leave the range
+// of normal numbers in any lane, the whole register uses the instruction.
 func (v vector) root(x reg.VecVirtual) reg.VecVirtual {
 	if !v.wide || !v.single() {
 		v.sqrt(x, x)
@@ -113,11 +115,11 @@ func (v vector) root(x reg.VecVirtual) reg.VecVirtual {
 	const lowest, infinite = 27 << 23, 0xff << 23 // 2^-100 and infinity as integers
 	far, inside := v.fresh(), K()
 	VPSUBD_BCST(v.bits(lowest), x, far)
-	VPCMPUD_BCST(Imm(1), v.bits(infinite-lowest), far, inside) // less
+	VPCMPUD_BCST(Imm(1), v.bits(infinite-lowest), far, inside) // less than
 	KORTESTW(inside, inside)
 	roots++
 	slow, end := fmt.Sprint("slow", roots), fmt.Sprint("root", roots)
-	JCC(LabelRef(slow)) // not all lanes
+	JCC(LabelRef(slow)) // some lane is out of range
 	g, h, left := v.fresh(), v.fresh(), v.fresh()
 	VRSQRT14PS(x, h)
 	v.mul(h, x, g)
@@ -136,10 +138,10 @@ func (v vector) root(x reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// roots counts those that have been written, for the names of their labels.
+// roots counts the generated roots, for unique labels.
 var roots int
 
-// cube rounds twice.
+// cube returns x·x·x, which rounds twice.
 func (v vector) cube(x reg.VecVirtual) reg.VecVirtual {
 	square := v.fresh()
 	v.mul(x, x, square)
@@ -155,8 +157,8 @@ func (v vector) over(x reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// ratio is (log(1+f) - f)/f² as a polynomial, for f from -1/4 to 1/2. It was fitted so that the
-// logarithm is off by 1.2e-9 of itself.
+// ratio approximates (log(1+f) - f)/f² by a polynomial, for f from -1/4 to 1/2. It was fitted so
+// that the relative error of the logarithm is at most 1.2e-9.
 var ratio = []float64{
 	-0.5, 0.33333346247673035, -0.2500016689300537, 0.19999198615550995, -0.1665477603673935, 0.14284195005893707,
 	-0.12746036052703857, 0.11658664047718048, -0.08952401578426361, 0.03634364530444145,
@@ -173,7 +175,7 @@ func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
 	return v.logOfNone(x, of(v.parts(x, 0.75)))
 }
 
-// log1p is log(u) with u = 1+x rounded, and what was lost of x divided by u, with x's sign.
+// log1p returns log(u) plus the rounding error of u = 1+x divided by u, with the sign of x.
 func (v vector) log1p(x reg.VecVirtual) reg.VecVirtual {
 	u, lost, sign := v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -181,15 +183,15 @@ func (v vector) log1p(x reg.VecVirtual) reg.VecVirtual {
 	v.sub(v.constant(1), u, lost)
 	v.sub(lost, x, lost)
 	v.div(u, lost, lost)
-	v.least(v.constant(1), lost, lost) // of a NaN and a number it is the first operand in this order
+	v.least(v.constant(1), lost, lost) // in this operand order NaN becomes 1
 	y := v.log(u)
 	v.add(lost, y, y)
 	v.withSign(sign, x, y)
 	return y
 }
 
-// logBySeries returns log(2^k·(1+f)) with f from -1/4 to 1/2, where log(1+f) is f + f²·ratio. What
-// k·high + f loses by rounding is added again. An infinite k, with f of 0, is the result.
+// logBySeries returns log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f + f²·ratio. It
+// compensates the rounding error of k·high + f. If k is infinite, f must be 0, and the result is k.
 func (v vector) logBySeries(k, f reg.VecVirtual) reg.VecVirtual {
 	const high, least = 0x1.62p-1, 1e-3 // k·high is exact
 	r, square := v.fresh(), v.fresh()
@@ -204,15 +206,15 @@ func (v vector) logBySeries(k, f reg.VecVirtual) reg.VecVirtual {
 	v.add(f, whole, sum)
 	v.sub(whole, sum, lost)
 	v.sub(lost, f, lost)
-	v.least(v.constant(least), lost, lost) // of a NaN and a number it is the first operand in this order
+	v.least(v.constant(least), lost, lost) // in this operand order NaN becomes least
 	v.fma231(v.constant(math.Ln2-high), k, lost)
 	v.fma231(square, r, lost)
 	v.add(lost, sum, sum)
 	return sum
 }
 
-// getParts takes x apart into 2^k·(1+f) with 1+f from 3/4 on, by instructions that know all
-// numbers: k is infinite for what is 0 or infinite, and f NaN for what is negative.
+// getParts decomposes x into 2^k·(1+f) with 1+f from 3/4 to 3/2, by instructions that handle all
+// numbers. k is infinite for 0 and infinity, and f is NaN for negative numbers.
 func (v vector) getParts(x reg.VecVirtual) (k, f reg.VecVirtual) {
 	const from3Quarters, nanBelow0 = 3, 3 << 2
 	k, f = v.fresh(), v.fresh()
@@ -229,7 +231,8 @@ func (v vector) getParts(x reg.VecVirtual) (k, f reg.VecVirtual) {
 	return k, f
 }
 
-// parts takes x apart into 2^k·(1+f) with 1+f from lowest on, which is between 1/2 and 1.
+// parts decomposes x into 2^k·(1+f) with 1+f from lowest to 2·lowest. lowest must be between 1/2
+// and 1.
 func (v vector) parts(x reg.VecVirtual, lowest float64) (k, f reg.VecVirtual) {
 	digits, least := 52, 0x1p-1022
 	one, root := math.Float64bits(1), math.Float64bits(lowest)
@@ -243,7 +246,7 @@ func (v vector) parts(x reg.VecVirtual, lowest float64) (k, f reg.VecVirtual) {
 	small := v.compare(greater, x, bound)
 	tiny = v.where(small, tiny)
 	v.add(v.constant(1), tiny, m)
-	v.mul(x, m, m) // what is below the normal numbers becomes one
+	v.mul(x, m, m) // normalise subnormal numbers
 	shift := v.fresh()
 	v.move(v.constant(float64(digits)), shift)
 	shift = v.where(small, shift)
@@ -260,15 +263,16 @@ func (v vector) parts(x reg.VecVirtual, lowest float64) (k, f reg.VecVirtual) {
 	return k, m
 }
 
-// quotients is (log((1+s)/(1-s))/s - 2)/s² as a polynomial of s², for s from -1/7 to 1/5. It was
-// fitted so that the logarithm is off by 2⁻⁶² of itself.
+// quotients approximates (log((1+s)/(1-s))/s - 2)/s² by a polynomial in s², for s from -1/7 to 1/5.
+// It was fitted so that the relative error of the logarithm is at most 2⁻⁶².
 var quotients = []float64{
 	0.666666666666666, 0.4000000000005594, 0.2857142855600729, 0.2222222427618813, 0.1818166708944812,
 	0.1539107239549033, 0.13174262436500606, 0.13838562728401535,
 }
 
-// logByDivision returns log(2^k·(1+f)) with f from -1/4 to 1/2, where log(1+f) is f - (f²/2 -
-// s·(f²/2 + r)) with s = f/(2+f) and r = s²·quotients. An infinite k, with f of 0, is the result.
+// logByDivision returns log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f - (f²/2 -
+// s·(f²/2 + r)) with s = f/(2+f) and r = s²·quotients. If k is infinite, f must be 0, and the
+// result is k.
 func (v vector) logByDivision(k, f reg.VecVirtual) reg.VecVirtual {
 	const high = 0x1.62e42fefp-1 // k·high is exact
 	s, z, half, r := v.fresh(), v.fresh(), v.fresh(), v.fresh()
@@ -291,8 +295,8 @@ func (v vector) logByDivision(k, f reg.VecVirtual) reg.VecVirtual {
 	return k
 }
 
-// logOfNone puts right what y, the logarithm of x, is for x that have none: -∞ for 0, NaN below, ∞
-// and NaN for themselves.
+// logOfNone corrects y, the computed logarithm of x, outside the domain: -∞ for 0, NaN for negative
+// numbers and NaN, ∞ for ∞.
 func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
 	zero, largest := v.fresh(), v.fresh()
 	v.zero(zero)
@@ -312,7 +316,7 @@ func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// greatest is the largest finite number.
+// greatest returns the largest finite number.
 func (v vector) greatest() float64 {
 	if v.single() {
 		return math.MaxFloat32
@@ -326,7 +330,7 @@ func (v vector) clamp() {
 	lo, hi := v.scalar("lo"), v.scalar("hi")
 	v.flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
-		f.largest(x, lo, x) // of a NaN and a number they are the first operand in this order
+		f.largest(x, lo, x) // in this operand order NaN in x is kept
 		f.least(x, hi, x)
 		f.write(x, "y")
 	})

@@ -1,6 +1,6 @@
 package main
 
-// writeLoops writes everything else that runs over slices.
+// writeLoops writes the other loops over slices.
 func writeLoops(vectors []vector) {
 	stream()
 	writeRandoms()
@@ -19,7 +19,7 @@ func writeLoops(vectors []vector) {
 		v.rmsprop()
 		v.sum()
 		v.dot()
-		if v.single() { // in float64 Sum adds rows, and the rest is for tests
+		if v.single() { // float64 sums use Add and Sum, and only tests need the rest in float64
 			v.rowSums()
 			v.columnSums()
 			v.pool()
@@ -27,7 +27,7 @@ func writeLoops(vectors []vector) {
 		}
 	}
 	for _, v := range vectors {
-		if !v.wide { // as fast as AVX-512, or faster, on what is short
+		if !v.wide { // for short rows AVX2 is as fast as AVX-512, or faster
 			v.rowwise("CopyRows", "CopyRows%s writes rows of src to dst.", nil)
 			v.rowwise("AddRows", "AddRows%s adds rows of src to dst.", v.add)
 			v.transpose()

@@ -1,7 +1,7 @@
-// Gen writes the assembly of the kernels: run go generate in the directory above.
+// Gen generates the assembly of the kernels. To run it, use go generate in the parent directory.
 //
-// Each function exists four times: for AVX2 with FMA and for AVX-512, in float32 and float64. A
-// vector says what differs.
+// Most functions exist four times: for AVX2 with FMA and for AVX-512, each in float32 and float64.
+// A vector describes the differences.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 )
 
-// writers are the files.
+// writers maps the name of each generated file to the function that writes it.
 var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
 	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents,
@@ -27,7 +27,7 @@ func main() {
 		}
 		return
 	}
-	// avo looks at the flags -out, -stubs and -pkg; which file it is comes before them.
+	// avo parses the flags -out, -stubs and -pkg. The name of the file must come before them.
 	write := writers[os.Args[1]]
 	if write == nil {
 		panic(fmt.Sprintf("no file %q", os.Args[1]))

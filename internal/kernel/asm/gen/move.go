@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeMoves writes copies of elements in another order. They wait for memory, so registers of AVX2
-// are wide enough.
+// writeMoves writes copies of elements in another order. They are limited by memory bandwidth, so
+// AVX2 registers suffice.
 func writeMoves([]vector) {
 	halves := func(x reg.VecVirtual) { VPERMQ(Imm(0x4e), x, x) }
 	reverse("ReverseBytesAVX2", words("LastByte", 0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203),
@@ -36,7 +36,7 @@ func writeMoves([]vector) {
 	everyOther("OtherLongsAVX2", func(x, y reg.VecVirtual) { VUNPCKLPD(y, x, x) })
 }
 
-// reverse writes a loop that takes registers from the end.
+// reverse writes a loop that loads registers from the end of x.
 func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 	pixels(name, "n int, x, y *byte", "writes n bytes of x, a multiple of 32, to y, the last element first.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")
@@ -44,7 +44,7 @@ func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 	VMOVDQU(order, first)
 	take := func(registers int) {
 		all := make([]reg.VecVirtual, registers)
-		for i := range all { // before any is written, which may look as if it were what is read next
+		for i := range all { // load all first: a store could appear to alias the next load
 			all[i] = YMM()
 			VMOVDQU(Mem{Base: x, Index: n, Scale: 1, Disp: -32 * (i + 1)}, all[i])
 		}
@@ -64,8 +64,8 @@ func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 	loop(n, 32, func() { take(1) })
 }
 
-// everyOther writes a loop that takes half of two registers. Its instruction takes half of each
-// half of them.
+// everyOther writes a loop that merges halves of two registers. The instruction half works within
+// 128-bit lanes, so the result must be permuted.
 func everyOther(name string, half func(x, y reg.VecVirtual)) {
 	pixels(name, "n int, x, y *byte", "writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")

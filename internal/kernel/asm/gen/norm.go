@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeNorms writes what rows of a layer norm go through, forwards and back.
+// writeNorms writes the forward and backward loops over rows of a layer norm.
 func writeNorms(vectors []vector) {
 	for _, v := range vectors {
 		v.centre()
@@ -37,13 +37,13 @@ func (v vector) centre() {
 	v.end()
 }
 
-// sums begins a function that returns two sums; params are as those of text.
+// sums begins a function that returns two sums. params are as for text.
 func (v vector) sums(name, params string) {
 	TEXT(name+v.suffix, NOSPLIT, strings.ReplaceAll("func("+params+") (sum, other F)", "F", v.goType))
 	Pragma("noescape")
 }
 
-// results returns the sums of the lanes of two registers.
+// results returns the sums over the lanes of two registers.
 func (v vector) results(sum, other reg.VecVirtual) {
 	Store(v.added(sum), Return("sum"))
 	Store(v.added(other), Return("other"))
@@ -84,7 +84,7 @@ func (v vector) normSums() {
 		f.write(dw, "dw")
 		f.add(dy, db, db)
 		f.write(db, "db")
-		f.mul(f.read("w"), dy, dy) // 0 in the lanes that are left out
+		f.mul(f.read("w"), dy, dy) // 0 in unused lanes
 		f.add(dy, sum, sum)
 		if !f.whole {
 			y = f.where(f.rest, y)

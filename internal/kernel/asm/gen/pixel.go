@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writePixels writes the loops over pixels, which are integers and need AVX2 only.
+// writePixels writes the loops over pixels. Pixels are integers, and AVX2 suffices.
 func writePixels([]vector) {
 	idct()
 	reducedIDCT(4)
@@ -36,7 +36,7 @@ func pixels(name, params, doc string) {
 	Doc(name + " " + doc)
 }
 
-// loop writes body until n, which is counted down by step, is 0.
+// loop writes body in a loop that counts n down to 0 by step.
 func loop(n reg.GPVirtual, step int, body func()) {
 	Label("loop")
 	TESTQ(n, n)
@@ -49,7 +49,7 @@ func loop(n reg.GPVirtual, step int, body func()) {
 	RET()
 }
 
-// words returns a constant of eight numbers of 32 bits.
+// words returns a constant of eight 32-bit numbers.
 func words(name string, values ...int32) Mem {
 	name = "pixel" + name
 	if m, ok := constants[name]; ok {
@@ -63,7 +63,7 @@ func words(name string, values ...int32) Mem {
 	return m
 }
 
-// shorts returns a constant of sixteen numbers of 16 bits.
+// shorts returns a constant of sixteen 16-bit numbers.
 func shorts(name string, value int16) Mem {
 	both := int32(value)<<16 | int32(value)&0xFFFF
 	return words("Short"+name, both)
@@ -71,8 +71,8 @@ func shorts(name string, value int16) Mem {
 
 func at(base reg.GPVirtual, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
-// idct writes the transform of 8×8 coefficients: columns, rows, and what makes them bytes. A
-// register is a row.
+// idct writes the inverse DCT of 8×8 coefficients: columns, then rows, then the conversion to
+// bytes. Each register holds a row.
 func idct() {
 	pixels("IDCTAVX2", "coef *int16, quant *int32, dst *uint8, stride int",
 		"writes the pixels of a block of coefficients, in rows.")
@@ -90,8 +90,8 @@ func idct() {
 	middle := YMM()
 	VMOVDQU(shorts("128", 128), middle)
 	for i := 0; i < 8; i += 4 {
-		VPACKSSDW(v[i+1], v[i], v[i])     // lanes: row i left, row i+1 left; right
-		VPACKSSDW(v[i+3], v[i+2], v[i+2]) // and of two rows more
+		VPACKSSDW(v[i+1], v[i], v[i])     // 128-bit lanes: left halves of rows i and i+1; right halves
+		VPACKSSDW(v[i+3], v[i+2], v[i+2]) // the same for the next two rows
 		VPADDSW(middle, v[i], v[i])
 		VPADDSW(middle, v[i+2], v[i+2])
 		VPACKUSWB(v[i+2], v[i], v[i]) // left halves of four rows; right halves
@@ -110,8 +110,9 @@ func idct() {
 	RET()
 }
 
-// transform is the inverse transform of Loeffler, Ligtenberg and Moschytz of eight registers,
-// rounded to shift bits less.
+// transform computes the inverse DCT of Loeffler, Ligtenberg and Moschytz (Practical Fast 1-D DCT
+// Algorithms with 11 Multiplications, 1989) on eight registers, and shifts the results right by
+// shift bits with rounding.
 func transform(v *[8]reg.VecVirtual, shift uint64) {
 	e := times(sum(v[2], v[6]), 4433)
 	e2, e3 := sum(e, times(v[6], -15137)), sum(e, times(v[2], 6270))
@@ -140,7 +141,7 @@ func transform(v *[8]reg.VecVirtual, shift uint64) {
 	}
 }
 
-// times returns x·c, sum a+b, and less a-b.
+// times returns x·c.
 func times(x reg.VecVirtual, c int32) reg.VecVirtual {
 	y := YMM()
 	name := fmt.Sprint("C", c)
@@ -155,7 +156,7 @@ func sum(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPADDD(b, a, y); retu
 
 func less(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPSUBD(b, a, y); return y }
 
-// reducedIDCT writes the transform of 8×8 coefficients to size×size pixels, 4×4 or 2×2.
+// reducedIDCT writes the inverse DCT of 8×8 coefficients to size×size pixels; size must be 4 or 2.
 func reducedIDCT(size int) {
 	pixels(fmt.Sprintf("Reduced%dAVX2", size), "coef *int16, quant *int32, dst *uint8, stride int",
 		fmt.Sprintf("writes the %d×%d pixels of a block of coefficients, in rows.", size, size))
@@ -167,7 +168,7 @@ func reducedIDCT(size int) {
 	var v [8]reg.VecVirtual
 	for i := range v {
 		if i == 4 || size == 2 && i%2 == 0 && i > 0 {
-			continue // these are not in the result
+			continue // not used by the result
 		}
 		v[i] = YMM()
 		VPMOVSXWD(at(coef, 16*i), v[i])
@@ -176,7 +177,7 @@ func reducedIDCT(size int) {
 	for _, shift := range []uint64{first, first + 7} {
 		out := transform(&v, shift)
 		for i := range v {
-			v[i] = out[i%size] // the columns are wanted of as many rows
+			v[i] = out[i%size] // transpose needs eight rows
 		}
 		transpose(&v)
 	}
@@ -197,14 +198,14 @@ func reducedIDCT(size int) {
 	RET()
 }
 
-// rounded returns x, which may be changed, without its last bits.
+// rounded shifts x right by shift bits with rounding. It may overwrite x.
 func rounded(x reg.VecVirtual, shift uint64) reg.VecVirtual {
 	VPADDD(words(fmt.Sprint("Half", shift), 1<<(shift-1)), x, x)
 	VPSRAD(Imm(shift), x, x)
 	return x
 }
 
-// toFour is the transform to four pixels of eight registers, without that in the middle.
+// toFour is the transform of eight registers to four. It does not use register 4.
 func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	dc := YMM()
 	VPSLLD(Imm(14), v[0], dc)
@@ -218,7 +219,7 @@ func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	}
 }
 
-// toTwo is that to two pixels, of the first register and the odd ones.
+// toTwo is the transform to two registers. It uses the first register and the odd ones.
 func toTwo(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	dc := YMM()
 	VPSLLD(Imm(15), v[0], dc)
@@ -226,7 +227,7 @@ func toTwo(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	return []reg.VecVirtual{rounded(sum(dc, odd), shift), rounded(less(dc, odd), shift)}
 }
 
-// transpose makes rows of the columns of eight registers.
+// transpose transposes the 8×8 matrix in eight registers.
 func transpose(v *[8]reg.VecVirtual) {
 	var a, b [8]reg.VecVirtual
 	for i := 0; i < 8; i += 2 {
@@ -248,7 +249,7 @@ func transpose(v *[8]reg.VecVirtual) {
 	}
 }
 
-// upsample writes the doubling of a row.
+// upsample writes the doubling of a row of pixels by linear interpolation.
 func upsample(name, doc string, two bool) {
 	params := "n int, src, dst *uint8"
 	if two {
@@ -292,7 +293,7 @@ func upsample(name, doc string, two bool) {
 		VPADDW(second, right, right)
 		VPSRLW(Imm(shift), left, left)
 		VPSRLW(Imm(shift), right, right)
-		VPSLLW(Imm(8), right, right) // even places are low bytes, odd ones high
+		VPSLLW(Imm(8), right, right) // even pixels are low bytes, odd pixels high bytes
 		VPOR(left, right, left)
 		VMOVDQU(left, at(dst, 0))
 		ADDQ(Imm(16), near)
@@ -303,7 +304,7 @@ func upsample(name, doc string, two bool) {
 	})
 }
 
-// narrow stores eight numbers of 32 bits as bytes.
+// narrow stores eight 32-bit numbers as bytes, with saturation.
 func narrow(x reg.VecVirtual, to Mem) {
 	high := XMM()
 	VEXTRACTI128(Imm(1), x, high)
@@ -369,7 +370,7 @@ func float() {
 	})
 }
 
-// shuffle returns a constant of sixteen places, or none where from is negative.
+// shuffle returns a VPSHUFB mask of sixteen positions. It selects zero if from is out of range.
 func shuffle(name string, from func(i int) int) Mem {
 	m := GLOBL("pixel"+name, RODATA|NOPTR)
 	for i := range 16 {
@@ -462,8 +463,9 @@ func add() {
 	})
 }
 
-// paeth writes the filter for pixels of so many bytes. A pixel is the low lanes of a register, with
-// 16 bits for each byte.
+// paeth writes the decoder of the Paeth filter for pixels of size bytes, see
+// https://www.w3.org/TR/png-3/#9Filter-type-4-Paeth. A pixel is in the low lanes of a register, 16
+// bits per byte.
 func paeth(size int) {
 	pixels(fmt.Sprintf("Paeth%dAVX2", size), "n int, raw, above, dst *uint8",
 		fmt.Sprintf("undoes a filter of PNG for n pixels of %d bytes. It reads and writes four at a time.", size))
@@ -488,7 +490,7 @@ func paeth(size int) {
 		VPMINSW(toC, least, least)
 		VPCMPEQW(least, toA, toA)
 		VPCMPEQW(least, toB, toB)
-		VPBLENDVB(toB, b, c, c) // as if a were not there
+		VPBLENDVB(toB, b, c, c) // choose between b and c, ignoring a
 		VPBLENDVB(toA, a, c, c)
 		VPADDW(c, x, a)
 		VPAND(low, a, a)
@@ -532,7 +534,7 @@ func column() {
 	})
 }
 
-// row writes weighted sums of neighbours.
+// row writes weighted sums of adjacent pixels.
 func row() {
 	pixels("RowAVX2", "n, taps int, first, weights *int32, src, dst *uint8",
 		"writes n pixels, each the sum of taps, a multiple of 8, from its first on, times its weights of 22 bits.")
@@ -572,8 +574,8 @@ func row() {
 	})
 }
 
-// mirror writes rows from right to left, a register at a time. The last one of a row overlaps the
-// one before.
+// mirror writes the loop that reverses rows one register at a time. The last register of a row
+// overlaps with the one before.
 func mirror(name, kind string, size int) {
 	x := XMM()
 	if size == 4 {
@@ -605,14 +607,14 @@ func mirror(name, kind string, size int) {
 	XORQ(from, from)
 	MOVQ(last, to)
 	Label("register")
-	VMOVDQU(Mem{Base: src, Index: from, Scale: 1}, x) // in the order that memory is fetched ahead in
+	VMOVDQU(Mem{Base: src, Index: from, Scale: 1}, x) // ascending addresses, for the hardware prefetcher
 	turn()
 	VMOVDQU(x, Mem{Base: dst, Index: to, Scale: 1})
 	ADDQ(Imm(uint64(step)), from)
 	SUBQ(Imm(uint64(step)), to)
 	JGE(LabelRef("register"))
 	ADDQ(Imm(uint64(step)), to)
-	JZ(LabelRef("next")) // nothing is left of the row
+	JZ(LabelRef("next")) // the row is complete
 	VMOVDQU(Mem{Base: src, Index: last, Scale: 1}, x)
 	turn()
 	VMOVDQU(x, at(dst, 0))

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// polars writes √(-2·log(x)/x), rounded step by step as kernel.polar is: the numbers of a generator
-// are the same on all machines, so products and sums are not fused.
+// polars writes √(-2·log(x)/x). Each step must be rounded as in kernel.polar, because a random
+// generator must yield the same numbers on all machines. Products and sums are therefore not fused.
 func (v vector) polars() {
 	const name, what = "Polar", "√(-2·log(x)/x), for x between 0 and 1,"
 	if !v.wide {
@@ -49,7 +49,7 @@ func (v vector) polars() {
 	v.end()
 }
 
-// polar is that of AVX2.
+// polar is the AVX2 version.
 func (v vector) polar(x reg.VecVirtual) reg.VecVirtual {
 	own := v.fresh()
 	v.move(x, own)
@@ -73,7 +73,7 @@ func (v vector) polar(x reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// polarsOf is polar of several registers by turns, since each step waits for the one before.
+// polarsOf is polar for several registers, interleaved to hide latencies.
 func (v vector) polarsOf(x []reg.VecVirtual) {
 	const fromHalf = 2
 	fresh := func() []reg.VecVirtual {
@@ -89,7 +89,7 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 		}
 	}
 	k, m, s, square, sum := fresh(), fresh(), fresh(), fresh(), fresh()
-	each(func(i int) { VGETEXPPD(x[i], k[i]) }) // of mantissas from 1 on
+	each(func(i int) { VGETEXPPD(x[i], k[i]) }) // exponents for mantissas in [1, 2)
 	each(func(i int) { VGETMANTPD(U8(fromHalf), x[i], m[i]) })
 	root := v.fresh()
 	v.move(v.constant(math.Sqrt2/2), root)
@@ -104,14 +104,15 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 	odd := []reg.OpmaskVirtual{K(), K()}
 	each(func(i int) { VCMPPD_BCST(U8(equal), v.constant(-0x1p-52), m[i], odd[i]) })
 	s = v.quotients(s, m)
-	each(func(i int) { VBROADCASTSD(v.constant(-0x1p-53-0x1p-105), odd[i], s[i]) }) // all bits of 1+m are set
+	// If all bits of the divisor 1+m are set, quotients does not round correctly.
+	each(func(i int) { VBROADCASTSD(v.constant(-0x1p-53-0x1p-105), odd[i], s[i]) })
 	each(func(i int) { v.mul(s[i], s[i], square[i]) })
 	each(func(i int) { v.move(v.constant(1./25), sum[i]) })
 	for n := 23; n > 0; n -= 2 {
 		each(func(i int) { v.mul(square[i], sum[i], sum[i]) })
 		each(func(i int) { v.add(v.constant(1/float64(n)), sum[i], sum[i]) })
 	}
-	each(func(i int) { v.mul(v.constant(-4), s[i], s[i]) }) // powers of two round nothing
+	each(func(i int) { v.mul(v.constant(-4), s[i], s[i]) }) // exact, because powers of two do not round
 	each(func(i int) { v.mul(sum[i], s[i], s[i]) })
 	each(func(i int) { v.mul(v.constant(-2*math.Ln2), k[i], k[i]) })
 	each(func(i int) { v.add(k[i], s[i], s[i]) })
@@ -120,13 +121,17 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 	}
 }
 
-// quotients returns a/b, as IEEE 754 rounds it, of normal numbers whose quotient and rest are
-// normal or 0. It uses a up. The instruction for that takes longer than an estimate of 14 bits of
-// 1/b and these steps. Two steps make the reciprocal right to a unit in the last place, and a third
-// one makes it the number that is nearest to 1/b, unless all bits of b are set. Then it is right of
-// some a only, and a caller has to know of which. By it what the product
-// misses of a, which is known exactly, makes the product the number that is nearest to the quotient
-// (Markstein's theorems). Package kernel tests the polar method with all b whose bits are set.
+// quotients returns the correctly rounded a/b. a, b, the quotient and the residual must be normal
+// numbers; the quotient and the residual may also be 0. It overwrites a.
+//
+// The instruction VDIVPD takes longer than these steps. They start with the 14-bit estimate of 1/b.
+// Two Newton steps yield the reciprocal to within a unit in the last place, and a third one the
+// correctly rounded reciprocal, unless all bits of the significand of b are set. The residual of
+// the product, which FMA computes exactly, then corrects the product to the correctly rounded
+// quotient, by Markstein's theorems (Markstein, Computation of elementary functions on the IBM RISC
+// System/6000 processor, 1990). For b with all bits set, the result is correct for some a only, and
+// the caller must handle the others. The tests of package kernel cover all such b for the polar
+// method.
 func (v vector) quotients(b, a []reg.VecVirtual) []reg.VecVirtual {
 	y, e, q := make([]reg.VecVirtual, len(a)), make([]reg.VecVirtual, len(a)), make([]reg.VecVirtual, len(a))
 	for i := range a {

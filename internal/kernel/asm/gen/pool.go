@@ -6,21 +6,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A pair is two rows of an image in one place: of pixels next to each other, the left and the right
-// ones.
+// pooling is the state of a loop over 2×2 windows. It processes two rows of the image at a time,
+// and separates each row into the left and the right pixels of the windows.
 type pooling struct {
 	vector
-	rows, n, rest            reg.GPVirtual // n is what whole registers take
+	rows, n, rest            reg.GPVirtual // n counts the elements in whole registers
 	image, w, pooled, places reg.GPVirtual
-	one                      mask   // the rest of a pooled row
-	two                      []mask // the rest of a row of the image
+	one                      mask   // remaining lanes of a pooled row
+	two                      []mask // remaining lanes of an image row
 	even, odd                reg.VecVirtual
 	low, high                reg.VecVirtual
-	steps                    [4]reg.VecVirtual // from the first pixel to those of the windows
+	steps                    [4]reg.VecVirtual // index offsets of the four pixels of each window
 	base                     reg.GPVirtual
 }
 
-// newPooling loads what both directions have in common.
+// newPooling loads the parameters and constants that both directions use.
 func (v vector) newPooling(image, pooled string) *pooling {
 	p := &pooling{vector: v, rows: pointer("rows"), n: pointer("n"), rest: GP64(), image: pointer(image),
 		w:      pointer("w"),
@@ -52,7 +52,7 @@ func (v vector) newPooling(image, pooled string) *pooling {
 
 var constants = map[string]Mem{}
 
-// numbers returns a constant register of the numbers from first on.
+// numbers returns a constant register of the numbers first, first+step and so on.
 func (v vector) numbers(name string, first, step int) Mem {
 	name += v.suffix
 	if _, ok := constants[name]; !ok {
@@ -64,8 +64,8 @@ func (v vector) numbers(name string, first, step int) Mem {
 	return constants[name]
 }
 
-// interleaved returns the order of the lanes of two registers when they alternate, beginning in the
-// middle if high.
+// interleaved returns the permutation that alternates the lanes of two registers, starting with
+// lane first.
 func (v vector) interleaved(name string, first int) Mem {
 	name += v.suffix
 	m := GLOBL(name, RODATA|NOPTR)
@@ -75,8 +75,8 @@ func (v vector) interleaved(name string, first int) Mem {
 	return m
 }
 
-// each writes the loops over rows and places. body does one place: of the image at left and right,
-// in bytes from its upper row.
+// each writes the loops over rows and positions. body processes one position; first holds the index
+// of its first pixel in all lanes.
 func (p *pooling) each(body func(whole bool, at reg.GPVirtual, first reg.VecVirtual)) {
 	Label("row")
 	at := GP64()
@@ -102,7 +102,7 @@ func (p *pooling) each(body func(whole bool, at reg.GPVirtual, first reg.VecVirt
 	p.end()
 }
 
-// first returns the index of the first pixel at a place, in all lanes.
+// first returns the index of the first pixel at a position, in all lanes.
 func (p *pooling) first(at reg.GPVirtual) reg.VecVirtual {
 	i := GP64()
 	LEAQ(Mem{Base: p.base, Index: at, Scale: 2}, i)
@@ -112,13 +112,12 @@ func (p *pooling) first(at reg.GPVirtual) reg.VecVirtual {
 	return all
 }
 
-// half is the address of one of two registers of pixels, in the upper row or, with the distance of
-// rows, in the lower one.
+// half returns the address of one of two registers of pixels in a row of the image.
 func (p *pooling) half(row, at reg.GPVirtual, i int) Mem {
 	return Mem{Base: row, Index: at, Scale: 8, Disp: i * p.bytes()}
 }
 
-// pool writes the pooling of windows of 2×2.
+// pool writes the pooling of 2×2 windows.
 func (v vector) pool() {
 	v.text("Pool", "rows, n int, x *F, w int, y *F, idx *int32, base int")
 	v.doc("Pool",
@@ -152,7 +151,7 @@ func (v vector) pool() {
 	})
 }
 
-// columns returns the left and the right pixels of windows.
+// columns returns the left and the right pixels of the windows.
 func (p *pooling) columns(row, at reg.GPVirtual, whole bool) (left, right reg.VecVirtual) {
 	var x [2]reg.VecVirtual
 	for i := range x {
@@ -178,7 +177,7 @@ func (p *pooling) columns(row, at reg.GPVirtual, whole bool) (left, right reg.Ve
 	return left, right
 }
 
-// take replaces best, and where it is, in the lanes where next is larger or NaN.
+// take replaces best and its index where in the lanes where next is larger or NaN.
 func (p *pooling) take(next, index, best, where reg.VecVirtual) {
 	larger, nan := p.compare(greater, best, next), p.compare(unordered, next, next)
 	if p.wide {
@@ -192,7 +191,7 @@ func (p *pooling) take(next, index, best, where reg.VecVirtual) {
 	VBLENDVPS(larger.y, index, where, where)
 }
 
-// poolBackward writes the way back.
+// poolBackward writes the gradient of the pooling.
 func (v vector) poolBackward() {
 	v.text("PoolBackward", "rows, n int, dy *F, idx *int32, dx *F, w int, base int")
 	v.doc("PoolBackward", "writes dy to the pixels of windows of 2×2 whose index is in idx, and zero to the others.")
@@ -221,7 +220,7 @@ func (v vector) poolBackward() {
 	})
 }
 
-// at returns dy in the lanes whose pixel is the one at the step.
+// at returns dy in the lanes with where equal to step, and zero in the others.
 func (p *pooling) at(where, step, dy reg.VecVirtual) reg.VecVirtual {
 	x := p.fresh()
 	if p.wide {
@@ -235,7 +234,7 @@ func (p *pooling) at(where, step, dy reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// between writes left and right pixels in turn.
+// between stores left and right pixels alternately.
 func (p *pooling) between(left, right reg.VecVirtual, row, at reg.GPVirtual, whole bool) {
 	x := []reg.VecVirtual{p.fresh(), p.fresh()}
 	if p.wide {

@@ -6,8 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeRandoms writes what makes random bits, and numbers of them: eight at a time, by AVX-512. A
-// seed means the same numbers on all machines, so each step is rounded by itself.
+// writeRandoms writes random bits and the conversion of random bits to numbers, eight at a time,
+// with AVX-512. A seed must yield the same numbers on all machines, so each step is rounded
+// separately.
 func writeRandoms() {
 	congruence()
 	v := avx512(8)
@@ -16,7 +17,7 @@ func writeRandoms() {
 	v.pairs()
 }
 
-// longs returns eight numbers of 64 bits in memory.
+// longs returns a constant of eight 64-bit numbers.
 func longs(name string, of [8]uint64) Mem {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i, x := range of {
@@ -25,14 +26,14 @@ func longs(name string, of [8]uint64) Mem {
 	return m
 }
 
-// loaded returns a register full of what is in memory.
+// loaded returns a register loaded from m.
 func (v vector) loaded(m Mem) reg.VecVirtual {
 	x := v.fresh()
 	VMOVDQU64(m, x)
 	return x
 }
 
-// eights writes a loop that body does n/8 times. n is 0 after it.
+// eights writes a loop of n/8 iterations of body. n is 0 afterwards.
 func eights(n reg.GPVirtual, body func()) {
 	Label("loop")
 	TESTQ(n, n)
@@ -43,7 +44,7 @@ func eights(n reg.GPVirtual, body func()) {
 	Label("end")
 }
 
-// fractions makes of the highest bits of numbers those of a uniform distribution.
+// fractions converts the highest bits of numbers to a uniform distribution.
 func (v vector) fractions() {
 	TEXT("FractionsAVX512", NOSPLIT, "func(n int, bits *uint64, shift uint64, width, part, lo float64, to *float64)")
 	Pragma("noescape")
@@ -64,7 +65,7 @@ func (v vector) fractions() {
 	v.end()
 }
 
-// points keeps those points of a square that are of its disc.
+// points keeps the points of the square that are inside the unit disc.
 func (v vector) points() {
 	TEXT("PointsAVX512", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
 	Pragma("noescape")
@@ -110,7 +111,7 @@ func (v vector) points() {
 	v.end()
 }
 
-// pairs makes numbers of a normal distribution of points of the disc.
+// pairs converts points of the unit disc to normally distributed numbers.
 func (v vector) pairs() {
 	TEXT("PairsAVX512", NOSPLIT, "func(n int, mean, std float64, x, y, factor, to *float64)")
 	Pragma("noescape")

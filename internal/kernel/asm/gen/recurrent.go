@@ -2,8 +2,8 @@ package main
 
 import "github.com/mmcloughlin/avo/reg"
 
-// writeRecurrents writes what a step of an LSTM and of a GRU does with its gates, and the gradients
-// of that. In float64 they are for tests of gradients, and not worth assembly.
+// writeRecurrents writes the elementwise part of an LSTM and GRU step, and its gradients. They
+// exist in float32 only, because just gradient tests use float64.
 func writeRecurrents(vectors []vector) {
 	for _, v := range vectors {
 		if v.single() {
@@ -31,7 +31,7 @@ func (v vector) lstm() {
 	v.end()
 }
 
-// activate writes what do makes of a parameter in its place, and returns it.
+// activate applies do to a parameter in place, and returns the result.
 func (f *flat) activate(name string, do func(x reg.VecVirtual) reg.VecVirtual) reg.VecVirtual {
 	x := do(f.read(name))
 	f.write(x, name)
@@ -71,7 +71,7 @@ func (v vector) lstmBackward() {
 	v.end()
 }
 
-// bow is y·(1-y), the slope of a sigmoid whose value is y.
+// bow returns y·(1-y), the derivative of a sigmoid with the value y.
 func (v vector) bow(y reg.VecVirtual) reg.VecVirtual {
 	slope := v.fresh()
 	v.move(y, slope)
@@ -79,7 +79,7 @@ func (v vector) bow(y reg.VecVirtual) reg.VecVirtual {
 	return slope
 }
 
-// bend is 1 - y², the slope of a hyperbolic tangent whose value is y.
+// bend returns 1 - y², the derivative of a hyperbolic tangent with the value y.
 func (v vector) bend(y reg.VecVirtual) reg.VecVirtual {
 	slope := v.fresh()
 	v.move(v.constant(1), slope)

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowwise writes a function of two matrices with n columns, whose rows are lds and ldd apart: dst
-// is overwritten, or added to. Rows and n are at least 1.
+// rowwise writes a function of two matrices with n columns and rows lds and ldd apart. dst is
+// overwritten, or added to if add is not nil. rows and n must be at least 1.
 func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	v.text(name, "rows, n int, src *F, lds int, dst *F, ldd int")
 	Doc(fmt.Sprintf(doc, v.suffix))
@@ -18,13 +18,13 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	rest := GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(v.lanes-1)), rest)
-	SUBQ(rest, n) // what whole registers take
+	SUBQ(rest, n) // elements in whole registers
 	tail := GP64()
 	MOVQ(rest, tail)
 	last := v.first(tail)
 
 	Label("row")
-	// rows far apart are what the processor does not ask for by itself
+	// prefetch, because the hardware prefetcher does not follow distant rows
 	next := Mem{Base: src, Index: lds, Scale: 8}
 	PREFETCHT0(next)
 	PREFETCHT0(next.Offset(64))
@@ -61,14 +61,14 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	RET()
 }
 
-// transpose writes dst[j·ldd + i] = src[off[i] + j] for i up to rows, at most the lanes of a
-// register, and j up to cols; both are at least 1.
+// transpose writes dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols. rows must not exceed
+// the lanes of a register; rows and cols must be at least 1.
 func (v vector) transpose() {
 	v.text("Transpose", "rows, cols int, src *F, off *int, dst *F, ldd int")
 	Doc(fmt.Sprintf("Transpose%s writes up to %d rows, which begin at off, as columns.", v.suffix, v.lanes))
 	rows, cols, src, off, dst, ldd := pointer("rows"), pointer("cols"), pointer("src"), pointer("off"),
 		pointer("dst"), v.elements("ldd")
-	// Rows that are not there are the first one once more; the store leaves them out.
+	// Missing rows alias the first row. Their lanes are masked by the store.
 	from := make([]reg.GPVirtual, v.lanes)
 	for i := range from {
 		from[i] = GP64()
@@ -108,7 +108,7 @@ func (v vector) transpose() {
 	RET()
 }
 
-// transposed exchanges rows and columns of registers, in the halves of registers first.
+// transposed transposes a square matrix in registers.
 func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
 	fresh := func() []reg.VecVirtual {
 		y := make([]reg.VecVirtual, len(x))
@@ -149,9 +149,9 @@ func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
 	return w
 }
 
-// transposeSixteen writes sixteen rows of float32 as columns, by which whole lines of a cache are
-// written: elements of two rows take turns, then pairs of elements, and then quarters of registers
-// are put where they belong.
+// transposeSixteen writes sixteen float32 rows as columns, so that each store fills a cache line.
+// It interleaves elements of two rows, then pairs of elements, and finally permutes 128-bit
+// quarters.
 func (v vector) transposeSixteen() {
 	const rows = 16
 	v.text("TransposeSixteen", "n int, src *F, lds int, dst *F, ldd int")
@@ -163,7 +163,7 @@ func (v vector) transposeSixteen() {
 		high(*b, *a, *b)
 		*a = l
 	}
-	quarters := func(a, b *reg.VecVirtual) { // the even ones of both, and the odd ones
+	quarters := func(a, b *reg.VecVirtual) { // the even quarters of both, and the odd ones
 		l := v.fresh()
 		VSHUFF32X4(U8(0x88), *b, *a, l)
 		VSHUFF32X4(U8(0xdd), *b, *a, *b)
@@ -187,11 +187,11 @@ func (v vector) transposeSixteen() {
 		exchange(VUNPCKLPD, VUNPCKHPD, &x[i+1], &x[i+3])
 		x[i+1], x[i+2] = x[i+2], x[i+1]
 	}
-	for c := range 4 { // of each quarter column c
+	for c := range 4 { // column c of each quarter
 		quarters(&x[c], &x[4+c])
 		quarters(&x[8+c], &x[12+c])
-		quarters(&x[c], &x[8+c])    // of the first quarters and the third ones
-		quarters(&x[4+c], &x[12+c]) // of the second quarters and the fourth ones
+		quarters(&x[c], &x[8+c])    // first and third quarters
+		quarters(&x[4+c], &x[12+c]) // second and fourth quarters
 	}
 	for i := range x {
 		v.move(x[i], Mem{Base: dst})

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sum and dot are strands of one and two vectors.
+// sum and dot are reductions of one and two vectors by strands.
 func (v vector) sum() {
 	v.strands("Sum", "returns the sum of x.", []string{"x"},
 		func(acc reg.VecVirtual, x func(i int) Op) { v.add(x(0), acc, acc) })
@@ -23,8 +23,8 @@ func (v vector) dot() {
 		})
 }
 
-// strands adds in four accumulators, which hides the latency of an addition, and then their lanes.
-// add gets elements of the vectors, in memory or in registers.
+// strands writes a reduction with four accumulators, which hides the latency of an addition. It
+// finally adds their lanes. add gets the elements of the vectors, in memory or in registers.
 func (v vector) strands(name, what string, vectors []string, add func(acc reg.VecVirtual, x func(i int) Op)) {
 	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, "func(n int, "+strings.Join(vectors, ", ")+" *"+v.goType+") "+v.goType)
@@ -40,7 +40,7 @@ func (v vector) strands(name, what string, vectors []string, add func(acc reg.Ve
 		acc[i] = v.fresh()
 		v.zero(acc[i])
 	}
-	// take adds so many whole registers and goes on to what is behind them.
+	// take accumulates the given number of whole registers and advances the pointers.
 	take := func(registers int) {
 		for i := range registers {
 			add(acc[i], func(j int) Op { return Mem{Base: from[j], Disp: i * v.bytes()} })
@@ -75,7 +75,7 @@ func (v vector) strands(name, what string, vectors []string, add func(acc reg.Ve
 	v.end()
 }
 
-// added returns the sum of the lanes, in the lowest one.
+// added returns the sum of all lanes in the lowest lane.
 func (v vector) added(x reg.VecVirtual) reg.VecVirtual {
 	half := YMM()
 	if v.wide {

@@ -5,8 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// stream writes stores that go around the caches. They are not ordered with others, so the last
-// instruction waits until they have arrived: whoever is told of them afterwards finds them.
+// stream writes a fill with non-temporal stores, which bypass the caches. They are weakly ordered,
+// so it must end with SFENCE: another core that is notified afterwards then sees them.
 func stream() {
 	TEXT("StreamAVX2", NOSPLIT, "func(n int, pattern, dst *byte)")
 	Pragma("noescape")

@@ -6,11 +6,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// together is how many numbers are added in single precision before their sum is one of those that
-// are added in double precision: to convert each of them takes longer than to read it.
+// together is the number of elements that are added in single precision before their sum is added
+// in double precision. Converting each element would take longer than loading it.
 const together = 4
 
-// rowSums adds up rows, many in a call: while the lanes of a sum are added, the next row begins.
+// rowSums writes the sums of many rows per call. The final additions of one row then overlap with
+// the next row.
 func (v vector) rowSums() {
 	TEXT("RowSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, y *float64)")
 	Pragma("noescape")
@@ -59,7 +60,8 @@ func (v vector) rowSums() {
 	v.end()
 }
 
-// columnSums adds up columns in the order of memory, so that each of as many rows is one stream.
+// columnSums writes the sums of columns. It reads the rows in memory order, so each of the rows is
+// one stream for the prefetcher.
 func (v vector) columnSums() {
 	TEXT("ColumnSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, ld int, y *float64)")
 	Pragma("noescape")
@@ -106,7 +108,7 @@ func (v vector) columnSums() {
 	})
 }
 
-// split takes from n what is left of whole registers, and returns it.
+// split reduces n to a multiple of the lanes, and returns the remainder.
 func (v vector) split(n reg.GPVirtual) (rest reg.GPVirtual) {
 	rest = GP64()
 	MOVQ(n, rest)
@@ -115,14 +117,14 @@ func (v vector) split(n reg.GPVirtual) (rest reg.GPVirtual) {
 	return rest
 }
 
-// twin is a register with the same number, for what uses it up.
+// twin returns a copy of n, for code that overwrites it.
 func twin(n reg.GPVirtual) reg.GPVirtual {
 	same := GP64()
 	MOVQ(n, same)
 	return same
 }
 
-// upright returns the sum of registers in memory, one or as many as are added together.
+// upright returns the sum of one register in memory, or of as many as together.
 func (v vector) upright(registers int, at func(i int) Mem) reg.VecVirtual {
 	x := v.fresh()
 	v.move(at(0), x)
@@ -136,7 +138,7 @@ func (v vector) upright(registers int, at func(i int) Mem) reg.VecVirtual {
 	return x
 }
 
-// doubled returns the halves of x in double precision.
+// doubled converts both halves of x to double precision.
 func (v vector) doubled(x reg.VecVirtual) (low, high reg.VecVirtual) {
 	wide := v.double()
 	low, high = wide.fresh(), wide.fresh()
@@ -154,9 +156,9 @@ func (v vector) doubled(x reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
-// downwards writes a walk over rows of n columns, whole registers of them and a rest, four rows at
-// a time and then one by one. For each register of columns of so many rows it has body change what
-// is at to, elements of size bytes.
+// downwards writes a walk over rows of n columns in whole registers and a rest of columns. It
+// processes four rows at a time, and then single rows. For each register of columns it calls body,
+// which must update the elements of size bytes at to.
 func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 	body func(row func(i int) Mem, to reg.GPVirtual, rows int, whole bool)) {
 	three := GP64()
@@ -199,7 +201,7 @@ func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 	v.end()
 }
 
-// double is the vector of the same registers in double precision.
+// double returns the vector with the same registers in double precision.
 func (v vector) double() vector {
 	if v.wide {
 		return avx512(8)

@@ -8,9 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tileHeights are the rows of the highest tile of each width. Wide tiles of few rows have as many
-// sums at a time as hide the latency of an instruction. Vectors are all that is so thin in float64,
-// and a rest of three registers is left to two tiles.
+// tileHeights returns the number of rows of the tallest tile of each width. Wide tiles have few
+// rows, but enough accumulators to hide the latency of FMA. In float64 the widest tile has a single
+// row, and there is no tile of three registers, because two tiles can cover them.
 func (v vector) tileHeights() []int {
 	few := 1
 	if v.single() {
@@ -19,7 +19,7 @@ func (v vector) tileHeights() []int {
 	return []int{v.rows, v.rows, 0, few}
 }
 
-// writeTiles writes tiles of all heights and widths.
+// writeTiles writes the tiles of all heights and widths.
 func writeTiles(vectors []vector) {
 	for _, v := range vectors {
 		for i, most := range v.tileHeights() {
@@ -34,8 +34,8 @@ func writeTiles(vectors []vector) {
 //
 //	c[i·ldc + j] = alpha · sum over l of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
 //
-// for all rows i, and j up to the width of the registers, of which the last one has only n lanes in
-// use. k is at least 1.
+// for all rows i, and j up to the width of the registers. Only n lanes of the last register are
+// used. k must be at least 1.
 func (v vector) tile(rows, vecs int) {
 	name := fmt.Sprintf("Tile%dx%d", rows, vecs)
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
@@ -54,7 +54,7 @@ func (v vector) tile(rows, vecs int) {
 		}
 	}
 
-	// k counts up to 0 from the end of off, so that one register is both index and count
+	// k counts up to 0 from the end of off, so one register is both index and counter
 	LEAQ(Mem{Base: off, Index: k, Scale: 8}, off)
 	NEGQ(k)
 	sum := func(label string, load func(from Mem, x reg.VecVirtual)) {
@@ -85,7 +85,7 @@ func (v vector) tile(rows, vecs int) {
 		INCQ(k)
 		JNZ(LabelRef(label))
 	}
-	if v.tall(rows) { // a masked load costs as much as a multiplication more
+	if v.tall(rows) { // a masked load costs as much as another multiplication
 		n := pointer("n")
 		CMPQ(n, I32(int32(v.lanes)))
 		JNE(LabelRef("loop"))
@@ -127,8 +127,8 @@ func (v vector) tile(rows, vecs int) {
 	v.end()
 }
 
-// prefetch asks for the rows of the result before a long sum, at whose end they are read or
-// written.
+// prefetch requests the rows of the result before a long sum, because they are accessed only at its
+// end.
 func (v vector) prefetch(rows, vecs int) {
 	k := pointer("k")
 	CMPQ(k, Imm(64))
@@ -145,11 +145,11 @@ func (v vector) prefetch(rows, vecs int) {
 	Label("short")
 }
 
-// tall says whether a tile has so many rows that most of a large product is done by it.
+// tall reports whether a tile has so many rows that it does most of the work of a large product.
 func (v vector) tall(rows int) bool { return 2*rows > v.rows }
 
-// ahead asks for what the loop reads a while later of factors that are packed, which follow in
-// memory. They come from the second-level cache.
+// ahead prefetches the packed factors, which are contiguous, from the second-level cache a few
+// iterations early.
 func (v vector) ahead(rows, vecs int, a, b, row reg.GPVirtual) {
 	const line, distance, steps = 64, 1024, 4
 	for at := 0; at < rows*v.size; at += line {
@@ -161,8 +161,8 @@ func (v vector) ahead(rows, vecs int, a, b, row reg.GPVirtual) {
 	}
 }
 
-// eachOf calls do for each sum with its place in the result, and whether all lanes of it are there.
-// It uses c up.
+// eachOf calls do for each accumulator with its address in the result. whole reports whether all
+// lanes are used. It overwrites c.
 func (v vector) eachOf(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, do func(x reg.VecVirtual, to Mem, whole bool)) {
 	for i, sums := range acc {
 		for j, x := range sums {
@@ -174,8 +174,8 @@ func (v vector) eachOf(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, do func(x r
 	}
 }
 
-// places returns where the rows begin, all by the address of the first one: an odd multiple of the
-// distance in a register serves the rows at 1, 2, 4 and 8 times it.
+// places returns the addresses of the rows, relative to the first one. A register with an odd
+// multiple of the distance serves the rows at 1, 2, 4 and 8 times this multiple.
 func places(rows int, a, distance reg.GPVirtual) []Mem {
 	odd := map[int]reg.GPVirtual{1: distance}
 	at := []Mem{{Base: a}}

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeTwos writes functions of two numbers that take more than one instruction.
+// writeTwos writes functions of two numbers that need more than one instruction.
 func writeTwos(vectors []vector) {
 	shortRelu("ReluHalfAVX2", shorts("HalfInfinity", 0x7c00))
 	shortRelu("ReluBrainAVX2", shorts("BrainInfinity", 0x7f80))
@@ -28,8 +28,8 @@ func writeTwos(vectors []vector) {
 	}
 }
 
-// hypot is the root of x²+y² in double precision, which squares of float32 do not leave. Where that
-// is infinite or no number, a caller looks at x and y.
+// hypot writes the square root of x²+y² in double precision, where squares of float32 numbers do
+// not overflow. If the result is infinite or NaN, the caller must check x and y.
 func (v vector) hypot() {
 	v.text("Hypot", "n int, x, y, z *F")
 	v.doc("Hypot", "writes √(x²+y²) to z, and what is not finite where x or y is not.")
@@ -46,9 +46,9 @@ func (v vector) hypot() {
 	v.end()
 }
 
-// rootOfMany is the square root of numbers that are 0 or normal, good to 27 bits. What is infinite
-// has no root, or an infinite one. The instruction for roots takes longer than an estimate of 14
-// bits and a step, which makes twice as many.
+// rootOfMany returns the square root, accurate to 27 bits, of numbers that are 0 or normal. The
+// result for infinity is infinity or NaN. With AVX-512 it uses a 14-bit estimate and one Newton
+// step, which is faster than the instruction.
 func (v vector) rootOfMany(x reg.VecVirtual) reg.VecVirtual {
 	if !v.wide {
 		v.sqrt(x, x)
@@ -66,7 +66,7 @@ func (v vector) rootOfMany(x reg.VecVirtual) reg.VecVirtual {
 	return v.where(some, g)
 }
 
-// halved rounds halves to single precision.
+// halved rounds two halves to single precision.
 func (v vector) halved(low, high reg.VecVirtual) reg.VecVirtual {
 	x := v.fresh()
 	if v.wide {
@@ -83,9 +83,9 @@ func (v vector) halved(low, high reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// atan2 is the angle a of the smaller of |x| and |y| by the larger one, which is π/2 - a where |y|
-// is larger, and then π less that where x is negative, with y's sign: a number of quarters, and a
-// with a sign. Where both are 0 or infinite it is NaN.
+// atan2 writes the angle of a point. With a = atan(min(|x|, |y|)/max(|x|, |y|)), the angle is a, or
+// π/2 - a if |y| is larger. It is subtracted from π if x is negative, and gets the sign of y. The
+// code adds a multiple of π/2 to ±a. If both coordinates are 0 or infinite, the result is NaN.
 func (v vector) atan2() {
 	v.text("Atan2", "n int, y, x, z *F")
 	v.doc("Atan2", "writes the angles of the points (x, y) to z, and NaN where both are 0 or infinite or one is NaN.")
@@ -134,9 +134,9 @@ func (v vector) atan2() {
 	v.end()
 }
 
-// binaryLog is log₂(1+f)/f as a polynomial, for f from -1/4 to 1/2. It was fitted so that the
-// logarithm is off by 2⁻⁴⁰ of itself. binaryPower is (2^r - 1)/r for r from -1/2 to 1/2, by which
-// the power is off by 2⁻³³ of itself.
+// binaryLog approximates log₂(1+f)/f by a polynomial, for f from -1/4 to 1/2. It was fitted so that
+// the relative error of the logarithm is at most 2⁻⁴⁰. binaryPower approximates (2^r - 1)/r, for r
+// from -1/2 to 1/2, with a relative error of the power of at most 2⁻³³.
 var (
 	binaryLog = []float64{
 		1.4426950408883832, -0.7213475204539161, 0.4808983474989607, -0.3606737582718842, 0.2885389256205176,
@@ -149,7 +149,7 @@ var (
 	}
 )
 
-// powerOfTwo is 2 to the power of y·log₂|x| in double precision.
+// powerOfTwo writes |x|^y as 2 to the power of y·log₂|x|, in double precision.
 func (v vector) powerOfTwo() {
 	v.text("Power", "n int, x, y, z *F")
 	v.doc("Power", "writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.")
@@ -173,10 +173,10 @@ func (v vector) powerOfTwo() {
 	v.end()
 }
 
-// powers returns x to the power of y of several registers by turns, since each step waits for the
-// one before, where the results are of float32. It uses x and y up.
+// powers returns x to the power of y for several registers, interleaved to hide latencies. The
+// results only have the accuracy of float32. It overwrites x and y.
 func (v vector) powers(x, y []reg.VecVirtual) []reg.VecVirtual {
-	const most = 1000 // 2 to that power is infinite in float32, and 2 to -most is 0
+	const most = 1000 // 2^most is infinite in float32, and 2^-most is 0
 	k, f, p, lifted := make([]reg.VecVirtual, len(x)), make([]reg.VecVirtual, len(x)),
 		make([]reg.VecVirtual, len(x)), make([]reg.VecVirtual, len(x))
 	for i := range x {
@@ -218,7 +218,7 @@ func (v vector) powers(x, y []reg.VecVirtual) []reg.VecVirtual {
 	return p
 }
 
-// pick makes y what x is in the lanes of m.
+// pick copies x to y in the lanes of m.
 func (v vector) pick(m mask, x, y reg.VecVirtual) {
 	if v.wide {
 		VMOVAPS(x, m.k, y)
@@ -227,15 +227,14 @@ func (v vector) pick(m mask, x, y reg.VecVirtual) {
 	}
 }
 
-// A short is a kind of floats of two bytes: how a register of float32 is made of them and becomes
-// them.
+// short is a two-byte float type, with its conversions to and from float32 registers.
 type short struct {
 	name string
 	from func(x Mem, y reg.VecVirtual)
 	to   func(x reg.VecVirtual, y Mem)
 }
 
-// shorts computes elements of two bytes in single precision, and rounds each result once.
+// shorts writes arithmetic on two-byte elements in single precision. Each result is rounded once.
 func (v vector) shorts(name string, s short, do instruction) {
 	name += s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 	pixels(name, "n int, x, y, z *byte",
@@ -263,7 +262,7 @@ func (v vector) fromBrain(x Mem, y reg.VecVirtual) {
 	v.shift(Imm(16), y, y)
 }
 
-// toBrain rounds as castToBrain does.
+// toBrain rounds like castToBrain.
 func (v vector) toBrain(x reg.VecVirtual, y Mem) {
 	odd := v.fresh()
 	none := v.compare(unordered, x, x)
@@ -285,8 +284,8 @@ func (v vector) toBrain(x reg.VecVirtual, y Mem) {
 	VMOVDQU(high, y)
 }
 
-// shortSum adds four registers in single precision, and such sums in double precision, as rowSums
-// does.
+// shortSum writes a sum of two-byte elements. Like rowSums, it adds four registers in single
+// precision, and these sums in double precision.
 func (v vector) shortSum(s short) {
 	name := "Sum" + s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 	TEXT(name, NOSPLIT, "func(n int, x *byte) float64")
@@ -318,8 +317,8 @@ func (v vector) shortSum(s short) {
 	v.end()
 }
 
-// shortRelu makes elements 0 whose sign is set, but those that are more than infinite, which are
-// NaN.
+// shortRelu writes the ReLU of two-byte elements. It clears elements with the sign set, except NaN,
+// which has a larger magnitude than infinity.
 func shortRelu(name string, infinity Mem) {
 	pixels(name, "n int, x, y *byte", "writes the larger of x and zero to y, and NaN where x is, of n elements, a multiple of 16.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")

@@ -10,21 +10,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A vector is a kind of register full of numbers of one size, and the instructions for it.
+// vector describes a kind of register filled with numbers of one size, and its instructions.
 type vector struct {
-	suffix string // of function names
+	suffix string // suffix of function names
 	goType string
-	size   int // of a number, in bytes
+	size   int // size of a number in bytes
 	lanes  int
 	wide   bool // AVX-512
-	rows   int  // of the largest tile of a product: as many accumulators as registers allow
-	few    int  // and of the largest one that is twice as wide
+	rows   int  // of the tallest tile: as many accumulators as there are registers
+	few    int  // of the tallest tile of double width
 
 	fresh                                                       func() reg.VecVirtual
 	move, broadcast, fma231, fma213, less231, add, mul, largest instruction
 	sub, div, sqrt, least                                       instruction
-	and, andNot, or, xor                                        instruction // of bits
-	shift, shiftRight, plus                                     instruction // of integers as wide as a number
+	and, andNot, or, xor                                        instruction // bitwise
+	shift, shiftRight, plus                                     instruction // on integers of the size of a number
 	zero                                                        func(v reg.VecVirtual)
 }
 
@@ -64,11 +64,11 @@ func (v vector) of(size int) vector {
 	return v
 }
 
-// An instruction takes operands in the order of Go's assembler.
+// instruction emits an instruction with operands in the order of Go's assembler.
 type instruction = func(ops ...Op)
 
-// broadcastConstants lets instructions take a constant that is there once, and spread it
-// themselves. In memory a register full of it would lie across two cache lines, half of the time.
+// broadcastConstants makes instructions broadcast constants that are stored as a single number. A
+// constant of full register size in memory would cross a cache line half of the time.
 func (v *vector) broadcastConstants() {
 	type forms struct {
 		of             *instruction
@@ -97,16 +97,16 @@ func (v *vector) broadcastConstants() {
 	}
 }
 
-// once begins the names of constants that are there once.
+// once is the prefix of the names of constants that are stored as a single number.
 const once = "one"
 
-// bytes is the size of a register.
+// bytes returns the size of a register.
 func (v vector) bytes() int { return v.size * v.lanes }
 
 // single reports whether the numbers are float32.
 func (v vector) single() bool { return v.size == 4 }
 
-// text begins a function; params are in Go's syntax, with F for the type of the numbers.
+// text begins a function. params are in Go syntax, with F for the type of the numbers.
 func (v vector) text(name, params string) {
 	signature := ""
 	for _, r := range params {
@@ -120,7 +120,7 @@ func (v vector) text(name, params string) {
 	Pragma("noescape")
 }
 
-// scalar loads a parameter of type F into all lanes.
+// scalar loads a parameter of type F and broadcasts it to all lanes.
 func (v vector) scalar(name string) reg.VecVirtual {
 	x := v.fresh()
 	m, err := Param(name).Resolve()
@@ -131,14 +131,14 @@ func (v vector) scalar(name string) reg.VecVirtual {
 	return x
 }
 
-// elements loads a parameter that counts elements, in bytes.
+// elements loads a parameter that counts elements, and converts it to bytes.
 func (v vector) elements(name string) reg.GPVirtual {
 	x := Load(Param(name), GP64()).(reg.GPVirtual)
 	SHLQ(U8(v.sizeLog()), x)
 	return x
 }
 
-// sizeLog is the binary logarithm of the size of a number.
+// sizeLog returns the binary logarithm of the size of a number.
 func (v vector) sizeLog() int {
 	if v.single() {
 		return 2
@@ -146,19 +146,20 @@ func (v vector) sizeLog() int {
 	return 3
 }
 
-// pointer loads a parameter that is an address or a number.
+// pointer loads a parameter that is a pointer or an int.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
-// A mask says which lanes take part.
+// mask selects lanes: in an opmask register for AVX-512, or in a vector register for AVX2.
 type mask struct {
 	k reg.OpmaskVirtual
 	y reg.VecVirtual
 }
 
-// first returns the mask of the first n lanes, where n is from 0 to their number. It uses n up.
+// first returns the mask of the first n lanes. n must not exceed the number of lanes. It overwrites
+// n.
 func (v vector) first(n reg.GPVirtual) mask { return v.masks(n, 1)[0] }
 
-// masks returns the masks of the first n lanes of so many registers, one or two.
+// masks returns the masks of the first n lanes of one or two registers. It overwrites n.
 func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
 	if v.wide {
 		ones := GP64()
@@ -185,8 +186,8 @@ func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
 	return all
 }
 
-// tables are what the masks of AVX2 are cut out of, by the size of a number: two registers of ones,
-// two of zeros.
+// tables holds, by the size of a number, the memory that AVX2 masks are loaded from: two registers
+// of ones, then two of zeros.
 var tables = map[int]Mem{}
 
 func (v vector) laneMasks() Mem {
@@ -205,7 +206,7 @@ func (v vector) laneMasks() Mem {
 	return table
 }
 
-// load reads the lanes of a mask and makes the others zero.
+// load loads the lanes of m and sets the others to zero.
 func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 	switch {
 	case v.wide && v.single():
@@ -219,7 +220,7 @@ func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 	}
 }
 
-// store writes the lanes of a mask.
+// store stores the lanes of m.
 func (v vector) store(from reg.VecVirtual, m mask, to Op) {
 	switch {
 	case v.wide && v.single():

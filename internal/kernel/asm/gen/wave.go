@@ -8,12 +8,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// quarter is π/2, with more digits than the parts of it need.
+// quarter is π/2, with more digits than its parts need.
 var quarter, _ = new(big.Float).SetPrec(300).SetString(
 	"1.57079632679489661923132169163975144209858469968755291048747229615390820314310449931401741267105853399107404326")
 
-// quarters returns π/2 as a sum of three numbers, each of which is the rest of those before without
-// the digits that it has no room for. None is negative, so that 0 times each is 0, and -0 less that
+// quarters returns π/2 as a sum of three numbers. Each is the remainder after the previous ones,
+// truncated to the precision of the type. None is negative, so 0 times each is 0, and -0 minus that
 // is -0.
 func (v vector) quarters() (parts [3]float64) {
 	rest, digits := new(big.Float).Set(quarter), uint(53)
@@ -28,13 +28,14 @@ func (v vector) quarters() (parts [3]float64) {
 	return parts
 }
 
-// wave returns the sine of x + quarters·π/2. x is n·π/2 + r with |r| up to π/4. As long as n has no
-// more bits than package kernel lets it have, x less n times the first part of π/2 is exact: it is
-// a multiple of the last bit of that part, and less than 1.
+// wave returns the sine of x + quarters·π/2. It reduces x to n·π/2 + r with |r| at most π/4, by the
+// method of Cody and Waite. x must be in the range that package kernel allows: n then has so few
+// bits that x minus n times the first part of π/2 is exact, because the difference is less than 1
+// and a multiple of the last bit of that part.
 //
-// The sine of |r| and its cosine are sums of Taylor's, until what is left out is less than a tenth
-// of a unit in the last place. The lowest bit of n says which of them it is, and the next one is
-// the sign; that of r, which may be -0, counts for the sine alone.
+// The sine and cosine of |r| are Taylor series, truncated when the remainder is less than a tenth
+// of a unit in the last place. The lowest bit of n selects one of them, and the next bit is the
+// sign. The sign of r, which may be -0, applies to the sine only.
 func (v vector) wave(x reg.VecVirtual, quarters uint64) reg.VecVirtual {
 	lifted, n := v.fresh(), v.fresh()
 	v.move(v.constant(v.large()), lifted)
@@ -57,7 +58,7 @@ func (v vector) wave(x reg.VecVirtual, quarters uint64) reg.VecVirtual {
 	v.zero(zero)
 	top := uint8(8*v.size - 1)
 	v.shift(U8(top), lifted, half)
-	v.or(v.constant(1), half, half) // -1 where n is odd, 1 elsewhere
+	v.or(v.constant(1), half, half) // -1 for odd n, 1 for even n
 	odd, even := v.compare(below, zero, half), v.compare(greater, zero, half)
 	v.shift(U8(top-1), lifted, lifted)
 	v.and(sign, lifted, lifted)
@@ -67,7 +68,7 @@ func (v vector) wave(x reg.VecVirtual, quarters uint64) reg.VecVirtual {
 	return lifted
 }
 
-// sine is r + r·z·(-1/3! + z/5! - …) with z = r².
+// sine returns r + r·z·(-1/3! + z/5! - …) with z = r².
 func (v vector) sine(r, z reg.VecVirtual) reg.VecVirtual {
 	last := 17
 	if v.single() {
@@ -79,7 +80,7 @@ func (v vector) sine(r, z reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// cosine is 1 - z/2 + z²·(1/4! - z/6! + …). What 1 - z/2 loses by rounding is added again.
+// cosine returns 1 - z/2 + z²·(1/4! - z/6! + …). It compensates the rounding error of 1 - z/2.
 func (v vector) cosine(z reg.VecVirtual) reg.VecVirtual {
 	last := 16
 	if v.single() {
@@ -99,8 +100,8 @@ func (v vector) cosine(z reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// series is the sum of ±z^i/n! for every second n from first to last, where i counts from 0. The
-// sign is that of the term in the sine or the cosine.
+// series returns the sum of ±z^i/n! for every second n from first to last, where i counts from 0.
+// The signs are as in the Taylor series of sine and cosine.
 func (v vector) series(last, first int, z reg.VecVirtual) reg.VecVirtual {
 	s := v.fresh()
 	for n := last; n >= first; n -= 2 {
@@ -117,15 +118,15 @@ func (v vector) series(last, first int, z reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// angles is atan(t)/t as a polynomial in t², for t from 0 to 1. It was fitted to an error of 2.4e-9
-// of itself.
+// angles approximates atan(t)/t by a polynomial in t², for t from 0 to 1. It was fitted to a
+// relative error of at most 2.4e-9.
 var angles = []float64{
 	0.999999997630624, -0.33333283641640016, 0.19998266040064305, -0.14261933090770818, 0.10942030586215523,
 	-0.08377315206367855, 0.057552097664473945, -0.030804592623541047, 0.010726941577286831, -0.0017539295873026937,
 }
 
-// atan is t·angles(t²) for t = |x|, and π/2 less that for t = 1/|x| where x is larger than 1, with
-// x's sign.
+// atan returns t·angles(t²) for t = |x|, or π/2 minus that with t = 1/|x| if |x| exceeds 1. The
+// result has the sign of x.
 func (v vector) atan(x reg.VecVirtual) reg.VecVirtual {
 	sign, size, t := v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -147,7 +148,7 @@ func (v vector) atan(x reg.VecVirtual) reg.VecVirtual {
 	v.move(v.constant(quarters[0]), turned)
 	v.sub(a, turned, turned)
 	v.add(v.constant(quarters[1]), turned, turned)
-	near, far := v.compare(atMost, one, size), v.compare(notAtMost, one, size) // NaN is in far
+	near, far := v.compare(atMost, one, size), v.compare(notAtMost, one, size) // NaN belongs to far
 	turned, a = v.where(far, turned), v.where(near, a)
 	v.or(a, turned, turned)
 	v.withSign(sign, x, turned)

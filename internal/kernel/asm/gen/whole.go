@@ -6,19 +6,19 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A whole is what is made of two registers of integers, in the first one.
+// whole is an operation on two registers of integers. make leaves the result in x.
 type whole struct {
 	name string
 	make func(x, y reg.VecVirtual)
 }
 
-// instructed is one instruction, whose last operand is what it writes.
+// instructed returns the whole of a single instruction, which writes its last operand.
 func instructed(name string, do instruction) whole {
 	return whole{name, func(x, y reg.VecVirtual) { do(y, x, x) }}
 }
 
-// wholes are what package kernel has tables of. There is no instruction for the products of
-// integers of 64 bits, which plain code multiplies as quickly.
+// wholes are the operations in the tables of package kernel. There is no AVX2 instruction to
+// multiply 64-bit integers, and plain Go is as fast as a substitute.
 var wholes = []whole{
 	instructed("AddInt8", VPADDB), instructed("AddInt16", VPADDW), instructed("AddInt32", VPADDD),
 	instructed("AddInt64", VPADDQ),
@@ -31,8 +31,8 @@ var wholes = []whole{
 	instructed("MinInt32", VPMINSD), {"MinInt64", func(x, y reg.VecVirtual) { pickLong(x, y, x, y) }},
 }
 
-// writeWholes writes loops over pairs of integers. They mostly wait for memory, so registers of
-// AVX2 are wide enough.
+// writeWholes writes loops over pairs of integers. They are limited by memory bandwidth, so AVX2
+// registers suffice.
 func writeWholes([]vector) {
 	for _, w := range wholes {
 		pixels(w.name+"AVX2", "n int, x, y, z *byte",
@@ -51,7 +51,8 @@ func writeWholes([]vector) {
 	}
 }
 
-// timesBytes multiplies bytes in pairs: the lower ones, and the higher ones once they are moved.
+// timesBytes multiplies bytes as 16-bit numbers: first the low bytes, then the high bytes after a
+// shift.
 func timesBytes(x, y reg.VecVirtual) {
 	high, other := YMM(), YMM()
 	VPSRLW(Imm(8), x, high)
@@ -63,7 +64,7 @@ func timesBytes(x, y reg.VecVirtual) {
 	VPOR(high, x, x)
 }
 
-// pickLong makes x the elements of y where those of greater are greater than those of less.
+// pickLong copies y to x in the elements where greater exceeds less.
 func pickLong(x, y, greater, less reg.VecVirtual) {
 	m := YMM()
 	VPCMPGTQ(less, greater, m)
