@@ -1,8 +1,10 @@
-// Package asm is the loops of package kernel in assembly, for amd64 with AVX2 and FMA and with
-// AVX-512, in float32 and float64. Nothing here checks a bound: package kernel does, and it keeps
-// each call short, since the scheduler cannot interrupt one.
+// Package asm implements the inner loops of package kernel in assembly for amd64, with AVX2 and FMA
+// and with AVX-512, in float32 and float64.
 //
-// The generator is in gen, a module of its own.
+// No function checks bounds: the caller must. It must also keep each call short, because the
+// scheduler cannot preempt assembly.
+//
+// The generator is in gen, which is a separate module.
 package asm
 
 //go:generate env GOWORK=off go run -C gen . tile -out ../tile_amd64.s -stubs ../tile_amd64.go -pkg asm
@@ -21,9 +23,9 @@ package asm
 //go:generate env GOWORK=off go run -C gen . two -out ../two_amd64.s -stubs ../two_amd64.go -pkg asm
 //go:generate env GOWORK=off go run -C gen . table ../table_amd64.go
 
-// A Tile writes a part of a product that fits into registers: for all its rows i and columns j
+// Tile computes a part of a product that fits into registers: for all its rows i and columns j
 //
 //	c[i·ldc + j] = alpha · sum over l < k of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
 //
-// n is how many columns its last register has. k is at least 1.
+// n is the number of columns in its last register. k must be at least 1.
 type Tile[F float32 | float64] func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool)
