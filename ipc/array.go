@@ -7,20 +7,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An Array is a fixed number of numbers in shared memory, for any processes of the domain. Each
-// number is read and changed as a whole, with and without the Mutex; an Array whose Mutex is not
-// used is Python's RawArray. Hold the Mutex to read or change several numbers at once:
+// An Array is a fixed-length array of numbers in shared memory. Any process of the domain may use
+// it. Each element is read and written atomically, with or without the Mutex; an Array without use
+// of its Mutex is Python's RawArray. The caller must hold the Mutex to read or change several
+// elements as one operation:
 //
 //	if err := a.Lock(ctx); err != nil {
 //		return err
 //	}
 //	defer a.Unlock()
 //
-// An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be
-// called by several goroutines. Bools and structs are [Records]. The zero Array is closed.
+// A negative index counts from the end, as in Python: -1 is the last element. All methods may be
+// called from several goroutines. For bools and structs, see [Records]. The zero Array is closed.
 type Array[T Number] struct{ Mutex }
 
-// NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
+// NewArray returns an array of n zeros. The caller must close it. It returns [ErrSize] if n is
+// negative.
 func NewArray[T Number](n int) (*Array[T], error) {
 	o, err := newNumbers[T](arrayName[T](), n)
 	if err != nil {
@@ -29,12 +31,13 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	return &Array[T]{mutexOf(o)}, nil
 }
 
-// newNumbers makes an object of a lock and n numbers.
+// newNumbers allocates an object with a mutex and n numbers of type T.
 func newNumbers[T Number](name string, n int) (*object, error) {
 	return newCells(name, n, arena.SizeOf[T]())
 }
 
-// newCells makes an object of a lock and n cells of so many bytes. How many they are is its flag.
+// newCells allocates an object with a mutex and n elements of size bytes. The object's flag stores
+// n.
 func newCells(name string, n, size int) (*object, error) {
 	if err := sized(name, n, 0, 1<<48/size); err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func newCells(name string, n, size int) (*object, error) {
 	return o, err
 }
 
-// ArrayOf makes an array of the numbers in from. The caller closes it.
+// ArrayOf returns an array that is initialized with a copy of from. The caller must close it.
 func ArrayOf[T Number](from []T) (*Array[T], error) {
 	a, err := NewArray[T](len(from))
 	if err != nil {
@@ -57,7 +60,7 @@ func ArrayOf[T Number](from []T) (*Array[T], error) {
 
 func arrayName[T Number]() string { return "Array[" + elemName[T]() + "]" }
 
-// count is how many cells there are, 0 if o is closed.
+// count returns the number of elements, or 0 if o is closed.
 func (o *object) count() int {
 	if o.enter() != nil {
 		return 0
@@ -66,35 +69,37 @@ func (o *object) count() int {
 	return int(o.sync.Flag())
 }
 
-// Len returns the number of elements, 0 if a is closed.
+// Len returns the number of elements, or 0 if a is closed.
 func (a *Array[T]) Len() int { return a.obj.count() }
 
-// At returns element i, ErrIndex if there is none.
+// At returns element i. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) At(i int) (v T, err error) {
 	err = a.with(i, 1, func(n arena.Numbers[T]) { v = n.At(0) })
 	return v, err
 }
 
-// Set sets element i, ErrIndex if there is none.
+// Set sets element i to v. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) Set(i int, v T) error {
 	return a.with(i, 1, func(n arena.Numbers[T]) { n.Set(0, v) })
 }
 
-// Add adds delta to element i and returns the sum. No addition is lost, although other processes
-// add at the same time.
+// Add atomically adds delta to element i and returns the sum. Concurrent additions by other
+// processes are not lost. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
 	err = a.with(i, 1, func(n arena.Numbers[T]) { sum = n.Add(0, delta) })
 	return sum, err
 }
 
-// CompareAndSwap sets element i to v if it equals old, and reports whether it did.
+// CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did. It
+// returns [ErrIndex] if i is out of range.
 func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
 	err = a.with(i, 1, func(n arena.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
 	return swapped, err
 }
 
-// Read reads the elements from i on into all of dst. Each element is whole; hold the Mutex to read
-// all of them as they are at one moment. The error is ErrIndex if there are fewer.
+// Read copies the elements starting at index i into dst, until dst is full. Each element is read
+// atomically, but the caller must hold the Mutex to read a consistent snapshot of several. It
+// returns [ErrIndex] if there are fewer than len(dst) elements from i on.
 func (a *Array[T]) Read(i int, dst []T) error {
 	return a.with(i, len(dst), func(n arena.Numbers[T]) {
 		for k := range dst {
@@ -103,7 +108,8 @@ func (a *Array[T]) Read(i int, dst []T) error {
 	})
 }
 
-// Write writes src to the elements from i on. The error is ErrIndex if there are fewer.
+// Write copies src to the elements starting at index i. It returns [ErrIndex] if there are fewer
+// than len(src) elements from i on; then it writes none.
 func (a *Array[T]) Write(i int, src []T) error {
 	return a.with(i, len(src), func(n arena.Numbers[T]) {
 		for k, v := range src {
@@ -112,13 +118,14 @@ func (a *Array[T]) Write(i int, src []T) error {
 	})
 }
 
-// with calls f with the n elements from i on.
+// with calls f with the n elements starting at index i.
 func (a *Array[T]) with(i, n int, f func(arena.Numbers[T])) error {
 	return a.obj.span(i, n, func(at int) { f(arena.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
 }
 
-// span calls f with the place of element i, if there are n from there on. Below 0, i counts from
-// the end.
+// span calls f with the non-negative index of element i, after checking that n elements follow from
+// there. A negative i counts from the end. It returns [ErrIndex] if the range is out of bounds. The
+// object stays open until f returns.
 func (o *object) span(i, n int, f func(at int)) error {
 	if err := o.enter(); err != nil {
 		return err
@@ -133,7 +140,8 @@ func (o *object) span(i, n int, f func(at int)) error {
 	return nil
 }
 
-// fromEnd returns the index that i stands for among n elements, as in Python: -1 is the last one.
+// fromEnd resolves a Python-style index into n elements: a negative i counts from the end. The
+// result may be out of range; the caller must check it.
 func fromEnd(i, n int) int {
 	if i < 0 {
 		return i + n
@@ -141,7 +149,8 @@ func fromEnd(i, n int) int {
 	return i
 }
 
-// readNumbers reads an object of so many numbers as its flag says.
+// readNumbers decodes an object of elements of size bytes each. The object's flag holds their
+// number, which must fit into the object's memory because the sender may be corrupt.
 func readNumbers(d *codec.Decoder, name string, size int) (*object, error) {
 	o, err := readObject(d, name, arena.FormMutex)
 	if err != nil {
@@ -153,8 +162,7 @@ func readNumbers(d *codec.Decoder, name string, size int) (*object, error) {
 	return o, nil
 }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
-// another type.
+// unmarshalWire decodes an Array. It returns [ErrType] if the element type differs from T.
 func (a *Array[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	a.obj, err = readNumbers(d, arrayName[T](), arena.SizeOf[T]())
 	return err

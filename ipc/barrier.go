@@ -9,25 +9,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Barrier lets a number of goroutines, of any processes, go on together.
+// A Barrier blocks a fixed number of goroutines, in any processes of the domain, until all of them
+// have arrived.
 //
-// Every process that has the barrier is a member, from its start on if the barrier is in the
-// argument of its function. The death of a member breaks the barrier, whether the member was
-// waiting or still to come, and the members that wait are told at once. A Close is no death, and
-// neither is the end of a worker's function. The zero Barrier is closed.
+// Every process that holds a reference to the barrier is a member. A worker that receives the
+// barrier in the argument of its function is a member from its start. The death of a member breaks
+// the barrier, whether or not that member was waiting, and wakes the waiting members at once.
+// [Barrier.Close] and the return of a worker's function do not count as a death. The zero Barrier
+// is closed.
 type Barrier struct {
 	cell
 
-	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
-	// returns an error or panics, the barrier is broken. It does not travel: a process that has
-	// none calls none. Set it in every process that may be the last one.
+	// Action, if not nil, is called once per round by the last goroutine to arrive, before any of
+	// them is released. The barrier breaks if Action returns an error or panics. Action is not sent
+	// with the barrier, so every process that may arrive last must set it.
 	Action func() error `wire:"-"`
 }
 
 const barrierName = "Barrier"
 
-// NewBarrier makes a barrier for so many parties, 1 to 1,048,575, or else ErrSize. The caller
-// closes it.
+// NewBarrier returns a barrier for the given number of parties. The caller must close it. It
+// returns [ErrSize] unless parties is between 1 and 1,048,575.
 func NewBarrier(parties int) (*Barrier, error) {
 	if err := sized(barrierName, parties, 1, maxCount); err != nil {
 		return nil, err
@@ -39,12 +41,12 @@ func NewBarrier(parties int) (*Barrier, error) {
 	return &Barrier{cell: cell{o}}, nil
 }
 
-// Wait waits until all parties have come, and returns how many had come before this one: 0 for one
-// of them, so that one can be told apart.
+// Wait blocks until all parties have arrived. It returns the number of parties that arrived
+// earlier, from 0 to Parties()-1, so that exactly one caller gets 0 and can act as the leader.
 //
-// If ctx ends first, the barrier is broken until Reset: every Wait returns ErrBroken. An Abort, an
-// Action that fails and the death of a member break it as well; after a death the error wraps a
-// *shm.PeerError that names the member.
+// If ctx is done first, Wait breaks the barrier: all parties get [ErrBroken] until [Barrier.Reset].
+// [Barrier.Abort], a failing Action and the death of a member break it as well. After a death the
+// error wraps a *shm.PeerError that identifies the dead member.
 func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	if err := b.obj.enter(); err != nil {
 		return 0, err
@@ -57,29 +59,30 @@ func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	return before, err
 }
 
-// Abort breaks the barrier: every Wait returns ErrBroken until Reset.
+// Abort breaks the barrier: every Wait returns [ErrBroken] until [Barrier.Reset].
 func (b *Barrier) Abort() error {
 	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
-// Watch waits until ready returns true or ctx ends. A watcher is no party: it neither completes a
-// turn nor breaks the barrier. Watch calls ready at once, at the end of each turn, after each Abort
-// and when a process of the domain was found dead. ready must be quick and call nothing that waits.
+// Watch blocks until ready returns true or ctx is done. The watcher is not a party: it neither
+// completes a round nor breaks the barrier. Watch calls ready immediately, at the end of each
+// round, after each Abort, and when a process of the domain was found dead. ready must return
+// quickly and must not block.
 func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
 	return b.obj.do(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
 }
 
-// Lost returns how many members are known to be gone, 0 if the barrier is closed. The ready
-// function of a Watch may call it. Dead names the members.
+// Lost returns the number of members known to be dead, or 0 if the barrier is closed. The ready
+// function of [Barrier.Watch] may call it. [Barrier.Dead] identifies the members.
 func (b *Barrier) Lost() int { return b.count(arena.Barrier.Lost) }
 
-// Reset makes the barrier as new: a Wait that is going on returns ErrBroken, and members that have
-// died are members no more.
+// Reset restores the barrier to its initial state. Waiting parties get [ErrBroken], and dead
+// processes are removed from the members.
 func (b *Barrier) Reset() error {
 	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
 }
 
-// Broken reports whether the barrier is broken, or closed.
+// Broken reports whether the barrier is broken or closed.
 func (b *Barrier) Broken() bool {
 	if b.obj.enter() != nil {
 		return true
@@ -88,8 +91,8 @@ func (b *Barrier) Broken() bool {
 	return b.shm().Broken()
 }
 
-// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. Dead
-// looks at every member itself, so a death that has just happened counts.
+// Dead returns one error per member that has died since the last [Barrier.Reset]. Each wraps
+// [ErrBroken]. Dead probes every member, so it detects a death that was not noticed before.
 func (b *Barrier) Dead() []*arena.PeerError {
 	if b.obj.enter() != nil {
 		return nil
@@ -98,10 +101,10 @@ func (b *Barrier) Dead() []*arena.PeerError {
 	return b.shm().Dead()
 }
 
-// Parties returns how many parties the barrier waits for, 0 if it is closed.
+// Parties returns the number of parties for which the barrier waits, or 0 if the barrier is closed.
 func (b *Barrier) Parties() int { return b.count(arena.Barrier.Parties) }
 
-// Waiting returns how many parties are waiting, 0 if the barrier is broken or closed.
+// Waiting returns the number of waiting parties, or 0 if the barrier is broken or closed.
 func (b *Barrier) Waiting() int { return b.count(arena.Barrier.Waiting) }
 
 func (b *Barrier) count(f func(arena.Barrier) int) int {
@@ -114,8 +117,7 @@ func (b *Barrier) count(f func(arena.Barrier) int) int {
 
 func (b *Barrier) shm() arena.Barrier { return arena.Barrier{Sync: b.obj.sync} }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes a Barrier. It returns [ErrType] if the value is of another type.
 func (b *Barrier) unmarshalWire(d *codec.Decoder) (err error) {
 	b.obj, err = readObject(d, barrierName, arena.FormBarrier)
 	return err

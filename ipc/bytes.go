@@ -9,38 +9,39 @@ import (
 	"github.com/shoal-mp/shoal/internal/crossing"
 )
 
-// A BytesReceiver is where messages of bytes come from: a *PipeEnd or a *Conn of []byte.
+// A BytesReceiver receives messages of type []byte. It is implemented by *[PipeEnd] and *[Conn]
+// with []byte as their type parameter.
 type BytesReceiver interface {
 	Recv(ctx context.Context) ([]byte, error)
 	recvBody(ctx context.Context, read func(*codec.Decoder) error) error
 }
 
-var ( // what the interface is of, for tools that look through no type parameters
+var ( // references for tools that do not look through type parameters
 	_ = BytesReceiver.recvBody
 	_ = (*PipeEnd[int, []byte]).recvBody
 	_ = (*Conn[[]byte]).recvBody
 )
 
-// A BufferTooShortError is a message that was longer than the buffer for it: Python's
-// BufferTooShort. It wraps io.ErrShortBuffer.
+// A BufferTooShortError is returned by [RecvBytesInto] for a message that is longer than the
+// buffer, like Python's BufferTooShort. It wraps [io.ErrShortBuffer].
 type BufferTooShortError struct {
-	Message []byte // all of it; it is not received again
-	Room    int    // bytes of the buffer
+	Message []byte // the whole message; it will not be received again
+	Room    int    // length of the buffer in bytes
 }
 
-// Error returns one line.
+// Error returns a one-line description.
 func (e *BufferTooShortError) Error() string {
 	return fmt.Sprintf("ipc: a message of %d bytes for a buffer of %d; the error has it in Message",
 		len(e.Message), e.Room)
 }
 
-// Unwrap returns io.ErrShortBuffer.
+// Unwrap returns [io.ErrShortBuffer].
 func (e *BufferTooShortError) Unwrap() error { return io.ErrShortBuffer }
 
-// RecvBytesInto receives a message into buf, without other memory for it, and returns how many
-// bytes it has: Python's recv_bytes_into. If it is longer than buf, the error is a
-// *[BufferTooShortError], which has the message, and buf is as it was. Otherwise the errors are
-// those of Recv.
+// RecvBytesInto receives a message into buf without allocating memory for it, and returns the
+// message's length, like Python's recv_bytes_into. If the message is longer than buf, buf is
+// unchanged and the error is a *[BufferTooShortError] that contains the message. Other errors are
+// as for Recv.
 func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, err error) {
 	err = from.recvBody(ctx, func(d *codec.Decoder) error {
 		b, err := bytesOf(d)
@@ -56,10 +57,10 @@ func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, 
 	return n, err
 }
 
-// RecvBytes receives a message of at most maxLength bytes: Python's recv_bytes(maxlength). A longer
-// one is dropped before there is memory for it, with wire.ErrTooLong; what comes after it can be
-// received, which Python refuses. A negative maxLength is ErrSize. Otherwise the errors are those
-// of Recv.
+// RecvBytes receives a message of at most maxLength bytes, like Python's recv_bytes(maxlength). It
+// discards a longer message before allocating memory for it and returns wire.ErrTooLong. Unlike in
+// Python, the connection remains usable: the next message can be received. It returns [ErrSize] if
+// maxLength is negative. Other errors are as for Recv.
 func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []byte, err error) {
 	if maxLength < 0 {
 		return nil, fmt.Errorf("receive at most %d bytes: %w", maxLength, ErrSize)
@@ -78,9 +79,10 @@ func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []by
 	return msg, err
 }
 
-// bytesOf reads a message of bytes where it lies.
+// bytesOf decodes a message of type []byte without copying it. The result aliases the decoder's
+// buffer and must not be used after the message is released.
 func bytesOf(d *codec.Decoder) (b []byte, err error) {
-	if d.IsNil() { // a nil slice
+	if d.IsNil() { // nil slice
 		return nil, d.Finish()
 	}
 	if b, err = d.BytesInPlace(); err != nil {
@@ -93,7 +95,8 @@ func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*codec.Decoder) 
 	return c.in.getBody(ctx, read)
 }
 
-// getBody is Get of a message that read reads. Its memory is good until read returns.
+// getBody receives a message and calls read to decode it. read must not retain the decoder's
+// memory: it is reused after read returns.
 func (r *Receiver[T]) getBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	if err := r.end.enter(); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Cond lets goroutines of any processes wait until another goroutine, which holds the Cond's
-// Mutex, notifies them. A Cond travels together with its Mutex. The zero Cond is closed.
+// A Cond is a condition variable for goroutines in any processes of the domain. A waiting goroutine
+// must hold the Cond's [Mutex]. A Cond is sent together with its Mutex. The zero Cond is closed.
 type Cond struct {
 	obj *object
 	mu  Mutex
@@ -18,9 +18,10 @@ type Cond struct {
 
 const condName = "Cond"
 
-// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. Several Conds may have one
-// Mutex: a process that has locked m, or the Mutex of one of these Conds, may wait in each of them.
-// The caller must close the Cond, and m as well.
+// NewCond returns a Cond that uses m, or a new Mutex if m is nil. Several Conds may share one
+// Mutex: a process that has locked m, or the Mutex of one of these Conds, may wait on each of them.
+// The caller must close the Cond. The Cond has its own reference to m, so the caller must still
+// close m as well.
 func NewCond(m *Mutex) (c *Cond, err error) {
 	c = new(Cond)
 	if m == nil {
@@ -37,18 +38,22 @@ func NewCond(m *Mutex) (c *Cond, err error) {
 	return c, nil
 }
 
-// Mutex returns the Mutex, which is closed with c.
+// Mutex returns the Cond's Mutex. [Cond.Close] closes it.
 func (c *Cond) Mutex() *Mutex { return &c.mu }
 
-// Wait unlocks the Mutex, which this process holds, waits until it is notified or ctx ends, and
-// locks it again. It may return without a notification, in particular when another process that
-// waited dies, so the caller checks its condition in a loop. WaitFor has that loop.
+// Wait atomically unlocks the Mutex, which this process must hold, and blocks until a notification
+// arrives or ctx is done. Then it locks the Mutex again. Spurious wakeups occur, in particular when
+// another waiting process dies, so the caller must check its condition in a loop, as [Cond.WaitFor]
+// does.
 //
-// When Wait returns nil or an error of ctx, the caller holds the Mutex. It also holds the Mutex
-// with ErrOwnerDied, which Wait returns without a notification if the holder of the Mutex dies;
-// Mutex.Lock says what to do then. It does not hold the Mutex with ErrNotRecoverable or ErrClosed,
-// nor with ErrLocked, which comes with the error of ctx: another process has kept the Mutex for
-// more than a second after the end of ctx, as one does that is stopped.
+// The caller holds the Mutex again if Wait returns nil or an error of ctx alone. It also holds the
+// Mutex if the error wraps [ErrOwnerDied], which Wait returns, without a notification, if the
+// holder of the Mutex dies; see [Mutex.Lock] for the required recovery.
+//
+// The caller does not hold the Mutex if the error wraps [ErrNotRecoverable], [ErrClosed] or
+// [ErrLocked]. Wait returns ErrLocked together with the error of ctx if another process, for
+// example a stopped one, kept the Mutex for more than a second after ctx was done. It returns
+// [ErrNotOwner] if this process did not hold the Mutex.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
 		if err := c.mu.obj.enter(); err != nil {
@@ -69,7 +74,8 @@ func (c *Cond) Wait(ctx context.Context) error {
 	})
 }
 
-// WaitFor waits until ready, which is called with the Mutex held, returns true.
+// WaitFor calls [Cond.Wait] in a loop until ready returns true. The caller must hold the Mutex;
+// ready is called with the Mutex held. The errors are the same as for Wait.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -79,9 +85,9 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n of the goroutines that wait. Hold the Mutex while you notify: if the
-// notifier dies before, the next goroutine to hold the Mutex gets ErrOwnerDied, and notifies all
-// before it marks the Mutex consistent.
+// Notify wakes up to n waiting goroutines. The caller should hold the Mutex. If it dies before
+// notifying, the next process to lock the Mutex gets [ErrOwnerDied], and must call [Cond.NotifyAll]
+// before [Mutex.MarkConsistent].
 func (c *Cond) Notify(n int) error {
 	return c.obj.do(context.Background(), "notify", nil, func() error {
 		arena.Cond{Sync: c.obj.sync}.Notify(n)
@@ -89,24 +95,24 @@ func (c *Cond) Notify(n int) error {
 	})
 }
 
-// NotifyAll wakes all goroutines that wait.
+// NotifyAll wakes all waiting goroutines. As with [Cond.Notify], the caller should hold the Mutex.
 func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 
-// Close closes the Cond in this process, and the Mutex that Mutex returns. A Wait that is going on
-// in this process returns ErrClosed. Close is idempotent.
+// Close closes the Cond and its Mutex in this process. Waiting goroutines of this process get
+// [ErrClosed]. Close is idempotent.
 func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
-// condTags are those of [object, Mutex].
+// condTags describes the encoding: [object, Mutex].
 var condTags = &codec.Tags{Type: condName, Fields: []int{2}}
 
-// marshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
-// its Mutex.
+// marshalWire encodes references to the Cond and its Mutex. The receiver gets its own references to
+// both.
 func (c *Cond) marshalWire(e *codec.Encoder) error {
 	e.Tag(condTags, 0)
 	return errors.Join(c.obj.marshal(e), c.mu.marshalWire(e))
 }
 
-// unmarshalWire is the counterpart of marshalWire.
+// unmarshalWire decodes a Cond.
 func (c *Cond) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(condTags); err != nil {
 		return err

@@ -12,39 +12,39 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// A Conn is what two processes have that met by Listen and Dial: values of type T, both ways. It
-// stays with its process; a PipeEnd travels.
+// A Conn is a bidirectional connection for values of type T between two processes that met by
+// [Listen] and [Dial]. It cannot be sent to another process, unlike a [PipeEnd].
 //
-// If both are in one domain, it is a pipe, and shared memory goes by reference, as between
-// processes that were started by each other. Dial joins the listener's domain if its process has
-// none yet.
+// If both processes are in one domain, the connection is a pipe, and shared memory is passed by
+// reference, as between parent and child processes. Dial joins the listener's domain if its process
+// has no domain yet.
 //
-// Otherwise, and always between machines, values go by copy. A tensor is copied as well: its
-// receiver has one of its own, of any size for which its domain has room, and sees nothing of what
-// the sender writes later. Tensors of one storage of which each uses most stay views of one
-// storage. What would not be the same thing as a copy, such as a queue, a lock or a file, is
-// refused with ErrShared.
+// Otherwise, and always between machines, values are passed by copy. The receiver of a tensor gets
+// its own copy, of any size that fits into its domain, and does not see later writes of the sender.
+// Tensors of one storage remain views of one storage in the copy if each of them covers most of it.
+// Send returns [ErrShared] for values that cannot be copied, such as a queue, a lock or a file.
 //
-// Its methods may be called by several goroutines.
+// All methods may be called from several goroutines.
 type Conn[T any] struct {
-	pipe   *PipeEnd[T, T] // or
-	stream *link.Conn     // between two domains
+	pipe   *PipeEnd[T, T] // set within one domain
+	stream *link.Conn     // set between two domains
 	plan   *codec.Plan[T]
 }
 
-// frameValue is the kind of frames with values on a stream.
+// frameValue is the frame type of a value on a stream.
 const frameValue = 'V'
 
-// maxValue bounds what goes through a stream.
+// maxValue limits the encoded size of a value on a stream, in bytes.
 const maxValue = 64 << 20
 
-// Shared reports whether shared memory goes by reference.
+// Shared reports whether shared memory is passed by reference.
 func (c *Conn[T]) Shared() bool { return c.pipe != nil }
 
-// Send sends v and waits while too much is on the way. v stays the caller's to close. The error is
-// ErrClosed if the other side is closed or dead, ErrShared if v holds what cannot be copied, and
-// wire.ErrTooLong beyond 64 MiB by copy, of which shared memory does not count. If ctx ends in the
-// middle of a value by copy, the connection is closed.
+// Send sends v, and blocks while the connection's buffers are full. The caller must still close v.
+// Send returns [ErrClosed] if the peer has closed the connection or died. If values are passed by
+// copy, it returns [ErrShared] if v contains a value that cannot be copied, and wire.ErrTooLong if
+// the encoding exceeds 64 MiB, which does not include shared memory; if ctx is done in the middle
+// of a value, Send closes the connection.
 func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	if c.pipe != nil {
 		return c.pipe.Send(ctx, v)
@@ -71,12 +71,13 @@ func (c *Conn[T]) send(ctx context.Context, m codec.Message) error {
 	return streamError(ctx, "send", crossing.Send(ctx, c.stream, frameValue, m, blocks), ErrFull)
 }
 
-// Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
-// dead and has sent no more than was received; it wraps io.ErrUnexpectedEOF as well if that was in
-// the middle of a value by copy. It wraps shm.ErrNoSpace if there is no room for a copy: the value
-// is lost, and the next one can be received.
+// Recv waits for a value and returns it. The caller must close the shared memory of the value. Recv
+// returns [ErrClosed] once all values were received and the peer has closed the connection or died.
+// The error also wraps [io.ErrUnexpectedEOF] if the stream ended in the middle of a value. If there
+// is no memory for the copy, the error wraps shm.ErrNoSpace: the value is lost, but the next one
+// can be received.
 //
-// If ctx ends in the middle of a value by copy, the next Recv goes on there.
+// If ctx is done in the middle of a copied value, the next Recv resumes there.
 func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
@@ -91,7 +92,7 @@ func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	return v, nil
 }
 
-// sent returns the error of a message with the host that has sent it, if that is another one.
+// sent adds the sender's host to err if it is another machine.
 func (c *Conn[T]) sent(err error) error {
 	if host := c.stream.Host(); err != nil && host != "" {
 		return fmt.Errorf("%w (sent by %s)", err, host)
@@ -99,7 +100,8 @@ func (c *Conn[T]) sent(err error) error {
 	return err
 }
 
-// message receives a value from the stream, with a reference of each copied block.
+// message receives an encoded value from the stream. The caller owns one reference to each copied
+// block.
 func (c *Conn[T]) message(ctx context.Context) (m codec.Message, err error) {
 	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {
@@ -118,7 +120,9 @@ func (c *Conn[T]) message(ctx context.Context) (m codec.Message, err error) {
 	return m, nil
 }
 
-// streamError returns what an error of a stream means here. state is why a call waits.
+// streamError translates an error of the stream to the errors of this package. state is the
+// sentinel that describes the blocked operation, such as [ErrFull]; it is part of the error if ctx
+// exceeded its deadline.
 func streamError(ctx context.Context, op string, err, state error) error {
 	switch {
 	case err == nil:
@@ -135,8 +139,8 @@ func streamError(ctx context.Context, op string, err, state error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// Poll waits until a Recv would not wait: there is a value, or at least the first of it, or the
-// other side is gone.
+// Poll blocks until Recv would not block: the first bytes of a value have arrived, or the peer is
+// gone. The error is [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx expires.
 func (c *Conn[T]) Poll(ctx context.Context) error {
 	if c.pipe != nil {
 		return c.pipe.Poll(ctx)
@@ -148,11 +152,11 @@ func (c *Conn[T]) Poll(ctx context.Context) error {
 	return streamError(ctx, "poll", err, ErrEmpty)
 }
 
-// Close closes this side. It is idempotent.
+// Close closes this side of the connection. It is idempotent.
 func (c *Conn[T]) Close() error {
 	if c.pipe != nil {
 		return c.pipe.Close()
 	}
-	c.stream.Close() // the second time it says that it was closed
+	c.stream.Close() // ignore the error: a second Close returns one
 	return nil
 }

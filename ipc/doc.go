@@ -1,50 +1,52 @@
-// Package ipc is how processes talk and wait for each other: queues and pipes of Go values, locks
-// and the like, over memory that they share.
+// Package ipc provides communication and synchronization between processes over shared memory:
+// queues and pipes of Go values, locks, and related primitives.
 //
-// A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any
-// other value:
+// A [Queue] has two ends, a [Sender] and a [Receiver], which can be sent to other processes like
+// any other value:
 //
 //	q, err := ipc.NewQueue[Job](8)
 //	if err != nil {
 //		return err
 //	}
 //	defer q.Close()
-//	err = q.Put(ctx, Job{Name: "a"})            // waits while 8 are waiting
-//	for job, err := range q.Receiver().All(ctx) // in another process: ends when nobody can put any more
+//	err = q.Put(ctx, Job{Name: "a"})            // blocks while 8 values are queued
+//	for job, err := range q.Receiver().All(ctx) // in another process: until all senders close
 //
-// A message is a copy of its value, written by package wire. Shared memory that a value holds, such
-// as the elements of a tensor, is not copied: the message holds that memory from Put until Get,
-// whatever becomes of the sender.
+// A message is a copy of its value, encoded by package wire. Shared memory within a value, such as
+// the elements of a tensor, is not copied: the message holds a reference to that memory from Put
+// until Get, even if the sender dies in between.
 //
 // # Ends
 //
-// The ends of a queue are counted, in every process and in every message. When the last sending end
-// is closed, or its process was killed, receivers get what is left and then [ErrClosed]. When the
-// last receiving end is closed, puts return ErrClosed. A *Queue is both ends: a consumer that has a
-// Queue keeps it open for itself, and waits for ever for a producer that died. Give consumers a
-// Receiver and producers a Sender, and close the Queue once they have theirs.
+// The ends of a queue are reference counted across all processes and queued messages. After the
+// last sending end is closed, or its process was killed, receivers drain the queue and then get
+// [ErrClosed]. After the last receiving end is closed, Put returns ErrClosed. A *Queue is both
+// ends: a consumer that holds a Queue also holds a sending end, so it never learns that the
+// producers died. Consumers should therefore get a Receiver, and producers a Sender, and the
+// creator should close the Queue once they have theirs.
 //
 // # Names
 //
-// [Bind] gives a value a name, under which every process of the domain finds it with [Lookup]: a
-// process that has joined by a socket does, and the name outlives the process that bound it. A
-// [Memory] is bytes, with or without a name, which tensor.FromBuffer wraps.
+// [Bind] binds a value to a name, and [Lookup] returns it in every process of the domain, including
+// processes that joined by a socket. A name outlives the process that bound it. A [Memory] is a
+// byte buffer, with or without a name, that tensor.FromBuffer can wrap.
 //
 // # The latest value
 //
-// A [Latest] is one value that processes replace while others use the value before: weights that
-// are loaded anew while a service runs. A Store needs no reader, and a process that is started
-// later, or again, finds the value that is the newest then.
+// A [Latest] is a single value that a process can replace while others still use the previous one,
+// for example model weights that are reloaded while a service runs. Store does not wait for
+// readers. A process that is started or restarted later loads the newest value.
 //
-// # Synchronising
+// # Synchronization
 //
 // A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value]
-// and [Array] travel in the same way. Every wait takes a context. A process that is killed holds
-// nobody up: its lock goes to the next one with [ErrOwnerDied], its permits come back, its barrier
-// is broken, and the error is a *shm.PeerError that says which process it was.
+// and [Array] can be sent to other processes too. Every blocking operation takes a context. The
+// death of a process does not block others: its lock passes to the next process with
+// [ErrOwnerDied], its permits are returned, and its barrier breaks. The error is a *shm.PeerError
+// that identifies the dead process.
 //
 //	err := m.Lock(ctx)
-//	if errors.Is(err, ipc.ErrOwnerDied) { // we hold it, and another process died while it did
+//	if errors.Is(err, ipc.ErrOwnerDied) { // the lock is ours, and its previous holder died
 //		repair(data)
 //		err = m.MarkConsistent()
 //	}
@@ -55,7 +57,7 @@
 //
 // # The trap
 //
-// Values are copied, blocks are shared. A receiver that changes a number changes its own copy; a
-// receiver that changes an element of a tensor changes it for everybody. The receiver closes what a
-// Get returns, and the sender closes what it has put.
+// Values are copied, but blocks are shared. A receiver that changes a number changes its own copy.
+// A receiver that changes an element of a tensor changes it for all processes. The receiver must
+// close the result of Get, and the sender must still close the value that it has put.
 package ipc

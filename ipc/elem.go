@@ -9,7 +9,7 @@ import (
 
 func elemName[T any]() string { return codec.FullName(reflect.TypeFor[T]()) }
 
-// shortName is the name of a type without the directories of its packages, for errors.
+// shortName shortens a type name for errors: it drops the directories of package paths.
 func shortName(elem string) string {
 	var short []byte
 	for i := range len(elem) {

@@ -10,12 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it
-// any more, its port is closed: the Sender itself may be copied, so it cannot be what is watched.
+// An end is the state of a [Sender] or a [Receiver]. A cleanup closes its port when the end becomes
+// unreachable. The cleanup is attached to the end and not to the Sender, because a Sender may be
+// copied.
 type end struct {
 	*port
-	other *end      // of the same Queue, which is in use as long as one of its ends is; or nil
-	out   *outgoing // of the operation that is alone in the end; or nil
+	other *end      // other end of the same Queue, kept reachable; or nil
+	out   *outgoing // reused by an operation that is alone on the end; or nil
 	in    *incoming // likewise
 }
 
@@ -25,7 +26,7 @@ func newEnd(p *port) *end {
 	return e
 }
 
-// side says which end of a queue it is.
+// A side distinguishes the two ends of a queue.
 type side bool
 
 const (
@@ -33,32 +34,35 @@ const (
 	receiving side = false
 )
 
-// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the
-// ring.
+// A port is a view of a ring together with two references: one to the ring's block and one to the
+// token that counts the open ends of one side.
 type port struct {
 	hold
 	ring   *arena.Ring
-	block  arena.Handle // of the ring
+	block  arena.Handle // block of the ring
 	token  arena.Handle
-	elem   string // name of the type of the queue's values
+	elem   string // name of the element type
 	policy Policy
 }
 
-// enter begins an operation; each needs a leave, unless enter returns ErrClosed.
+// enter begins an operation. It returns [ErrClosed] if the end is closed; otherwise the caller must
+// call leave.
 func (e *end) enter() error {
 	_, err := e.enterAlone()
 	return err
 }
 
-// enterAlone is that of the hold.
+// enterAlone is like enter, and also reports whether no other operation is in progress. See
+// [hold.enterAlone].
 func (e *end) enterAlone() (alone bool, err error) {
-	if e == nil { // a zero Sender or Receiver
+	if e == nil { // zero Sender or Receiver
 		return false, ErrClosed
 	}
 	return e.port.enterAlone()
 }
 
-// leave ends an operation. It is the end's method because the end must not be collected before.
+// leave ends an operation. It is a method of the end, not of the port, because it must keep the end
+// reachable until the operation is over.
 func (e *end) leave() {
 	e.port.leave()
 	runtime.KeepAlive(e)
@@ -92,10 +96,10 @@ func (e *end) cap() int {
 	if e == nil {
 		return 0
 	}
-	return e.ring.Cap() // a matter of the view
+	return e.ring.Cap() // does not need the block: Cap is cached in the view
 }
 
-// clone returns another port of the same end.
+// clone returns a new end for the same side of the same queue, with its own references.
 func (e *end) clone() (*end, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -119,7 +123,7 @@ func newPort(d *arena.Domain, block, token arena.Handle, elem string) *port {
 	return &port{hold: hold{d: d, blocks: []arena.Handle{token, block}}, block: block, token: token, elem: elem}
 }
 
-// open makes the view of the ring. If it cannot, it releases the port's references.
+// open opens the ring's view. On error it releases the port's references.
 func (p *port) open() (err error) {
 	if p.ring, err = p.d.OpenRing(p.block); err != nil {
 		return errors.Join(err, p.d.Release(p.token), p.d.Release(p.block))
@@ -128,11 +132,11 @@ func (p *port) open() (err error) {
 	return nil
 }
 
-// endTags are those of [type of the values, policy, ring, token].
+// endTags describes the encoding: [element type, policy, ring, token].
 var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 
-// marshal writes the end. The message becomes another holder of it, so it must stay open until the
-// message is one.
+// marshal encodes references to the end's blocks. The message becomes another owner of the end, so
+// the end stays entered until the encoder is done.
 func (e *end) marshal(enc *codec.Encoder) error {
 	if err := e.enter(); err != nil {
 		return fmt.Errorf("send an end of a queue: %w", err)
@@ -148,7 +152,9 @@ func (e *end) marshal(enc *codec.Encoder) error {
 	return nil
 }
 
-// unmarshal reads what marshal wrote: the end owns one reference of each of its two blocks.
+// unmarshal decodes an end. The end owns one reference to each of its two blocks. It returns
+// [ErrType] if the element type differs from elem, and [ErrNotEnd] if the blocks are not a ring
+// with its token for side s.
 func unmarshal(dec *codec.Decoder, elem string, s side) (*end, error) {
 	p, err := readPort(dec, elem)
 	if err != nil {

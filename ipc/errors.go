@@ -10,58 +10,60 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Sentinels of this package; the errors that it returns are or wrap them.
+// Errors of this package. Returned errors are or wrap one of them; test for them with [errors.Is].
 var (
-	// ErrClosed is returned by a get once the queue is drained and no put can follow: the queue was
-	// finished, or the last sending end was closed or died with its process. A put returns it after
-	// Finish and after the end of the last receiving end, every method after Close. If a process
-	// died, the error is a *shm.PeerError that names it. ErrClosed wraps os.ErrClosed.
+	// ErrClosed is returned by every method after Close. A get returns it once the queue is empty
+	// and no put can follow: the queue was finished, or the last sending end was closed or its
+	// process died. A put returns it after Finish and after the last receiving end was closed. If a
+	// process died, the error is a *shm.PeerError that identifies it. ErrClosed wraps
+	// [os.ErrClosed].
 	ErrClosed = fmt.Errorf("ipc: closed%.0w", os.ErrClosed)
-	// ErrFull is returned by a put for which there is no room, at once or until its deadline.
+	// ErrFull is returned by a put if the queue has no free slot, immediately or until the
+	// deadline.
 	ErrFull = errors.New("ipc: queue is full")
-	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.
+	// ErrEmpty is returned by a get if the queue has no message, immediately or until the deadline.
 	ErrEmpty = errors.New("ipc: queue is empty")
-	// ErrType is returned when an end of a queue is received as one that carries values of another
-	// type, or a Mutex as an Event, for a name that stands for another type, and for a Record of a
-	// type that has no fixed layout.
+	// ErrType is returned if a value is received as another type than it was sent as, for example a
+	// Queue[int] as a Queue[string] or a Mutex as an Event. Lookup returns it if the name is bound
+	// to a value of another type, and NewRecord if the type has no fixed layout.
 	ErrType = errors.New("ipc: another type")
-	// ErrNotEnd is returned when what is received as an end of a queue is none.
+	// ErrNotEnd is returned if a received value is not a valid end of a queue.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")
-	// ErrLocked is returned where a lock, or a permit, is not to be had at once or before the
+	// ErrLocked is returned if a lock or a permit is not available, immediately or until the
 	// deadline.
 	ErrLocked = errors.New("ipc: locked")
-	// ErrNotObject is returned when what is received as a Mutex or the like is none.
+	// ErrNotObject is returned if a received value is not a valid synchronization object.
 	ErrNotObject = errors.New("ipc: not what it is received as")
-	// ErrIndex is returned for elements that an Array or a list does not have.
+	// ErrIndex is returned if an index into an Array, Records or a ShareableList is out of range.
 	ErrIndex = errors.New("ipc: index out of range")
-	// ErrSize is returned for what has no room in its memory, and for sizes, capacities and counts
-	// that there cannot be.
+	// ErrSize is returned if a value does not fit into its memory, and if a size, capacity or count
+	// is out of range.
 	ErrSize = errors.New("ipc: size does not fit")
-	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is
-	// none.
+	// ErrNotList is returned if a received value is not a valid ShareableList, or if one of its
+	// elements is corrupt.
 	ErrNotList = errors.New("ipc: not a shareable list")
-	// ErrNil is returned by a Bind of a nil pointer.
+	// ErrNil is returned by Bind for a nil pointer.
 	ErrNil = errors.New("ipc: nil pointer")
 )
 
-// What package shm says of locks, semaphores and barriers. Where it was a death, the error is a
-// *[shm.PeerError] that names the process.
+// Errors of package shm for locks, semaphores and barriers. If the cause is a death, the error is a
+// *shm.PeerError that identifies the process.
 var (
-	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
+	// ErrNotOwner is returned by an unlock if the caller does not hold the lock.
 	ErrNotOwner = arena.ErrNotOwner
-	// ErrOwnerDied comes with a lock whose holder died: the caller holds the lock, and the data
-	// that it guards may be half changed.
+	// ErrOwnerDied is returned by a lock operation if the previous holder died. The caller holds
+	// the lock, but the data that it guards may be inconsistent.
 	ErrOwnerDied = arena.ErrOwnerDied
-	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without
-	// MarkConsistent.
+	// ErrNotRecoverable is returned by a lock operation if an earlier holder died and the lock was
+	// unlocked without MarkConsistent.
 	ErrNotRecoverable = arena.ErrNotRecoverable
 	// ErrBroken is returned by a Barrier that is broken.
 	ErrBroken = arena.ErrBroken
-	// ErrReleased is returned by a Release that would give a bounded semaphore too many permits.
+	// ErrReleased is returned by Release if a bounded semaphore already has all its permits.
 	ErrReleased = arena.ErrReleased
 )
 
-// A worker's error is still ErrClosed where it is received.
+// The errors are registered so that errors.Is works for them in the process that receives them.
 func init() {
 	codec.RegisterError("ipc.ErrClosed", ErrClosed)
 	codec.RegisterError("ipc.ErrFull", ErrFull)
@@ -83,10 +85,11 @@ func init() {
 	codec.RegisterError("ipc.ErrPeer", ErrPeer)
 }
 
-// shmError returns what an error of package shm means here. state is why the operation waited, or
-// nil.
+// shmError translates an error of package arena to the errors of this package. state is the
+// sentinel that describes the blocked operation, such as [ErrLocked], or nil; it is part of the
+// error if ctx exceeded its deadline.
 func shmError(ctx context.Context, op string, err, state error) error {
-	switch err { // the bare ones only: a block that was closed is another matter
+	switch err { // no errors.Is: a wrapped arena.ErrClosed is about a closed block
 	case nil:
 		return nil
 	case arena.ErrFinished, arena.ErrClosed:
@@ -105,14 +108,14 @@ func shmError(ctx context.Context, op string, err, state error) error {
 	case cause == nil:
 	case err == cause:
 		return contextError(ctx, op, state)
-	case errors.Is(err, cause) && !errors.Is(err, ctx.Err()): // it says for what was waited
+	case errors.Is(err, cause) && !errors.Is(err, ctx.Err()): // err names the process in the way
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// contextError returns why ctx ended. If it was its deadline, the error is also the state that
-// outlasted it.
+// contextError returns the error of a done ctx. It wraps state, if not nil, if the deadline was
+// exceeded.
 func contextError(ctx context.Context, op string, state error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -7,12 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An Event is a flag for which goroutines of any processes wait. The zero Event is closed.
+// An Event is a flag that goroutines in any processes of the domain can wait for. The zero Event is
+// closed.
 type Event struct{ cell }
 
 const eventName = "Event"
 
-// NewEvent makes an Event that is not set. The caller closes it.
+// NewEvent returns an Event with a cleared flag. The caller must close it.
 func NewEvent() (*Event, error) {
 	o, err := newObject(eventName, arena.SyncOptions{Form: arena.FormEvent})
 	if err != nil {
@@ -21,7 +22,8 @@ func NewEvent() (*Event, error) {
 	return &Event{cell{o}}, nil
 }
 
-// Set sets the flag and wakes every goroutine that waits, even if the flag is cleared at once.
+// Set sets the flag and wakes all waiting goroutines. They return even if the flag is cleared
+// immediately afterwards.
 func (e *Event) Set() error {
 	return e.obj.do(context.Background(), "set", nil, func() error { e.shm().Set(); return nil })
 }
@@ -31,7 +33,7 @@ func (e *Event) Clear() error {
 	return e.obj.do(context.Background(), "clear", nil, func() error { e.shm().Clear(); return nil })
 }
 
-// IsSet reports whether the flag is set, and false if e is closed.
+// IsSet reports whether the flag is set. It returns false if e is closed.
 func (e *Event) IsSet() bool {
 	if e.obj.enter() != nil {
 		return false
@@ -40,15 +42,14 @@ func (e *Event) IsSet() bool {
 	return e.shm().IsSet()
 }
 
-// Wait waits until the flag is set, or until ctx ends.
+// Wait blocks until the flag is set or ctx is done.
 func (e *Event) Wait(ctx context.Context) error {
 	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
 }
 
 func (e *Event) shm() arena.Event { return arena.Event{Sync: e.obj.sync} }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes an Event. It returns [ErrType] if the value is of another type.
 func (e *Event) unmarshalWire(d *codec.Decoder) (err error) {
 	e.obj, err = readObject(d, eventName, arena.FormEvent)
 	return err

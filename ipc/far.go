@@ -11,11 +11,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// schemeEnd is between the scheme of an address and the rest.
+// schemeEnd separates the scheme of an address from the rest.
 const schemeEnd = "://"
 
-// transport returns what reaches an address on another machine, and the address without its scheme;
-// nil for an address on this one.
+// transport returns the transport for an address on another machine, and the address without its
+// scheme. The transport is nil for a local address. It returns [errors.ErrUnsupported] for an
+// unknown scheme, and EINVAL for a host:port without a scheme.
 func transport(addr string) (*link.Transport, string, error) {
 	scheme, host, far := strings.Cut(addr, schemeEnd)
 	if !far && isHostPort(addr) {
@@ -33,15 +34,15 @@ func transport(addr string) (*link.Transport, string, error) {
 	return &t, host, nil
 }
 
-// isHostPort reports whether an address is that of package net, for which a socket of this name in
-// the working directory would be a surprise.
+// isHostPort reports whether addr looks like a host:port address of package net. A socket file with
+// such a name in the working directory would hardly be intended.
 func isHostPort(addr string) bool {
 	i := strings.LastIndexByte(addr, ':')
 	_, err := strconv.ParseUint(addr[i+1:], 10, 16)
 	return i >= 0 && err == nil && !strings.ContainsAny(addr, "/@")
 }
 
-// listenFar makes l a listener on other machines.
+// listenFar starts listening for other machines.
 func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.scheme = "tcp" + schemeEnd
@@ -51,7 +52,7 @@ func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
 		switch {
 		case err != nil:
 			stop()
-			s.Close() // it is the caller's matter, which sees the stream end
+			s.Close() // the peer sees the end of the stream
 		case !stop():
 			conn.Close()
 		default:

@@ -7,16 +7,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A hold is some references of this process, and a view of what they are of. It is open until it is
-// closed, and its references are released when the last operation on it is over.
+// A hold is a set of block references owned by this process, with a view of the object in these
+// blocks. Operations on the object are counted. After close, no operation can start, and the
+// references are released when the last operation has ended and no lock is held.
 type hold struct {
 	d      *arena.Domain
 	blocks []arena.Handle
-	view   interface{ Close() } // nil where nobody waits
+	view   interface{ Close() } // nil if the object has no blocking operations
 
-	peers *peers // the holds of the same object; nil where no lock is held by one of them for another
+	peers *peers // holds of the same synchronization object; or nil
 
-	users atomic.Int64 // operations going on, in steps of holdKept locks that are held, and holdClosed, holdReleased
+	users atomic.Int64 // operations, plus holdKept per held lock, plus the two flags
 }
 
 const (
@@ -26,14 +27,16 @@ const (
 	holdReleased = 1 << 61
 )
 
-// enter begins an operation; each needs a leave, or a keep, unless enter returns ErrClosed.
+// enter begins an operation. It returns [ErrClosed] if h is closed; otherwise the caller must call
+// leave or keep.
 func (h *hold) enter() error {
 	_, err := h.enterAlone()
 	return err
 }
 
-// enterAlone is enter that reports whether no other operation goes on. Until that one leaves, no
-// other is told so.
+// enterAlone is like enter, and also reports whether no other operation or lock is in progress.
+// Until the caller leaves, no other call returns true, so the caller may use state that belongs to
+// a single operation.
 func (h *hold) enterAlone() (alone bool, err error) {
 	n := h.users.Add(1)
 	if n&holdClosed != 0 {
@@ -43,14 +46,14 @@ func (h *hold) enterAlone() (alone bool, err error) {
 	return n == 1, nil
 }
 
-// keep makes of an operation something that lasts until it is dropped: a lock that is held.
+// keep turns an operation into a held lock or lease, which lasts until drop.
 func (h *hold) keep() { h.users.Add(holdKept - 1) }
 
 func (h *hold) kept() bool { return h.users.Load()&holdKeptMask != 0 }
 
 func (h *hold) drop() { h.tryDrop() }
 
-// tryDrop is drop that reports whether there was something to drop.
+// tryDrop drops one held lock or lease, and reports whether there was one.
 func (h *hold) tryDrop() bool {
 	for {
 		n := h.users.Load()
@@ -72,7 +75,8 @@ func (h *hold) leave() {
 	}
 }
 
-// close ends the operations that wait, and releases the references once nobody uses them any more.
+// close wakes the blocked operations, and releases the references once the last operation and lock
+// have ended. It is idempotent.
 func (h *hold) close() error {
 	if h.users.Or(holdClosed)&holdClosed != 0 {
 		return nil

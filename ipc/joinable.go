@@ -10,30 +10,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A JoinableQueue is a queue of tasks: Join waits until each value that was put was got and is
-// done. It travels like a Queue. A process that has a JoinableQueue has both ends. The zero
-// JoinableQueue is closed.
+// A JoinableQueue is a queue of tasks that tracks their completion: Join blocks until each task
+// that was put has been received and marked done. It can be sent to other processes like a [Queue].
+// A process with a JoinableQueue has both ends. The zero JoinableQueue is closed.
 //
-// A process that has got a task has a permit of a semaphore until TaskDone, and the permits of a
-// dead process are returned. So Join does not wait for the dead: it waits for all other processes,
-// and then says that tasks are lost.
+// A process that received a task holds a permit of a semaphore until TaskDone. The permits of a
+// dead process are returned, so Join does not block because of a dead process: it waits for the
+// other processes and then reports the lost tasks.
 type JoinableQueue[T any] struct {
 	out   Sender[T]
 	in    Receiver[T]
-	taken *object // the semaphore
-	mu    Mutex   // held from taking a permit to taking the task
+	taken *object // semaphore
+	mu    Mutex   // held while a permit and then the task are taken
 }
 
 const joinableName = "JoinableQueue"
 
-// ErrTasksLost is returned by Join in a *shm.PeerError that names a process which died with tasks
-// in its hands.
+// ErrTasksLost is returned by Join, in a *shm.PeerError that identifies the process, if a process
+// died before marking its tasks done.
 var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
 
 func init() { codec.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
-// NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is
-// memory. The caller closes it.
+// NewJoinableQueue returns a queue with the given capacity. If capacity is 0, the queue is
+// unbounded. The caller must close it. It returns [ErrSize] if capacity is out of range.
 func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	q, err := newEnds[T](QueueOptions{Capacity: capacity})
 	if err != nil {
@@ -50,32 +50,31 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	return &JoinableQueue[T]{q.sender, q.receiver, taken, *mu}, nil
 }
 
-// Put puts a task and waits while the queue is full. Everything else is as with [Sender.Put].
+// Put puts a task, and blocks while the queue is full. For details see [Sender.Put].
 func (j *JoinableQueue[T]) Put(ctx context.Context, v T) error { return j.out.Put(ctx, v) }
 
-// TryPut puts a task, or returns ErrFull at once. Everything else is as with [Sender.TryPut].
+// TryPut puts a task, or returns [ErrFull] immediately. For details see [Sender.TryPut].
 func (j *JoinableQueue[T]) TryPut(v T) error { return j.out.TryPut(v) }
 
-// PutN puts the tasks one after the other and returns how many it has put. Everything else is as
-// with [Sender.PutN].
+// PutN puts the tasks in order and returns the number of tasks put. For details see [Sender.PutN].
 func (j *JoinableQueue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return j.out.PutN(ctx, vs)
 }
 
-// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
-// empty.
+// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
+// queue is empty.
 func (j *JoinableQueue[T]) Finish() error { return j.out.Finish() }
 
-// Len returns the number of tasks that wait in the queue, 0 if it is closed.
+// Len returns the number of queued tasks, or 0 if the queue is closed.
 func (j *JoinableQueue[T]) Len() int { return j.out.Len() }
 
-// Cap returns the number of tasks for which the queue has room.
+// Cap returns the queue's capacity in tasks.
 func (j *JoinableQueue[T]) Cap() int { return j.out.Cap() }
 
-// Get takes the oldest task and waits while there is none. Each Get that returns no error needs a
-// TaskDone. The caller closes what the task holds of shared memory. The error is ErrClosed once the
-// queue is empty and no put can follow; ErrEmpty and context.DeadlineExceeded if ctx had a
-// deadline.
+// Get takes the oldest task, and blocks while the queue is empty. The caller must call
+// [JoinableQueue.TaskDone] for each task, and must close the task's shared memory. Get returns
+// [ErrClosed] once the queue is empty and no put can follow. It returns [ErrEmpty] with
+// [context.DeadlineExceeded] if the deadline of ctx expires.
 func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	for {
 		v, err := j.take(ctx)
@@ -88,16 +87,16 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
-// TryGet takes the oldest task, or returns ErrEmpty at once. The error is context.DeadlineExceeded
-// where a process is stopped in the middle of a get, and does not go on within a second.
+// TryGet takes the oldest task, or returns [ErrEmpty] immediately. If another process is stopped in
+// the middle of a get, TryGet waits for it and returns [context.DeadlineExceeded] after a second.
 func (j *JoinableQueue[T]) TryGet() (T, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return j.take(ctx)
 }
 
-// take takes a permit before the task: between the two the task is in the queue, and Join waits for
-// it there.
+// take takes a permit and then the task. The order matters: between the two steps the task is still
+// in the queue, so Join does not miss it. It returns the bare [ErrEmpty] if the queue is empty.
 func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 	if err := j.lock(ctx); err != nil {
 		return v, err
@@ -116,7 +115,8 @@ func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 	return v, err
 }
 
-// lock does not mind a death: what the lock guards is in order at each step.
+// lock locks the mutex. If the previous holder died, it marks the mutex consistent, because the
+// guarded state is consistent after each step.
 func (j *JoinableQueue[T]) lock(ctx context.Context) error {
 	err := j.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
@@ -129,8 +129,8 @@ func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(arena.
 	return j.taken.do(ctx, op, nil, func() error { return f(arena.Semaphore{Sync: j.taken.sync}) })
 }
 
-// TaskDone says that a task is done: one that this process has got, or else one that another
-// process has. It returns ErrReleased if no process has a task.
+// TaskDone marks one task as done: a task that this process has received, or else one of another
+// process. It returns [ErrReleased] if no received task is outstanding.
 func (j *JoinableQueue[T]) TaskDone() error {
 	err := j.permits(context.Background(), "task done", arena.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
@@ -139,11 +139,11 @@ func (j *JoinableQueue[T]) TaskDone() error {
 	return err
 }
 
-// Join waits until the queue is empty and every task that was got is done. If a process has died
-// with tasks in its hands, Join waits for the others and then returns ErrTasksLost in a
-// *shm.PeerError with the process's id, of several such processes that of one. The next Join does
-// not report it again. A process that died just as it took a task counts, even if the task is still
-// in the queue and another process does it.
+// Join blocks until the queue is empty and every received task is done. If a process died with
+// outstanding tasks, Join waits for the other processes and then returns [ErrTasksLost] in a
+// *shm.PeerError that identifies it. If several processes died, the error identifies the last one.
+// The next Join does not report them again. A process that died while taking a task is reported
+// even if the task is still in the queue and another process completes it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
 		err := j.permits(ctx, "join", func(s arena.Semaphore) error { return s.Watch(ctx, j.idle) })
@@ -161,8 +161,8 @@ func (j *JoinableQueue[T]) idle(permits int) bool {
 	return permits == maxCount && j.in.end.empty()
 }
 
-// done looks again while nobody can take a task. The permits come first: a sender puts a task and
-// gives its permit back in this order.
+// done checks for completion again while the mutex keeps tasks from being taken. It must read the
+// permits before the queue: a worker may put a new task and then return its permit, in this order.
 func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 	if err := j.lock(ctx); err != nil {
 		return false, err
@@ -181,8 +181,8 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// Poll waits until a Get would not wait: a task is there, or there will never be one. The error is
-// ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
+// Poll blocks until Get would not block: a task is queued, or none can follow. It returns
+// [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx expires.
 func (j *JoinableQueue[T]) Poll(ctx context.Context) error { return j.in.Poll(ctx) }
 
 // Close closes the queue in this process. It is idempotent.
@@ -190,17 +190,16 @@ func (j *JoinableQueue[T]) Close() error {
 	return errors.Join(j.out.Close(), j.in.Close(), j.taken.close(), j.mu.Close())
 }
 
-// joinableTags are those of [Queue, semaphore, Mutex].
+// joinableTags describes the encoding: [Queue, semaphore, Mutex].
 var joinableTags = &codec.Tags{Type: joinableName, Fields: []int{3}}
 
-// marshalWire lets a queue be part of a value that is sent.
+// marshalWire encodes references to the queue's objects.
 func (j *JoinableQueue[T]) marshalWire(e *codec.Encoder) error {
 	e.Tag(joinableTags, 0)
 	return errors.Join(marshalPair(e, &j.out, &j.in), j.taken.marshal(e), j.mu.marshalWire(e))
 }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
-// another type.
+// unmarshalWire decodes a JoinableQueue. It returns [ErrType] if the element type differs.
 func (j *JoinableQueue[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(joinableTags); err != nil {
 		return err

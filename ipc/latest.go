@@ -9,30 +9,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Latest has one value, the one that was stored last, for any processes of the domain: weights
-// that are replaced while others compute with those before. The caller of Load holds the shared
-// memory of its value, as after a Get, and closes it; a later Store does not change it. So a reader
-// never sees half of one value and half of another, and a Store waits for no reader.
+// A Latest holds the most recently stored value of type T. Any process of the domain may replace it
+// while others still use the previous value, for example model weights. The result of Load holds
+// its own references to shared memory, as after a Get: the caller must close it, and a later Store
+// does not change it. A reader therefore never sees a mixture of two values, and Store does not
+// wait for readers.
 //
-// A value is numbered by its version, from 1. Versions only grow: after a Load, in whatever
-// process, no Load returns an older one. The value stays when the process dies that stored it, and
-// a process that is killed in the middle of a Store has stored the value or has not.
+// Each value has a version, starting at 1. Versions are monotonic across processes: after a Load,
+// no process loads an older version. The value survives the death of the process that stored it. If
+// a process is killed during Store, the value is either stored completely or not at all.
 //
-// It travels to other processes, also as part of a worker's argument: a worker that is started
-// again loads what is the latest then, and not what it was at its first start. Its methods may be
-// called by several goroutines. The zero Latest is closed.
+// A Latest can be sent to other processes, for example in a worker's argument. A restarted worker
+// loads the value that is the latest then, not the one at its first start. All methods may be
+// called from several goroutines. The zero Latest is closed.
 type Latest[T any] struct {
-	mu  Mutex // held while a value is stored
+	mu  Mutex // held during Store
 	in  Sender[T]
 	out Receiver[T]
 }
 
-// latestSlots has room for the newest value, the one before it, and what the dead have left until
-// it is reaped.
+// latestSlots is the ring's capacity. It must fit the newest value, the previous one, and messages
+// of dead processes until they are reaped.
 const latestSlots = 8
 
-// NewLatest makes a Latest of v, which stays the caller's to close. The caller closes the Latest.
-// The error wraps wire.ErrType if values of type T cannot cross processes.
+// NewLatest returns a Latest with the initial value v. The caller must close the Latest, and must
+// still close v. The error wraps wire.ErrType if values of type T cannot be sent to other
+// processes.
 func NewLatest[T any](v T) (*Latest[T], error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -55,12 +57,12 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 
 func latestName[T any]() string { return "Latest[" + elemName[T]() + "]" }
 
-// Store makes v the value and returns its version. v stays the caller's to close. It waits while
-// another process stores, which takes as long as to write the message of v.
+// Store replaces the value with v and returns the new version. The caller must still close v. Store
+// blocks while another process stores, which takes as long as encoding that value.
 func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) {
 	err = l.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
-		err = l.mu.MarkConsistent() // the ring is, whoever dies
+		err = l.mu.MarkConsistent() // the ring is consistent whenever a process dies
 	}
 	if err != nil {
 		return 0, fmt.Errorf("store: %w", err)
@@ -71,7 +73,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 		return 0, err
 	}
 	defer end.leave()
-	end.ring.DropOld() // what a dead one has left
+	end.ring.DropOld() // remove messages of a process that died in Store
 	if err := l.in.Put(ctx, v); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
 	}
@@ -79,7 +81,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 	return end.ring.Version(), nil
 }
 
-// Load returns the value and its version. The caller closes what the value holds of shared memory.
+// Load returns the value and its version. The caller must close the shared memory of the value.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.enter(); err != nil {
@@ -97,8 +99,8 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	return v, version, nil
 }
 
-// Version returns the version of the value, 0 if l is closed: to find out without a Load whether
-// there is a newer one.
+// Version returns the version of the value, or 0 if l is closed. It lets the caller check for a
+// newer value without loading it.
 func (l *Latest[T]) Version() uint64 {
 	end := l.out.end
 	if end.enter() != nil {
@@ -108,8 +110,9 @@ func (l *Latest[T]) Version() uint64 {
 	return end.ring.Version()
 }
 
-// Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
-// A slow caller misses the versions in between. The error wraps that of ctx, or is ErrClosed.
+// Wait blocks until the version is greater than after, and loads the value. If after is 0, Wait is
+// like Load. A slow caller skips intermediate versions. It returns [ErrClosed], or an error that
+// wraps the error of ctx. The caller must close the shared memory of the value.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.enter(); err != nil {
@@ -122,22 +125,21 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 	return l.Load()
 }
 
-// Close gives this process's reference back. A Wait that is going on in this process returns
-// ErrClosed. Close is idempotent; a process that dies closes what it has.
+// Close releases this process's references. Waiting goroutines of this process get [ErrClosed].
+// Close is idempotent. The references of a process that dies are released.
 func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.in.Close(), l.out.Close()) }
 
-// latestTags are those of [Mutex, Sender, Receiver].
+// latestTags describes the encoding: [Mutex, Sender, Receiver].
 var latestTags = &codec.Tags{Type: "Latest", Fields: []int{3}}
 
-// marshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
-// the same value.
+// marshalWire encodes references to the Latest. The receiver gets its own references to the same
+// value.
 func (l *Latest[T]) marshalWire(e *codec.Encoder) error {
 	e.Tag(latestTags, 0)
 	return errors.Join(l.mu.marshalWire(e), l.in.marshalWire(e), l.out.marshalWire(e))
 }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is one of another
-// type.
+// unmarshalWire decodes a Latest. It returns [ErrType] if the element type differs.
 func (l *Latest[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(latestTags); err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// recordName is what a Record of T is called. Beside the name of the type it has a sum of the
-// layout, since another program may have another one under that name.
+// recordName returns the wire name of a Record of T. It contains a checksum of the memory layout,
+// because another program may declare a different type with the same name. It returns [ErrType] if
+// T has no fixed layout.
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
@@ -20,9 +21,9 @@ func recordName[T any](kind string) (string, error) {
 	return fmt.Sprintf("%s[%s %x]", kind, codec.FullName(t), sum.Sum(nil)), nil
 }
 
-// layout writes the layout of t, or returns the part that has none and why: other processes read
-// the same bytes, so there is no pointer in them, and no byte of which the type does not say what
-// it is.
+// layout writes a description of t's memory layout to w. If t has no fixed layout, it returns the
+// path of the offending part and the reason. Other processes read the same bytes, so the type must
+// contain neither pointers nor padding.
 func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
 	switch k := t.Kind(); {
@@ -44,7 +45,7 @@ func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
 
-// structLayout is layout of a struct whose fields leave no gaps.
+// structLayout is layout for structs. The fields must be contiguous, without padding.
 func structLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	end := uintptr(0)
 	for i := range t.NumField() {

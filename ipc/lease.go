@@ -12,41 +12,40 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// ErrSettled is returned by Ack and Nack of a Lease that was acknowledged or returned before.
+// ErrSettled is returned by Ack and Nack if the lease was already acknowledged or returned.
 var ErrSettled = errors.New("ipc: lease is settled already")
 
 func init() { codec.RegisterError("ipc.ErrSettled", ErrSettled) }
 
-// A Lease is a value of a queue that its receiver has not acknowledged yet. The value is in the
-// queue until Ack. It goes back to the queue, before all values that wait there, if the process
-// that holds the lease dies or leaves, at Nack, and when the garbage collector finds that the Lease
-// is not used any more. So each value is processed at least once, and more than once only if its
-// receiver died between its work and Ack.
+// A Lease is a received value that has not been acknowledged yet. The value stays in the queue
+// until [Lease.Ack]. It returns to the front of the queue at [Lease.Nack], if the process that
+// holds the lease dies or leaves the domain, and when the garbage collector finds that the Lease is
+// unreachable. Delivery is therefore at-least-once: a value is processed again only if its receiver
+// failed to acknowledge it.
 //
-// A receiver may hold any number of leases. Its methods may be called by several goroutines.
+// A receiver may hold any number of leases. All methods may be called from several goroutines.
 type Lease[T any] struct {
-	// Value is the received value. The caller must close the shared memory that it holds, as after
-	// Get, whether the lease is acknowledged or returned.
+	// Value is the received value. The caller must close its shared memory, as after Get, whether
+	// the lease is acknowledged or returned.
 	Value T
 
 	claim *claim
 }
 
-// claim is the part of a Lease that its cleanup needs.
+// A claim is the state of a Lease that its cleanup needs.
 type claim struct {
 	end     *end
 	message arena.Claim
 	settled atomic.Bool
 }
 
-// Lease takes the oldest value as Get does, and leaves it in the queue until it is acknowledged:
-// see [Lease]. The caller must end the lease with Ack or Nack.
+// Lease waits for the oldest value as [Receiver.Get] does, but leaves it in the queue until it is
+// acknowledged; see [Lease]. The caller must end the lease with [Lease.Ack] or [Lease.Nack].
 //
-// A leased value keeps its place in a queue of fixed capacity. A put waits while the slot that it
-// needs is leased, so the capacity should be several times the number of leases that are held at
-// once. As long as a lease is held, receivers of a queue without further puts wait for its end
-// instead of returning ErrClosed, since the value may come back. The errors are those of
-// [Receiver.Get].
+// A leased value occupies its slot in a queue of fixed capacity. A put blocks while the slot that
+// it needs is leased, so the capacity should be several times the number of leases held at once.
+// While a lease is held, receivers of a queue that gets no further puts block instead of returning
+// [ErrClosed], because the value may return to the queue. The errors are the same as for Get.
 func (r *Receiver[T]) Lease(ctx context.Context) (*Lease[T], error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
@@ -59,7 +58,7 @@ func (r *Receiver[T]) Lease(ctx context.Context) (*Lease[T], error) {
 		r.end.leave()
 		return nil, err
 	}
-	r.end.keep() // until the lease ends
+	r.end.keep() // dropped when the lease ends
 	return l, nil
 }
 
@@ -72,7 +71,7 @@ func (r *Receiver[T]) lease(ctx context.Context, in *incoming) (*Lease[T], error
 		return nil, shmError(ctx, "lease", err, ErrEmpty)
 	}
 	v, err := read(in, r.plan)
-	if err != nil { // no receiver can read it
+	if err != nil { // no receiver can decode it
 		return nil, errors.Join(fmt.Errorf("lease: %w", err), r.end.ring.Acknowledge(message))
 	}
 	l := &Lease[T]{v, &claim{end: r.end, message: message}}
@@ -80,10 +79,10 @@ func (r *Receiver[T]) lease(ctx context.Context, in *incoming) (*Lease[T], error
 	return l, nil
 }
 
-// Leases yields one lease after the other, until the queue is empty, no put can follow, and every
-// lease of any process has ended. The loop must end each lease with Ack or Nack; one that it does
-// not end keeps the loop waiting at the end of the queue. An error is yielded once and ends the
-// loop.
+// Leases returns an iterator over leases. It ends when the queue is empty, no put can follow, and
+// all leases of all processes have ended. The loop body must end each lease with Ack or Nack; an
+// open lease blocks the loop at the end of the queue. An error is yielded once and ends the
+// iteration.
 func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 	return func(yield func(*Lease[T], error) bool) {
 		for {
@@ -95,17 +94,18 @@ func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 	}
 }
 
-// Ack acknowledges the value: it leaves the queue. It returns ErrSettled if the lease was
-// acknowledged or returned before, and ErrClosed if the lease was lost because this process has
-// left the domain. After context.DeadlineExceeded, which it returns if all operations of this
-// process wait for a stopped process for a second, the lease goes on, and Ack may be called again.
+// Ack acknowledges the value, which removes it from the queue. It returns [ErrSettled] if the lease
+// was already acknowledged or returned, and [ErrClosed] if this process has left the domain and
+// lost the lease. It returns [context.DeadlineExceeded] if all slots for operations of this process
+// are blocked by a stopped process for a second; then the lease is still held, and the caller may
+// call Ack again.
 func (l *Lease[T]) Ack() error {
 	defer runtime.KeepAlive(l)
 	return l.claim.settle("acknowledge", (*arena.Ring).Acknowledge)
 }
 
-// Nack returns the value to the queue at once: the next receiver gets it, which may be the same
-// one. The errors are those of Ack.
+// Nack returns the value to the front of the queue. The next receiver gets it, which may be this
+// one. The errors are the same as for [Lease.Ack].
 func (l *Lease[T]) Nack() error {
 	defer runtime.KeepAlive(l)
 	return l.claim.settle("return", (*arena.Ring).Return)
@@ -116,7 +116,7 @@ func (c *claim) settle(op string, f func(*arena.Ring, arena.Claim) error) error 
 		return fmt.Errorf("%s: %w", op, ErrSettled)
 	}
 	err := f(c.end.ring, c.message)
-	if errors.Is(err, context.DeadlineExceeded) { // every lane of this process waits for a stopped one
+	if errors.Is(err, context.DeadlineExceeded) { // all lanes of this process are blocked
 		c.settled.Store(false)
 		return shmError(context.Background(), op, err, nil)
 	}

@@ -14,29 +14,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// How two processes fail to meet. Test for them with errors.Is.
+// Errors of Listen and Dial. Test for them with [errors.Is].
 var (
-	// ErrKey is returned when the two sides do not have the same key.
+	// ErrKey is returned if the two sides have different keys.
 	ErrKey = link.ErrKey
-	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
+	// ErrPeer is returned by Dial if the peer is not a Listener, or has another protocol version.
 	ErrPeer = link.ErrPeer
-	// ErrShared is returned by the Send of a value on a Conn between two domains if a copy of it
-	// would be something else, as with a queue, a lock, or a file.
+	// ErrShared is returned by [Conn.Send] between two domains for a value that cannot be copied,
+	// such as a queue, a lock or a file.
 	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
 func init() { codec.RegisterError("ipc.ErrShared", ErrShared) }
 
-// meetingTime is how long a caller has to prove the key and to join.
+// meetingTime limits the handshake and the setup of a connection.
 const meetingTime = 10 * time.Second
 
-// A Listener is where processes that were not started by each other meet. Its methods may be called
-// by several goroutines.
+// A Listener accepts connections from processes that are not related by their start. All methods
+// may be called from several goroutines.
 type Listener[T any] struct {
 	key    []byte
 	who    []meetingOption
 	sock   link.Listener
-	scheme string          // of sock's addresses; empty on this machine
+	scheme string          // scheme of the socket's addresses; empty on this machine
 	joins  *arena.Listener // nil if the domain cannot be joined
 
 	ctx       context.Context
@@ -46,19 +46,23 @@ type Listener[T any] struct {
 	met       chan *Conn[T]
 
 	mu   sync.Mutex
-	next *Conn[T] // that Poll has found
+	next *Conn[T] // found by Poll, returned by the next Accept
 }
 
-// Listen lets other processes connect by Dial if they know the key. The caller closes the listener.
+// Listen listens for processes that call [Dial] with the same key. The caller must close the
+// listener. It returns [ErrKey] if key is empty, and wire.ErrType if values of type T cannot be
+// sent to other processes.
 //
-// For processes of this machine, addr is "@" and a name, which is gone with the process, or the
-// path of a socket, which Close removes; what a killed process has left there is removed by Listen.
-// They are processes of this user, or of any with AnyUser. The proof of the key is of no use to a
-// process that only passes it on, unless the two that meet are in different PID namespaces.
+// For processes of this machine, addr is "@" and a name, or the path of a socket file. An abstract
+// name disappears with the process. Close removes the socket file, and Listen replaces the file of
+// a process that was killed. Only processes of the same user are accepted, unless [AnyUser] is
+// given. The proof of the key covers the process ids of both sides, so that a process in the middle
+// cannot relay it; between different PID namespaces this protection is not available.
 //
-// For other machines addr is "tcp://" and the address, such as "tcp://:7000", or "tcp://:0" for a
-// free port, in programs that import package ipc/tcp. There the key decides, and certificates if
-// tcp.Options ask for them: no machine knows the users of another, and AnyUser changes nothing.
+// For other machines, addr is "tcp://" and a host and port, such as "tcp://:7000", or "tcp://:0"
+// for a free port. The program must import package ipc/tcp. Access depends on the key, and on
+// certificates if tcp.Options require them. AnyUser has no effect, because the users of other
+// machines are unknown.
 func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
@@ -92,12 +96,13 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	return l, nil
 }
 
-// Addr returns the address for Dial. Of one on other machines, "tcp://[::]:7000" stands for each
-// address that this machine has.
+// Addr returns the address for [Dial]. An unspecified address such as "tcp://[::]:7000" stands for
+// all addresses of this machine.
 func (l *Listener[T]) Addr() string { return l.scheme + l.sock.Addr() }
 
-// Accept waits for a process that proves the key, and returns the connection with it, which the
-// caller closes.
+// Accept waits for a process that proves the key and returns the connection. The caller must close
+// the connection. Accept returns [ErrClosed] after Close, and [ErrEmpty] with
+// [context.DeadlineExceeded] if the deadline of ctx expires.
 func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 	l.mu.Lock()
 	c := l.next
@@ -107,7 +112,7 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 		return c, nil
 	}
 	select {
-	case c := <-l.met: // who is there is there, also if ctx has ended
+	case c := <-l.met: // an available connection wins over a done ctx
 		return c, nil
 	default:
 	}
@@ -121,7 +126,7 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 	}
 }
 
-// Poll waits until an Accept would not wait. The error is ErrClosed, or that of ctx.
+// Poll blocks until Accept would not block. It returns [ErrClosed] or the error of ctx.
 func (l *Listener[T]) Poll(ctx context.Context) error {
 	c, err := l.Accept(ctx)
 	if err != nil {
@@ -130,14 +135,14 @@ func (l *Listener[T]) Poll(ctx context.Context) error {
 	return l.keep(c)
 }
 
-// keep has the next Accept return c.
+// keep stores c for the next Accept.
 func (l *Listener[T]) keep(c *Conn[T]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.ctx.Err() != nil: // Close may have been here already
+	case l.ctx.Err() != nil: // Close may have run already
 		return errors.Join(ErrClosed, c.Close())
-	case l.next != nil: // somebody else polls as well
+	case l.next != nil: // another Poll was faster
 		l.done.Go(func() { l.deliver(c) })
 	default:
 		l.next = c
@@ -145,10 +150,10 @@ func (l *Listener[T]) keep(c *Conn[T]) error {
 	return nil
 }
 
-// Close ends the listener, not the connections that were accepted. It is idempotent.
+// Close stops the listener. Accepted connections remain open. It is idempotent.
 func (l *Listener[T]) Close() error {
 	l.mu.Lock()
-	l.end() // nothing is kept from here on
+	l.end() // keep stores nothing from here on
 	l.mu.Unlock()
 	err := l.sock.Close()
 	if errors.Is(err, os.ErrClosed) {
@@ -185,7 +190,7 @@ func (l *Listener[T]) meet(c *sys.Conn) {
 			return
 		}
 		if err != nil {
-			c.Close() // it is the caller's matter, which sees the stream end
+			c.Close() // the peer sees the end of the stream
 			return
 		}
 		l.deliver(conn)

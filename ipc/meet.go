@@ -15,44 +15,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Meeting] When the key is proven (see package link), the listener offers its domain, the
-// caller says whether it is in it now, and if so the listener sends the caller's side of a pipe,
-// which holds it until the caller says that it does as well. From there on the socket is not
-// needed. Each step is a frame.
+// Note [Meeting] After the proof of the key (see package link), the listener offers its domain. The
+// caller replies whether it is a member of that domain. If so, the listener sends one side of a
+// pipe, and holds it until the caller confirms that it has its own reference. Then the socket is no
+// longer needed. Each step is one frame.
 const (
 	frameOffer  = 'O' // from the listener: an offer
 	frameAnswer = 'A' // from the caller: an answer
 	framePipe   = 'P' // from the listener: a parcel
-	frameKeep   = 'K' // from the caller: it holds what the parcel names
+	frameKeep   = 'K' // from the caller: it owns the parcel's blocks
 )
 
-// An offer is the listener's domain, and how to join it.
+// An offer identifies the listener's domain and describes how to join it.
 type offer struct {
-	Elem   string // name of the type of the values
+	Elem   string // name of the element type
 	Domain [16]byte
-	Addr   string // empty if it cannot be joined
+	Addr   string // empty if the domain cannot be joined
 	Token  [16]byte
 }
 
-// An answer is what the caller makes of it.
+// An answer is the caller's reply to an [offer]. Shared reports whether the caller is in the
+// domain.
 type answer struct {
 	Elem   string
 	Shared bool
 }
 
-// A parcel is a value with blocks on a stream.
+// A parcel is an encoded value with the handles of its blocks.
 type parcel struct {
 	Body   []byte
 	Blocks []uint64
 }
 
-// Dial connects to the Listener at addr, of this user unless AnyUser says otherwise. The error
-// wraps ErrKey, ErrPeer, ErrType, shm.ErrUser or syscall.ECONNREFUSED where that is why. The caller
-// closes the connection.
+// Dial connects to the [Listener] at addr, which must belong to the same user unless [AnyUser] is
+// given. The caller must close the connection. The error wraps [ErrKey], [ErrPeer], [ErrType],
+// shm.ErrUser or ECONNREFUSED, depending on the cause.
 //
-// A process that has no domain yet joins the listener's, which is its default domain then, for
-// good. With an address that begins with "tcp://" it does not: values go by copy. There the key
-// decides, and certificates if tcp.Options ask for them, and AnyUser changes nothing.
+// If the process has no domain yet, it joins the listener's domain, which becomes its default
+// domain permanently. With an address that begins with "tcp://" it does not: values are passed by
+// copy. Then access depends on the key, and on certificates if tcp.Options require them, and
+// AnyUser has no effect.
 func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
 	c, err := dial[T](ctx, addr, key, who)
 	if err != nil {
@@ -79,7 +81,7 @@ func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOpti
 	return c, err
 }
 
-// dialStream returns a stream on which the key is proven.
+// dialStream returns a stream to addr on which the key is proven.
 func dialStream(ctx context.Context, addr string, key []byte, who []meetingOption) (link.Stream, error) {
 	t, host, err := transport(addr)
 	if err != nil {
@@ -110,10 +112,10 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 	return s, s.SetDeadline(time.Time{})
 }
 
-// A meetingOption is what Listen and Dial may be told.
+// A meetingOption is an option of [Listen] and [Dial].
 type meetingOption interface{ MeetingOption() }
 
-// optionsOf returns what a Transport is told.
+// optionsOf converts the options for a [link.Transport].
 func optionsOf(who []meetingOption) []link.Option {
 	opts := make([]link.Option, len(who))
 	for i, o := range who {
@@ -122,20 +124,19 @@ func optionsOf(who []meetingOption) []link.Option {
 	return opts
 }
 
-// A welcomeOption says which processes are welcome.
+// A welcomeOption selects the processes that are accepted.
 type welcomeOption int
 
-// MeetingOption implements link.Option.
+// MeetingOption implements [link.Option].
 func (welcomeOption) MeetingOption() {}
 
-// AnyUser has Listen or Dial accept processes of every user that know the key. Otherwise both
-// accept those of this user alone: the kernel says whose a process is before anything is said.
-// Users who meet share no memory, values go by copy. Without it another user's process is refused,
-// and so is one of a user namespace in which this user has no number.
+// AnyUser makes [Listen] or [Dial] accept processes of every user that prove the key. By default
+// they accept only processes of the same user; the kernel reports the peer's user before any data
+// is exchanged. Processes of different users do not share memory: values are passed by copy. The
+// default also rejects processes of a user namespace that does not map this user.
 const AnyUser welcomeOption = 1
 
-// welcome returns an error if the process at the other end is of another user, and that is not
-// wanted.
+// welcome returns shm.ErrUser if the peer belongs to another user and [AnyUser] was not given.
 func welcome(s *sys.Conn, who []meetingOption) error {
 	if slices.Contains(who, meetingOption(AnyUser)) {
 		return nil
@@ -147,7 +148,7 @@ func welcome(s *sys.Conn, who []meetingOption) error {
 	return err
 }
 
-// accepted is the caller's part after the handshake.
+// accepted is the caller's side of the setup after the handshake.
 func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	o, err := hear[offer](ctx, m, frameOffer)
 	if err != nil {
@@ -181,16 +182,16 @@ func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	return &Conn[T]{pipe: pipe}, nil
 }
 
-// together reports whether this process is in the domain of an offer, which it joins if it is in
-// none.
+// together reports whether this process is a member of the offered domain. It joins that domain if
+// it has no domain yet.
 func together(ctx context.Context, o offer) bool {
 	d := arena.Current()
 	if d == nil && o.Addr != "" {
 		var err error
 		if d, err = arena.Join(ctx, o.Addr, o.Token); err != nil {
-			return false // another namespace, as a rule: values go by copy
+			return false // usually another namespace: values are passed by copy
 		}
-		if !arena.SetFirst(d) { // somebody else was quicker
+		if !arena.SetFirst(d) { // another goroutine was faster
 			d.Close()
 			d = arena.Current()
 		}
@@ -198,7 +199,7 @@ func together(ctx context.Context, o offer) bool {
 	return d != nil && d.Token() == o.Domain
 }
 
-// greet is the listener's part on this machine.
+// greet is the listener's side of the handshake and setup with a process of this machine.
 func (l *Listener[T]) greet(s *sys.Conn) (*Conn[T], error) {
 	s.SetDeadline(time.Now().Add(meetingTime))
 	bound, err := link.ServerBinding(s)
@@ -213,7 +214,8 @@ func (l *Listener[T]) greet(s *sys.Conn) (*Conn[T], error) {
 	return l.receive(link.NewConn(s, maxValue))
 }
 
-// receive is the listener's part after the handshake. To other machines it offers no domain.
+// receive is the listener's side of the setup after the handshake. It offers no domain to processes
+// of other machines.
 func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
@@ -246,7 +248,7 @@ func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close() // the caller holds it, or nobody does
+	defer theirs.Close() // the caller has its own reference if handOver succeeded
 	if err := handOver(ctx, m, theirs); err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
@@ -259,7 +261,7 @@ func streamOf[T any](m meeting) (*Conn[T], error) {
 	return &Conn[T]{stream: m.Conn, plan: plan}, err
 }
 
-// handOver sends one side of a pipe and waits until the other process holds it.
+// handOver sends one side of a pipe and waits until the other process has its own reference.
 func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
 	plan, err := codec.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
@@ -282,7 +284,8 @@ func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 	return err
 }
 
-// unpackPipe imports a side of a pipe, which its sender holds meanwhile.
+// unpackPipe decodes one side of a pipe. It imports the blocks, which the sender must hold
+// meanwhile.
 func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -309,18 +312,19 @@ func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
 	return pipe, nil
 }
 
-// An importer takes blocks that somebody else holds for it.
+// An importer imports blocks that another process holds in the meantime. It implements
+// [codec.Blocks].
 type importer struct {
 	d       *arena.Domain
 	handles []arena.Handle
 }
 
-// Take implements codec.Blocks.
+// Take implements [codec.Blocks].
 func (im importer) Take(i int) (arena.Handle, error) {
 	return im.handles[i], im.d.Import(im.handles[i])
 }
 
-// A meeting is a stream on which the key is proven and nothing else is settled.
+// A meeting is a stream on which the key is proven and the setup is in progress.
 type meeting struct{ *link.Conn }
 
 func (m meeting) expect(ctx context.Context, kind byte) ([]byte, error) {

@@ -9,20 +9,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Memory is a fixed number of bytes of shared memory, with or without a name: Python's
-// SharedMemory. It travels to other processes. tensor.FromBuffer makes tensors of it. The zero
-// Memory is closed.
+// A Memory is a fixed-size byte buffer in shared memory, with or without a name, like Python's
+// SharedMemory. It can be sent to other processes. tensor.FromBuffer returns tensors that share it.
+// The zero Memory is closed.
 type Memory struct{ region *region }
 
-// A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself
-// may be copied.
+// A region is the state of a Memory. Its cleanup releases the block when the region becomes
+// unreachable. The cleanup is not attached to the Memory, because a Memory may be copied.
 type region struct {
 	*hold
 	bytes []byte
 }
 
-// newRegion makes a region of a reference of h, which it releases if it cannot. The error is
-// ErrSize if the block is smaller.
+// newRegion returns a region that owns the caller's reference to h. On error it releases the
+// reference. It returns [ErrSize] if the block is smaller than size.
 func newRegion(d *arena.Domain, h arena.Handle, size uint64) (*region, error) {
 	b, err := d.Bytes(h)
 	if err == nil && size > uint64(len(b)) {
@@ -36,9 +36,9 @@ func newRegion(d *arena.Domain, h arena.Handle, size uint64) (*region, error) {
 	return r, nil
 }
 
-// NewMemory makes a memory of size zero bytes and gives it a name, or none if name is empty. The
-// caller closes it, and unlinks the name. Another process opens it by Lookup[*Memory]. The error is
-// ErrSize if size is below 0, and shm.ErrExist if the name is taken.
+// NewMemory returns a Memory of size zero bytes, and binds it to name unless name is empty. The
+// caller must close it, and must unlink the name. Other processes open it with Lookup[*Memory]. It
+// returns [ErrSize] if size is negative, and shm.ErrExist if the name is already bound.
 func NewMemory(name string, size int) (*Memory, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("new memory of %d bytes: %w", size, ErrSize)
@@ -69,8 +69,9 @@ func NewMemory(name string, size int) (*Memory, error) {
 // open reports whether m is neither zero nor closed.
 func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
 
-// Bytes returns the bytes, nil if m is closed. The slice is borrowed: m must stay open and
-// reachable while it is used. Other processes may read and write it at the same time.
+// Bytes returns the buffer, or nil if m is closed. The slice aliases the shared memory, so m must
+// stay open and reachable while the slice is in use. Other processes may read and write the buffer
+// concurrently.
 func (m *Memory) Bytes() []byte {
 	if !m.open() {
 		return nil
@@ -78,11 +79,11 @@ func (m *Memory) Bytes() []byte {
 	return m.region.bytes
 }
 
-// Size returns the number of bytes, 0 if m is closed.
+// Size returns the buffer's length in bytes, or 0 if m is closed.
 func (m *Memory) Size() int { return len(m.Bytes()) }
 
-// Close drops this process's reference. The name stays, and other processes go on with the memory.
-// Close is idempotent; a process that dies closes what it has.
+// Close releases this process's reference. The name and the references of other processes remain
+// valid. Close is idempotent. The references of a process that dies are released.
 func (m *Memory) Close() error {
 	if m.region == nil {
 		return nil
@@ -91,11 +92,11 @@ func (m *Memory) Close() error {
 	return m.region.close()
 }
 
-// memoryTags are those of [block, size].
+// memoryTags describes the encoding: [block, size].
 var memoryTags = &codec.Tags{Type: "memory", Fields: []int{2}}
 
-// marshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
-// the same bytes.
+// marshalWire encodes a reference to the block. The receiver gets its own reference to the same
+// bytes.
 func (m *Memory) marshalWire(e *codec.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
@@ -108,8 +109,8 @@ func (m *Memory) marshalWire(e *codec.Encoder) error {
 	return nil
 }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrSize if the block has fewer
-// bytes.
+// unmarshalWire decodes a Memory. It returns [ErrSize] if the block is smaller than the encoded
+// size.
 func (m *Memory) unmarshalWire(dec *codec.Decoder) error {
 	d, err := arena.Default()
 	if err != nil {

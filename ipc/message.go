@@ -7,23 +7,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// keepBytes is the most memory that an encoder in the pool keeps between two messages.
+// keepBytes limits the buffer that a pooled encoder keeps between messages, in bytes.
 const keepBytes = 8 << 20
 
-// An outgoing is where a value becomes a message.
+// An outgoing is the reusable state of encoding a message.
 type outgoing struct {
 	enc  codec.Encoder
 	buf  []byte
-	ends []int // of the values of a batch
-	own  bool  // of an end, not of the pool
-	busy bool  // an operation has it; until the end, if a value's own code panicked in it
+	ends []int // end offsets of the values of a batch
+	own  bool  // belongs to an end, not to the pool
+	busy bool  // in use by an operation; stays set if a value's marshal method panics
 }
 
 var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, arena.SlotSize)} }}
 
 func newOutgoing() *outgoing { return outgoings.Get().(*outgoing) }
 
-// done says what became of the message.
+// done releases the resources of the encoded message. sent reports whether the message was sent.
 func (o *outgoing) done(sent bool) {
 	b := o.enc.Message().Body
 	o.enc.Done(sent)
@@ -34,12 +34,12 @@ func (o *outgoing) done(sent bool) {
 
 func (o *outgoing) free() { outgoings.Put(o) }
 
-// keepOwn is the most memory that an end keeps between two messages.
+// keepOwn limits the buffer that an end keeps between messages, in bytes.
 const keepOwn = 64 << 10
 
-// outgoing returns where an operation that has entered the end makes its message. The end keeps one
-// for operations that are alone in it: to take one from a pool and to give it back takes longer
-// than to write a number.
+// outgoing returns the encoding state for an operation that has entered the end. The end keeps one
+// for operations that are alone, because getting one from a sync.Pool and putting it back takes
+// longer than encoding a number.
 func (e *end) outgoing(alone bool) *outgoing {
 	if !alone {
 		return newOutgoing()
@@ -62,7 +62,8 @@ func (e *end) freeOutgoing(o *outgoing) {
 	}
 }
 
-// incoming is outgoing of an operation that gets messages.
+// incoming returns the decoding state for an operation that has entered the end, like
+// [end.outgoing].
 func (e *end) incoming(alone bool) *incoming {
 	if !alone {
 		return newIncoming(e.d)
@@ -82,16 +83,17 @@ func (e *end) freeIncoming(in *incoming) {
 	}
 }
 
-// An incoming is where a message becomes a value. It is how the value's objects take their blocks:
-// the first gets the message's reference, each other one gets its own.
+// An incoming is the reusable state of decoding a message. As a [codec.Blocks], it gives the
+// message's own reference to the first object that takes a block, and retains the block for each
+// further object.
 type incoming struct {
 	arena.Message
 	d     *arena.Domain
 	dec   codec.Decoder
 	taken []bool
 	batch arena.Batch
-	own   bool // of an end, not of the pool
-	busy  bool // an operation has it
+	own   bool // belongs to an end, not to the pool
+	busy  bool // in use by an operation
 }
 
 var incomings = sync.Pool{New: func() any { return new(incoming) }}
@@ -107,7 +109,7 @@ func (in *incoming) free() {
 	incomings.Put(in)
 }
 
-// Take implements codec.Blocks.
+// Take implements [codec.Blocks].
 func (in *incoming) Take(i int) (arena.Handle, error) {
 	h := in.Blocks[i]
 	if in.taken[i] {
@@ -119,8 +121,8 @@ func (in *incoming) Take(i int) (arena.Handle, error) {
 	return h, nil
 }
 
-// readN decodes the messages of the batch into vs and returns how many it could. The error is of
-// one that it could not.
+// readN decodes the messages of the batch into vs and returns the number of decoded values. It
+// skips values that cannot be decoded; err is the error of the last of them.
 func readN[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) {
 	for i := range in.batch.Ends {
 		in.dec.Reset(codec.Message{Body: in.batch.At(i)}, nil)
@@ -139,8 +141,8 @@ func readN[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) 
 	return n, err
 }
 
-// read decodes the message and lets go of it. What nobody took is released, and if the value cannot
-// be read, what was taken as well.
+// read decodes the message and releases it. Blocks that the value did not take are released. If
+// decoding fails, the blocks that it took are released as well.
 func read[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
 	in.begin()
 	v, err = plan.Decode(&in.dec)
@@ -151,7 +153,7 @@ func read[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
 	return v, nil
 }
 
-// begin has the decoder read the message.
+// begin prepares the decoder for the message.
 func (in *incoming) begin() {
 	in.taken = in.taken[:0]
 	if n := len(in.Blocks); n > 0 {
@@ -160,8 +162,8 @@ func (in *incoming) begin() {
 	in.dec.Reset(codec.Message{Body: in.Body, Blocks: in.Blocks}, in)
 }
 
-// end lets go of the message, of which something was decoded with an error or without. The error is
-// that, or that more follows.
+// end releases the message after decoding. err is the result of decoding. If it is nil, end returns
+// an error if the message has trailing data.
 func (in *incoming) end(err error) error {
 	if err == nil {
 		err = in.dec.Finish()

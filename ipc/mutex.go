@@ -7,20 +7,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,
-// like a queue's end, and survives them: if the process that holds it dies, the next one to lock it
-// gets it, and is told.
+// A Mutex is a mutual exclusion lock for goroutines in any processes of the domain. It can be sent
+// to other processes like an end of a queue. It is robust: if the process that holds it dies, the
+// next process to lock it acquires it and gets [ErrOwnerDied].
 //
-// A process holds it, not a goroutine: any goroutine of that process may unlock it, with the Mutex
-// that locked it or a copy, and no other process may. For a lock that another one gives back, use a
-// Semaphore of one permit.
+// The holder is a process, not a goroutine. Any goroutine of that process may unlock the Mutex, by
+// the same Mutex or a copy of it; no other process may. For a lock that another process may
+// release, use a [Semaphore] with one permit.
 //
-// Its methods may be called by several goroutines. The zero Mutex is closed.
+// All methods may be called from several goroutines. The zero Mutex is closed.
 type Mutex struct{ cell }
 
 const mutexName = "Mutex"
 
-// NewMutex makes a Mutex that is free. The caller closes it.
+// NewMutex returns an unlocked Mutex. The caller must close it.
 func NewMutex() (*Mutex, error) {
 	o, err := newObject(mutexName, arena.SyncOptions{Form: arena.FormMutex})
 	if err != nil {
@@ -30,16 +30,18 @@ func NewMutex() (*Mutex, error) {
 	return &m, nil
 }
 
-// mutexOf returns the Mutex of an object.
+// mutexOf wraps an object in a Mutex.
 func mutexOf(o *object) Mutex { return Mutex{cell{o}} }
 
-// Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx
-// had a deadline, and names the process that holds it.
+// Lock acquires the lock, and blocks until it is available. It returns [ErrLocked] with
+// [context.DeadlineExceeded] if the deadline of ctx expires; the message contains the holder's
+// process id.
 //
-// An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder
-// died, and what it guards may be half done. The new holder repairs that, notifies all that wait in
-// a Cond of the Mutex, calls MarkConsistent and then Unlock. An Unlock without MarkConsistent gives
-// the Mutex up: every Lock then returns ErrNotRecoverable.
+// If the error wraps [ErrOwnerDied], the caller *does* hold the lock. The error is a
+// *shm.PeerError: the previous holder died, and the guarded data may be inconsistent. The caller
+// must repair the data, notify all goroutines that wait on a [Cond] of the Mutex, and call
+// [Mutex.MarkConsistent] before Unlock. If it unlocks without MarkConsistent, the Mutex becomes
+// unusable: every Lock returns [ErrNotRecoverable].
 func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
@@ -51,21 +53,21 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	return nil
 }
 
-// TryLock takes the lock as Lock does, or returns ErrLocked at once.
+// TryLock acquires the lock as [Mutex.Lock] does, or returns [ErrLocked] immediately.
 func (m *Mutex) TryLock() error {
 	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
 }
 
-// Unlock gives the lock back. The error is ErrNotOwner if this process does not hold it.
+// Unlock releases the lock. It returns [ErrNotOwner] if this process does not hold it.
 func (m *Mutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// MarkConsistent says that the data that the lock guards is repaired after its holder died. The
-// error is ErrNotOwner if this process does not hold the lock of a dead one.
+// MarkConsistent declares that the guarded data was repaired after the previous holder died. It
+// returns [ErrNotOwner] if this process does not hold the lock of a dead process.
 func (m *Mutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
-// Locked reports whether a process holds the lock, and false if m is closed.
+// Locked reports whether a process holds the lock. It returns false if m is closed.
 func (m *Mutex) Locked() bool {
 	if m.obj.enter() != nil {
 		return false
@@ -76,8 +78,7 @@ func (m *Mutex) Locked() bool {
 
 func (m *Mutex) shm() arena.Mutex { return arena.Mutex{Sync: m.obj.sync} }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes a Mutex. It returns [ErrType] if the value is of another type.
 func (m *Mutex) unmarshalWire(d *codec.Decoder) (err error) {
 	m.obj, err = readObject(d, mutexName, arena.FormMutex)
 	return err

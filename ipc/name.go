@@ -10,19 +10,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Bind gives a value a name in the domain, under which [Lookup] finds it in every process until the
-// name is unlinked. The value is copied as by a Put: a tensor with its dtype, shape and strides,
-// while its elements are shared; a queue's end keeps the queue open. The caller still closes v. The
-// name, and what it holds of shared memory, outlive this process.
+// Bind binds a name to a copy of v in the domain. Every process finds it with [Lookup] until the
+// name is unlinked. The value is copied as by a put: a tensor's dtype, shape and strides are copied
+// and its elements are shared, and an end of a queue keeps the queue open. The caller must still
+// close v. The name and the shared memory of the value outlive this process.
 //
-// The error is shm.ErrExist if the name is taken; of several processes that bind it at once one
-// succeeds. It is shm.ErrName unless the name is 1 to 192 bytes of UTF-8. It wraps ErrNil if v is a
-// nil pointer, and tensor.ErrClosed if v has a closed tensor. Where another process is stopped in
-// the middle of a Bind, or of an operation on what v holds, Bind waits for it until ctx ends. A
-// Bind that returns an error has bound nothing.
+// Bind returns shm.ErrExist if the name is already bound; if several processes bind it
+// concurrently, one of them succeeds. It returns shm.ErrName unless the name is 1 to 192 bytes of
+// UTF-8. The error wraps [ErrNil] if v is a nil pointer, and tensor.ErrClosed if v contains a
+// closed tensor. If another process is stopped in the middle of a Bind, or of an operation on a
+// block of v, Bind waits for it until ctx is done. If Bind returns an error, the name was not
+// bound.
 //
-// A name keeps its value until it is unlinked, and between an Unlink and the next Bind no Lookup
-// finds it. Bind a [Latest] once for a value that is replaced while others look it up.
+// A bound value cannot be replaced: between Unlink and the next Bind, Lookup fails. To replace a
+// value while other processes look it up, bind a [Latest] once.
 func Bind[T any](ctx context.Context, name string, v T) error {
 	plan, err := codec.PlanOf[T]()
 	if p := reflect.ValueOf(&v).Elem(); err == nil && p.Kind() == reflect.Pointer && p.IsNil() {
@@ -52,9 +53,8 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 	return err
 }
 
-// Lookup returns the value that has the name. The caller closes what the value holds of shared
-// memory. The error is shm.ErrNotExist if the name is not bound, and ErrType if the value is of
-// another type.
+// Lookup returns the value bound to name. The caller must close the shared memory of the value. It
+// returns shm.ErrNotExist if the name is not bound, and [ErrType] if the value is of another type.
 func Lookup[T any](name string) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -78,7 +78,8 @@ func Lookup[T any](name string) (v T, err error) {
 	return v, nil
 }
 
-// decodeNamed reads a value that says its type, since a Lookup may expect another one.
+// decodeNamed decodes a value that is preceded by the name of its type. It returns [ErrType] if
+// that type is not T.
 func decodeNamed[T any](d *codec.Decoder, plan *codec.Plan[T]) (v T, err error) {
 	if err := d.OnlyTag(namedTags); err != nil {
 		return v, err
@@ -92,7 +93,7 @@ func decodeNamed[T any](d *codec.Decoder, plan *codec.Plan[T]) (v T, err error) 
 	return plan.Decode(d)
 }
 
-// Unlink frees a name. A process that has looked the name up keeps its value. The error is
+// Unlink removes a name. Values that were already looked up remain valid. It returns
 // shm.ErrNotExist if the name is not bound.
 func Unlink(name string) error {
 	d, err := arena.Default()
@@ -102,7 +103,7 @@ func Unlink(name string) error {
 	return d.Unlink(name)
 }
 
-// Names returns the names that are bound in the domain, sorted.
+// Names returns the names bound in the domain, in sorted order.
 func Names() ([]string, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -111,5 +112,5 @@ func Names() ([]string, error) {
 	return d.Names(), nil
 }
 
-// namedTags are those of [type, value].
+// namedTags describes the encoding: [type, value].
 var namedTags = &codec.Tags{Type: "value of a name", Fields: []int{2}}

@@ -10,12 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be
-// copied, so the object is what the garbage collector is asked about.
+// An object is the state of a Mutex or another synchronization type. Its cleanup releases the block
+// when the object becomes unreachable. The cleanup is not attached to the Mutex, because a Mutex
+// may be copied.
 type object struct {
 	*hold
 	sync *arena.Sync
-	name string // of its type, so that none is received as another
+	name string // type name; prevents receiving it as another type
 }
 
 func newObject(name string, opts arena.SyncOptions) (*object, error) {
@@ -30,10 +31,11 @@ func newObject(name string, opts arena.SyncOptions) (*object, error) {
 	return makeObject(d, name, s), nil
 }
 
-// maxCount is of what a word of shared memory counts: parties, permits, tasks in hand.
+// maxCount limits the counters that share a word of shared memory: parties, permits and outstanding
+// tasks.
 const maxCount = 1<<20 - 1
 
-// sized returns ErrSize unless n is within the bounds of what is to be made.
+// sized returns [ErrSize] unless low <= n <= high. name is the type's name for the error.
 func sized(name string, n, low, high int) error {
 	if n < low || n > high {
 		return fmt.Errorf("new %s of %d: %w: want %d to %d", name, n, ErrSize, low, high)
@@ -48,9 +50,10 @@ func makeObject(d *arena.Domain, name string, s *arena.Sync) *object {
 	return o
 }
 
-// enter begins an operation; each needs a leave, unless enter returns ErrClosed.
+// enter begins an operation. It returns [ErrClosed] if the object is closed; otherwise the caller
+// must call leave.
 func (o *object) enter() error {
-	if o == nil { // a zero Mutex
+	if o == nil { // zero Mutex
 		return ErrClosed
 	}
 	return o.hold.enter()
@@ -61,7 +64,7 @@ func (o *object) leave() {
 	runtime.KeepAlive(o)
 }
 
-// do runs an operation.
+// do runs f as an operation named op. For state see [shmError].
 func (o *object) do(ctx context.Context, op string, state error, f func() error) error {
 	if err := o.enter(); err != nil {
 		return err
@@ -70,7 +73,7 @@ func (o *object) do(ctx context.Context, op string, state error, f func() error)
 	return shmError(ctx, op, f(), state)
 }
 
-// lock runs an operation that takes a lock. If it does, the object stays in use until unlock.
+// lock runs f, which acquires a lock. If it succeeds, the object stays referenced until unlock.
 func (o *object) lock(ctx context.Context, f func() error) error {
 	if err := o.enter(); err != nil {
 		return err
@@ -82,8 +85,8 @@ func (o *object) lock(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// locked is the rest of a lock that met an obstacle, which may be a death and not keep it from
-// being taken.
+// locked completes a lock operation that returned err. With [ErrOwnerDied] the lock is held, so the
+// operation is kept; with other errors it ends.
 func (o *object) locked(ctx context.Context, err error) error {
 	state := ErrLocked
 	if pid := (arena.Mutex{Sync: o.sync}).Holder(); pid != 0 {
@@ -97,7 +100,8 @@ func (o *object) locked(ctx context.Context, err error) error {
 	return shmError(ctx, "lock", err, state)
 }
 
-// unlock runs the operation that ends what lock began, also where the object was closed meanwhile.
+// unlock runs f, which releases a lock, and then drops the reference of the lock. It works on a
+// closed object that still holds a lock.
 func (o *object) unlock(f func() error) error {
 	err := o.during("unlock", f)
 	if err == nil {
@@ -106,17 +110,20 @@ func (o *object) unlock(f func() error) error {
 	return err
 }
 
-// dropLock ends what lock began, by this object or by another one of the same lock.
+// dropLock drops the reference of one held lock. The lock may have been acquired by another object
+// for the same lock in this process.
 func (o *object) dropLock() {
 	if !o.tryDrop() {
 		o.peers.find((*hold).tryDrop)
 	}
 }
 
-// locks reports whether this process holds the lock, by this object or by another one.
+// locks reports whether this process holds the lock, by this object or by another object for the
+// same lock.
 func (o *object) locks() bool { return o.kept() || o.peers.find((*hold).kept) }
 
-// during runs an operation of a process that holds a lock by this object.
+// during runs f as an operation that requires the lock. It returns [ErrNotOwner] if this process
+// does not hold it. If o itself holds the lock, that works even after close.
 func (o *object) during(op string, f func() error) error {
 	switch {
 	case o == nil:
@@ -143,7 +150,7 @@ func (o *object) close() error {
 	return o.hold.close()
 }
 
-// clone returns another object of the same block.
+// clone returns a new object for the same block, with its own reference.
 func (o *object) clone(form arena.Form) (*object, error) {
 	if err := o.enter(); err != nil {
 		return nil, err
@@ -155,7 +162,8 @@ func (o *object) clone(form arena.Form) (*object, error) {
 	return openObject(o.d, o.name, o.blocks[0], form)
 }
 
-// openObject makes an object of a reference of h, which it releases if it cannot.
+// openObject returns an object that owns the caller's reference to h. On error it releases the
+// reference. It returns [ErrNotObject] if the block does not contain an object of the given form.
 func openObject(d *arena.Domain, name string, h arena.Handle, form arena.Form) (*object, error) {
 	s, err := d.OpenSync(h, form)
 	if err != nil {
@@ -164,11 +172,11 @@ func openObject(d *arena.Domain, name string, h arena.Handle, form arena.Form) (
 	return makeObject(d, name, s), nil
 }
 
-// objectTags are those of [name, block].
+// objectTags describes the encoding: [name, block].
 var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 
-// marshal writes the object. The message becomes another holder of it, so it must stay open until
-// the message is one.
+// marshal encodes a reference to the object. The message becomes another owner of the block, so the
+// object stays entered until the encoder is done.
 func (o *object) marshal(e *codec.Encoder) error {
 	if err := o.enter(); err != nil {
 		return fmt.Errorf("send what is closed: %w", err)
@@ -180,7 +188,7 @@ func (o *object) marshal(e *codec.Encoder) error {
 	return nil
 }
 
-// readObject reads what marshal wrote.
+// readObject decodes an object. It returns [ErrType] if the encoded name differs from name.
 func readObject(dec *codec.Decoder, name string, form arena.Form) (*object, error) {
 	d, err := arena.Default()
 	if err != nil {

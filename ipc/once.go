@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Once does something once for all processes of the domain. The zero Once is closed.
+// A Once performs an action once for all processes of the domain. The zero Once is closed.
 type Once struct{ cell }
 
 const (
@@ -16,7 +16,7 @@ const (
 	onceDone = 1
 )
 
-// NewOnce makes a Once. The caller closes it.
+// NewOnce returns a new Once. The caller must close it.
 func NewOnce() (*Once, error) {
 	o, err := newObject(onceName, arena.SyncOptions{Form: arena.FormMutex})
 	if err != nil {
@@ -25,16 +25,16 @@ func NewOnce() (*Once, error) {
 	return &Once{cell{o}}, nil
 }
 
-// Do calls f unless a call by anybody has returned nil, and waits for one that is going on. If f
-// returns an error or panics, or its process dies in the middle, the next Do calls its own f: f may
-// find half of the work done.
+// Do calls f unless a call in any process has already succeeded, and waits for a call in progress.
+// A call succeeds if it returns nil. If f returns an error or panics, or its process dies, the next
+// Do calls its own f, which must therefore tolerate partially completed work.
 func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	if done, err := o.Done(); done || err != nil {
 		return err
 	}
 	mu := mutexOf(o.obj)
 	err = mu.Lock(ctx)
-	if errors.Is(err, ErrOwnerDied) { // in the middle of f: it is to be done again
+	if errors.Is(err, ErrOwnerDied) { // its process died in f: call f again
 		err = mu.MarkConsistent()
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	return nil
 }
 
-// Done reports whether it has been done.
+// Done reports whether the action has been performed.
 func (o *Once) Done() (bool, error) {
 	if err := o.obj.enter(); err != nil {
 		return false, err
@@ -60,8 +60,7 @@ func (o *Once) Done() (bool, error) {
 	return o.obj.sync.Flag() == onceDone, nil
 }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes a Once. It returns [ErrType] if the value is of another type.
 func (o *Once) unmarshalWire(d *codec.Decoder) (err error) {
 	o.obj, err = readObject(d, onceName, arena.FormMutex)
 	return err

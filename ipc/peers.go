@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// peers are the holds of one synchronisation object in this process. A process holds a lock, and
-// may have the lock several times: as it was made, within a Cond, and as it was received. Each is a
-// hold of its own, and an unlock by one of them ends a lock by another one.
+// peers is the set of this process's holds for one synchronization object. The holder of a lock is
+// the process, which may have several holds for it: from its creation, within a Cond, and from
+// receiving it. An unlock by one of them must release a lock acquired by another.
 type peers struct {
 	key peersKey
 
@@ -27,7 +27,7 @@ var allPeers = struct {
 	set map[peersKey]*peers
 }{set: make(map[peersKey]*peers)}
 
-// join makes h a peer of the other holds of its first block.
+// join adds h to the peers for its first block.
 func (h *hold) join() {
 	key := peersKey{h.d, h.blocks[0]}
 	allPeers.mu.Lock()
@@ -57,7 +57,7 @@ func (p *peers) remove(h *hold) {
 	}
 }
 
-// find calls f for one hold after the other until it returns true.
+// find calls f for each hold until f returns true, and reports whether it did.
 func (p *peers) find(f func(*hold) bool) bool {
 	p.mu.Lock()
 	holds := slices.Clone(p.holds)

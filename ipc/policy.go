@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Policy says what a put does while the queue is full.
+// A Policy determines the behavior of a put while the queue is full.
 type Policy uint8
 
-// The policies.
+// Policies of [QueueOptions].
 const (
-	Block      Policy = iota // wait
+	Block      Policy = iota // wait for a free slot
 	Fail                     // return ErrFull
-	DropOldest               // drop the oldest value and what it holds of shared memory
+	DropOldest               // discard the oldest value and its shared memory
 )
 
 // String returns the name of the policy.
@@ -33,7 +33,7 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// put puts a message, as the queue's policy says.
+// put puts a message according to the queue's policy. wait is false for TryPut.
 func (p *port) put(ctx context.Context, m codec.Message, wait bool) (err error) {
 	move := len(m.Given) == len(m.Blocks)
 	switch {
@@ -52,8 +52,8 @@ func (p *port) put(ctx context.Context, m codec.Message, wait bool) (err error) 
 	return err
 }
 
-// putDropping takes the oldest message out until there is room. It waits only where somebody is in
-// the middle of putting or getting that one.
+// putDropping discards the oldest messages until there is a free slot. It blocks only while another
+// process is in the middle of putting or getting the oldest message.
 func (p *port) putDropping(ctx context.Context, m codec.Message, move bool) error {
 	var old arena.Message
 	for {
@@ -76,7 +76,7 @@ func (p *port) putDropping(ctx context.Context, m codec.Message, move bool) erro
 	}
 }
 
-// awaitChange waits until the ring has a message or room.
+// awaitChange blocks until the ring has a message or a free slot.
 func (p *port) awaitChange(ctx context.Context) error {
 	either, cancel := context.WithCancel(ctx)
 	room := make(chan error, 1)

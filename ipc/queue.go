@@ -10,60 +10,61 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders
-// and receivers in any processes of the domain. Each value is received once, and the values of one
-// sender in their order. Receivers that wait in several processes are woken in turns.
+// A Queue is a first-in-first-out queue of values of type T, for any number of senders and
+// receivers in any processes of the domain. Each value is delivered to one receiver. Values of the
+// same sender are delivered in order. Blocked receivers in several processes are woken in turn.
 //
-// A process that has a *Queue has both ends. Give a Sender to those that only put and a Receiver to
-// those that only get: then receivers learn that all senders are gone, also when those were killed.
+// A *Queue holds both ends. Processes that only put should get a [Sender], and processes that only
+// get a [Receiver]; then receivers detect that all senders are gone, even if they were killed.
 //
-// When the last receiving end in any process or message is gone, no value can be received any more:
-// the queue lets go of those that wait in it, and of what they hold. A queue is never freed while a
-// message in it holds its receiving end.
+// When the last receiving end in all processes and messages is closed, the queued values and their
+// shared memory are released. A queue is never freed while one of its own messages contains its
+// receiving end.
 //
-// Its methods may be called by several goroutines. The zero Queue is closed.
+// All methods may be called from several goroutines. The zero Queue is closed.
 type Queue[T any] struct {
 	sender   Sender[T]
 	receiver Receiver[T]
 }
 
-// join makes each end keep the other one from the garbage collector: a process that has kept only
-// the Sender of its Queue has not closed the Receiver.
+// join makes the two ends keep each other reachable. Without it, a process that keeps only the
+// Sender of its Queue would close the Receiver by garbage collection.
 func (q *Queue[T]) join() {
 	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
 }
 
-// QueueOptions describe a queue. The zero value is an unbounded one.
+// QueueOptions configure a queue. The zero value means an unbounded queue.
 type QueueOptions struct {
-	// Capacity is the number of values that may wait, at most 2^30. 0 means as many as MaxBytes has
-	// room for, and memory is taken when they come.
+	// Capacity is the maximum number of queued values, at most 2^30. If it is 0, the queue is
+	// limited by MaxBytes and its memory is allocated on demand.
 	Capacity int
-	// MaxBytes limits the memory of a queue whose Capacity is 0: 256 bytes a value, besides the
-	// shared memory that it holds and what of it does not fit into 200 bytes. 0 means 1 GiB, about
-	// 4 million values. Where that is more than a 256th of the addresses that are left, it means a
-	// half, a quarter and so on, down to 16 MiB: 512 MiB for the first on a machine with 16 GiB.
+	// MaxBytes limits the memory of the slots if Capacity is 0. A slot takes 256 bytes. Shared
+	// memory of the values, and encodings of more than 200 bytes, are not included. The default is
+	// 1 GiB, about 4 million values. If that exceeds 1/256 of the domain's remaining address space,
+	// the default is halved until it fits, down to 16 MiB; on a machine with 16 GiB of memory the
+	// first queue gets 512 MiB.
 	MaxBytes int64
-	// Policy is what a put does while the queue is full.
+	// Policy determines the behavior of a put while the queue is full.
 	Policy Policy
 }
 
 const (
-	mostMaxBytes  = 1 << 30 // by default
+	mostMaxBytes  = 1 << 30 // default
 	leastMaxBytes = 16 << 20
 	queuesOfSpace = 256
-	maxCapacity   = 1 << 30 // of a ring
+	maxCapacity   = 1 << 30 // limit of a ring
 )
 
-// NewQueue makes a queue in which capacity values may wait; with 0 puts do not wait, as with
-// Python's Queue(), and the queue grows up to the default of QueueOptions.MaxBytes. The caller
-// closes it. The error wraps wire.ErrType if values of type T cannot cross processes, and ErrSize
-// for a negative capacity.
+// NewQueue returns a queue with the given capacity. If capacity is 0, puts do not block, as with
+// Python's Queue(): the queue grows up to the default of QueueOptions.MaxBytes. The caller must
+// close it. The error wraps wire.ErrType if values of type T cannot be sent to other processes. It
+// wraps [ErrSize] if capacity is out of range.
 func NewQueue[T any](capacity int) (*Queue[T], error) {
 	return NewQueueWith[T](QueueOptions{Capacity: capacity})
 }
 
-// NewQueueWith makes a queue with options. The caller closes it. The errors are those of NewQueue,
-// and ErrSize for options that there cannot be.
+// NewQueueWith returns a queue with the given options. The caller must close it. The errors are the
+// same as for [NewQueue], and [ErrSize] if an option is out of range.
 func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
 	q, err := newEnds[T](opts)
 	if err != nil {
@@ -73,7 +74,7 @@ func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
 	return q, nil
 }
 
-// newEnds makes a ring and both of its ends, which are not joined.
+// newEnds allocates a ring and returns both of its ends. They are not joined.
 func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -115,8 +116,9 @@ func makeEnds(ro arena.RingOptions, elem string, policy Policy) (send, recv *end
 	return newEnd(out), newEnd(in), nil
 }
 
-// defaultMaxBytes is for a domain that has so many addresses left. A queue takes them when it is
-// made, and memory only later, so a queue for each of many clients must not take all.
+// defaultMaxBytes returns the default of MaxBytes for a domain with left bytes of free address
+// space. A queue reserves address space when it is made, and allocates memory later. A program with
+// one queue per client must not exhaust the address space.
 func defaultMaxBytes(left int64) int64 {
 	n := int64(mostMaxBytes)
 	for n > leastMaxBytes && n > left/queuesOfSpace {
@@ -140,71 +142,73 @@ func (o QueueOptions) ring() (arena.RingOptions, error) {
 	return arena.RingOptions{Capacity: int(o.MaxBytes / arena.SlotSize), Grow: true}, nil
 }
 
-// Sender returns the queue's sending end. To close it is to say that this process does not put any
-// more. To send it gives the process that receives it an end of its own.
+// Sender returns the queue's sending end. Closing it declares that this process does not put any
+// more values. A process that receives it gets its own end.
 func (q *Queue[T]) Sender() *Sender[T] {
 	s := q.sender
 	return &s
 }
 
-// Receiver returns the queue's receiving end. To close it is to say that this process does not get
-// any more. To send it gives the process that receives it an end of its own.
+// Receiver returns the queue's receiving end. Closing it declares that this process does not get
+// any more values. A process that receives it gets its own end.
 func (q *Queue[T]) Receiver() *Receiver[T] {
 	r := q.receiver
 	return &r
 }
 
-// Put puts v and waits while the queue is full. Everything else is as with [Sender.Put].
+// Put puts v, and blocks while the queue is full. For details see [Sender.Put].
 func (q *Queue[T]) Put(ctx context.Context, v T) error { return q.sender.Put(ctx, v) }
 
-// TryPut puts v, or returns ErrFull at once. Everything else is as with [Sender.TryPut].
+// TryPut puts v, or returns [ErrFull] immediately. For details see [Sender.TryPut].
 func (q *Queue[T]) TryPut(v T) error { return q.sender.TryPut(v) }
 
-// PutN puts the values one after the other and returns how many it has put. Everything else is as
-// with [Sender.PutN].
+// PutN puts the values in order and returns the number of values put. For details see
+// [Sender.PutN].
 func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return q.sender.PutN(ctx, vs)
 }
 
-// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
-// empty.
+// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
+// queue is empty.
 func (q *Queue[T]) Finish() error { return q.sender.Finish() }
 
-// Get takes the oldest value and waits while the queue is empty. The caller must close the shared
-// memory that the value holds. The errors are those of [Receiver.Get].
+// Get takes the oldest value, and blocks while the queue is empty. The caller must close the
+// value's shared memory. The errors are the same as for [Receiver.Get].
 func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.receiver.Get(ctx) }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once. Everything else is as with
+// TryGet takes the oldest value, or returns [ErrEmpty] immediately. For details see
 // [Receiver.TryGet].
 func (q *Queue[T]) TryGet() (T, error) { return q.receiver.TryGet() }
 
-// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
-// many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
+// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the number
+// of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0 immediately. The
+// caller must close the values' shared memory.
 func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return q.receiver.GetN(ctx, vs)
 }
 
-// All yields the values one after the other, until the queue is empty and no put can follow. An
-// error is yielded once and ends the loop. Another loop may continue where one broke off.
+// All returns an iterator over received values, which ends when the queue is empty and no put can
+// follow. An error is yielded once and ends the iteration. After a break, another loop may continue
+// with the next value.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] { return q.receiver.All(ctx) }
 
-// Poll waits until a Get would not wait. Everything else is as with [Receiver.Poll].
+// Poll blocks until Get would not block. For details see [Receiver.Poll].
 func (q *Queue[T]) Poll(ctx context.Context) error { return q.receiver.Poll(ctx) }
 
-// Len returns the number of values that wait, 0 if the receiving end is closed.
+// Len returns the number of queued values, or 0 if the receiving end is closed.
 func (q *Queue[T]) Len() int { return q.receiver.Len() }
 
-// Cap returns the number of values for which there is room.
+// Cap returns the queue's capacity in values.
 func (q *Queue[T]) Cap() int { return q.receiver.Cap() }
 
-// Close closes both ends in this process; other processes keep theirs. Close is idempotent.
+// Close closes both ends in this process. The ends of other processes remain open. Close is
+// idempotent.
 func (q *Queue[T]) Close() error { return errors.Join(q.sender.Close(), q.receiver.Close()) }
 
-// marshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
+// marshalWire encodes references to both ends. The receiver gets its own ends.
 func (q *Queue[T]) marshalWire(e *codec.Encoder) error { return marshalPair(e, &q.sender, &q.receiver) }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
-// another type.
+// unmarshalWire decodes a Queue. It returns [ErrType] if the element type differs.
 func (q *Queue[T]) unmarshalWire(d *codec.Decoder) error {
 	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
 		return err
@@ -213,7 +217,7 @@ func (q *Queue[T]) unmarshalWire(d *codec.Decoder) error {
 	return nil
 }
 
-// pairTags are those of [Sender, Receiver].
+// pairTags describes the encoding: [Sender, Receiver].
 var pairTags = &codec.Tags{Type: "pair of a queue's ends", Fields: []int{2}}
 
 func marshalPair[S, R any](e *codec.Encoder, out *Sender[S], in *Receiver[R]) error {

@@ -9,20 +9,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one
-// receiver. Its methods may be called by several goroutines. The zero Receiver is closed.
+// A Receiver is the receiving end of a queue. It can be sent to other processes. Each value is
+// delivered to one receiver. All methods may be called from several goroutines. The zero Receiver
+// is closed.
 type Receiver[T any] struct {
 	end  *end
 	plan *codec.Plan[T]
 }
 
-// Get takes the oldest value and waits while the queue is empty. The caller must close the shared
-// memory that the value holds. The value is lost if this process dies before it is processed:
-// [Receiver.Lease] keeps it in the queue until then.
+// Get takes the oldest value, and blocks while the queue is empty. The caller must close the
+// value's shared memory. The value is lost if this process dies before processing it.
+// [Receiver.Lease] keeps it in the queue until it is acknowledged.
 //
-// The error is ErrClosed once the queue is empty and no put can follow; ErrEmpty and
-// context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
-// and could not be read.
+// Get returns [ErrClosed] once the queue is empty and no put can follow. It returns [ErrEmpty] with
+// [context.DeadlineExceeded] if the deadline of ctx expires. Any other error means that a message
+// was taken but could not be decoded.
 func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
@@ -36,9 +37,9 @@ func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	return v, err
 }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once. A value whose put has returned before
-// the call is found. A sender that is in the middle of a put is waited for, for a second if its
-// process is stopped; the error is context.DeadlineExceeded then.
+// TryGet takes the oldest value, or returns [ErrEmpty] immediately. It finds every value put before
+// the call. If another process is stopped in the middle of a put, TryGet waits for it and returns
+// [context.DeadlineExceeded] after a second.
 func (r *Receiver[T]) TryGet() (T, error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
@@ -52,8 +53,9 @@ func (r *Receiver[T]) TryGet() (T, error) {
 	return v, err
 }
 
-// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
-// many values it took, at least 1 if err is nil. If vs is empty, it returns 0 at once.
+// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the number
+// of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0 immediately. The
+// caller must close the values' shared memory.
 func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := r.end.enterAlone()
 	if err != nil {
@@ -88,7 +90,8 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return n, err
 }
 
-// tryGetN takes the next values together, none where get has to see.
+// tryGetN takes several values in one operation. It returns 0 if the next value needs
+// [Receiver.get], for example because it has blocks.
 func (r *Receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
 	in.batch.Reset()
 	if _, err := r.end.ring.TryGetBatch(&in.batch, len(vs)); err != nil {
@@ -107,9 +110,9 @@ func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 	return r.read(in)
 }
 
-// take waits for a message.
+// take waits for a message and takes it into in.
 func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
-	if ctx.Err() == context.Canceled { // with a deadline that is over it takes what is there: ErrEmpty is true
+	if ctx.Err() == context.Canceled { // after a deadline, an available message is still taken
 		return contextError(ctx, "get", ErrEmpty)
 	}
 	if err := r.end.ring.Get(ctx, &in.Message); err != nil {
@@ -133,8 +136,9 @@ func (r *Receiver[T]) read(in *incoming) (T, error) {
 	return v, nil
 }
 
-// All yields the values one after the other, until the queue is empty and no put can follow. An
-// error is yielded once and ends the loop. Another loop may continue where one broke off.
+// All returns an iterator over received values, which ends when the queue is empty and no put can
+// follow. An error is yielded once and ends the iteration. After a break, another loop may continue
+// with the next value.
 func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
@@ -146,9 +150,9 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Poll waits until a Get would not wait: there is a value, which another receiver may be quicker to
-// take, or there will never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a
-// deadline.
+// Poll blocks until Get would not block: a value is queued, which another receiver may take first,
+// or none can follow. It returns [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx
+// expires.
 func (r *Receiver[T]) Poll(ctx context.Context) error {
 	if err := r.end.enter(); err != nil {
 		return err
@@ -157,13 +161,13 @@ func (r *Receiver[T]) Poll(ctx context.Context) error {
 	return shmError(ctx, "poll", r.end.ring.Await(ctx), ErrEmpty)
 }
 
-// Len returns the number of values that wait in the queue, 0 if r is closed.
+// Len returns the number of queued values, or 0 if r is closed.
 func (r *Receiver[T]) Len() int { return r.end.len() }
 
-// Cap returns the number of values for which the queue has room.
+// Cap returns the queue's capacity in values.
 func (r *Receiver[T]) Cap() int { return r.end.cap() }
 
-// Clone returns another Receiver of the same queue, to be closed on its own.
+// Clone returns another Receiver of the same queue. The caller must close it separately.
 func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	e, err := r.end.clone()
 	if err != nil {
@@ -172,17 +176,16 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	return &Receiver[T]{e, r.plan}, nil
 }
 
-// Close gives the end back. When the last one in any process is closed, puts return ErrClosed, and
-// the values that wait are let go of, with the shared memory and the ends that they hold.
-// Operations that wait in this process return ErrClosed. Close is idempotent; a process that dies
-// closes what it has.
+// Close closes this end. When the last receiving end in all processes is closed, puts return
+// [ErrClosed], and the queued values are released with their shared memory and their ends. Blocked
+// operations of this process return ErrClosed. Close is idempotent. The ends of a process that dies
+// are closed.
 func (r *Receiver[T]) Close() error { return r.end.close() }
 
-// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+// marshalWire encodes a reference to the end. The receiving process gets its own end.
 func (r *Receiver[T]) marshalWire(e *codec.Encoder) error { return r.end.marshal(e) }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
-// another type.
+// unmarshalWire decodes a Receiver. It returns [ErrType] if the element type differs.
 func (r *Receiver[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if r.plan, err = codec.PlanOf[T](); err != nil {
 		return err

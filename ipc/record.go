@@ -5,16 +5,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Record is a value of fixed layout in shared memory, for any processes of the domain: a bool, a
-// number, an array of those, or a struct of them all. It is what a Value of c_bool or of a
-// ctypes.Structure is in Python. For a number use a [Value], which adds.
+// A Record is a value of fixed layout in shared memory: a bool, a number, an array of these, or a
+// struct of these. Any process of the domain may use it. It corresponds to a Python Value of c_bool
+// or of a ctypes.Structure. For a single number, use a [Value], which has atomic operations.
 //
 //	type point struct{ X, Y float64 }
 //
 //	p, err := ipc.NewRecord(point{1, 2})
 //
-// A bool is read and written as a whole. Of anything larger Load may see a half of what another
-// process stores at the same time, so both hold the Mutex:
+// A bool is read and written atomically. A Load of a larger value may see a partial Store by
+// another process, so both processes must hold the Mutex:
 //
 //	if err := p.Lock(ctx); err != nil {
 //		return err
@@ -24,8 +24,8 @@ import (
 // The zero Record is closed.
 type Record[T any] struct{ Mutex }
 
-// NewRecord makes a record. The caller closes it. The error is ErrType if T has no fixed layout,
-// and says which part of it has none.
+// NewRecord returns a record with the initial value v. The caller must close it. It returns
+// [ErrType] if T has no fixed layout; the message contains the path of the offending part.
 func NewRecord[T any](v T) (*Record[T], error) {
 	o, err := newElements[T]("Record", 1)
 	if err != nil {
@@ -37,19 +37,20 @@ func NewRecord[T any](v T) (*Record[T], error) {
 
 func (r *Record[T]) array() *Records[T] { return &Records[T]{mutexOf(r.obj)} }
 
-// Load returns the value.
+// Load returns the value. The caller must hold the Mutex unless T is a bool.
 func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
 
-// Store sets the value.
+// Store sets the value. The caller must hold the Mutex unless T is a bool.
 func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 
-// Records are a fixed number of values of fixed layout in shared memory: what an Array of c_bool or
-// of a ctypes.Structure is in Python. Each is like a [Record]; one Mutex is for all. The zero
-// Records are closed.
+// Records is a fixed-length array of values of fixed layout in shared memory. It corresponds to a
+// Python Array of c_bool or of a ctypes.Structure. Each element is like a [Record]. One Mutex
+// guards all of them. The zero Records is closed.
 type Records[T any] struct{ Mutex }
 
-// NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
-// is ErrType if T has no fixed layout, and says which part of it has none.
+// NewRecords returns n zeroed records. The caller must close them. It returns [ErrSize] if n is
+// negative. It returns [ErrType] if T has no fixed layout; the message contains the path of the
+// offending part.
 func NewRecords[T any](n int) (*Records[T], error) {
 	o, err := newElements[T]("Records", n)
 	if err != nil {
@@ -58,7 +59,8 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	return &Records[T]{mutexOf(o)}, nil
 }
 
-// newElements makes an object of a lock and n values of T, after a look at its layout.
+// newElements allocates an object with a mutex and n values of type T. It returns [ErrType] if T
+// has no fixed layout.
 func newElements[T any](kind string, n int) (*object, error) {
 	name, err := recordName[T](kind)
 	if err != nil {
@@ -67,7 +69,8 @@ func newElements[T any](kind string, n int) (*object, error) {
 	return newCells(name, n, arena.SizeOf[T]())
 }
 
-// readElements reads what newElements has made, if T has the same layout here.
+// readElements decodes an object from newElements. It returns [ErrType] if T has another layout
+// here.
 func readElements[T any](d *codec.Decoder, kind string) (*object, error) {
 	name, err := recordName[T](kind)
 	if err != nil {
@@ -76,44 +79,46 @@ func readElements[T any](d *codec.Decoder, kind string) (*object, error) {
 	return readNumbers(d, name, arena.SizeOf[T]())
 }
 
-// Len returns the number of records, 0 if they are closed.
+// Len returns the number of records, or 0 if r is closed.
 func (r *Records[T]) Len() int { return r.obj.count() }
 
-// At returns record i. Below 0, i counts from the end.
+// At returns record i. A negative i counts from the end. It returns [ErrIndex] if i is out of
+// range. As with [Record.Load], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) At(i int) (v T, err error) {
 	err = r.with(i, 1, func(in []T) { v = in[0] })
 	return v, err
 }
 
-// Set sets record i. Below 0, i counts from the end.
+// Set sets record i to v. A negative i counts from the end. It returns [ErrIndex] if i is out of
+// range. As with [Record.Store], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) Set(i int, v T) error {
 	return r.with(i, 1, func(in []T) { in[0] = v })
 }
 
-// Read reads the records from i on into all of dst. Below 0, i counts from the end.
+// Read copies the records starting at index i into dst, until dst is full. A negative i counts from
+// the end. It returns [ErrIndex] if there are fewer than len(dst) records from i on.
 func (r *Records[T]) Read(i int, dst []T) error {
 	return r.with(i, len(dst), func(in []T) { copy(dst, in) })
 }
 
-// Write writes src to the records from i on. Below 0, i counts from the end.
+// Write copies src to the records starting at index i. A negative i counts from the end. It returns
+// [ErrIndex] if there are fewer than len(src) records from i on.
 func (r *Records[T]) Write(i int, src []T) error {
 	return r.with(i, len(src), func(in []T) { copy(in, src) })
 }
 
-// with calls f with the n records from i on.
+// with calls f with the n records starting at index i.
 func (r *Records[T]) with(i, n int, f func([]T)) error {
 	return r.obj.span(i, n, func(at int) { f(arena.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
 }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
-// another type.
+// unmarshalWire decodes a Record. It returns [ErrType] if T or its layout differs.
 func (r *Record[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Record")
 	return err
 }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if its elements have
-// another type.
+// unmarshalWire decodes Records. It returns [ErrType] if T or its layout differs.
 func (r *Records[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Records")
 	return err

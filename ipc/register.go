@@ -2,7 +2,7 @@ package ipc
 
 import "github.com/shoal-mp/shoal/internal/codec"
 
-// A traveler is a type of this package with methods that write it to a message and read it.
+// A traveler is a type of this package that encodes and decodes itself.
 type traveler interface {
 	marshalWire(e *codec.Encoder) error
 	unmarshalWire(d *codec.Decoder) error
@@ -10,8 +10,8 @@ type traveler interface {
 
 func init() { codec.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
 
-// What travels in an any. Queues, pipes and their ends are registered by programs, which know the
-// types of their values.
+// These types can be sent as an any. Queues, pipes and their ends are generic, so programs must
+// register the instantiations that they send as an any.
 func init() {
 	codec.RegisterType[*Mutex]("ipc.Mutex")
 	codec.RegisterType[*RWMutex]("ipc.RWMutex")

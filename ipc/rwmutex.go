@@ -7,14 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
-// waits keeps new readers out. The death of a reader releases its lock; the death of a writer is
-// told to the next one, as with a Mutex. The zero RWMutex is closed.
+// An RWMutex is a reader/writer lock for goroutines in any processes of the domain: any number of
+// readers or one writer may hold it. A waiting writer blocks new readers. The lock of a dead reader
+// is released. After the death of a writer, the next holder gets [ErrOwnerDied], as with a [Mutex].
+// The zero RWMutex is closed.
 type RWMutex struct{ cell }
 
 const rwMutexName = "RWMutex"
 
-// NewRWMutex makes an RWMutex that is free. The caller closes it.
+// NewRWMutex returns an unlocked RWMutex. The caller must close it.
 func NewRWMutex() (*RWMutex, error) {
 	o, err := newObject(rwMutexName, arena.SyncOptions{Form: arena.FormRWMutex})
 	if err != nil {
@@ -23,26 +24,27 @@ func NewRWMutex() (*RWMutex, error) {
 	return &RWMutex{cell{o}}, nil
 }
 
-// Lock waits for the lock and takes it for writing. The errors are those of Mutex.Lock.
+// Lock acquires the lock for writing. The errors are the same as for [Mutex.Lock].
 func (m *RWMutex) Lock(ctx context.Context) error {
 	return m.obj.lock(ctx, func() error { return m.shm().Lock(ctx) })
 }
 
-// TryLock takes the lock for writing, or returns ErrLocked at once.
+// TryLock acquires the lock for writing, or returns [ErrLocked] immediately.
 func (m *RWMutex) TryLock() error {
 	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
 }
 
-// Unlock gives back what Lock took. The error is ErrNotOwner if this process does not hold it.
+// Unlock releases the write lock. It returns [ErrNotOwner] if this process does not hold it.
 func (m *RWMutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// RLock takes the lock for reading, beside other readers. With any error the lock is not taken:
-// ErrOwnerDied says that a writer died, and the data is to be repaired under Lock.
+// RLock acquires the lock for reading, shared with other readers. With any error the lock is not
+// held. If the error wraps [ErrOwnerDied], a writer died, and a process must repair the data under
+// [RWMutex.Lock].
 func (m *RWMutex) RLock(ctx context.Context) error {
 	return m.read(ctx, func() error { return m.shm().RLock(ctx) })
 }
 
-// TryRLock takes the lock for reading, or returns ErrLocked at once.
+// TryRLock acquires the lock for reading, or returns [ErrLocked] immediately.
 func (m *RWMutex) TryRLock() error {
 	return m.read(context.Background(), func() error { return m.shm().TryRLock() })
 }
@@ -59,19 +61,18 @@ func (m *RWMutex) read(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// RUnlock gives back what RLock took. The error is ErrNotOwner if this process reads nothing.
+// RUnlock releases a read lock. It returns [ErrNotOwner] if this process holds none.
 func (m *RWMutex) RUnlock() error { return m.obj.unlock(func() error { return m.shm().RUnlock() }) }
 
-// MarkConsistent says that the data that the lock guards is repaired after a writer died. The error
-// is ErrNotOwner if this process does not hold the lock of a dead one.
+// MarkConsistent declares that the guarded data was repaired after a writer died. It returns
+// [ErrNotOwner] if this process does not hold the lock of a dead writer.
 func (m *RWMutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
 func (m *RWMutex) shm() arena.RWMutex { return arena.RWMutex{Sync: m.obj.sync} }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes an RWMutex. It returns [ErrType] if the value is of another type.
 func (m *RWMutex) unmarshalWire(d *codec.Decoder) (err error) {
 	m.obj, err = readObject(d, rwMutexName, arena.FormRWMutex)
 	return err

@@ -7,27 +7,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Semaphore counts permits, which processes take and give back. A permit that a process has taken
-// is given back for it when it dies.
+// A Semaphore is a counting semaphore for goroutines in any processes of the domain. The permits of
+// a process that dies are returned.
 //
-// Any process may release. A process that has no permit releases a permit of another process; if no
-// process has one, the semaphore has one more from then on. So a semaphore is also a signal: made
-// with no permit, released for each event, and acquired by the processes that wait for events. The
-// permits of dead processes come back only up to the number at first: a signal is not heard twice.
+// Any process may call Release. If it holds no permit, it releases one of another process; if no
+// process holds one, the number of permits grows by one. A semaphore can therefore serve as a
+// signal: create it with 0 permits, call Release for each event, and Acquire to wait for one.
+// Permits of dead processes are returned only up to the initial number, so a signal is not received
+// twice.
 //
-// Its methods may be called by several goroutines. The zero Semaphore is closed.
+// All methods may be called from several goroutines. The zero Semaphore is closed.
 type Semaphore struct{ cell }
 
 const semaphoreName = "Semaphore"
 
-// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize. The caller
-// closes it.
+// NewSemaphore returns a semaphore with the given number of permits. The caller must close it. It
+// returns [ErrSize] unless permits is between 0 and 1,048,575.
 func NewSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(arena.SyncOptions{Form: arena.FormSemaphore, Limit: permits})
 }
 
-// NewBoundedSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize, which
-// never has more: a Release too many is ErrReleased. The caller closes it.
+// NewBoundedSemaphore returns a semaphore that never has more than the given number of permits: a
+// Release beyond that returns [ErrReleased]. The caller must close it. It returns [ErrSize] unless
+// permits is between 0 and 1,048,575.
 func NewBoundedSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(arena.SyncOptions{Form: arena.FormSemaphore, Limit: permits, Bounded: true})
 }
@@ -43,28 +45,28 @@ func newSemaphore(opts arena.SyncOptions) (*Semaphore, error) {
 	return &Semaphore{cell{o}}, nil
 }
 
-// Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if
-// ctx had a deadline.
+// Acquire takes a permit, and blocks until one is available. It returns [ErrLocked] with
+// [context.DeadlineExceeded] if the deadline of ctx expires.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }
 
-// TryAcquire takes a permit, or returns ErrLocked at once. It returns ErrLocked a second later
-// where a process is stopped in the middle of an operation on the semaphore.
+// TryAcquire takes a permit, or returns [ErrLocked] immediately. If a process is stopped in the
+// middle of an operation on the semaphore, it returns ErrLocked after a second.
 func (s *Semaphore) TryAcquire() error {
 	return s.obj.do(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
 }
 
-// Release gives a permit back. The error is ErrReleased if a bounded semaphore has all its permits.
-// Where a process is stopped in the middle of an operation on the semaphore, Release does not wait
-// for it: it returns nil, and the permit comes back when that process goes on or dies.
+// Release returns a permit. It returns [ErrReleased] if a bounded semaphore already has all its
+// permits. If a process is stopped in the middle of an operation on the semaphore, Release returns
+// nil immediately, and the permit becomes available when that process continues or dies.
 func (s *Semaphore) Release() error {
 	return s.obj.do(context.Background(), "release", nil, func() error { return s.shm().Release() })
 }
 
-// Permits returns how many permits there are to be taken, which may be another number by the time
-// it returns. Where a process is stopped in the middle of an operation on the semaphore, the
-// permits of dead processes may be missing.
+// Permits returns the number of available permits, which may have changed by the time it returns.
+// If a process is stopped in the middle of an operation on the semaphore, the count may lack the
+// permits of dead processes.
 func (s *Semaphore) Permits() (n int, err error) {
 	err = s.obj.do(context.Background(), "count permits", nil, func() (err error) {
 		n, err = s.shm().Permits()
@@ -75,8 +77,7 @@ func (s *Semaphore) Permits() (n int, err error) {
 
 func (s *Semaphore) shm() arena.Semaphore { return arena.Semaphore{Sync: s.obj.sync} }
 
-// unmarshalWire reads the object that marshalWire wrote. The error is ErrType if it is of another
-// type.
+// unmarshalWire decodes a Semaphore. It returns [ErrType] if the value is of another type.
 func (s *Semaphore) unmarshalWire(d *codec.Decoder) (err error) {
 	s.obj, err = readObject(d, semaphoreName, arena.FormSemaphore)
 	return err

@@ -8,23 +8,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Sender is the sending end of a queue. It travels to other processes. A process that has a
-// Sender keeps the queue open for the receivers. Its methods may be called by several goroutines.
-// The zero Sender is closed.
+// A Sender is the sending end of a queue. It can be sent to other processes. While a process holds
+// a Sender, receivers of the queue do not get [ErrClosed], unless [Sender.Finish] was called. All
+// methods may be called from several goroutines. The zero Sender is closed.
 type Sender[T any] struct {
 	end  *end
 	plan *codec.Plan[T]
 }
 
-// Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is
-// copied, but not the blocks of shared memory that it holds: the message holds those blocks, and
-// the caller still closes v. A tensor that v gives away (see its method Give) is closed with the
-// put, and stays the caller's if there is an error.
+// Put puts v. While the queue is full, it blocks or acts according to the queue's [Policy]. v is
+// copied except for its blocks of shared memory: the message holds its own references to them, and
+// the caller must still close v. A tensor that v gives away (see tensor.Tensor.Give) is closed by a
+// successful Put; after an error the caller must close it.
 //
-// The error is ErrClosed if no get can follow; ErrFull and context.DeadlineExceeded if ctx had a
-// deadline. Another process that is stopped in the middle of a put or a get of the same shared
-// memory is waited for as well; the error is context.DeadlineExceeded alone then. A Put that
-// returns an error has put nothing.
+// Put returns [ErrClosed] if no get can follow, and [ErrFull] with [context.DeadlineExceeded] if
+// the deadline of ctx expires. If another process is stopped in the middle of a put or get of the
+// same shared memory, Put waits for it as well; then the error is context.DeadlineExceeded alone.
+// If Put returns an error, the value was not put.
 func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	alone, err := s.end.enterAlone()
 	if err != nil {
@@ -37,10 +37,10 @@ func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	return err
 }
 
-// TryPut puts v as Put does, or returns ErrFull at once. Room that a get has made before the
-// call is found. A process that is stopped in the middle of a get from the same slot, or of a
-// put or a get of the same shared memory, is waited for, for a second; the error is
-// context.DeadlineExceeded then.
+// TryPut puts v as [Sender.Put] does, or returns [ErrFull] immediately. It finds every slot freed
+// by a get before the call. If another process is stopped in the middle of a get from the same
+// slot, or of a put or get of the same shared memory, TryPut waits for it and returns
+// [context.DeadlineExceeded] after a second.
 func (s *Sender[T]) TryPut(v T) error {
 	alone, err := s.end.enterAlone()
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *Sender[T]) TryPut(v T) error {
 	return err
 }
 
-// PutN puts the values one after the other, as Put does, and returns how many it has put: all of
-// them if err is nil. Values of other senders may come between them. Numbers, strings, instants and
-// structs of these go many at a time; so of a process that is killed meanwhile the first of the
-// values may be there, and the others are not.
+// PutN puts the values in order, as [Sender.Put] does, and returns the number of values put:
+// len(vs) if err is nil. Values of other senders may be interleaved. Numbers, strings, times, and
+// structs of these are put in batches, so if the process is killed during PutN, a prefix of the
+// values may have been put.
 func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := s.end.enterAlone()
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	defer s.end.freeOutgoing(o)
 	for n < len(vs) {
 		k := s.tryPutN(ctx, o, vs[n:])
-		if k == 0 { // there is no room, or the next is no value for a batch
+		if k == 0 { // no free slot, or the next value cannot be in a batch
 			if err := s.put(ctx, o, vs[n], true); err != nil {
 				return n, err
 			}
@@ -78,7 +78,8 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return n, nil
 }
 
-// tryPutN puts the first of the values together and returns how many: none where put has to see.
+// tryPutN puts a batch of values and returns their number. It returns 0 if the next value must be
+// put by [Sender.put].
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), arena.MaxBatch, ring.Room())
@@ -102,7 +103,7 @@ func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 }
 
 func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
-	if ctx.Err() == context.Canceled { // with a deadline that is over it takes the room that there is: ErrFull is true
+	if ctx.Err() == context.Canceled { // after a deadline, a free slot is still used
 		return contextError(ctx, "put", ErrFull)
 	}
 	o.enc.Reset(o.buf)
@@ -112,12 +113,12 @@ func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 		err = shmError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)
 	}
 	o.done(err == nil)
-	runtime.KeepAlive(v) // its blocks were only named so far
+	runtime.KeepAlive(v) // the message only refers to its blocks until put
 	return err
 }
 
-// Finish ends the queue for every sender: puts return ErrClosed, and so do gets once the queue is
-// empty.
+// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
+// queue is empty.
 func (s *Sender[T]) Finish() error {
 	if err := s.end.enter(); err != nil {
 		return err
@@ -127,14 +128,14 @@ func (s *Sender[T]) Finish() error {
 	return nil
 }
 
-// Len returns the number of values that wait in the queue, 0 if s is closed.
+// Len returns the number of queued values, or 0 if s is closed.
 func (s *Sender[T]) Len() int { return s.end.len() }
 
-// Cap returns the number of values for which the queue has room.
+// Cap returns the queue's capacity in values.
 func (s *Sender[T]) Cap() int { return s.end.cap() }
 
-// Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine
-// that ends by itself.
+// Clone returns another Sender of the same queue, for example for a goroutine that ends
+// independently. The caller must close it separately.
 func (s *Sender[T]) Clone() (*Sender[T], error) {
 	e, err := s.end.clone()
 	if err != nil {
@@ -143,16 +144,15 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 	return &Sender[T]{e, s.plan}, nil
 }
 
-// Close gives the end back. When the last one in any process is closed, receivers get what is left
-// and then ErrClosed. Operations that wait return ErrClosed. Close is idempotent; a process that
-// dies closes what it has.
+// Close closes this end. When the last sending end in all processes is closed, receivers drain the
+// queue and then get [ErrClosed]. Blocked operations of this process return ErrClosed. Close is
+// idempotent. The ends of a process that dies are closed.
 func (s *Sender[T]) Close() error { return s.end.close() }
 
-// marshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
+// marshalWire encodes a reference to the end. The receiving process gets its own end.
 func (s *Sender[T]) marshalWire(e *codec.Encoder) error { return s.end.marshal(e) }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the queue carries
-// another type.
+// unmarshalWire decodes a Sender. It returns [ErrType] if the element type differs.
 func (s *Sender[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if s.plan, err = codec.PlanOf[T](); err != nil {
 		return err

@@ -13,30 +13,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A ShareableList is a list of fixed length in shared memory: nil, bool, int, float64, string and
-// []byte, which every process changes in place. It travels to other processes, and [Bind] gives it
-// a name.
+// A ShareableList is a fixed-length list in shared memory with elements of type nil, bool, int,
+// float64, string and []byte. Every process may change elements in place. A list can be sent to
+// other processes, and [Bind] binds it to a name.
 //
-// An element may become one of another type, as long as it fits where the first one was: a string
-// or bytes have the room of the first value, rounded up to the next 8 bytes, all others 8 bytes.
-// An element is always its old value or its new one, even if a process dies while it sets it.
-// Goroutines of one process may use the list at once. Processes that use an element while another
-// one sets it must take turns, with a Mutex. The zero ShareableList is closed.
+// An element may change its type if the new value fits into the element's space. For a string or
+// []byte, that is the length of the initial value, rounded up to a multiple of 8 bytes; for other
+// types it is 8 bytes. Set is atomic with respect to crashes: if a process dies in Set, the element
+// has its old or its new value. Goroutines of one process may use the list concurrently. Processes
+// must synchronize, for example with a [Mutex], if one of them sets an element that another one
+// uses. The zero ShareableList is closed.
 type ShareableList struct {
 	mu  sync.Mutex
 	mem *Memory
 }
 
-// The memory: the number of elements in 8 bytes, for each of them an entry, and the values. An
-// entry is the offset and the room of the value, 4 bytes each, and a word. A value has its room
-// twice: Set writes the half that is not in use, and then the word, which says length, kind and
-// half. So nobody reads a half that a dead process left unfinished.
+// Layout: the number of elements (8 bytes), one entry per element, and the values. An entry
+// consists of the offset and the capacity of the value (4 bytes each) and a [listWord]. Each value
+// has two buffers of that capacity. Set writes to the unused buffer and then stores the word with
+// the length, kind and buffer index. A buffer that a dead process left incomplete is therefore
+// never read.
 const (
 	listHead  = 8
 	listEntry = 16
 )
 
-// A listWord says what an element is: length 32 bits, kind 8, half 1.
+// A listWord describes the current value of an element: length (32 bits), kind (8 bits), and buffer
+// index (1 bit).
 type listWord uint64
 
 func newListWord(length int, kind byte, half int) listWord {
@@ -58,8 +61,9 @@ const (
 	listKinds = iota
 )
 
-// NewShareableList makes a list. Integers of all types become int, and float32 float64. The caller
-// closes it. The error is ErrType for values of other types.
+// NewShareableList returns a list of the given values. Integers of all types are converted to int,
+// and float32 to float64. The caller must close it. It returns [ErrType] for values of other types,
+// and [ErrSize] if the list exceeds 4 GiB.
 func NewShareableList(values ...any) (*ShareableList, error) {
 	size := uint64(listHead + listEntry*len(values))
 	packed := make([]packed, len(values))
@@ -91,7 +95,7 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	return l, nil
 }
 
-// A packed value is its kind and its bytes.
+// A packed value is the encoding of an element: its kind and its bytes.
 type packed struct {
 	kind  byte
 	bytes []byte
@@ -139,14 +143,14 @@ func integer(v any) (int64, error) {
 	return 0, fmt.Errorf("%w: a list holds no %T", ErrType, v)
 }
 
-// A place is where an element is: its word, and the two halves of its room.
+// A place refers to an element in the list's memory: its word and its two buffers.
 type place struct {
 	word   *atomic.Uint64
 	halves [2][]byte
 }
 
-// entry returns the place of an element. Any participant may have written the list, so nothing in
-// it is believed.
+// entry returns the place of element i. It validates the offset and capacity, because any process
+// may have corrupted the list; an invalid entry has empty buffers.
 func (l *ShareableList) entry(b []byte, i int) place {
 	e := b[listHead+listEntry*i:][:listEntry]
 	p := place{word: &sys.Words(e[8:])[0]}
@@ -162,7 +166,8 @@ func (p place) room() int { return len(p.halves[0]) }
 
 func (p place) set(v packed) { p.word.Store(uint64(p.write(v))) }
 
-// write writes v where nobody reads, and returns the word that makes it the element.
+// write writes v to the unused buffer. It returns the word that the caller must store to make v the
+// current value.
 func (p place) write(v packed) listWord {
 	half := 1 - listWord(p.word.Load()).half()
 	copy(p.halves[half], v.bytes)
@@ -191,7 +196,8 @@ func (p place) get() (any, error) {
 	return nil, nil
 }
 
-// with runs f on the place of element i.
+// with calls f with the place of element i. It returns [ErrClosed] if l is closed, and [ErrIndex]
+// if i is out of range.
 func (l *ShareableList) with(i int, f func(place) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +212,8 @@ func (l *ShareableList) with(i int, f func(place) error) error {
 	return f(l.entry(b, at))
 }
 
-// open returns the number of elements and the bytes, nil if l is closed.
+// open returns the number of elements and the list's memory, or nil if l is closed. The caller must
+// hold l.mu.
 func (l *ShareableList) open() (int, []byte) {
 	if l.mem == nil {
 		return 0, nil
@@ -219,7 +226,7 @@ func (l *ShareableList) open() (int, []byte) {
 	return int(min(n, uint64(len(b)-listHead)/listEntry)), b
 }
 
-// Len returns the number of elements, 0 if l is closed.
+// Len returns the number of elements, or 0 if l is closed.
 func (l *ShareableList) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,8 +234,8 @@ func (l *ShareableList) Len() int {
 	return n
 }
 
-// At returns a copy of element i. Below 0, i counts from the end: -1 is the last one. The error is
-// ErrIndex if there is none.
+// At returns a copy of element i. A negative i counts from the end: -1 is the last element. It
+// returns [ErrIndex] if i is out of range.
 func (l *ShareableList) At(i int) (v any, err error) {
 	err = l.with(i, func(p place) error {
 		v, err = p.get()
@@ -237,9 +244,9 @@ func (l *ShareableList) At(i int) (v any, err error) {
 	return v, err
 }
 
-// Set changes element i in place. Below 0, i counts from the end. The error is ErrIndex if there is
-// none, ErrType if a list cannot hold v, and ErrSize if there is no room for it; nothing has
-// changed then.
+// Set sets element i to v in place. A negative i counts from the end. It returns [ErrIndex] if i is
+// out of range, [ErrType] if v has an unsupported type, and [ErrSize] if v does not fit into the
+// element's space. After an error the element is unchanged.
 func (l *ShareableList) Set(i int, v any) error {
 	value, err := pack(v)
 	if err != nil {
@@ -255,8 +262,8 @@ func (l *ShareableList) Set(i int, v any) error {
 	})
 }
 
-// All returns the elements with their indices. An element that cannot be read is skipped; At says
-// why.
+// All returns an iterator over the indices and elements. It skips elements that cannot be decoded;
+// [ShareableList.At] returns the error.
 func (l *ShareableList) All() iter.Seq2[int, any] {
 	return func(yield func(int, any) bool) {
 		for i := range l.Len() {
@@ -278,7 +285,7 @@ func (l *ShareableList) Index(v any) int {
 	return -1
 }
 
-// Count returns how many elements equal v.
+// Count returns the number of elements that equal v.
 func (l *ShareableList) Count(v any) (n int) {
 	want, err := pack(v)
 	for _, got := range l.All() {
@@ -294,7 +301,7 @@ func equal(got any, want packed) bool {
 	return err == nil && p.kind == want.kind && string(p.bytes) == string(want.bytes)
 }
 
-// Close drops this process's reference. It is idempotent.
+// Close releases this process's reference. It is idempotent.
 func (l *ShareableList) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,8 +311,8 @@ func (l *ShareableList) Close() error {
 	return l.mem.Close()
 }
 
-// marshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
-// same elements.
+// marshalWire encodes a reference to the list. The receiver gets its own reference to the same
+// elements.
 func (l *ShareableList) marshalWire(e *codec.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,7 +322,8 @@ func (l *ShareableList) marshalWire(e *codec.Encoder) error {
 	return l.mem.marshalWire(e)
 }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrNotList if what arrives is none.
+// unmarshalWire decodes a ShareableList. It returns [ErrNotList] if the memory does not contain a
+// list.
 func (l *ShareableList) unmarshalWire(d *codec.Decoder) error {
 	l.mem = new(Memory)
 	if err := l.mem.unmarshalWire(d); err != nil {

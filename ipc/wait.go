@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// A Poller is what can be waited for among others: a Receiver, a Queue, a side of a pipe, a
-// Conn, a Listener, a shoal.Process, a shoal.Group, and by PollFunc anything else.
+// A Poller can be passed to [Wait]. It is implemented by [Receiver], [Queue], [PipeEnd], [Conn],
+// [Listener], shoal.Process, shoal.Group, and for anything else by [PollFunc].
 type Poller interface {
-	// Poll waits until there is something to be had, or there never will be. It returns nil for a
-	// thing that is ready, even if ctx has ended.
+	// Poll blocks until the next operation would not block, because a value is available or none
+	// can follow. It must return nil if the Poller is ready, even if ctx is already done.
 	Poll(ctx context.Context) error
 }
 
-// A PollFunc is a Poller. It looks at its thing before it looks at ctx, so that Wait reports it
-// beside others:
+// A PollFunc is a function that implements [Poller]. It must check for readiness before it checks
+// ctx, so that [Wait] reports it along with others:
 //
 //	ipc.PollFunc(func(ctx context.Context) error {
 //		if done() {
@@ -33,10 +33,11 @@ type PollFunc func(ctx context.Context) error
 // Poll calls f.
 func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 
-// Wait waits until at least one of the things is ready, and returns the indexes of all that are, in
-// ascending order. Others may be quicker to take what there is. A thing whose Poll fails, because
-// it is closed, counts as ready: the next operation on it says why. The error is that of ctx; if
-// ctx has ended already, Wait returns what is ready now.
+// Wait blocks until at least one of things is ready, and returns the indices of all that are ready,
+// in ascending order. Another receiver may still take a value first. A thing counts as ready if its
+// Poll fails, for example because it is closed; the next operation on it returns the error. If ctx
+// is already done, Wait returns the things that are ready now. If there are none, it returns the
+// error of ctx.
 func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	if len(things) == 0 {
 		return nil, nil
@@ -57,7 +58,7 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	<-at.Done()
 	for i, t := range things {
 		err := <-polled[i]
-		if gaveUp(at, err) { // it may have become ready at the same time, and the end of its context was seen first
+		if gaveUp(at, err) { // it may have become ready just before its context ended
 			err = t.Poll(&glance{Context: context.WithoutCancel(at), of: at})
 		}
 		if !gaveUp(at, err) {
@@ -70,18 +71,19 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	return ready, nil
 }
 
-// errOthers is why a thing is not waited for any more.
+// errOthers is the cancellation cause for the remaining things once one is ready.
 var errOthers = errors.New("ipc: another is ready")
 
-// gaveUp reports whether err is of a Poll that ended because its context did.
+// gaveUp reports whether err is the error of a Poll that ended because ctx was done.
 func gaveUp(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// A glance is a context that ends when somebody begins to wait for its end. So a Poll under it
-// returns at once, and one that looks at its thing first, in whatever way, sees that it is ready.
+// A glance is a context for a non-blocking Poll. It is not done until Done is called, so a Poll
+// that checks for readiness first returns its result, and a Poll that would block returns
+// immediately.
 type glance struct {
-	context.Context // the values
+	context.Context // for the values
 	of              context.Context
 	waited          atomic.Bool
 }
