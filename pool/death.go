@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// rearm is called where the oldest call may be another one than before: it sets the alarm for it,
-// and stops it if nobody wants it. Pool.mu is held.
+// rearm restarts the task timer for the oldest outstanding task, and asks the worker to stop that
+// task if its result is no longer wanted. It must be called whenever the oldest task may have
+// changed, with Pool.mu held.
 func (m *member) rearm() {
 	limit := m.p.opts.TaskTimeout
 	var oldest *task
@@ -33,15 +34,17 @@ func (m *member) rearm() {
 	}
 }
 
-// stop tells the worker, once, to cancel the context of the call that it is at, or comes to next,
-// if nobody wants its result.
+// stop asks the worker to cancel the context of the call t, if its owner no longer wants the
+// result. It sends at most one request per call. The worker may not have started the call yet.
+// Pool.mu must be held.
 func (m *member) stop(t *task) {
 	if t.id != m.stopped && t.owner.away() && m.stops.TryPut(t.id) == nil {
 		m.stopped = t.id
 	}
 }
 
-// stop sets what the away of an owner returns, and stops its tasks.
+// stop sets away, the flag of an owner that no longer wants its results, and asks workers to stop
+// its running tasks.
 func (p *Pool) stop(away *atomic.Bool) {
 	away.Store(true)
 	p.mu.Lock()
@@ -53,7 +56,7 @@ func (p *Pool) stop(away *atomic.Bool) {
 	}
 }
 
-// timeout kills the worker if it is still at t.
+// timeout kills the worker if it is still running t.
 func (m *member) timeout(t *task) {
 	m.p.mu.Lock()
 	late := len(m.sent) > 0 && m.sent[0] == t
@@ -64,7 +67,8 @@ func (m *member) timeout(t *task) {
 	}
 }
 
-// remove forgets a worker that has ended, and starts its successor.
+// remove handles the end of the worker: it retries or fails the worker's tasks, and starts a
+// replacement.
 func (m *member) remove() {
 	p := m.p
 	err := m.process.Wait(context.Background())
@@ -101,9 +105,9 @@ func (m *member) remove() {
 	p.succeed(m.rank)
 }
 
-// maxBarren is how many workers of a rank in a row may end before they are ready, where no other
-// rank has one that works, unless Retries or StartRetries allow more of those that are killed.
-// Before the next one starts there is a pause, which grows up to maxPause.
+// maxBarren is the number of consecutive workers of a rank that may end before being ready while no
+// other rank has a working one, unless Retries or StartRetries allow more for killed workers.
+// Before each further attempt there is a pause that doubles from minPause up to maxPause.
 const (
 	maxBarren = 5
 	minPause  = 10 * time.Millisecond
@@ -117,14 +121,15 @@ func backOff(barren int) time.Duration {
 	return min(minPause<<min(barren-1, 10), maxPause)
 }
 
-// transientPatience is how long a rank that has had a worker may get no other one for want of
-// descriptors, processes or memory.
+// transientPatience is how long a rank that once had a worker may fail to start another one for
+// lack of descriptors, processes or memory before that counts as a failure of the rank.
 const transientPatience = time.Minute
 
-// despair notes that a worker has ended before it was ready, and returns why there will be no more
-// workers, if none works. A worker that was killed may have had bad luck; one that failed by itself
-// will do it again, and if no rank has had a worker until now the others will as well. While one
-// works the pool goes on. mu is held.
+// despair records that a worker of the rank ended before it was ready. It returns the error that
+// breaks the pool, or nil if the pool should continue. A failure other than a kill or a lack of
+// resources, in a rank without a ready worker so far, breaks the pool, because it would repeat. A
+// worker that was killed may succeed on the next attempt, so that breaks the pool only if no rank
+// has a working worker and each has reached its limit. p.mu must be held.
 func (p *Pool) despair(rank int, err error) error {
 	if p.cause != nil {
 		return nil
@@ -155,7 +160,8 @@ func (p *Pool) despair(rank int, err error) error {
 
 func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) || sys.Transient(err) }
 
-// startLimit returns how many workers of a rank in a row may end as err says before they are ready.
+// startLimit returns the number of consecutive workers of a rank that may end with an error like
+// err before they are ready.
 func (o Options) startLimit(err error) int {
 	dead, ok := errors.AsType[*shoal.ProcessError](err)
 	switch {
@@ -167,8 +173,9 @@ func (o Options) startLimit(err error) int {
 	return maxBarren
 }
 
-// lose returns the tasks that the worker was at, at most one, and makes those in its queue pending
-// again. Pool.mu is held.
+// lose returns the tasks that the dead worker had started, at most one, and returns the others to
+// the pending queue. untaken is the number of calls left in the worker's queue; see the note at
+// [member]. Pool.mu must be held.
 func (m *member) lose(untaken int) (lost []*task) {
 	taken := max(0, len(m.sent)-untaken)
 	lost, rest := m.sent[:taken], m.sent[taken:]
@@ -179,7 +186,8 @@ func (m *member) lose(untaken int) (lost []*task) {
 	return lost
 }
 
-// why is the error of what the worker was at.
+// why returns the error for the task that the worker was running. It wraps [ErrTimeout] if the
+// worker was killed for its timeout.
 func (m *member) why(err error) error {
 	if err == nil {
 		err = fmt.Errorf("%w: the worker left before it had answered", shoal.ErrExited)
@@ -190,8 +198,9 @@ func (m *member) why(err error) error {
 	return err
 }
 
-// judge decides what becomes of tasks whose worker of a rank has died: they are pending again, or
-// fail. The caller must call the returned functions without mu, which judge needs.
+// judge retries or fails the tasks that a dead worker of the rank had started. p.mu must be held.
+// The caller must call the returned functions after releasing it, because they run callbacks that
+// may need it.
 func (p *Pool) judge(rank int, lost []*task, err error) (ends []func()) {
 	for _, t := range lost {
 		if p.cause == nil && t.tries < p.opts.Retries {
@@ -215,7 +224,7 @@ func (p *Pool) judge(rank int, lost []*task, err error) (ends []func()) {
 	return ends
 }
 
-// reportBarren tells that a worker has ended before it was ready, or could not be started.
+// reportBarren logs that a worker ended before it was ready, or could not be started.
 func (p *Pool) reportBarren(rank int, err error) {
 	p.mu.Lock()
 	attempt := p.ranks[rank].barren
@@ -223,7 +232,8 @@ func (p *Pool) reportBarren(rank int, err error) {
 	slog.Warn("pool: a worker was not started", "rank", rank, "attempt", attempt, "pause", backOff(attempt), "cause", err)
 }
 
-// reportRetry tells that a task is run again.
+// reportRetry logs and counts that a task is run again, and calls Options.OnRetry on a new
+// goroutine.
 func (p *Pool) reportRetry(e RetryEvent) {
 	slog.Warn("pool: a task is run again, since its worker has died", "func", e.Func, "index", e.Index, "rank", e.Rank,
 		"attempt", e.Attempt, "cause", e.Err)
@@ -235,7 +245,7 @@ func (p *Pool) reportRetry(e RetryEvent) {
 	}
 }
 
-// rest lets the workers go if nothing is left to do.
+// rest lets the workers exit if no work is left and none can follow.
 func (p *Pool) rest() {
 	p.mu.Lock()
 	over := p.exhausted()

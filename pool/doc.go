@@ -1,4 +1,5 @@
-// Package pool runs functions on worker processes that stay: Python's multiprocessing.Pool.
+// Package pool runs functions on a pool of persistent worker processes, like Python's
+// multiprocessing.Pool.
 //
 //	var square = pool.Register("square", func(ctx context.Context, x int) (int, error) { return x * x, nil })
 //
@@ -9,27 +10,28 @@
 //	defer p.Close()
 //	squares, err := square.Map(ctx, p, []int{1, 2, 3})
 //
-// A [Func] is registered once, in a package-level variable, and called through any pool: Map, Imap
-// and ImapUnordered for many values, Apply for one. The Async forms return at once. A [Func2] takes
-// two arguments, and has StarMap. Shared memory in arguments and results, such as that of tensors,
-// is not copied. A function that makes a tensor for its caller returns t.Give(): the worker closes
-// the tensor when it has sent it, or when a later value of its chunk has failed. Otherwise the
-// worker has it until its garbage collector runs.
+// A [Func] must be registered once, in a package-level variable, and may be called through any
+// pool: Map, Imap and ImapUnordered for many values, Apply for one. The Async variants return
+// immediately. A [Func2] takes two arguments and has StarMap. Shared memory in arguments and
+// results, such as the elements of tensors, is not copied. A function that creates a tensor for its
+// caller should return t.Give(): the worker then closes the tensor after sending it, or after a
+// later value of the same chunk failed. Otherwise the tensor stays open in the worker until the
+// garbage collector runs.
 //
 // # Failures
 //
-// An error that a function returns is the error of its task, in a [*TaskError]. When a worker
-// panics, exits or is killed, only the task that it was running fails, with a *shoal.ProcessError.
-// With Options.Retries the pool runs this task again. The pool replaces the worker, and gives its
-// other tasks to the other workers. So each call gets a result or an error.
+// An error returned by a function becomes the error of its task, in a [*TaskError]. If a worker
+// panics, exits or is killed, only the task that it was running fails, with a *shoal.ProcessError;
+// with Options.Retries the pool runs that task again. The pool replaces the worker and reassigns
+// its other tasks. Each call therefore gets a result or an error.
 //
-// The pool knows which task a dead worker was running, since each worker has a queue of its own and
+// The pool knows which task a dead worker was running because each worker has its own queue and
 // takes one task at a time.
 //
 // # The trap
 //
-// A call copies its arguments when it begins, except shared memory: a task sees changes of a
-// tensor's elements until it ends. And cancelling a call cancels the context of its running tasks:
-// of their chunks no further value is begun, but a function that ignores its context goes on, and
-// ends only by Options.TaskTimeout or Close.
+// A call copies its arguments when it starts, except for shared memory: a task sees concurrent
+// changes to the elements of a tensor. Canceling a call cancels the context of its running tasks. A
+// worker then starts no further value of a chunk, but a function that ignores its context
+// continues, and is only ended by Options.TaskTimeout or Close.
 package pool

@@ -9,39 +9,44 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Sentinels of this package; the errors that it returns are or wrap them.
+// Errors of this package. Returned errors are or wrap one of them; test for them with [errors.Is].
 var (
-	// ErrClosed is the error of calls after Finish or Close, and of tasks that Close ended. It
-	// wraps os.ErrClosed.
+	// ErrClosed is returned by calls after Finish or Close, and for tasks that Close aborted. It
+	// wraps [os.ErrClosed].
 	ErrClosed = fmt.Errorf("pool: closed%.0w", os.ErrClosed)
 
-	// ErrBroken is the error of all tasks when the pool is unable to start or initialise any
-	// worker. It wraps the reason of each rank. While one worker runs, the pool goes on, and starts
-	// the others again after growing pauses. It also goes on for a minute if its workers have run
-	// and no other can be started for want of descriptors, processes or memory.
+	// ErrBroken is returned for all tasks if the pool cannot start its workers. It wraps the
+	// reason. The pool breaks if a rank that had no ready worker before fails by itself, for
+	// example because its initializer returns an error. It also breaks if no worker is running and
+	// each rank has reached its limit of attempts to start one. While a worker runs, the pool
+	// retries failed starts with increasing pauses. If workers have run before, and a new one
+	// cannot be started for lack of descriptors, processes or memory, the pool retries for a
+	// minute.
 	ErrBroken = errors.New("pool: no worker can be started")
 
-	// ErrTimeout is wrapped where a value took longer than Options.TaskTimeout. It wraps
-	// context.DeadlineExceeded.
+	// ErrTimeout is wrapped by the error of a task that exceeded Options.TaskTimeout. It wraps
+	// [context.DeadlineExceeded].
 	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
 
-	// ErrRunning is returned by Join of a pool that still takes tasks: Join would wait for ever.
+	// ErrRunning is returned by Join if neither Finish nor Close was called: Join would block
+	// forever.
 	ErrRunning = errors.New("pool: call Finish or Close before Join")
 
-	// ErrNotReady is wrapped by the error of IMap.Next when its context ends first.
+	// ErrNotReady is wrapped by the error of IMap.Next if its context is done before the next
+	// result is available.
 	ErrNotReady = errors.New("pool: no result yet")
 )
 
 var errDropped = errors.New("pool: nobody wants the result any more")
 
-// A TaskError says which value of a call failed, and why.
+// A TaskError reports the value of a call that failed, and the cause.
 type TaskError struct {
 	Func  string // name of the function
-	Index int    // index of the value in its call; of a chunk whose worker died, the first
-	Err   error  // the error that the function returned, or a *shoal.ProcessError
+	Index int    // index of the value in its call; if the worker died, of the chunk's first value
+	Err   error  // the error returned by the function, or a *shoal.ProcessError
 }
 
-// Error returns one line.
+// Error returns a one-line description.
 func (e *TaskError) Error() string {
 	return fmt.Sprintf("pool: task %d of %s: %v", e.Index, e.Func, e.Err)
 }
@@ -49,7 +54,7 @@ func (e *TaskError) Error() string {
 // Unwrap returns Err.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// A worker that uses a pool itself passes these on.
+// The errors are registered because a worker may itself use a pool and return them.
 func init() {
 	codec.RegisterError("pool.ErrClosed", ErrClosed)
 	codec.RegisterError("pool.ErrBroken", ErrBroken)

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// duplicate returns files of the pool's own, for workers that replace others.
+// duplicate returns duplicates of files, which the pool owns, so that it can pass them to
+// replacement workers. The caller must close them.
 func duplicate(files []*os.File) (own []*os.File, err error) {
 	for _, f := range files {
 		fd, err := sys.Duplicate(f)

@@ -9,25 +9,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Func is a registered function that workers run. Register makes it. Several goroutines may call
-// its methods, with any pool.
+// A Func is a registered function that workers can run. See [Register]. All methods may be called
+// from several goroutines, with any pool.
 type Func[In, Out any] struct {
 	name string
 	in   *codec.Plan[In]
 	out  *codec.Plan[Out]
 	body func(ctx context.Context, in In) (Out, error)
 
-	chunk int // 0: as the pool's options say
+	chunk int // 0 means Options.ChunkSize
 }
 
-// Register makes fn runnable by workers. Keep the result in a package-level variable, as with
-// shoal.Register, so that every process of the program has it under the same name. It panics if the
-// name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
+// Register registers fn under a name so that workers can run it. The result must be stored in a
+// package-level variable, as with shoal.Register, so that every process of the program registers
+// the same function. Register panics if the name is already taken, if values of type In or Out
+// cannot be sent to other processes, and after shoal.Main was called.
 //
-// fn owns its argument: it closes what the argument holds of shared memory, or leaves it to the
-// garbage collector. The context of fn ends with the pool, and when no call waits for the result.
-// It has the deadline of the context of the call, or that of New if it is earlier. fn must not use
-// it after it returns.
+// fn owns its argument: it should close the argument's shared memory, or leave that to the garbage
+// collector. The context passed to fn is canceled when the pool ends and when no caller waits for
+// the result any more. Its deadline is the earlier of the deadlines of the call's context and of
+// the context passed to [New]. fn must not use the context after it returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))
@@ -44,12 +45,12 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	return f
 }
 
-// ChunkSize returns the same function with another chunk size: in calls with several values, a
-// worker gets n values at once. It overrides Options.ChunkSize, as Python's argument chunksize.
+// ChunkSize returns a copy of f with another chunk size: calls with several values send n values to
+// a worker at once. It overrides Options.ChunkSize, like Python's chunksize argument.
 //
 //	out, err := square.ChunkSize(100).Map(ctx, p, numbers)
 //
-// It panics if n is below 1.
+// ChunkSize panics if n is less than 1.
 func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	if n < 1 {
 		panic(fmt.Sprintf("pool: %s.ChunkSize(%d): at least 1 value is needed", f.name, n))
@@ -59,8 +60,8 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
-// run does a call, in a worker. The first value that fails ends it, and so does the end of ctx: the
-// results of the values before go unseen, and those that the function has given are closed.
+// run executes a call in a worker. It stops at the first value that fails, or when ctx is done. The
+// results of earlier values are then discarded, and given tensors among them are closed.
 func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
 	r.err = c.args.unpack(func(d *codec.Decoder) (err error) {
 		r.results, err = pack(true, func(e *codec.Encoder) error {
@@ -79,7 +80,7 @@ func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
 	return r
 }
 
-// one reads a value, runs the function with it and writes the result.
+// one decodes a value, runs the function on it and encodes the result.
 func (f *Func[In, Out]) one(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
 	in, err := next(f.in, d)
 	if err != nil {
@@ -95,15 +96,16 @@ func (f *Func[In, Out]) one(ctx context.Context, d *codec.Decoder, e *codec.Enco
 	return nil
 }
 
-// A function is what a worker needs of a Func.
+// A function is the type-erased interface of a Func for workers.
 type function interface {
 	run(ctx context.Context, c call) reply
 }
 
-// functions are those of this program.
+// functions contains the registered functions of this program.
 var functions registry.Table[function]
 
-// perform does a call by name.
+// perform executes a call by the name of its function. The error is shoal.ErrNotRegistered if there
+// is none.
 func perform(ctx context.Context, c call) reply {
 	f, ok := functions.Get(c.fn)
 	if !ok {
@@ -112,16 +114,17 @@ func perform(ctx context.Context, c call) reply {
 	return f.run(ctx, c)
 }
 
-// RegisterInit makes fn usable as Options.Initializer. It returns a function that takes the
-// argument of fn, which New copies. Keep this function in a package-level variable:
+// RegisterInit registers fn so that it can be used as Options.Initializer. It returns a function
+// that binds an argument for fn; [New] copies the argument. The result must be stored in a
+// package-level variable:
 //
 //	var load = pool.RegisterInit("load", func(ctx context.Context, path string) error { … })
 //
 //	p, err := pool.New(ctx, pool.Options{Initializer: load("words.txt")})
 //
-// The name must differ from those of Register and RegisterInit. RegisterInit panics where
-// [Register] does. fn keeps its results in package-level variables; workers on goroutines share
-// these.
+// Names must be unique across [Register] and RegisterInit. RegisterInit panics in the same cases as
+// Register. fn should keep its results in package-level variables; workers on goroutines share
+// them.
 func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) func(In) Initializer {
 	if fn == nil {
 		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
@@ -135,6 +138,6 @@ func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error
 	}
 }
 
-// An Initializer is a function, with its argument, that each worker runs before its first task. A
-// function of RegisterInit makes it. The zero Initializer does nothing.
+// An Initializer is a function, with its argument, that each worker runs before its first task. See
+// [RegisterInit]. The zero Initializer does nothing.
 type Initializer struct{ capture func() (call, error) }

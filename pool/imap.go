@@ -12,22 +12,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Imap runs the function with each value of in and yields the results in the order of the values,
-// each as soon as it is ready. It draws values from in on the goroutine of the loop, at most
-// Options.Window ahead of the results.
+// Imap returns an iterator that runs the function with each value of in, and yields the results in
+// the order of the values, each as soon as it is available. It pulls values from in on the
+// goroutine of the loop, at most Options.Window ahead of the results. The caller must close the
+// shared memory of the results.
 //
-// For a value that failed Imap yields its error, once for a chunk of several values, and the loop
-// may go on. When ctx or the pool ends, Imap yields the reason as the last error. When the loop
-// breaks off, the pool drops chunks that no worker has begun, and cancels the context of the
-// running ones.
+// If a value fails, Imap yields its error, once per chunk, and the loop may continue. When ctx is
+// done or the pool ends, Imap yields the cause as the last error. If the loop breaks, the pool
+// drops the chunks that no worker has started, and cancels the context of running chunks.
 //
-// To go on after a time-out, use [Func.ImapAsync].
+// To continue after a timeout, use [Func.ImapAsync].
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, true)
 }
 
-// ImapUnordered runs the function as Imap does, but yields the results in the order in which they
-// are ready.
+// ImapUnordered is like [Func.Imap], but yields the results in order of completion.
 func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, false)
 }
@@ -45,31 +44,30 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 	}
 }
 
-// ImapAsync runs the function as Imap does. The caller takes the results one by one by [IMap.Next],
-// each with a deadline of its own. ImapAsync draws the first Options.Window values before it
-// returns. The caller closes the IMap.
+// ImapAsync is like [Func.Imap], but the caller takes the results one by one with [IMap.Next], with
+// a context per result. ImapAsync pulls the first Options.Window values before it returns. The
+// caller must close the IMap.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, 0, true).fill()
 }
 
-// ImapUnorderedAsync runs the function as ImapAsync does, but Next returns the results in the order
-// in which they are ready.
+// ImapUnorderedAsync is like [Func.ImapAsync], but Next returns the results in order of completion.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, 0, false).fill()
 }
 
-// An IMap returns the results of an ImapAsync: Python's IMapIterator. One goroutine at a time may
-// use it.
+// An IMap delivers the results of [Func.ImapAsync], like Python's IMapIterator. It must not be used
+// by several goroutines at once.
 type IMap[Out any] struct {
 	p      *Pool
-	draw   func(to chan chunk[Out]) bool // hands in one more chunk, unless the input is over
+	draw   func(to chan chunk[Out]) bool // submits one more chunk; false at the end of the input
 	stop   func()                        // ends the input
 	drop   atomic.Bool
-	window int               // chunks
-	chunks []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
-	any    chan chunk[Out]   // the one channel for all, if the order does not matter
-	ready  []Out             // results that are there and have not been taken
-	users  users             // of those
+	window int               // maximum number of chunks in flight
+	chunks []chan chunk[Out] // result channel of each chunk in flight, in the order of delivery
+	any    chan chunk[Out]   // shared channel if the order does not matter, else nil
+	ready  []Out             // available results that were not taken yet
+	users  users             // users of the ready results
 }
 
 func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered bool) *IMap[Out] {
@@ -84,10 +82,10 @@ func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered 
 	return m
 }
 
-// Next waits for the next result and returns it. If ctx is done first, the error wraps ErrNotReady
-// and the cause of ctx, and a later Next returns this result. After the last result the error is
-// io.EOF. For a value that failed Next returns its error, once for a chunk of several values, and
-// the next call goes on behind it, unless the pool has ended.
+// Next waits for the next result and returns it. The caller must close its shared memory. If ctx is
+// done first, the error wraps [ErrNotReady] and the cause of ctx, and a later Next returns the
+// result. After the last result Next returns [io.EOF]. If a value failed, Next returns its error,
+// once per chunk; the caller may then call Next for the following chunks unless the pool has ended.
 func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	if len(m.ready) == 0 {
 		if err := m.await(ctx); err != nil {
@@ -98,7 +96,7 @@ func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	return v, nil
 }
 
-// await waits for the next chunk.
+// await waits for the next chunk and stores its results in m.ready.
 func (m *IMap[Out]) await(ctx context.Context) error {
 	if m.fill(); len(m.chunks) == 0 {
 		m.Close()
@@ -119,7 +117,7 @@ func (m *IMap[Out]) await(ctx context.Context) error {
 	return c.err
 }
 
-// first waits for the chunk that is wanted first. What is there is had, also when ctx is done.
+// first waits for the next chunk to deliver. An available chunk is returned even if ctx is done.
 func (m *IMap[Out]) first(ctx context.Context) (c chunk[Out], err error) {
 	select {
 	case c = <-m.chunks[0]:
@@ -134,7 +132,7 @@ func (m *IMap[Out]) first(ctx context.Context) (c chunk[Out], err error) {
 	}
 }
 
-// fill hands in chunks up to the window.
+// fill submits chunks until the window is full.
 func (m *IMap[Out]) fill() *IMap[Out] {
 	for len(m.chunks) < m.window {
 		to := cmp.Or(m.any, make(chan chunk[Out], 1))
@@ -146,9 +144,9 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 	return m
 }
 
-// Close drops the results that were not taken, and frees their shared memory. The pool drops chunks
-// that no worker has begun, and cancels the context of the running ones. After Close, Next returns
-// io.EOF. Close is idempotent.
+// Close discards the remaining results and releases their shared memory. The pool drops the chunks
+// that no worker has started, and cancels the context of running chunks. After Close, Next returns
+// [io.EOF]. Close is idempotent.
 func (m *IMap[Out]) Close() error {
 	m.stop()
 	m.p.stop(&m.drop)
@@ -160,7 +158,7 @@ func (m *IMap[Out]) Close() error {
 	return nil
 }
 
-// unread drops a chunk that nobody reads, if one is there.
+// unread discards a chunk from the channel, if there is one.
 func unread[Out any](from <-chan chunk[Out]) {
 	select {
 	case c := <-from:
@@ -169,7 +167,7 @@ func unread[Out any](from <-chan chunk[Out]) {
 	}
 }
 
-// A chunk is on its way until it is in its channel.
+// A chunk is the outcome of one task: results or an error.
 type chunk[Out any] struct {
 	out   []Out
 	users users
@@ -180,14 +178,14 @@ type chunk[Out any] struct {
 type stream[In, Out any] struct {
 	f     *Func[In, Out]
 	p     *Pool
-	next  func() (In, bool) // nil when the input is over
-	size  int               // of a chunk
-	by    sys.Deadline      // of the caller's context
-	drawn int               // values
+	next  func() (In, bool) // nil at the end of the input
+	size  int               // values per chunk
+	by    sys.Deadline      // deadline of the caller's context
+	drawn int               // number of values pulled so far
 	drop  *atomic.Bool
 }
 
-// draw hands in one more chunk, unless the input is over.
+// draw submits one more chunk. It returns false at the end of the input.
 func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
 	in := s.take()
 	if len(in) == 0 {
@@ -203,7 +201,7 @@ func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
 	return true
 }
 
-// take draws the values of one chunk.
+// take pulls the values of one chunk.
 func (s *stream[In, Out]) take() (in []In) {
 	for s.next != nil && len(in) < s.size {
 		v, ok := s.next()
@@ -216,7 +214,7 @@ func (s *stream[In, Out]) take() (in []In) {
 	return in
 }
 
-// A chunkOwner puts what comes of its task into a channel, which has room.
+// A chunkOwner sends the outcome of its task to a channel, which must have room for it.
 type chunkOwner[In, Out any] struct {
 	s  *stream[In, Out]
 	to chan chunk[Out]
@@ -229,7 +227,7 @@ func (o *chunkOwner[In, Out]) over(t *task, r reply, err error) {
 	out := make([]Out, t.n)
 	u, err := o.s.f.results(t, r, err, out)
 	o.to <- chunk[Out]{out, u, err}
-	if o.dropped() { // by now, and after the channel was emptied
+	if o.dropped() { // Close may have emptied the channel before the send
 		unread(o.to)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// newTask packs a chunk.
+// newTask encodes a chunk of values as a task.
 func (f *Func[In, Out]) newTask(in []In, first int, by sys.Deadline, o owner) (*task, error) {
 	args, err := packAll(f.in, in)
 	if err != nil {
@@ -19,7 +19,7 @@ func (f *Func[In, Out]) newTask(in []In, first int, by sys.Deadline, o owner) (*
 	return &task{call: call{fn: f.name, n: len(in), args: args, deadline: by}, owner: o, first: first}, nil
 }
 
-// results unpacks into out what came of a task.
+// results decodes the results of a task into out, unless err is not nil.
 func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
 		return nil, err
@@ -31,8 +31,8 @@ func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) (users, 
 	return u, nil
 }
 
-// Apply runs the function with one value and returns the result. The error is a [*TaskError], the
-// cause of ctx, or ErrClosed or ErrBroken of the pool.
+// Apply runs the function with one value and returns the result. The caller must close its shared
+// memory. The error is a [*TaskError], the cause of ctx, [ErrClosed] or [ErrBroken].
 func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
 	out, err := f.Map(ctx, p, []In{in})
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) 
 	return out[0], nil
 }
 
-// ApplyAsync hands one value to the pool and returns at once, when the value is copied.
+// ApplyAsync submits one value to the pool and returns as soon as the value is copied.
 func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	r := newResult[Out]()
 	one := func(out []Out, err error) {
@@ -57,15 +57,16 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 }
 
 // Map runs the function with each value and returns the results in the order of the values. The
-// error is that of the first task that failed, mostly a [*TaskError]. After a failure the pool
-// drops chunks that no worker has begun, and Map waits for the running ones. When ctx is done, Map
-// returns its cause, and the pool cancels the context of the running tasks. In both cases the pool
-// frees the shared memory of the results that were there.
+// caller must close their shared memory. The error is the error of the first task that failed,
+// usually a [*TaskError]. After a failure the pool drops the chunks that no worker has started, and
+// Map waits for the running ones. If ctx is done, Map returns its cause, and the pool cancels the
+// context of the running tasks. In both cases the pool releases the shared memory of the results so
+// far.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in, sys.DeadlineOf(ctx))
 	out, err := g.result.Get(ctx)
 	if at, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
-		<-ctx.Done() // a worker has noticed the deadline first
+		<-ctx.Done() // a worker noticed the deadline first
 		err = context.Cause(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -74,24 +75,24 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 	return out, err
 }
 
-// MapAsync hands the values to the pool and returns at once, when the values are copied.
+// MapAsync submits the values to the pool and returns as soon as they are copied.
 func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in, 0).result }
 
-// A gathering collects the chunks of one Map.
+// A gathering collects the results of one Map.
 type gathering[In, Out any] struct {
 	f      *Func[In, Out]
 	result *Result[[]Out]
 	out    []Out
 	drop   atomic.Bool // a chunk has failed
-	gone   atomic.Bool // nobody waits for the result
+	gone   atomic.Bool // the result is no longer wanted
 
 	mu    sync.Mutex
-	left  int // chunks
+	left  int // number of chunks without an outcome
 	users users
 	err   error
 }
 
-// handIn is how many chunks are handed in at once.
+// handIn is the number of chunks submitted at once.
 const handIn = 64
 
 func (f *Func[In, Out]) gather(p *Pool, in []In, by sys.Deadline) *gathering[In, Out] {
@@ -122,14 +123,14 @@ func (g *gathering[In, Out]) away() bool    { return g.gone.Load() }
 
 func (g *gathering[In, Out]) over(t *task, r reply, err error) {
 	if err == nil && g.dropped() {
-		err = errDropped // the pool releases what nobody unpacks
+		err = errDropped // results that are not decoded are released by the pool
 	}
 	u, err := g.f.results(t, r, err, g.out[t.first:t.first+t.n])
 	g.count(1, u, err)
 }
 
-// count counts chunks that are over. The last one makes the result. If there is none, what the
-// results have of shared memory is given back.
+// count records the outcome of a number of chunks. The last one completes the result. If any chunk
+// failed, the shared memory of all results is released.
 func (g *gathering[In, Out]) count(chunks int, u users, err error) {
 	g.mu.Lock()
 	g.users = append(g.users, u...)

@@ -13,48 +13,49 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A member is a worker as the pool sees it. It is given calls ahead, in a queue of its own, so that
-// it need not wait for the next; and what it has not begun can be taken back out of the queue, so
-// that nobody waits behind a slow one.
+// A member is the pool's handle of one worker. Calls are sent ahead of time to the worker's own
+// queue, so that the worker does not wait for the next one. Calls that the worker has not started
+// can be taken back from the queue, so that no call is delayed by a slow one before it.
 //
-// Note [Who is to blame]: a worker takes a call, answers it, and takes the next. So when it has
-// died and its answers are read, the calls that it had and that are not in its queue any more are
-// one or none: the one that it was at. The others have not been touched.
+// Note [Who is to blame]: a worker takes a call, replies to it, and takes the next one. After its
+// death, and after all its replies were read, at most one of its outstanding calls is no longer in
+// its queue: the call that it was running. The other calls were not started and can be run by
+// another worker without counting as a retry.
 type member struct {
 	p       *Pool
 	rank    int
 	group   *shoal.Group
 	process *shoal.Process
-	calls   *ipc.Queue[call] // both ends are ours as well: see giveBack
+	calls   *ipc.Queue[call] // we also have the receiving end: see giveBack
 	replies *ipc.Queue[reply]
-	stops   *ipc.Queue[uint64] // the call whose context is to be cancelled: the last one said counts
+	stops   *ipc.Queue[uint64] // ids of calls to be canceled; the last one counts
 
-	feeding sync.Mutex // held while calls are put or taken back; before Pool.mu
-	batch   []*task    // what is being put
+	feeding sync.Mutex // held while calls are put or taken back; locked before Pool.mu
+	batch   []*task    // tasks being put
 	out     []call
 
-	// Under Pool.mu.
+	// The following fields are guarded by Pool.mu.
 	ready   bool
-	over    bool    // it has ended
-	leaving bool    // it gets no more calls
-	late    bool    // it was killed for its timeout
-	sent    []*task // what it was given and has not answered, the oldest first
-	count   int     // of all that it was given
+	over    bool    // the worker has ended
+	leaving bool    // the worker gets no more calls
+	late    bool    // the worker was killed for its timeout
+	sent    []*task // outstanding tasks, oldest first
+	count   int     // number of tasks assigned so far
 	pace    time.Duration
-	since   time.Time // it was given something while it had nothing, or answered
-	timed   *task     // whose timeout runs
-	stopped uint64    // the call that it was told to stop
+	since   time.Time // time of the last reply, or of the first assignment while idle
+	timed   *task     // task of the running alarm
+	stopped uint64    // id of the last call that the worker was asked to stop
 	alarm   *time.Timer
 }
 
 const (
-	aheadTime = time.Millisecond // a worker has calls for so long ahead
-	minAhead  = 2                // and at least one besides that which it is at
+	aheadTime = time.Millisecond // target duration of the calls sent ahead
+	minAhead  = 2                // at least one besides the running call
 	maxAhead  = 256
-	maxStops  = 64 // of which the worker has not heard yet; there is one for a call at most
+	maxStops  = 64 // capacity for unread requests; at most one per call
 )
 
-// newMember starts a worker.
+// newMember starts a worker with the given rank and random seed.
 func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	m = &member{p: p, rank: rank}
 	if m.calls, err = ipc.NewQueue[call](maxAhead); err != nil {
@@ -74,7 +75,7 @@ func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	return m, nil
 }
 
-// attend reads what the worker says until it has ended.
+// attend reads the worker's replies until the worker has ended.
 func (m *member) attend() {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -108,7 +109,8 @@ func (m *member) attend() {
 	m.remove()
 }
 
-// answered ends the tasks of the replies, which are in the order of the calls.
+// answered completes the tasks of the replies, which are in the order of the calls. A reply with id
+// 0 means that the worker is ready.
 func (m *member) answered(replies []reply) {
 	if len(replies) == 0 {
 		return
@@ -136,8 +138,8 @@ func (m *member) answered(replies []reply) {
 	p.rest()
 }
 
-// unreadable ends the task of a reply that could not be read: the oldest, since replies are in the
-// order of the calls.
+// unreadable fails the task of a reply that could not be decoded. That is the oldest outstanding
+// task, because replies are in the order of the calls.
 func (m *member) unreadable(err error) {
 	m.p.mu.Lock()
 	var t *task
@@ -147,14 +149,14 @@ func (m *member) unreadable(err error) {
 	}
 	m.p.mu.Unlock()
 	if t == nil {
-		m.process.Kill() // it talks nonsense, unasked
+		m.process.Kill() // a reply without a call: the worker violates the protocol
 		return
 	}
 	t.die(fmt.Errorf("its result cannot be read: %w", err))
 	m.feed()
 }
 
-// begin notes that the worker is ready. Pool.mu is held.
+// begin records that the worker is ready. Pool.mu must be held.
 func (m *member) begin() {
 	p := m.p
 	r := &p.ranks[m.rank]
@@ -167,10 +169,10 @@ func (m *member) begin() {
 	}
 }
 
-// measure follows how long calls take. Pool.mu is held.
+// measure updates the moving average of the call duration. Pool.mu must be held.
 func (m *member) measure(took time.Duration) { m.pace += (took - m.pace) / 4 }
 
-// ahead is how many calls the worker may have. Pool.mu is held.
+// ahead returns the number of outstanding calls that the worker may have. Pool.mu must be held.
 func (m *member) ahead() int {
 	if !m.ready || m.leaving {
 		return 0
@@ -182,7 +184,8 @@ func (m *member) ahead() int {
 	return min(n, max(m.p.share(), m.worth()))
 }
 
-// drop takes a task off the list, nil if it is not there. Pool.mu is held.
+// drop removes a task from the outstanding ones, and returns nil if it is not among them. Pool.mu
+// must be held.
 func (m *member) drop(id uint64) *task {
 	for i, t := range m.sent {
 		if t.id == id {
@@ -198,8 +201,8 @@ func (m *member) drop(id uint64) *task {
 	return nil
 }
 
-// fill puts pending calls into the queue of the worker. What cannot be sent ends when no lock is
-// held: its owner may hand in more.
+// fill sends pending calls to the worker. Tasks that cannot be sent are failed after all locks are
+// released, because their owner may submit more.
 func (m *member) fill() {
 	for _, end := range m.fillUp() {
 		end()
@@ -218,8 +221,8 @@ func (m *member) fillUp() (ends []func()) {
 	return ends
 }
 
-// next fetches tasks for the worker, which are on its list then. So as not to do it for each single
-// one, it waits until half of what the worker may have is done.
+// next assigns pending tasks to the worker and stores them in m.batch. To amortize the cost, it
+// does nothing until at most half of the allowed calls are outstanding.
 func (m *member) next() {
 	p := m.p
 	m.batch = m.batch[:0]
@@ -248,8 +251,8 @@ func (m *member) next() {
 	m.rearm()
 }
 
-// put puts the batch into the queue, which has room. What is returned ends those that cannot be
-// sent.
+// put sends the batch to the worker's queue, which has room. The caller must call the returned
+// functions, which fail the tasks that could not be sent, without holding a lock.
 func (m *member) put() (ends []func()) {
 	m.out = m.out[:0]
 	for _, t := range m.batch {
@@ -272,13 +275,14 @@ func (m *member) put() (ends []func()) {
 	return ends
 }
 
-// of returns the task of the batch that has an id.
+// of returns the task of the batch with the given id.
 func (m *member) of(id uint64) *task {
 	i := slices.IndexFunc(m.batch, func(t *task) bool { return t.id == id })
 	return m.batch[i]
 }
 
-// refuse takes back a task that is not sent, and returns what ends it.
+// refuse withdraws a task that was not sent. The caller must call the returned function, which
+// fails the task, without holding a lock.
 func (m *member) refuse(t *task, err error) func() {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
@@ -289,7 +293,7 @@ func (m *member) refuse(t *task, err error) func() {
 	return func() { t.die(err) }
 }
 
-// parts reports whether the worker was given all that it ever gets.
+// parts reports whether the worker will get no more calls.
 func (m *member) parts() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()

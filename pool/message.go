@@ -8,23 +8,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A call is what a worker is to do: a chunk of values for one function.
+// A call is the request to a worker: run one function on a chunk of values.
 type call struct {
 	id   uint64
 	fn   string
-	n    int    // how many values
-	args parcel // of the values
+	n    int    // number of values
+	args parcel // encoded values
 
-	deadline sys.Deadline // of the caller's context
+	deadline sys.Deadline // deadline of the caller's context
 }
 
-// A reply is what came of a call, and the first one, with id 0, says that the worker is ready.
+// A reply is the outcome of a call. The first reply of a worker has id 0 and means that the worker
+// is ready.
 type reply struct {
 	id      uint64
 	err     error
-	index   int           // of the value that failed, in its chunk
-	took    time.Duration // of all values together
-	results parcel        // of as many values, unless err
+	index   int           // index of the failed value in its chunk
+	took    time.Duration // total duration of the call
+	results parcel        // encoded results; empty if err is set
 }
 
 var (
@@ -41,7 +42,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// MarshalWire writes [id, name, count, deadline, arguments].
+// MarshalWire encodes the call as [id, name, count, deadline, arguments].
 func (c *call) MarshalWire(e *codec.Encoder) error {
 	e.Tag(callTags, 0)
 	e.Uint(c.id)
@@ -51,7 +52,7 @@ func (c *call) MarshalWire(e *codec.Encoder) error {
 	return c.args.MarshalWire(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire decodes a call.
 func (c *call) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(callTags); err != nil {
 		return err
@@ -71,21 +72,21 @@ func (c *call) UnmarshalWire(d *codec.Decoder) (err error) {
 	return c.args.UnmarshalWire(d)
 }
 
-// MarshalWire writes [id, index, nanoseconds, error, results].
+// MarshalWire encodes the reply as [id, index, nanoseconds, error, results].
 func (r *reply) MarshalWire(e *codec.Encoder) error {
 	e.Tag(replyTags, 0)
 	e.Uint(r.id)
 	e.Uint(uint64(r.index))
 	e.Uint(uint64(r.took))
 	if r.err == nil {
-		e.Nil() // what the plan does with it, sooner
+		e.Nil() // same as errorPlan, but faster
 	} else if err := errorPlan.Encode(e, r.err); err != nil {
 		return err
 	}
 	return r.results.MarshalWire(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire decodes a reply.
 func (r *reply) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(replyTags); err != nil {
 		return err

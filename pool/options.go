@@ -8,70 +8,70 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// Options configure a Pool. The zero value is ready to use.
+// Options configure a Pool. The zero value is valid.
 type Options struct {
-	// Workers is the number of workers; 0 means shoal.Threads().
+	// Workers is the number of workers. The default is shoal.Threads().
 	Workers int
 
-	// Start says how workers are started; shoal.DefaultStart means the program's default. A pool of
-	// workers on goroutines has the same methods and errors, but its workers are not isolated:
-	// os.Exit ends the program, and a task that ignores its context cannot be ended.
+	// Start is the start method of the workers. shoal.DefaultStart means the program's default. A
+	// pool with workers on goroutines has the same methods and errors, but the workers are not
+	// isolated: os.Exit ends the program, and a task that ignores its context cannot be ended.
 	Start shoal.StartMethod
 
-	// Initializer is run by each worker before its first task, and by each worker that replaces
-	// another.
+	// Initializer is run by each worker, including replacements, before its first task.
 	Initializer Initializer
 
-	// MaxTasksPerWorker is how many chunks a worker runs before a new worker replaces it, as
-	// Python's maxtasksperchild. 0 means any number.
+	// MaxTasksPerWorker is the number of chunks after which a worker is replaced, like Python's
+	// maxtasksperchild. 0 means no limit.
 	MaxTasksPerWorker int
 
-	// ChunkSize is how many values a worker gets at once. For Map and StarMap, 0 means about four
-	// chunks for each worker. For the other calls, 0 means 1. Func.ChunkSize overrides it for a
-	// call.
+	// ChunkSize is the number of values that are sent to a worker at once. The default for Map and
+	// StarMap results in about four chunks per worker. For the other calls it is 1.
+	// [Func.ChunkSize] overrides it.
 	ChunkSize int
 
-	// Window is how many values Imap and ImapUnordered draw at most beyond the results that were
-	// taken. 0 means 16 chunks for each worker.
+	// Window is the maximum number of values that Imap and ImapUnordered pull ahead of the results
+	// taken. The default is 16 chunks per worker.
 	Window int
 
-	// TaskTimeout is how long a value may take; a chunk of n values may take n times as long. The
-	// pool kills and replaces a worker that takes longer, and its task fails with ErrTimeout. 0
-	// means for ever.
+	// TaskTimeout limits the time per value; a chunk of n values may take n times as long. A worker
+	// that exceeds it is killed and replaced, and its task fails with [ErrTimeout]. 0 means no
+	// limit.
 	TaskTimeout time.Duration
 
-	// Retries is how often the pool runs a chunk again after its worker died or was killed for its
-	// timeout. A chunk that runs again changes shared memory again. Each retry is a warning by
-	// package log/slog, and counted: see Retries of shoal.MemoryStats.
+	// Retries is the number of times that a chunk is run again after its worker died or was killed
+	// for its timeout. Functions should be idempotent with respect to shared memory, because a
+	// retried chunk changes it again. Each retry is logged as a warning with package log/slog and
+	// counted in the Retries of shoal.MemoryStats.
 	Retries int
 
-	// StartRetries is how often the pool starts another worker in place of one that a signal killed
-	// before it was ready, if no other worker is ready. Then the pool ends with ErrBroken. The pool
-	// uses Retries instead if that is greater, and at least 4.
+	// StartRetries is the number of times that a worker is started again after a signal killed it
+	// before it was ready, if no other worker is ready. Then the pool fails with [ErrBroken]. The
+	// effective value is at least Retries and at least 4.
 	StartRetries int
 
-	// OnRetry, if not nil, is called each time that a chunk is run again. Each call has a goroutine
-	// of its own, on which it may close the pool.
+	// OnRetry, if not nil, is called each time a chunk is run again. Each call runs on its own
+	// goroutine and may close the pool.
 	OnRetry func(RetryEvent)
 
-	// Process has further options of the processes. The pool sets Start, Workers, FirstRank and
-	// Restart itself, and ignores OnRestart. The default of Grace is 100 ms. The caller may close
-	// Files when New has returned.
+	// Process contains further options of the worker processes. The pool overrides Start, Workers,
+	// FirstRank and Restart, and ignores OnRestart. The default of Grace is 100 ms. The caller may
+	// close Files after [New] returns.
 	Process shoal.Options
 }
 
-// A RetryEvent says which chunk a pool runs again, and why. Options.OnRetry receives it.
+// A RetryEvent describes a chunk that is run again. See Options.OnRetry.
 type RetryEvent struct {
 	Func    string // name of the function
 	Index   int    // index of the chunk's first value in its call
-	Rank    int    // of the worker that died
+	Rank    int    // rank of the worker that died
 	Attempt int    // 1 for the first retry of the chunk
-	Err     error  // a *shoal.ProcessError; it wraps ErrTimeout if the pool killed the worker
+	Err     error  // a *shoal.ProcessError; wraps ErrTimeout if the pool killed the worker
 }
 
 const defaultGrace = 100 * time.Millisecond
 
-// complete checks the options and fills in what is not set.
+// complete validates the options and fills in the defaults.
 func (o Options) complete() (Options, error) {
 	for name, n := range map[string]int{
 		"Workers": o.Workers, "MaxTasksPerWorker": o.MaxTasksPerWorker, "ChunkSize": o.ChunkSize,
@@ -90,12 +90,14 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// chunk returns the size of the chunks for n values, of which the call wants so many at once, or 0.
+// chunk returns the chunk size for a call with n values. wanted is the function's own chunk size,
+// or 0.
 func (o Options) chunk(wanted, n int) int {
 	return cmp.Or(wanted, o.ChunkSize, max(1, (n+4*o.Workers-1)/(4*o.Workers)))
 }
 
-// lazy returns the size of the chunks, and how many of them a lazy call has under way.
+// lazy returns the chunk size of Imap, and the maximum number of chunks in flight. wanted is the
+// function's own chunk size, or 0.
 func (o Options) lazy(wanted int) (chunk, chunks int) {
 	chunk = cmp.Or(wanted, o.ChunkSize, 1)
 	if o.Window == 0 {

@@ -7,22 +7,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A parcel is encoded values that hold their blocks, wherever it is: its holder releases it. It may
-// be sent any number of times.
+// A parcel contains encoded values and owns references to their blocks. Its holder must release it.
+// It may be sent any number of times.
 type parcel struct {
 	body   []byte
 	blocks []arena.Handle
-	kept   []any // what must not be collected as long as it is in use
+	kept   []any // objects that must stay reachable while the parcel is in use
 }
 
 var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 
-// smallBody is room for most that is not big; less than this would save nothing.
+// smallBody is the initial buffer size of an encoding. It fits most small values; a smaller buffer
+// would not be faster.
 const smallBody = 64
 
-// pack makes a parcel of what encode writes. A value that is given with the parcel is gone if there
-// is a parcel. If gone is true, it is gone anyway, even if encode panics: nobody else has a use for
-// it.
+// pack returns a parcel with the values written by encode. Values that are given away are closed if
+// pack succeeds. If gone is true they are closed in any case, even if encode panics, because no
+// other code would close them.
 func pack(gone bool, encode func(e *codec.Encoder) error) (p parcel, err error) {
 	e := encoders.Get().(*codec.Encoder)
 	e.Reset(make([]byte, 0, smallBody))
@@ -42,7 +43,7 @@ func pack(gone bool, encode func(e *codec.Encoder) error) (p parcel, err error) 
 	return p, nil
 }
 
-// packAll makes a parcel of values, which stay the caller's.
+// packAll returns a parcel with the given values. The caller keeps ownership of them.
 func packAll[T any](plan *codec.Plan[T], vs []T) (parcel, error) {
 	return pack(false, func(e *codec.Encoder) error {
 		for _, v := range vs {
@@ -54,7 +55,7 @@ func packAll[T any](plan *codec.Plan[T], vs []T) (parcel, error) {
 	})
 }
 
-// hold takes a reference of each block, all or none.
+// hold retains all blocks, or none if it returns an error.
 func (p *parcel) hold(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
@@ -73,7 +74,8 @@ func (p *parcel) hold(blocks []arena.Handle) error {
 	return nil
 }
 
-// release gives the references back. That the domain is gone by now is not this caller's affair.
+// release drops the references to the blocks. It ignores errors, because the domain may already be
+// closed.
 func (p *parcel) release() {
 	p.kept = nil
 	if len(p.blocks) == 0 {
@@ -90,8 +92,8 @@ func (p *parcel) release() {
 
 var decoders = sync.Pool{New: func() any { return new(codec.Decoder) }}
 
-// unpack calls decode with what reads the parcel's values, of which it must read all. What they
-// hold is their own.
+// unpack calls decode with a decoder for the parcel's values. decode must decode all of them. The
+// decoded values own their own references.
 func (p parcel) unpack(decode func(d *codec.Decoder) error) error {
 	d := decoders.Get().(*codec.Decoder)
 	d.Reset(codec.Message{Body: p.body, Blocks: p.blocks}, p)
@@ -103,14 +105,15 @@ func (p parcel) unpack(decode func(d *codec.Decoder) error) error {
 	return err
 }
 
-// next decodes one value. It is its reader's at once, whatever comes after it.
+// next decodes one value. The value is valid even if decoding a later one fails.
 func next[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 	v, err := plan.Decode(d)
 	d.Done(err == nil)
 	return v, err
 }
 
-// unpackAll fills vs with the parcel's values. The caller says later which of them are used.
+// unpackAll decodes the parcel's values into vs. The caller must call done or first on the returned
+// users, to say whether the values are used.
 func unpackAll[T any](plan *codec.Plan[T], p parcel, vs []T) (u users, err error) {
 	err = p.unpack(func(d *codec.Decoder) (err error) {
 		for i := range vs {
@@ -134,8 +137,8 @@ func unpackAll[T any](plan *codec.Plan[T], p parcel, vs []T) (u users, err error
 	return u, nil
 }
 
-// users are to be told of each of some values whether it is used; nil where there is nothing to be
-// told. A value that nobody uses gives back what it has of shared memory.
+// users contains the watchers of a list of values. They must be told whether each value is used,
+// because an unused value releases its shared memory. It is nil if no value has a watcher.
 type users []codec.Watchers
 
 func (u users) done(used bool) {
@@ -144,7 +147,7 @@ func (u users) done(used bool) {
 	}
 }
 
-// first tells that the first value is used, and returns those of the others.
+// first marks the first value as used and returns the users of the other values.
 func (u users) first() users {
 	if u == nil {
 		return nil
@@ -153,7 +156,7 @@ func (u users) first() users {
 	return u[1:]
 }
 
-// Take implements codec.Blocks.
+// Take implements [codec.Blocks].
 func (p parcel) Take(i int) (arena.Handle, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -162,12 +165,12 @@ func (p parcel) Take(i int) (arena.Handle, error) {
 	return p.blocks[i], d.Retain(p.blocks[i])
 }
 
-// MarshalWire writes the bytes and the blocks. The message becomes another holder of them.
+// MarshalWire encodes the parcel. The message takes its own references to the blocks.
 func (p *parcel) MarshalWire(e *codec.Encoder) error {
 	return e.Parcel(codec.Message{Body: p.body, Blocks: p.blocks})
 }
 
-// UnmarshalWire reads a parcel with references of its own.
+// UnmarshalWire decodes a parcel, which has its own references to the blocks.
 func (p *parcel) UnmarshalWire(d *codec.Decoder) error {
 	m, err := d.Parcel(func(h arena.Handle) { (&parcel{blocks: []arena.Handle{h}}).release() })
 	p.body, p.blocks = m.Body, m.Blocks

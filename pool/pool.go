@@ -14,47 +14,48 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Pool is a number of workers that run tasks. Several goroutines may call its methods. The caller
-// closes it.
+// A Pool is a set of workers that run tasks. All methods may be called from several goroutines. The
+// caller must close the pool.
 type Pool struct {
 	opts Options
-	init call // of each worker
+	init call // initializer call of each worker
 
-	ctx      context.Context // of the workers
+	ctx      context.Context // context of the workers
 	cancel   context.CancelCauseFunc
-	deadline sys.Deadline  // of the context given to New
-	detach   func() bool   // from the context given to New
-	ready    chan struct{} // closed when every worker was ready once, or none will be
-	gone     chan struct{} // closed when no worker is left and none will come
-	seed     uint64        // what those of the workers follow from
+	deadline sys.Deadline  // deadline of the context passed to New
+	detach   func() bool   // stops watching the context passed to New
+	ready    chan struct{} // closed when each rank has had a ready worker, or the pool has ended
+	gone     chan struct{} // closed when no worker is left and none will be started
+	seed     uint64        // seed from which the workers' seeds are derived
 
 	mu       sync.Mutex
 	members  []*member // by rank
 	ranks    []rank
-	pending  queue // tasks that no worker has
-	given    int   // tasks that workers have
+	pending  queue // tasks that are not assigned to a worker
+	given    int   // number of tasks assigned to workers
 	lastID   uint64
-	lives    int         // workers that have not ended
-	newborn  int         // ranks none of whose workers was ready yet
+	lives    int         // ranks that have a worker or will get one
+	newborn  int         // ranks that have not had a ready worker yet
 	spread   *time.Timer // see lookAgain
 	finished bool
 	restful  bool
-	rested   chan struct{} // closed, with restful, when nothing is left to do, ever
-	cause    error         // of the end, once the pool has ended
+	rested   chan struct{} // closed, and restful set, when no work is left and none can follow
+	cause    error         // why the pool ended, or nil
 }
 
-// A rank is what is known of the workers that had one place, one after the other.
+// A rank is the history of the consecutive workers with one rank.
 type rank struct {
-	hired  int       // how often
-	begun  bool      // one was ready
-	barren int       // how many in a row ended before they were ready
-	since  time.Time // the first of these ended
-	why    error     // of the last of these
+	hired  int       // number of workers started
+	begun  bool      // a worker was ready
+	barren int       // consecutive workers that ended before being ready
+	since  time.Time // time of the first of these failures
+	why    error     // error of the last of these failures
 }
 
-// New starts the workers of a pool. It does not wait until they are ready; [Pool.Ready] does. When
-// ctx ends, the pool ends as by Close. The caller closes the pool. The error wraps shoal.ErrNoMain
-// in a program that has not called shoal.Main.
+// New returns a pool and starts its workers. It does not wait until they are ready; see
+// [Pool.Ready]. When ctx is done, the pool ends as if it were closed, with the cause of ctx. The
+// caller must close the pool. The error wraps shoal.ErrNoMain if the program has not called
+// shoal.Main.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	if !registry.Sealed() {
 		return nil, fmt.Errorf("pool: %w", shoal.ErrNoMain)
@@ -84,8 +85,8 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	return p, nil
 }
 
-// Ready waits until every worker has run its initializer. The error is ErrBroken with the reason,
-// ErrClosed or that of ctx.
+// Ready blocks until every worker has run its initializer. It returns [ErrBroken] with the reason,
+// [ErrClosed], or the cause of ctx.
 func (p *Pool) Ready(ctx context.Context) error {
 	select {
 	case <-p.ready:
@@ -97,7 +98,8 @@ func (p *Pool) Ready(ctx context.Context) error {
 	return p.cause
 }
 
-// Finish says that no more tasks come: Python's close. Workers end after the last task.
+// Finish declares that no more tasks will be submitted, like Python's Pool.close. Workers exit
+// after the last task; further calls return [ErrClosed].
 func (p *Pool) Finish() {
 	p.mu.Lock()
 	p.finished = true
@@ -106,8 +108,8 @@ func (p *Pool) Finish() {
 	p.feedAll()
 }
 
-// Join waits, after Finish or Close, until all workers have ended. The error is the reason if the
-// pool ended otherwise, the error of ctx, or ErrRunning before Finish and Close.
+// Join blocks until all workers have exited after Finish or Close. It returns [ErrRunning] if
+// neither was called, the cause of ctx, or the reason if the pool ended for another one.
 func (p *Pool) Join(ctx context.Context) error {
 	p.mu.Lock()
 	running := !p.finished && p.cause == nil
@@ -128,9 +130,9 @@ func (p *Pool) Join(ctx context.Context) error {
 	return p.cause
 }
 
-// Close ends the pool at once and waits for its workers: Python's terminate and join. Unfinished
-// tasks fail with ErrClosed. To finish all tasks, call Finish and Join before Close. Close is
-// idempotent.
+// Close ends the pool immediately and waits for its workers, like Python's Pool.terminate and join.
+// Unfinished tasks fail with [ErrClosed]. To complete all tasks, the caller must call [Pool.Finish]
+// and [Pool.Join] before Close. Close is idempotent.
 func (p *Pool) Close() error {
 	p.end(ErrClosed)
 	<-p.gone
@@ -140,7 +142,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// end fails what waits and cancels the workers, whose tasks fail when they have ended.
+// end fails the pending tasks and cancels the workers. The workers' tasks fail when the workers
+// have exited.
 func (p *Pool) end(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
@@ -161,7 +164,7 @@ func (p *Pool) end(cause error) {
 	}
 }
 
-// leave is the end of a worker that gets no successor.
+// leave records that a rank gets no more workers. The last one releases the pool's resources.
 func (p *Pool) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +177,8 @@ func (p *Pool) leave() {
 	close(p.gone)
 }
 
-// submit hands tasks in. Those that the pool does not take fail.
+// submit adds tasks to the pending queue and assigns them. If the pool does not accept them, they
+// fail.
 func (p *Pool) submit(tasks []*task) {
 	p.mu.Lock()
 	err := p.cause
@@ -198,7 +202,7 @@ func (p *Pool) submit(tasks []*task) {
 	p.feedAll()
 }
 
-// feedAll gives each worker what it can take.
+// feedAll assigns tasks to each worker that may have more.
 func (p *Pool) feedAll() {
 	p.mu.Lock()
 	members := slices.Clone(p.members)
@@ -210,7 +214,7 @@ func (p *Pool) feedAll() {
 	}
 }
 
-// hire starts a worker that is counted among the living already.
+// hire starts a worker of the rank, which is already included in p.lives.
 func (p *Pool) hire(rank int) {
 	m, err := newMember(p, rank, p.seedOf(rank))
 	if err != nil {
@@ -227,11 +231,11 @@ func (p *Pool) hire(rank int) {
 	p.mu.Lock()
 	p.members[rank] = m
 	p.mu.Unlock()
-	m.feed() // it may have been ready before it was in its place
+	m.feed() // the worker may have been ready before it was in p.members
 }
 
-// succeed starts the next worker of a rank, after a pause if those before it were never ready, or
-// is the end of the rank.
+// succeed starts the next worker of the rank, after a pause if the previous ones failed to start.
+// If there is nothing left to do, it ends the rank.
 func (p *Pool) succeed(rank int) {
 	p.mu.Lock()
 	over := p.cause != nil || p.exhausted()
@@ -261,8 +265,8 @@ func (p *Pool) succeed(rank int) {
 	}
 }
 
-// seedOf returns what the random numbers of the next worker of a rank begin with, whenever the
-// others come and go.
+// seedOf returns the random seed of the next worker of the rank. The seed depends on the rank and
+// the number of its workers only, so that it is reproducible.
 func (p *Pool) seedOf(rank int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,5 +274,5 @@ func (p *Pool) seedOf(rank int) uint64 {
 	return seed.Of(p.seed, "", rank, p.ranks[rank].hired-1)
 }
 
-// exhausted reports whether nothing is left to do, ever. mu is held.
+// exhausted reports whether no work is left and none can follow. p.mu must be held.
 func (p *Pool) exhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
-// A Result is the result of an asynchronous call: Python's AsyncResult. Several goroutines may call
-// its methods.
+// A Result is the future result of an asynchronous call, like Python's AsyncResult. All methods may
+// be called from several goroutines.
 type Result[T any] struct {
 	done chan struct{}
 
@@ -21,10 +21,10 @@ type Result[T any] struct {
 
 func newResult[T any]() *Result[T] { return &Result[T]{done: make(chan struct{})} }
 
-// Done returns a channel that is closed when the result is ready.
+// Done returns a channel that is closed when the result is available.
 func (r *Result[T]) Done() <-chan struct{} { return r.done }
 
-// Ready reports whether the result is ready.
+// Ready reports whether the result is available.
 func (r *Result[T]) Ready() bool {
 	select {
 	case <-r.done:
@@ -34,9 +34,9 @@ func (r *Result[T]) Ready() bool {
 	}
 }
 
-// Get waits for the result and returns it. The caller closes what the result holds of shared
-// memory, once. If ctx is done first, the error is the cause of ctx. Otherwise the error is that of
-// the call.
+// Get waits for the result and returns it. The caller must close the result's shared memory, once,
+// even if Get is called repeatedly. If ctx is done first, Get returns its cause. Otherwise the
+// error is the error of the call.
 func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	if !r.Ready() {
 		select {
@@ -49,9 +49,10 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	return r.value, r.err
 }
 
-// Then calls f with the result: Python's callback and error_callback. If the result is ready, Then
-// calls f at once. Otherwise the goroutine that serves a worker waits while another goroutine calls
-// f. So f should be short: it may begin further calls, and must not wait for them.
+// Then registers a callback for the result, like Python's callback and error_callback. If the
+// result is available, Then calls f itself before it returns. Otherwise f runs later on a new
+// goroutine, and the goroutine that serves a worker waits for it. f should therefore return
+// quickly: it may start further calls, but must not wait for them.
 func (r *Result[T]) Then(f func(value T, err error)) {
 	r.then(f, func(value T, err error) {
 		done := make(chan struct{})
@@ -67,7 +68,8 @@ func (r *Result[T]) Then(f func(value T, err error)) {
 	})
 }
 
-// then calls now at once if the result is ready, or else has later called when it is.
+// then calls now immediately if the result is available. Otherwise it registers later, which set
+// calls.
 func (r *Result[T]) then(now, later func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {
@@ -79,7 +81,7 @@ func (r *Result[T]) then(now, later func(value T, err error)) {
 	now(r.value, r.err)
 }
 
-// set makes the result, unless there is one.
+// set completes the result, unless it is complete already, and calls the registered functions.
 func (r *Result[T]) set(value T, err error) {
 	r.mu.Lock()
 	if r.Ready() {

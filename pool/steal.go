@@ -2,23 +2,23 @@ package pool
 
 import "time"
 
-// Note [Who wakes whom]: a worker that sleeps is woken for as much work as waking it costs, and
-// another one only for what is more than that: many tasks are done before a second worker would
-// have begun. How long tasks take is known from those before, which says nothing of the next one.
-// So a worker that has not answered for a while has to share what it was given, whatever was
-// expected of it.
+// Note [Who wakes whom]: waking a sleeping worker costs as much as wakeTime of work. One worker is
+// therefore given at least that much work before another one is woken: many short tasks are
+// complete before a second worker would have started. The duration of tasks is estimated from
+// earlier ones, which may be wrong for the next one. A worker that has not replied for spreadTime
+// must therefore share its calls with the others, whatever the estimate.
 const (
 	wakeTime   = 50 * time.Microsecond
 	spreadTime = time.Millisecond
 )
 
-// share is how many tasks one worker may have: its part of what there is. mu is held.
+// share returns one worker's share of all pending and assigned tasks. p.mu must be held.
 func (p *Pool) share() int {
 	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
 }
 
-// worth is how many calls the worker does in the time that it takes to wake another one, as far as
-// that is known. Pool.mu is held.
+// worth returns the number of calls that the worker is estimated to complete in the time that
+// waking another worker takes. Pool.mu must be held.
 func (m *member) worth() int {
 	if m.pace <= 0 {
 		return 1
@@ -26,22 +26,22 @@ func (m *member) worth() int {
 	return max(1, int(wakeTime/m.pace))
 }
 
-// feed gives the worker calls as far as it can take them. One that then has nothing takes from
-// another.
+// feed assigns as many calls to the worker as it may have. If it remains idle, feed steals calls
+// from other workers.
 func (m *member) feed() {
 	for m.fill(); m.idle() && m.p.takeBack(); m.fill() {
 	}
 }
 
-// idle reports whether the worker could work and has nothing to do.
+// idle reports whether the worker is ready and has no calls.
 func (m *member) idle() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
 	return m.ready && !m.leaving && len(m.sent) == 0
 }
 
-// takeBack takes a call out of the queue of the worker that has most, and reports whether there was
-// one. If there is one that may have its calls for the moment, somebody will look again.
+// takeBack takes one call back from the queue of the worker with the most calls, and reports
+// whether it did. If a worker may keep its calls for now, takeBack schedules another look.
 func (p *Pool) takeBack() bool {
 	p.mu.Lock()
 	var from *member
@@ -58,7 +58,7 @@ func (p *Pool) takeBack() bool {
 	return from != nil && from.giveBack()
 }
 
-// lookAgain has all workers fed in a while. mu is held.
+// lookAgain schedules feedAll after spreadTime. p.mu must be held.
 func (p *Pool) lookAgain() {
 	if p.spread == nil && p.cause == nil {
 		p.spread = time.AfterFunc(spreadTime, func() {
@@ -70,7 +70,8 @@ func (p *Pool) lookAgain() {
 	}
 }
 
-// giveBack makes a call that the worker has not begun pending again.
+// giveBack takes one call that the worker has not started back to the pending queue, and reports
+// whether there was one.
 func (m *member) giveBack() bool {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()

@@ -1,21 +1,22 @@
 package pool
 
-// A task is a call until its end, of which its owner learns exactly once.
+// A task is a call in the pool, from its submission to its outcome. The outcome is delivered to its
+// owner exactly once.
 type task struct {
 	call
 	owner owner
-	first int // index of the first of its values
-	tries int // workers that have died of it
+	first int // index of its first value
+	tries int // number of workers that died while running it
 }
 
-// An owner is who has handed tasks in.
+// An owner submits tasks and receives their outcomes.
 type owner interface {
-	dropped() bool                    // it wants no more tasks begun
-	away() bool                       // nor those finished that have begun
-	over(t *task, r reply, err error) // t has ended: with r, unless there is an error
+	dropped() bool                    // no further task should be started
+	away() bool                       // no running task should be completed
+	over(t *task, r reply, err error) // delivers the outcome of t: r, unless err is not nil
 }
 
-// finish delivers what a worker has replied.
+// finish delivers the reply of a worker.
 func (t *task) finish(r reply) {
 	t.args.release()
 	var err error
@@ -26,34 +27,34 @@ func (t *task) finish(r reply) {
 	r.results.release()
 }
 
-// die ends a task whose worker did not reply.
+// die fails a task with a [*TaskError] because its worker did not reply.
 func (t *task) die(err error) { t.fail(&TaskError{Func: t.fn, Index: t.first, Err: err}) }
 
-// fail ends a task that was not run.
+// fail fails a task with err as it is.
 func (t *task) fail(err error) {
 	t.args.release()
 	t.owner.over(t, reply{}, err)
 }
 
-// A queue of tasks, first in, first out.
+// A queue is a first-in-first-out queue of tasks.
 type queue struct {
-	front []*task // those that came back, the next one last
+	front []*task // returned tasks in reverse order
 	tasks []*task
-	head  int // of tasks
+	head  int // index of the first element of tasks
 }
 
 func (q *queue) len() int { return len(q.front) + len(q.tasks) - q.head }
 
 func (q *queue) push(ts ...*task) { q.tasks = append(q.tasks, ts...) }
 
-// back puts tasks before all others, in their order.
+// back inserts tasks at the front, in their order.
 func (q *queue) back(ts ...*task) {
 	for i := len(ts) - 1; i >= 0; i-- {
 		q.front = append(q.front, ts[i])
 	}
 }
 
-// pop takes the first, nil if there is none.
+// pop removes the first task. It returns nil if the queue is empty.
 func (q *queue) pop() (t *task) {
 	if n := len(q.front); n > 0 {
 		t, q.front[n-1] = q.front[n-1], nil
@@ -70,7 +71,7 @@ func (q *queue) pop() (t *task) {
 	return t
 }
 
-// clear takes all.
+// clear removes and returns all tasks.
 func (q *queue) clear() (all []*task) {
 	for t := q.pop(); t != nil; t = q.pop() {
 		all = append(all, t)

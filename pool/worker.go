@@ -10,19 +10,19 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A station is the argument of a worker.
+// A station is the argument of a worker process.
 type station struct {
 	Calls   *ipc.Receiver[call]
 	Replies *ipc.Sender[reply]
 	Stops   *ipc.Receiver[uint64]
-	Init    call // its name is empty if there is none
+	Init    call // the function name is empty if there is no initializer
 }
 
-// employ is the function of all workers.
+// employ is the registered entry point of every worker.
 var employ = shoal.Register("pool", work)
 
-// work does one call after the other, until there are no more or the pool ends. A panic of a task
-// is one of the worker: nobody knows in what state it has left what the next one would find.
+// work runs calls until there are no more or the pool ends. A panic of a task ends the worker,
+// because the task may have left shared state inconsistent for the next one.
 func work(ctx context.Context, rank int, s station) error {
 	defer s.Calls.Close()
 	defer s.Replies.Close()
@@ -46,7 +46,7 @@ func work(ctx context.Context, rank int, s station) error {
 			return nil
 		}
 		if err == nil && ctx.Err() != nil {
-			c.args.release() // who has been left alone on a goroutine must not begin what others may have been given
+			c.args.release() // the pool may have reassigned this call already
 			err = context.Cause(ctx)
 		}
 		if err != nil {
@@ -58,7 +58,7 @@ func work(ctx context.Context, rank int, s station) error {
 	}
 }
 
-// answer does one call.
+// answer runs one call and sends the reply.
 func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	defer c.args.release()
 	begin := time.Now()
@@ -69,11 +69,11 @@ func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, ipc.ErrClosed) {
 		return err
 	}
-	// No room for the results, say. The error has some.
+	// For example, there is no memory for the results. A reply with only the error is small.
 	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// perform does a call with the deadline of its caller, if there is one.
+// perform runs a call with the deadline of its caller, if there is one.
 func (s *station) perform(ctx context.Context, c call) reply {
 	if c.deadline == 0 {
 		return perform(ctx, c)
@@ -83,19 +83,19 @@ func (s *station) perform(ctx context.Context, c call) reply {
 	return perform(ctx, c)
 }
 
-// A bench is where a worker is at a call that can be stopped. Calls have the same context until one
-// of them is.
+// A bench tracks the running call, so that it can be canceled. Consecutive calls share a context
+// until one of them is canceled.
 type bench struct {
-	ctx context.Context // of the worker
+	ctx context.Context // context of the worker
 
 	mu      sync.Mutex
-	at      uint64          // the call
-	stopped uint64          // the last one that was to be stopped: it may be still to come, or over
-	task    context.Context // nil if the next call needs another one
+	at      uint64          // id of the running call
+	stopped uint64          // id of the last canceled call, which may be over or not started yet
+	task    context.Context // nil if the next call needs a new context
 	cancel  context.CancelCauseFunc
 }
 
-// begin returns the context of a call.
+// begin returns the context for a call.
 func (b *bench) begin(id uint64) context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *bench) stop() {
 	b.task = nil
 }
 
-// listen stops calls until the worker ends.
+// listen cancels calls on request until the worker ends.
 func (b *bench) listen(stops *ipc.Receiver[uint64]) {
 	for id, err := range stops.All(b.ctx) {
 		if err != nil {
@@ -130,8 +130,8 @@ func (b *bench) listen(stops *ipc.Receiver[uint64]) {
 
 type rankKey struct{}
 
-// Rank returns the number of the worker that runs the task of ctx, from 0, or -1 outside of a task.
-// A worker that replaces another one gets its number.
+// Rank returns the rank of the worker that runs the task of ctx, starting at 0, or -1 outside of a
+// task. A replacement worker has the rank of the worker that it replaces.
 func Rank(ctx context.Context) int {
 	if rank, ok := ctx.Value(rankKey{}).(int); ok {
 		return rank
