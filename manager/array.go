@@ -11,15 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An Array is a fixed number of numbers in the server. In the server's machine the elements are in
-// shared memory, so methods that read make no call. Methods that write are calls to the server, so
-// no change is lost, and they take part in transactions.
+// An Array is a fixed-length array of numbers in the server. On the server's machine the elements
+// are in shared memory, so that methods that only read do not call the server. Methods that write
+// are calls to the server: no update is lost, and they may be part of a transaction.
 //
-// An index below 0 counts from the end, except in methods of slices. An index out of range is
-// ErrIndex.
+// A negative index counts from the end, except in [Array.Slice]. Methods return [ErrIndex] if an
+// index is out of range.
 type Array[T ipc.Number] struct{ typed[Array[T]] }
 
-// NewArray makes an Array of the values vs. The caller closes it.
+// NewArray creates an Array with the values vs. The caller must close it.
 func NewArray[T ipc.Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
 	p, err := create[Array[T]](ctx, m, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
 	return &Array[T]{p}, err
@@ -53,7 +53,8 @@ func (a *Array[T]) Len(ctx context.Context) (int, error) {
 	return one[int](a.call(ctx, arrayLength))
 }
 
-// Get returns element i. It waits only for a transaction that has changed the array.
+// Get returns element i. It blocks only while a transaction that has changed the array is in
+// progress.
 func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	defer runtime.KeepAlive(a.ref)
 	if s := a.shared(ctx); s != nil && i >= -s.len() && i < s.len() {
@@ -65,7 +66,8 @@ func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	return number[T](w), err
 }
 
-// Slice returns the elements from low to high-1 as they were at one moment.
+// Slice returns a consistent snapshot of the elements from low to high-1. If high is -1, the slice
+// extends to the end.
 func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	defer runtime.KeepAlive(a.ref)
 	if s := a.shared(ctx); s != nil && low >= 0 && low <= high && high <= s.len() {
@@ -77,7 +79,7 @@ func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	return numbersOf[T](one[[]uint64](a.call(ctx, arraySlice, in(low), in(high))))
 }
 
-// All returns all elements as they were at one moment.
+// All returns a consistent snapshot of all elements.
 func (a *Array[T]) All(ctx context.Context) ([]T, error) {
 	n, err := a.Len(ctx)
 	if err != nil {
@@ -89,29 +91,29 @@ func (a *Array[T]) All(ctx context.Context) ([]T, error) {
 // Set sets element i.
 func (a *Array[T]) Set(ctx context.Context, i int, v T) error { return a.SetSlice(ctx, i, []T{v}) }
 
-// SetSlice sets the elements from low on, all in one call.
+// SetSlice sets the elements starting at index low to vs, atomically.
 func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
 	return a.call(ctx, arraySet, in(low), in(wordsOf(vs))).none()
 }
 
-// Add adds delta to element i and returns the sum: a[i] += delta in one call.
+// Add atomically adds delta to element i and returns the sum.
 func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	w, err := one[uint64](a.call(ctx, arrayAdd, in(i), in(word(delta))))
 	return number[T](w), err
 }
 
-// AddSlice adds deltas to the elements from low on, in one call.
+// AddSlice adds deltas to the elements starting at index low, atomically.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
 	return a.call(ctx, arrayAddAll, in(low), in(wordsOf(deltas))).none()
 }
 
-// CompareAndSwap sets element i to v if it is old, and reports whether it was.
+// CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did.
 func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, error) {
 	return one[bool](a.call(ctx, arrayCas, in(i), in(word(old)), in(word(v))))
 }
 
-// shared returns the array's memory, or nil where a call is needed: on another machine, in a
-// transaction, and where there is an error to be returned.
+// shared returns the array's memory. It returns nil if a call is needed: if the server is on
+// another machine, in a transaction, and if the proxy has an error to report.
 func (p *proxy) shared(ctx context.Context) words {
 	if c, err := p.open(); err != nil || c.transaction(ctx) != nil {
 		return nil
@@ -119,8 +121,8 @@ func (p *proxy) shared(ctx context.Context) words {
 	return p.ref.words
 }
 
-// words is an array in shared memory: a version, which is odd while the array changes, the length,
-// and the elements. Only the server writes it.
+// words is an array in shared memory, guarded by a sequence lock: a version, which is odd during an
+// update, the length, and the elements. Only the server writes it.
 type words []atomic.Uint64
 
 const (
@@ -147,8 +149,8 @@ func wordsIn(k keeper, h arena.Handle) words {
 
 func (w words) len() int { return min(int(w[wordLen].Load()), len(w)-wordFirst) }
 
-// readTries is how often a reader looks before it asks the server, which is in the middle of
-// something longer.
+// readTries is the number of attempts to read a consistent state before the reader falls back to a
+// call, because the server is in the middle of a longer update.
 const readTries = 64
 
 func (w words) load(i int) (v uint64, ok bool) {
@@ -178,7 +180,7 @@ func (w words) loadAll(low int, to []uint64) bool {
 	return false
 }
 
-// An array is the state of Array and Value.
+// An array is the server's state of an Array or a Value.
 type array struct {
 	words
 	arithmetic
@@ -186,7 +188,7 @@ type array struct {
 	held   bool // by a transaction: the version stays odd
 }
 
-// What can be asked of an Array.
+// Methods of an Array.
 var (
 	arrayKind = newKind("Array", newArray)
 
@@ -228,7 +230,7 @@ func newArray(c *call) (any, error) {
 
 func (a *array) shared() arena.Handle { return a.handle }
 
-// change runs f while readers see that the array changes.
+// change runs f, which updates the elements, with an odd version.
 func (a *array) change(f func()) {
 	if !a.held {
 		a.words[wordVersion].Add(1)
@@ -237,7 +239,8 @@ func (a *array) change(f func()) {
 	f()
 }
 
-// span reads two arguments, an index and words, which must fit.
+// span decodes two arguments, an index and a list of words. It returns [ErrIndex] unless the words
+// fit into the array from that index on.
 func (a *array) span(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
 	low, err := between(c, a.len())
 	if err != nil {
@@ -308,7 +311,8 @@ func (a *array) addAll(c *call) error {
 	return nil
 }
 
-// update replaces an element by what f makes of it and of the next argument, and gives what f says.
+// update sets an element to next and returns result to the caller, where f computes both from the
+// element and the next argument.
 func (a *array) update(c *call, f func(old, by uint64) (next, result uint64)) error {
 	e, err := a.elem(c)
 	if err != nil {
@@ -354,7 +358,8 @@ func (a *array) cas(c *call) error {
 	return give(c, same)
 }
 
-// save keeps readers out until the transaction ends: they ask the server, and wait there.
+// save keeps the version odd until the transaction ends, so that readers call the server and block
+// there.
 func (a *array) save(keeper) undo {
 	old := make([]uint64, a.len())
 	for i := range old {

@@ -7,29 +7,32 @@ import (
 	"time"
 )
 
-// A Barrier lets a number of callers go on together. If a caller that waits dies, is cancelled or
-// reaches its deadline, the barrier is broken for all until Reset.
+// A Barrier blocks a fixed number of callers until all of them have arrived. If a waiting caller
+// dies, is canceled or exceeds its deadline, the barrier breaks for all callers until
+// [Barrier.Reset].
 type Barrier struct {
 	typed[Barrier]
 
-	// Action is called once in each turn, by the last caller that comes, before any caller goes on.
-	// If it returns an error or panics, or its process dies, the barrier is broken. A function does
-	// not travel with a proxy, so set Action in every process that may be the last.
+	// Action, if not nil, is called once per round by the last caller to arrive, before any caller
+	// is released. The barrier breaks if Action returns an error or panics, or if its process dies.
+	// Action is not sent with a proxy, so every process that may arrive last must set it.
 	Action func() error `wire:"-"`
 }
 
-// NewBarrier makes a barrier for a number of parties. The caller closes it.
+// NewBarrier creates a barrier for the given number of parties. The caller must close it. It
+// returns [ErrArgument] if parties is less than 1.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
 	p, err := create[Barrier](ctx, m, barrierKind, in(parties))
 	return &Barrier{typed: p}, err
 }
 
-// Wait waits for all parties and returns the order in which the caller came, 0 to parties-1. Let
-// the caller that gets 0 do what only one of them is to do.
+// Wait blocks until all parties have arrived. It returns the caller's position in the order of
+// arrival, from 0 to parties-1, so that exactly one caller gets 0 and can act as the leader.
 //
-// If ctx ends first, the barrier is broken until Reset: every Wait returns ErrBroken, and the
-// caller's error is also that of ctx. An Abort, an Action that fails and the death of a caller that
-// waits break it as well; after a death the error is a *shm.PeerError that names the process.
+// If ctx is done first, Wait breaks the barrier until [Barrier.Reset]: all callers get [ErrBroken],
+// and the error of this caller also wraps the error of ctx. [Barrier.Abort], a failing Action and
+// the death of a waiting caller break it as well. After a death the error is a *shm.PeerError that
+// identifies the process.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	place, turn, err := pair[int, uint64](b.callUndo(ctx, barrierMiss.with, barrierWait, in(b.Action != nil)))
 	switch {
@@ -44,11 +47,11 @@ func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	return place, err
 }
 
-// act runs the action of a turn and ends the turn.
+// act runs the action of a round and then ends the round.
 func (b *Barrier) act(ctx context.Context, turn uint64) error {
 	done := false
 	defer func() {
-		if !done { // it panics
+		if !done { // Action panics
 			b.end(ctx, turn, false)
 		}
 	}()
@@ -60,12 +63,12 @@ func (b *Barrier) act(ctx context.Context, turn uint64) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// end tells the server how the action went. The others wait for that.
+// end reports the outcome of the action to the server. The other callers wait for it.
 func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
 	return b.tell(ctx, barrierEnd, in(turn), in(well))
 }
 
-// tell makes a call that is made also if ctx has ended; only this caller does not wait for it then.
+// tell makes a call even if ctx is done. In that case it only waits giveUpTime for the reply.
 func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) error {
 	told := make(chan error, 1)
 	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).none() }()
@@ -82,18 +85,18 @@ func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) er
 	}
 }
 
-// Abort breaks the barrier: every Wait returns ErrBroken until Reset.
+// Abort breaks the barrier: every Wait returns [ErrBroken] until [Barrier.Reset].
 func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).none() }
 
-// Reset makes the barrier as new. A Wait that is going on returns ErrBroken.
+// Reset restores the barrier to its initial state. Waiting callers get [ErrBroken].
 func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).none() }
 
-// Parties returns how many parties the barrier waits for.
+// Parties returns the number of parties.
 func (b *Barrier) Parties(ctx context.Context) (int, error) {
 	return one[int](b.call(ctx, barrierCount))
 }
 
-// Waiting returns how many parties are waiting.
+// Waiting returns the number of waiting parties.
 func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 	return one[int](b.call(ctx, barrierWaiting))
 }
@@ -103,19 +106,19 @@ func (b *Barrier) Broken(ctx context.Context) (bool, error) {
 	return one[bool](b.call(ctx, barrierIsBroken))
 }
 
-// A barrier is the state of a Barrier: the round that is going on.
+// A barrier is the server's state of a Barrier, with the current round.
 type barrier struct {
 	parties int
-	last    uint64 // number of a round, which is not 0
+	last    uint64 // number of the last round; rounds start at 1
 	*round
 }
 
 type round struct {
 	number  uint64
 	arrived int
-	actor   *session // the last one to come, at its action
+	actor   *session // the last party to arrive, which runs the action
 	over    bool
-	err     error // why it is broken
+	err     error // why the barrier is broken
 }
 
 type arrival struct {
@@ -123,7 +126,7 @@ type arrival struct {
 	place int
 }
 
-// What can be asked of a Barrier.
+// Methods of a Barrier.
 var (
 	barrierKind = newKind("Barrier", newBarrier)
 
@@ -147,13 +150,14 @@ func newBarrier(c *call) (any, error) {
 	return b, err
 }
 
-// next begins a round.
+// next starts a new round.
 func (b *barrier) next() {
 	b.last++
 	b.round = &round{number: b.last}
 }
 
-// wait gives the caller's place, and the number of the round if it is to act and to end it.
+// wait returns the caller's position. If the caller must run the action and end the round, it also
+// returns the number of the round, or else 0.
 func (b *barrier) wait(c *call) error {
 	a, ok := c.arrived.(arrival)
 	if !ok {
@@ -164,7 +168,7 @@ func (b *barrier) wait(c *call) error {
 		case b.err != nil:
 			return b.err
 		case b.actor != nil:
-			return errWait // for the next round
+			return errWait // until the next round
 		}
 		a = arrival{b.round, b.arrived}
 		b.arrived++
@@ -193,13 +197,14 @@ func (b *barrier) place(c *call, place int, turn uint64) error {
 	return give(c, turn)
 }
 
-// pass lets everybody go on.
+// pass releases all parties.
 func (b *barrier) pass() {
 	b.over = true
 	b.next()
 }
 
-// end is what the actor of a round says: whether all went well.
+// end is called by the actor of a round after its action. The argument says whether the action
+// succeeded.
 func (b *barrier) end(c *call) error {
 	number, err := arg[uint64](c, 0)
 	if err != nil {
@@ -209,7 +214,7 @@ func (b *barrier) end(c *call) error {
 	switch {
 	case err != nil:
 		return err
-	case number != b.number || b.actor != c.session(): // it was reset meanwhile
+	case number != b.number || b.actor != c.session(): // the barrier was reset during the action
 		return ErrBroken
 	case b.err != nil:
 		return b.err
@@ -221,7 +226,7 @@ func (b *barrier) end(c *call) error {
 	return nil
 }
 
-// miss is for a caller that was to act, and is not there any more.
+// miss breaks the barrier on behalf of an actor that no longer waits for its call.
 func (b *barrier) miss(c *call) error {
 	if number, err := arg[uint64](c, 1); err != nil || number != b.number || b.actor != c.session() || b.err != nil {
 		return err
@@ -230,7 +235,7 @@ func (b *barrier) miss(c *call) error {
 	return nil
 }
 
-// breakUp is what a waiter does that leaves.
+// breakUp breaks the round because a waiting party left.
 func (r *round) breakUp(c *call) {
 	if r.over || r.err != nil {
 		return
@@ -241,7 +246,7 @@ func (r *round) breakUp(c *call) {
 	}
 }
 
-// leave breaks the barrier if it is the actor who is gone.
+// leave breaks the barrier if the session of its actor has ended.
 func (b *barrier) leave(s *session) {
 	if b.actor == s && b.err == nil {
 		b.err = died(s.pid, ErrBroken)

@@ -14,43 +14,44 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An address is how a server is reached from within its domain. Its holder holds the two rings.
+// An address identifies a server within its domain. It owns references to the two rings.
 type address struct {
 	server [16]byte
 	pid    int
-	accept arena.Handle // the ring that takes hellos
-	alive  arena.Handle // the ring of a beacon that goes out when the server dies
+	accept arena.Handle // ring that receives hellos
+	alive  arena.Handle // ring of a beacon that goes out when the server dies
 }
 
-// A client is this process, as a server sees it: all proxies and managers of one server share it,
-// and it ends with the last.
+// A client is this process's connection to one server. It is shared by all proxies and managers for
+// that server, and ends with the last of them.
 type client struct {
 	address
 	keeper
 	session [16]byte
 	dial    func(ctx context.Context) (lane[request, reply], error)
-	shut    func()                          // lets go of what dial needs
-	how     func(ctx context.Context) error // says how the server ended, if this process has started it; or nil
-	hellos  *arena.Ring                     // a view of accept
+	shut    func()                          // releases the resources of dial
+	how     func(ctx context.Context) error // how the server process ended, if this process started it; or nil
+	hellos  *arena.Ring                     // view of accept
 
-	failed atomic.Pointer[error] // why no call is possible any more
+	failed atomic.Pointer[error] // why no more calls are possible
 	fails  sync.Once
 
 	mu     sync.Mutex
 	uses   int
-	anchor lane[request, reply]   // never used, so that the session outlives every other lane
-	idle   []lane[request, reply] // the latest last
+	anchor lane[request, reply]   // never used; keeps the session alive without other lanes
+	idle   []lane[request, reply] // most recently used last
 	lanes  map[lane[request, reply]]struct{}
 }
 
-// clients are those of this process whose server is in the domain, by server.
+// clients contains this process's clients of servers in the same domain, by server id.
 var clients struct {
 	mu  sync.Mutex
 	set map[[16]byte]*client
 }
 
-// clientOf returns the client of the server at a, used once more. It takes over the references that
-// a holds.
+// clientOf returns the client for the server at a, and increments its use count. It takes ownership
+// of the references in a. It returns [ErrForeign] if a has no rings and the server is not known
+// yet.
 func clientOf(a address) (*client, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -116,7 +117,7 @@ func newClient(d *arena.Domain, a address) (*client, error) {
 	return c, nil
 }
 
-// greet makes a lane and tells the server whose it is.
+// greet creates a lane and announces it to the server.
 func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
 	ours, theirs, err := ipc.Pipe[request, reply]()
 	if err != nil {
@@ -138,14 +139,14 @@ func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[req
 	return ours, nil
 }
 
-// use counts one more proxy.
+// use increments the use count.
 func (c *client) use() {
 	clients.mu.Lock()
 	defer clients.mu.Unlock()
 	c.uses++
 }
 
-// done counts one less, and ends the client with the last.
+// done decrements the use count. The last user ends the client.
 func (c *client) done() {
 	clients.mu.Lock()
 	c.uses--
@@ -160,10 +161,11 @@ func (c *client) done() {
 	}
 }
 
-// lost is called when there are signs that the server is gone. It returns what to tell callers.
+// lost handles signs that the server is gone. It returns the error for callers.
 func (c *client) lost() error { return c.lostBy(nil) }
 
-// lostBy is lost of a stream, whose error says which host it led to.
+// lostBy is like lost. end is the error of a stream to another machine, or nil; its text identifies
+// the host.
 func (c *client) lostBy(end error) error {
 	c.fails.Do(func() {
 		c.mu.Lock()
@@ -173,17 +175,17 @@ func (c *client) lostBy(end error) error {
 		if how != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			cause = how(ctx) // the kernel has told already, or is about to
+			cause = how(ctx) // the kernel has reported the exit, or is about to
 		}
 		if how == nil && end != nil && c.hellos == nil {
-			cause = fmt.Errorf("its connection: %v; connect again", end) // and no %w: it is not ErrClosed
+			cause = fmt.Errorf("its connection: %v; connect again", end) // without %w, because it must not match ErrClosed
 		}
 		c.fail(serverDied(c.pid, cause))
 	})
 	return c.failure()
 }
 
-// fail ends every call that is going on, and each later one.
+// fail aborts all calls in progress. Later calls return err.
 func (c *client) fail(err error) {
 	c.failed.CompareAndSwap(nil, &err)
 	c.mu.Lock()
@@ -204,7 +206,8 @@ func (c *client) failure() error {
 	return nil
 }
 
-// take returns a lane for one call at a time.
+// take returns an idle lane, or dials a new one. The caller must return it with put or drop. A lane
+// carries one call at a time.
 func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
@@ -242,7 +245,7 @@ func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 	return l, nil
 }
 
-// moor makes l the anchor, unless somebody was quicker.
+// moor makes l the anchor, unless there is one already.
 func (c *client) moor(l lane[request, reply]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,16 +271,18 @@ func (c *client) drop(l lane[request, reply]) {
 	l.Close()
 }
 
-// late makes a call undone whose caller has not waited for it: it returns the request that does it.
+// A late function returns the request that undoes a call, from the results of that call. It is used
+// if the caller stopped waiting before the call succeeded.
 type late func(results []item) request
 
 // call sends a request and waits for its reply.
 //
-// If the deadline of ctx is over already, the call is done if it need not wait.
+// If the deadline of ctx has already passed, the call is still executed if it does not need to
+// block.
 //
-// If ctx ends first, the server is told, a stopped one for giveUpTime, and what it did all the same
-// is made undone by after, if there is such a thing. Whatever else a call does may or may not have
-// been done then.
+// If ctx is done first, call notifies the server, for which it waits at most giveUpTime. If the
+// server executed the call nevertheless, the request returned by after, if not nil, undoes it.
+// Other calls may or may not have been executed.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {
 	if err := c.failure(); err != nil {
 		return nil, err
@@ -295,11 +300,11 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 	return nil, unsent{cause(ctx, req.Method)}
 }
 
-// nowTime limits a call whose deadline is over, which waits for nothing but the server.
+// nowTime limits a call after its deadline, which waits only for the server itself.
 const nowTime = time.Second
 
-// callNow makes a call that must not wait: it is cancelled as soon as it is sent, and the server
-// looks for a cancellation only when a call has to wait.
+// callNow makes a call that must not block. It cancels the call right after sending it: the server
+// checks for a cancellation only when a call has to block.
 func (c *client) callNow(ctx context.Context, req request, after late) ([]item, error) {
 	limit, end := context.WithTimeout(context.WithoutCancel(ctx), nowTime)
 	defer end()
@@ -310,7 +315,8 @@ func (c *client) callNow(ctx context.Context, req request, after late) ([]item, 
 	return results, err
 }
 
-// exchange sends a request, with now followed by its cancellation, and waits for the reply.
+// exchange sends a request and waits for the reply. If now is true, it sends a cancellation right
+// after the request.
 func (c *client) exchange(ctx context.Context, req request, after late, now bool) ([]item, error) {
 	l, err := c.take(ctx)
 	if err != nil {
@@ -319,7 +325,7 @@ func (c *client) exchange(ctx context.Context, req request, after late, now bool
 	err = l.Send(ctx, req)
 	if err != nil && !errors.Is(err, ipc.ErrClosed) {
 		if ctx.Err() != nil {
-			c.drop(l) // a stream has ended if it was in the middle of the request
+			c.drop(l) // a stream is closed if ctx ended within the request
 		} else {
 			c.put(l)
 		}
@@ -344,7 +350,7 @@ func (c *client) exchange(ctx context.Context, req request, after late, now bool
 	return c.judge(ctx, req.Method, r, err)
 }
 
-// An unsent is why the server has not heard of a call.
+// An unsent error means that the server did not receive the request.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
@@ -353,7 +359,7 @@ func cause(ctx context.Context, method string) error {
 	return fmt.Errorf("manager: %s: %w", method, context.Cause(ctx))
 }
 
-// judge returns the results of a call, or why there are none.
+// judge returns the results of a call or its error.
 func (c *client) judge(ctx context.Context, method string, r reply, err error) ([]item, error) {
 	switch {
 	case err == nil && r.Err == nil:
@@ -369,8 +375,8 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 	return nil, fmt.Errorf("reply of %s: %w", method, err)
 }
 
-// giveUpTime is how long a caller whose context has ended waits for the server to know it, so that
-// as a rule nothing of the call is left when it returns.
+// giveUpTime is how long a caller waits after its context is done until the server has handled the
+// cancellation, so that normally no effect of the call remains when it returns.
 const giveUpTime = 100 * time.Millisecond
 
 func (c *client) giveUp(l lane[request, reply], after late) {
@@ -387,8 +393,8 @@ func (c *client) giveUp(l lane[request, reply], after late) {
 	}
 }
 
-// settle waits for the reply of a call that nobody waits for any more. Then its lane can be used
-// again.
+// settle cancels a call after its caller has stopped waiting, receives its reply, and undoes it if
+// necessary. Then its lane can be reused.
 func (c *client) settle(l lane[request, reply], after late) {
 	ctx := context.Background()
 	err := l.Send(ctx, request{Method: cancel})

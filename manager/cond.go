@@ -5,24 +5,26 @@ import (
 	"fmt"
 )
 
-// A Cond is a recursive lock in the server whose owner can wait until another caller notifies it.
-// RecursiveMutex says what an owner is, and Mutex what happens when the owner dies.
+// A Cond is a condition variable with a recursive lock in the server. See [RecursiveMutex] for the
+// meaning of its owner, and [Mutex] for the death of the owner.
 type Cond struct{ locker[Cond] }
 
-// NewCond makes a Cond whose lock is free. The caller closes it.
+// NewCond creates a Cond with an unlocked lock. The caller must close it.
 func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 	p, err := create[Cond](ctx, m, condKind)
 	return &Cond{locker[Cond]{p}}, err
 }
 
-// Wait releases the lock, waits for a notification, and takes the lock again as many times as the
-// caller had it. If ctx ends first, the caller does not have the lock.
+// Wait releases the lock, which the caller must hold, blocks until a notification arrives, and
+// acquires the lock again to the previous depth. It returns [ErrNotOwner] if the caller does not
+// hold the lock. If ctx is done first, the caller does not hold the lock. The caller should check
+// its condition in a loop; see [Cond.WaitFor].
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.callUndo(ctx, condGiveUp.alone, condWait).none()
 }
 
-// WaitFor waits until ready returns true. It calls ready at once and after each notification, with
-// the lock held.
+// WaitFor blocks until ready returns true. The caller must hold the lock. WaitFor calls ready first
+// and after each notification, with the lock held.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -32,33 +34,33 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n callers that wait. The error is ErrNotOwner if the caller does not have the
+// Notify wakes up to n waiting callers. It returns [ErrNotOwner] if the caller does not hold the
 // lock.
 func (c *Cond) Notify(ctx context.Context, n int) error {
 	return c.call(ctx, condNotify, in(n)).none()
 }
 
-// NotifyAll wakes all callers that wait. The error is ErrNotOwner if the caller does not have the
+// NotifyAll wakes all waiting callers. It returns [ErrNotOwner] if the caller does not hold the
 // lock.
 func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, -1) }
 
-// A cond is the state of a Cond. Its waiters are in the order in which they came.
+// A cond is the server's state of a Cond. Its waiters are in order of arrival.
 type cond struct {
 	mutex
 	waiters []*waiter
 }
 
 type waiter struct {
-	depth    int // of the lock before it waited
+	depth    int // depth of the lock before the wait
 	notified bool
 }
 
-// What can be asked of a Cond.
+// Methods of a Cond.
 var (
 	condKind = newKind("Cond",
 		func(*call) (any, error) { return &cond{mutex: mutex{recursive: true}}, nil })
 
-	// As of a Mutex, which its methods name.
+	// The methods of a Mutex, which the locker calls by name.
 	_          = define(condKind, mutexLock.name, func(s *cond, c *call) error { return s.mutex.lock(c) })
 	_          = define(condKind, mutexTryLock.name, (*cond).tryLock)
 	_          = define(condKind, mutexUnlock.name, (*cond).unlock)
@@ -80,7 +82,7 @@ func (s *cond) wait(c *call) error {
 		s.waiters = append(s.waiters, w)
 		s.owner, s.depth = owner{}, 0
 		if s.dead != nil {
-			s.lost = true // it was not marked consistent
+			s.lost = true // released without MarkConsistent
 		}
 		c.obj.changed.fire() // the lock is free
 		return errWait
@@ -125,7 +127,7 @@ func (s *cond) notify(c *call) error {
 	return nil
 }
 
-// giveUp takes the lock from a caller that was woken too late.
+// giveUp releases the lock of a caller that was woken after it had stopped waiting.
 func (s *cond) giveUp(c *call) error {
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = 1

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// create makes the object that the first argument names and returns a proxy of it. The other
-// arguments are its own.
+// create creates an object of the kind named by the first argument and returns a proxy. The other
+// arguments are passed to the constructor.
 func (l *served) create(c *call) error {
 	name, err := arg[string](c, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *served) create(c *call) error {
 	return nil
 }
 
-// add gives an object a number and a beacon, and returns its first proxy.
+// add assigns an id and a beacon to a new object, and returns its first proxy.
 func (s *server) add(k *kind, state any) (proxy item, err error) {
 	life, token, err := newBeacon(s.d)
 	if err != nil {
@@ -59,15 +59,15 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 		proxy, err = a.item.clone(s.d)
 		a.done(err == nil)
 	}
-	err = errors.Join(err, s.d.Release(token)) // from here on the proxies hold it
+	err = errors.Join(err, s.d.Release(token)) // now the proxies hold it
 	s.done.Go(func() { s.outlive(o, token) })
 	return proxy, err
 }
 
-// outlive waits until no process has a proxy of o any more, and lets o go.
+// outlive waits until no process has a proxy of o, and then disposes of o.
 func (s *server) outlive(o *object, token arena.Handle) {
 	if o.life.await(s.ctx) != nil {
-		return // the server ends, and closes what is left
+		return // the server ends, and closes the remaining objects
 	}
 	s.mu.Lock()
 	delete(s.objects, o.id)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A Dict is a map in the server. A call that sets several values sets them at once: no other call
-// sees a part of them.
+// A Dict is a map in the server. Each call is atomic, including calls that set several values.
 //
-// Two keys are equal if their bytes in a message are equal. V is any type that can cross processes
-// (package wire), such as a proxy. The Dict holds the shared memory of its values, such as a
-// tensor's elements, without a copy.
+// Keys are equal if their encodings are equal. V may be any type that can be sent to other
+// processes (see package wire), such as a proxy. The Dict holds references to the shared memory of
+// its values, such as the elements of a tensor, without copying it.
 type Dict[K comparable, V any] struct{ keyed[Dict[K, V], K] }
 
-// NewDict makes an empty Dict. The caller closes it.
+// NewDict creates an empty Dict. The caller must close it. The error wraps wire.ErrType if keys or
+// values cannot be sent to other processes.
 func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V], error) {
 	if err := check[map[K]V](); err != nil {
 		return nil, fmt.Errorf("manager: new Dict: %w", err)
@@ -25,18 +25,18 @@ func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V],
 	return &Dict[K, V]{p}, err
 }
 
-// Get returns the value of k, or ErrNoKey. The caller closes what the value holds.
+// Get returns the value for k, or [ErrNoKey]. The caller must close the value's shared memory.
 func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
 	return one[V](d.call(ctx, dictGet, in(k)))
 }
 
-// Set sets the value of k. The server keeps a copy of v that shares the blocks of v. The caller
-// still closes v.
+// Set sets the value for k. The server keeps a copy of v that shares the blocks of v. The caller
+// must still close v.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
 	return d.call(ctx, dictUpdate, in(k), in(v)).none()
 }
 
-// Update sets the values of several keys, in one call.
+// Update sets the values for several keys in one call.
 func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	args := make([]argument, 0, 2*len(all))
 	for k, v := range all {
@@ -45,24 +45,26 @@ func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	return d.call(ctx, dictUpdate, args...).none()
 }
 
-// Add adds delta to the value of k and returns the sum: d[k] += delta in one call. A key without a
-// value counts as 0. The error is ErrNotNumber if V is not a type of numbers.
+// Add atomically adds delta to the value for k and returns the sum. A missing value counts as 0. It
+// returns [ErrNotNumber] if V is not a number type.
 func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
 	return one[V](d.call(ctx, dictAdd, in(k), in(kindOf[V]()), in(delta)))
 }
 
-// SetDefault sets the value of k if it has none, and returns its value.
+// SetDefault sets the value for k if there is none, and returns the current value. The caller must
+// close its shared memory.
 func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
 	return one[V](d.call(ctx, dictSetDefault, in(k), in(v)))
 }
 
-// CompareAndSwap sets the value of k to v if the value is old, and reports whether it was. The
-// server compares bytes.
+// CompareAndSwap sets the value for k to v if it equals old, and reports whether it did. Values are
+// equal if their encodings are equal.
 func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
 	return one[bool](d.call(ctx, dictCas, in(k), in(old), in(v)))
 }
 
-// Pop removes k and returns its value, or ErrNoKey.
+// Pop removes k and returns its value, or [ErrNoKey]. The caller must close the value's shared
+// memory.
 func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 	back := func(results []item) request {
 		key := in(k)
@@ -74,26 +76,28 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 	return one[V](d.callUndo(ctx, back, dictPop, in(k)))
 }
 
-// PopItem removes some key and returns it with its value, or ErrNoKey if the Dict is empty. The
-// caller closes what the value holds.
+// PopItem removes an arbitrary key and returns it with its value. It returns [ErrNoKey] if the Dict
+// is empty. The caller must close the value's shared memory.
 func (d *Dict[K, V]) PopItem(ctx context.Context) (K, V, error) {
 	return pair[K, V](d.callUndo(ctx, dictUpdate.with, dictFirst))
 }
 
-// Delete removes k, or returns ErrNoKey.
+// Delete removes k. It returns [ErrNoKey] if there is no such key.
 func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
 	return d.call(ctx, dictDelete, in(k)).none()
 }
 
-// Keys returns the keys, in the order of their bytes.
+// Keys returns the keys, ordered by their encodings.
 func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, dictKeys)) }
 
-// Values returns the values, in the order of their keys' bytes. The caller closes what they hold.
+// Values returns the values, ordered by the encodings of their keys. The caller must close the
+// values' shared memory.
 func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
 	return all[V](d.call(ctx, dictValues))
 }
 
-// All returns a copy of the whole map, in one call.
+// All returns a copy of the whole map, in one call. The caller must close the values' shared
+// memory.
 func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	a := d.call(ctx, dictAll)
 	if a.err != nil || len(a.items)%2 != 0 {
@@ -112,7 +116,8 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	return m, nil
 }
 
-// keyed is the proxy of an object with keys, in a type T, as which it travels: a Dict or a Set.
+// keyed is the common part of the proxies of a Dict and a Set. T is the type as which the proxy is
+// sent.
 type keyed[T any, K comparable] struct{ counted[T] }
 
 func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K], error) {
@@ -120,7 +125,7 @@ func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K]
 	return keyed[T, K]{counted[T]{p}}, err
 }
 
-// Has reports whether the object has k.
+// Has reports whether k is present.
 func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
 	return one[bool](p.call(ctx, dictHas, in(k)))
 }
@@ -128,12 +133,12 @@ func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
 // Clear removes all elements.
 func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).none() }
 
-// A dict is the state of Dict, Set and Namespace: items by the bytes of their keys. They stand in a
-// row, so that any one of them is found without a search: an iteration over a map looks for the
-// next entry in all places that were ever in use.
+// A dict is the server's state of a Dict, a Set or a Namespace: items by the encodings of their
+// keys. The entries are in a slice, so that an arbitrary one is found in constant time; an
+// iteration over a Go map scans all slots that were ever in use.
 type dict struct {
 	entries []entry
-	places  map[string]int // of entries, by key
+	places  map[string]int // index in entries, by key
 }
 
 type entry struct {
@@ -143,7 +148,7 @@ type entry struct {
 
 func newDict(n int) *dict { return &dict{make([]entry, 0, n), make(map[string]int, n)} }
 
-// What can be asked of a Dict.
+// Methods of a Dict.
 var (
 	dictKind = newKind("Dict", func(*call) (any, error) { return newDict(0), nil })
 
@@ -194,7 +199,8 @@ func (d *dict) put(k string, it item, keep keeper) {
 	d.entries = append(d.entries, entry{k, it})
 }
 
-// remove takes out an entry that is there. The last one moves to its place.
+// remove removes the entry for k, which must exist, and returns its item. The last entry moves to
+// its index.
 func (d *dict) remove(k string) item {
 	i, last := d.places[k], len(d.entries)-1
 	it := d.entries[i].item
@@ -212,7 +218,7 @@ func (d *dict) update(c *call) error {
 	}
 	for i := 0; i < len(c.Args); i += 2 {
 		if _, err := c.key(i); err != nil {
-			return err // before anything is set
+			return err // before any value is set
 		}
 	}
 	for i := 0; i < len(c.Args); i += 2 {
@@ -265,7 +271,7 @@ func (d *dict) cas(c *call) error {
 	return give(c, same)
 }
 
-// same reports whether two items are equal by bytes and share the same memory.
+// same reports whether two items have equal encodings and refer to the same blocks.
 func same(a, b item) bool {
 	return string(a.body) == string(b.body) && slices.Equal(a.blocks, b.blocks)
 }
@@ -327,7 +333,7 @@ func (d *dict) all(c *call) error {
 	return nil
 }
 
-// first removes any key and returns it with its value.
+// first removes an arbitrary key and returns it with its value.
 func (d *dict) first(c *call) error {
 	if len(d.entries) == 0 {
 		return ErrNoKey
@@ -337,7 +343,7 @@ func (d *dict) first(c *call) error {
 	return nil
 }
 
-// keys returns the set of the arguments, which are keys.
+// keys returns the set of the arguments, which must be keys.
 func (c *call) keys() (map[string]bool, error) {
 	set := make(map[string]bool, len(c.Args))
 	for i := range c.Args {
@@ -350,7 +356,7 @@ func (c *call) keys() (map[string]bool, error) {
 	return set, nil
 }
 
-// discard removes the keys that are among the arguments.
+// discard removes the keys given as arguments.
 func (d *dict) discard(c *call) error {
 	named, err := c.keys()
 	if err != nil {
@@ -364,13 +370,13 @@ func (d *dict) discard(c *call) error {
 	return nil
 }
 
-// keep removes those that are not.
+// keep removes all keys except the arguments.
 func (d *dict) keep(c *call) error {
 	named, err := c.keys()
 	if err != nil {
 		return err
 	}
-	for i := len(d.entries) - 1; i >= 0; i-- { // what remove moves has been looked at
+	for i := len(d.entries) - 1; i >= 0; i-- { // remove moves an entry that was visited already
 		if k := d.entries[i].key; !named[k] {
 			d.remove(k).release(c.s.d)
 		}

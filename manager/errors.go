@@ -12,64 +12,65 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Sentinels of this package; the errors that it returns wrap them. An error that package ipc has
-// under the same name is the same error.
+// Errors of this package. Returned errors wrap one of them; test for them with [errors.Is]. Errors
+// with the same name in package ipc are identical to those.
 var (
-	// ErrClosed is returned by the methods of a manager or a proxy that this process has closed.
-	// It wraps os.ErrClosed.
+	// ErrClosed is returned by methods of a manager or a proxy that this process has closed. It
+	// wraps [os.ErrClosed].
 	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
-	// ErrServerDied is returned by every call after the server's death, in a *shm.PeerError.
+	// ErrServerDied is returned by every call after the death of the server, in a *[shm.PeerError].
 	ErrServerDied = errors.New("manager: the server is gone")
-	// ErrNoObject is returned for an object that the server does not have.
+	// ErrNoObject is returned if the server has no such object.
 	ErrNoObject = errors.New("manager: no such object")
-	// ErrNoMethod is returned for a method that an object does not have.
+	// ErrNoMethod is returned if the object has no such method.
 	ErrNoMethod = errors.New("manager: no such method")
-	// ErrArgument is returned where the number or the types of a call's arguments do not fit the
-	// method's parameters.
+	// ErrArgument is returned if the number, the types or the values of a call's arguments do not
+	// match the method's parameters.
 	ErrArgument = errors.New("manager: wrong argument")
-	// ErrType is returned where a proxy of one type is received as a proxy of another.
+	// ErrType is returned if a proxy is received as a proxy of another type.
 	ErrType = errors.New("manager: proxy of another type")
-	// ErrNotNumber is returned by an Add to a value that is not a number.
+	// ErrNotNumber is returned by Add if the value is not a number.
 	ErrNotNumber = errors.New("manager: not a number")
-	// ErrNotOrdered is returned by a Sort of elements that are neither numbers nor strings.
+	// ErrNotOrdered is returned by Sort if the elements are neither numbers nor strings.
 	ErrNotOrdered = errors.New("manager: not ordered")
-	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace does not have, and for a
-	// value that a List does not have.
+	// ErrNoKey is returned if a Dict, a Set or a Namespace does not have a key, if a List does not
+	// have a value, and if a name is not published.
 	ErrNoKey = errors.New("manager: no such key")
-	// ErrIndex is returned for an index outside of a List or an Array.
+	// ErrIndex is returned if an index into a List or an Array is out of range.
 	ErrIndex = ipc.ErrIndex
-	// ErrFull and ErrEmpty are returned by TryPut and TryGet, and by Put and Get at a deadline.
+	// ErrFull and ErrEmpty are returned by TryPut and TryGet, and by Put and Get if their deadline
+	// expires.
 	ErrFull  = ipc.ErrFull
 	ErrEmpty = ipc.ErrEmpty
-	// ErrLocked is returned by a TryLock or a TryAcquire that would have to wait.
+	// ErrLocked is returned by TryLock and TryAcquire if they would block.
 	ErrLocked = ipc.ErrLocked
-	// ErrNotOwner is returned by an Unlock of a lock that the caller does not hold.
+	// ErrNotOwner is returned by Unlock if the caller does not hold the lock.
 	ErrNotOwner = ipc.ErrNotOwner
-	// ErrOwnerDied is returned by a Lock after the owner died, in a *shm.PeerError. The caller has
-	// the lock, and the data that the lock protects may be half changed. Repair the data and call
-	// MarkConsistent. Unlock without MarkConsistent makes the lock unusable.
+	// ErrOwnerDied is returned by Lock after the owner died, in a *[shm.PeerError]. The caller
+	// holds the lock, but the data that it guards may be inconsistent. The caller must repair the
+	// data and call MarkConsistent. An Unlock without MarkConsistent makes the lock unusable.
 	ErrOwnerDied = ipc.ErrOwnerDied
-	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without
+	// ErrNotRecoverable is returned by Lock if the lock was released after ErrOwnerDied without
 	// MarkConsistent.
 	ErrNotRecoverable = ipc.ErrNotRecoverable
-	// ErrBroken is returned by a Barrier after Abort, an Action that failed, or the death or the
-	// deadline of a caller that waited.
+	// ErrBroken is returned by a Barrier after Abort, after a failed Action, and after a waiting
+	// caller died or exceeded its deadline.
 	ErrBroken = ipc.ErrBroken
-	// ErrReleased is returned by a Release of a bounded semaphore that has all its permits, and by
-	// a TaskDone if no value is unfinished.
+	// ErrReleased is returned by Release if a bounded semaphore already has all its permits, and by
+	// TaskDone if no value is unfinished.
 	ErrReleased = ipc.ErrReleased
-	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes in a
-	// *shm.PeerError.
+	// ErrTasksLost is returned by Join, in a *[shm.PeerError], if a process died with unfinished
+	// tasks.
 	ErrTasksLost = ipc.ErrTasksLost
-	// ErrPanic is returned where a method panicked in the server, in a *PanicError.
+	// ErrPanic is wrapped by a *[PanicError], which is returned if a method panicked in the server.
 	ErrPanic = errors.New("manager: a method panicked")
 	// ErrTxn is returned within a Txn by a call that the server cannot undo, and by a call that
-	// would wait for another process, since a Txn keeps the others out.
+	// would block, because the transaction excludes all other processes.
 	ErrTxn = errors.New("manager: not possible in a transaction")
-	// ErrShared is returned where a call would carry to another machine what cannot be copied: a
-	// queue, a lock or a file. Tensors are copied.
+	// ErrShared is returned by a call to another machine if an argument or a result cannot be
+	// copied: a queue, a lock or a file. Tensors are copied.
 	ErrShared = ipc.ErrShared
-	// ErrForeign is returned where a call gives a server a proxy of another server.
+	// ErrForeign is returned if a proxy of another server is passed to a server.
 	ErrForeign = errors.New("manager: proxy of another server")
 )
 
@@ -89,8 +90,8 @@ func init() {
 	codec.RegisterType[*PanicError]("manager.PanicError")
 }
 
-// serverDied is the error of a server that is gone, 0 if that was on another machine. cause is why,
-// or nil.
+// serverDied returns the error for the death of the server. pid is 0 if it is on another machine.
+// cause may be nil.
 func serverDied(pid int, cause error) error {
 	if cause == nil {
 		return died(pid, ErrServerDied)
@@ -98,25 +99,27 @@ func serverDied(pid int, cause error) error {
 	return died(pid, fmt.Errorf("%w: %w", ErrServerDied, cause))
 }
 
-// died is the error of the death of a process, 0 if that was on another machine, by what it means.
+// died returns the error for the death of a process, which wraps cause. pid is 0 if the process is
+// on another machine.
 func died(pid int, cause error) error { return &shm.PeerError{PID: pid, Seat: -1, Cause: cause} }
 
-// A PanicError is a panic of a method in the server. %+v prints the stack.
+// A PanicError reports a panic of a method in the server. Formatted with %+v, it includes the
+// stack.
 type PanicError struct {
-	Object, Method string // the kind of object, and its method
-	Text           string // the value of the panic, printed
-	Stack          string // the stack of the server's goroutine
+	Object, Method string // kind of the object, and name of the method
+	Text           string // printed value of the panic
+	Stack          string // stack of the server's goroutine
 }
 
-// Error returns one line.
+// Error returns a one-line description.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("%v: %s.%s: %s", ErrPanic, e.Object, e.Method, e.Text)
 }
 
-// Unwrap returns ErrPanic.
+// Unwrap returns [ErrPanic].
 func (e *PanicError) Unwrap() error { return ErrPanic }
 
-// Format prints the line of Error for %v and %s. For %+v the stack follows.
+// Format implements [fmt.Formatter]. %v and %s print the same as Error; %+v adds the stack.
 func (e *PanicError) Format(s fmt.State, verb rune) {
 	io.WriteString(s, e.Error())
 	if verb == 'v' && s.Flag('+') {

@@ -4,36 +4,36 @@ import (
 	"context"
 )
 
-// An Event is a flag in the server. Callers wait until it is set.
+// An Event is a flag in the server that callers can wait for.
 type Event struct{ typed[Event] }
 
-// NewEvent makes an event that is not set. The caller closes it.
+// NewEvent creates an event with a cleared flag. The caller must close it.
 func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
 	p, err := create[Event](ctx, m, eventKind)
 	return &Event{p}, err
 }
 
-// Set sets the event and wakes every caller that waits.
+// Set sets the flag and wakes all waiting callers.
 func (e *Event) Set(ctx context.Context) error { return e.call(ctx, eventChange, in(true)).none() }
 
-// Clear resets the event, so that Wait waits again.
+// Clear clears the flag.
 func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, eventChange, in(false)).none() }
 
-// IsSet reports whether the event is set.
+// IsSet reports whether the flag is set.
 func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, eventIsSet)) }
 
-// Wait waits until the event is set. The error is that of ctx if ctx ends first; it is nil if the
-// event is set, also after the deadline of ctx.
+// Wait blocks until the flag is set. If ctx is done first, Wait returns its error; if the flag is
+// set, it returns nil even after the deadline of ctx.
 func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
 
-// An event is the state of an Event. round counts how often it was set: those that waited then go
-// on, even if it was reset since.
+// An event is the server's state of an Event. round counts the calls of Set: callers that waited
+// during a Set return even if the flag was cleared since.
 type event struct {
 	set   bool
 	round int
 }
 
-// What can be asked of an Event.
+// Methods of an Event.
 var (
 	eventKind = newKind("Event", func(*call) (any, error) { return new(event), nil })
 

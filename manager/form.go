@@ -8,29 +8,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A form is a proxy on its way: the address of the server, the object's number there, and the
-// blocks that keep both alive.
+// A form is the encoding of a proxy: the address of the server, the object's id, and the blocks
+// that keep both alive.
 //
 //	0  [server, pid, object, life]
 //	1  [server, pid, object, life, accept, alive]
 //	2  [server, pid, object, life, accept, alive, data]
 //
-// data is there if clients read the object without a call. A proxy of a server on another machine
-// has only the block life, which is none: see Note [Far blocks].
+// data is present if clients read the object without a call. A proxy of a server on another machine
+// has only the block life, which is virtual: see Note [Far blocks].
 type form struct {
 	address
 	id         uint64
 	life, data arena.Handle
 }
 
-// The tags of a form.
+// Tags of a form.
 const (
 	farForm = iota
 	nearForm
 	dataForm
 )
 
-const formHead = 3 // fields before the blocks
+const formHead = 3 // number of fields before the blocks
 
 var formTags = &codec.Tags{Type: "proxy's form",
 	Fields: []int{farForm: formHead + 1, nearForm: formHead + 3, dataForm: formHead + 4}}
@@ -58,7 +58,8 @@ func (f form) write(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// readForm returns a form, which owns its references, and its client, used once more.
+// readForm decodes a form, which owns its references, and returns its client with an incremented
+// use count.
 func readForm(d *codec.Decoder) (f form, c *client, err error) {
 	tag, err := d.Tag(formTags)
 	if err != nil {
@@ -87,7 +88,7 @@ func readForm(d *codec.Decoder) (f form, c *client, err error) {
 		}
 	}
 	if isFar(blocks[0]) {
-		r := farOf(blocks[0]) // the others are nothing, see adopt
+		r := farOf(blocks[0]) // the other blocks are zero; see adopt
 		if r == nil {
 			return f, nil, ErrForeign
 		}

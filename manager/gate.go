@@ -2,10 +2,10 @@ package manager
 
 import "sync"
 
-// A signal wakes everybody who waits for something to change.
+// A signal wakes all goroutines that wait for a change.
 type signal struct{ ch chan struct{} }
 
-// wait returns a channel that the next fire closes.
+// wait returns a channel that is closed by the next fire.
 func (s *signal) wait() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})
@@ -20,15 +20,16 @@ func (s *signal) fire() {
 	}
 }
 
-// A gate lets any number of calls in, or those of one transaction.
+// A gate admits either any number of calls outside of transactions, or the calls of one
+// transaction.
 type gate struct {
 	mu      sync.Mutex
-	txn     *txn // whose turn it is, or who waits for the last ones to leave
-	inside  int  // calls of others
+	txn     *txn // current transaction, which may still wait for inside to become 0
+	inside  int  // number of calls outside of transactions
 	changed signal
 }
 
-// enter lets a call in. Each needs a leave, unless there is an error.
+// enter admits a call. The caller must call leave unless it returns an error.
 func (g *gate) enter(c *call) error {
 	for {
 		g.mu.Lock()
@@ -60,8 +61,8 @@ func (g *gate) leave(c *call) {
 	}
 }
 
-// begin keeps everybody out but t. First it takes the turn, so that a stream of calls cannot keep
-// it waiting.
+// begin excludes all calls except those of t. It claims the gate first and then waits for the
+// admitted calls, so that a stream of new calls cannot starve it.
 func (g *gate) begin(c *call, t *txn) error {
 	for taken := false; ; {
 		g.mu.Lock()

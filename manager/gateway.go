@@ -14,36 +14,37 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A gateway passes on the calls of clients on other machines. It may be in any process that has the
-// manager. To the server, each such client is one more process, whose number is 0.
+// A gateway forwards the calls of clients on other machines. It may run in any process with a
+// manager. To the server, each of these clients is another process, with process id 0.
 type gateway struct {
 	mu     sync.Mutex
 	guests map[[16]byte]*guest // by session
 }
 
-// A guest is a client on another machine, and the objects that it has proxies of: the gateway holds
-// those for it.
+// A guest is a client on another machine. The gateway holds references to the objects of its
+// proxies.
 type guest struct {
 	g       *gateway
 	c       *client
 	session [16]byte
-	streams int // guarded by the gateway's lock
+	streams int // guarded by gateway.mu
 
 	mu      sync.Mutex
 	objects map[uint64]*lent
 }
 
-// lent is an object, and how often it was granted.
+// lent is an object that was granted to a guest, and the number of grants.
 type lent struct {
 	life   arena.Handle
 	grants int
 }
 
-// Serve serves one stream of a client on another machine that has called [Connect]. It returns when
-// the stream is closed or ctx ends, and closes the stream. The error is nil if the client closed
-// it. m must stay open until Serve returns.
+// Serve serves one stream of a client on another machine that has called [Connect]. It blocks until
+// the stream is closed or ctx is done, and closes the stream. It returns nil if the client closed
+// the stream. m must stay open until Serve returns.
 //
-// Serve does not authenticate: check the client's right before. Package manager/remote does.
+// Serve does not authenticate the client. The caller must do so before, as package manager/remote
+// does.
 func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()
@@ -90,7 +91,7 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 			releaseAll(c, req.Args)
 		}
 		err = outer.Send(ctx, r)
-		if err != nil && !errors.Is(err, ipc.ErrClosed) { // such as a tensor, which cannot leave
+		if err != nil && !errors.Is(err, ipc.ErrClosed) { // such as ErrShared
 			err = outer.Send(ctx, reply{Err: fmt.Errorf("reply of %s: %w", req.Method, err)})
 		}
 		releaseAll(c, r.Results)
@@ -100,11 +101,12 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	}
 }
 
-// gatewayDrop is asked of a gateway, and no server knows it: the references of an object are given
-// back that were granted to another machine.
+// gatewayDrop is a request to the gateway itself, not to the server: a client on another machine
+// returns its grants of an object.
 var gatewayDrop = &method{name: "drop"}
 
-// forward has the server do a call, and passes on that the client cancels it or is gone.
+// forward makes a call to the server on behalf of the guest. It passes on a cancellation, and
+// aborts the call if the guest disconnects.
 func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
 	req request) reply {
 	switch {
@@ -156,7 +158,7 @@ func (g *gateway) enter(c *client, session [16]byte) *guest {
 	return gu
 }
 
-// leave is the end of a stream. With the last one the client is gone, and its proxies.
+// leave ends a stream. After the last one, the guest's references are released.
 func (g *gateway) leave(gu *guest) {
 	g.mu.Lock()
 	gu.streams--
@@ -176,16 +178,17 @@ func (g *gateway) leave(gu *guest) {
 	gu.objects = nil
 }
 
-// anyBlock is what identify says of blocks that proxies have but for the one by which they are
-// known.
+// anyBlock is the result of identify for the blocks of a proxy other than its life, by which the
+// proxy is identified.
 const anyBlock = math.MaxUint64
 
-// Retain and Release are those of the domain: what a guest sends was translated.
+// Retain and Release use the domain, because the blocks of a guest's messages were already
+// translated.
 func (gu *guest) Retain(h arena.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h arena.Handle) error { return gu.c.Release(h) }
 
-// export grants the objects that a reply has proxies of. Of all else in shared memory the guest
-// gets copies.
+// export grants the guest the objects of the proxies in a reply. Other blocks are marked to be
+// copied.
 func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
@@ -220,7 +223,8 @@ func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, e
 	return numbers, nil
 }
 
-// adopt lets a guest name what it was granted, and nothing else.
+// adopt translates object ids of a guest to blocks. It returns [ErrNoObject] for an object that was
+// not granted to the guest.
 func (gu *guest) adopt(numbers []uint64) ([]arena.Handle, error) {
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
@@ -246,8 +250,8 @@ func (gu *guest) granted(object uint64) bool {
 	return gu.objects[object] != nil
 }
 
-// drop takes back as many grants as the guest had counted when it let go. What was granted since it
-// keeps.
+// drop revokes the number of grants that the guest had received when it released the object. Later
+// grants remain.
 func (gu *guest) drop(req request) error {
 	if len(req.Args) != 2 {
 		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))

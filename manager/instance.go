@@ -9,14 +9,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An Instance is a proxy of an object of a registered type.
+// An Instance is a proxy of an object of a registered type. See [Register].
 type Instance struct {
 	proxy
 	typ *Type
 }
 
-// New makes an object in the server. args are the arguments of the type's constructor. The caller
-// closes the Instance.
+// New creates an object in the server. args are passed to the type's constructor. The caller must
+// close the Instance.
 func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
 	packed, err := t.make.pack(args)
 	if err != nil {
@@ -26,10 +26,11 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 	return &Instance{p, t}, err
 }
 
-// Call calls a method in the server and returns its results without the last one if that is an
-// error. An error of the method is the error of Call. Its identity crosses as package wire says.
-// The error is ErrNoMethod if the type has no such method, and ErrArgument if the arguments do not
-// have the types of the parameters.
+// Call calls a method in the server and returns its results. If the method's last result is an
+// error, it is not among the results but becomes the error of Call; package wire documents how
+// errors are preserved. Call returns [ErrNoMethod] if the type has no such method. It returns
+// [ErrArgument] if the arguments do not match the types of the parameters. The caller must close
+// the shared memory of the results.
 func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
 	f, a := o.do(ctx, method, args)
 	if a.err != nil {
@@ -50,9 +51,8 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 	return results, nil
 }
 
-// Call calls a method of o in the server and returns its only result. The error is ErrType if the
-// method does not have exactly one result of type R. Otherwise the error is that of
-// [Instance.Call].
+// Call calls a method of o in the server and returns its only result. It returns [ErrType] if the
+// method does not have exactly one result of type R. Other errors are as for [Instance.Call].
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
 	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())
@@ -84,7 +84,7 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 	return f, o.call(ctx, f.method, packed...)
 }
 
-// marshalWire lets a proxy be part of a value that is sent.
+// marshalWire encodes the proxy with the name of its type.
 func (o *Instance) marshalWire(e *codec.Encoder) error {
 	if o.typ == nil {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
@@ -92,8 +92,8 @@ func (o *Instance) marshalWire(e *codec.Encoder) error {
 	return o.marshal(e, o.typ.name)
 }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if the type is not
-// registered here.
+// unmarshalWire decodes a proxy. It returns [ErrType] if its type is not registered in this
+// process.
 func (o *Instance) unmarshalWire(d *codec.Decoder) error {
 	if err := d.OnlyTag(proxyTags); err != nil {
 		return err

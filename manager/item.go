@@ -9,32 +9,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An item is one value as bytes, and the blocks of shared memory that it refers to by index. The
-// server keeps items and compares their bytes; it never needs to know the types of what it keeps.
+// An item is an encoded value with the blocks of shared memory that it refers to by index. The
+// server stores items and compares their bytes without knowing their types.
 type item struct {
 	body   []byte
 	blocks []arena.Handle
 }
 
-// A keeper counts references of blocks: a domain, or a client whose server is on another machine.
+// A keeper counts references to blocks: a domain, or a client of a server on another machine.
 type keeper interface {
 	Retain(arena.Handle) error
 	Release(arena.Handle) error
 }
 
-// MarshalWire writes the item. Its blocks must be held until the message is sent.
+// MarshalWire encodes the item. The caller must hold its blocks until the message is sent.
 func (it *item) MarshalWire(e *codec.Encoder) error {
 	return e.Parcel(codec.Message{Body: it.body, Blocks: it.blocks})
 }
 
-// UnmarshalWire reads an item, which holds its blocks.
+// UnmarshalWire decodes an item, which owns references to its blocks.
 func (it *item) UnmarshalWire(d *codec.Decoder) error {
 	m, err := d.Parcel(func(h arena.Handle) { defaultKeeper().Release(h) })
 	it.body, it.blocks = m.Body, m.Blocks
 	return err
 }
 
-// defaultKeeper is the domain of this process. It exists where items with blocks do.
+// defaultKeeper returns the domain of this process, which must exist if there are items with
+// blocks.
 func defaultKeeper() keeper {
 	d, err := arena.Default()
 	if err != nil {
@@ -48,12 +49,12 @@ type unkept struct{}
 func (unkept) Retain(arena.Handle) error  { return arena.ErrClosed }
 func (unkept) Release(arena.Handle) error { return nil }
 
-// clone returns the item with memory and references of its own.
+// clone returns a copy of the item with its own references.
 func (it item) clone(k keeper) (item, error) {
 	return item{slices.Clone(it.body), slices.Clone(it.blocks)}.retain(k)
 }
 
-// retain returns the item with references of its own.
+// retain returns the item after retaining all its blocks, or none if it returns an error.
 func (it item) retain(k keeper) (item, error) {
 	for i, h := range it.blocks {
 		if err := k.Retain(h); err != nil {
@@ -76,21 +77,22 @@ func releaseAll(k keeper, items []item) {
 	}
 }
 
-// An argument is a value that became an item for one call. Its bytes are the encoder's, so the item
-// is good until done.
+// An argument is a value encoded for one call. The encoder owns the bytes, so the item is valid
+// until done.
 type argument struct {
 	item
 	encoder *codec.Encoder
-	err     error                    // the value cannot be sent
-	again   func() (argument, error) // packs the value for another machine; nil if that is the same
+	err     error                    // why the value cannot be sent
+	again   func() (argument, error) // encodes the value for another machine; nil if that is the same
 }
 
 var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 
-// keepBytes is the most memory that an encoder keeps for the next value.
+// keepBytes limits the buffer that a pooled encoder keeps, in bytes.
 const keepBytes = 64 << 10
 
-// done says, once, that the server has the value, or never will.
+// done releases the argument. It must be called once. sent reports whether the server received the
+// value.
 func (a *argument) done(sent bool) {
 	a.encoder.Done(sent)
 	if cap(a.body) <= keepBytes {
@@ -98,19 +100,19 @@ func (a *argument) done(sent bool) {
 	}
 }
 
-// own is done that returns an item to keep, for values that hold nothing.
+// own releases the argument and returns a copy of its item. The value must not have blocks.
 func (a *argument) own() item {
 	it := item{body: slices.Clone(a.body)}
 	a.done(true)
 	return it
 }
 
-// in makes an argument of v.
+// in encodes v as an argument.
 func in[T any](v T) argument {
 	a, err := pack(v)
 	a.err = err
 	if err == nil && a.encoder.Local() {
-		w := v // so that v stays where it is if this is not reached
+		w := v // a copy, so that v does not escape unless this is reached
 		a.again = func() (argument, error) {
 			return packWith(true, func(e *codec.Encoder) error { return codec.Encode(e, w) })
 		}
@@ -118,7 +120,7 @@ func in[T any](v T) argument {
 	return a
 }
 
-// abroad returns the argument as it is sent to another machine: by value.
+// abroad returns the argument re-encoded by value, for another machine.
 func (a argument) abroad() argument {
 	if a.err != nil || a.again == nil {
 		return a
@@ -129,7 +131,7 @@ func (a argument) abroad() argument {
 	return b
 }
 
-// pack makes an item of v, with blocks that v holds until done is called.
+// pack encodes v. The caller must keep v alive until it calls done.
 func pack[T any](v T) (argument, error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -162,7 +164,7 @@ func packWith(byValue bool, encode func(e *codec.Encoder) error) (argument, erro
 	return a, nil
 }
 
-// unpack makes the value of an item, whose references it takes over whatever comes of it.
+// unpack decodes an item. It takes ownership of the item's references, even if it returns an error.
 func unpack[T any](k keeper, it item) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -216,15 +218,15 @@ func decodeAll(d *codec.Decoder, it item, blocks codec.Blocks, decode func(d *co
 	return err
 }
 
-// A taker gives the item's reference of a block to the first who takes it, and another to each
-// later one.
+// A taker gives the item's own reference of a block to the first object that takes it, and retains
+// the block for each further object.
 type taker struct {
 	keeper
 	blocks []arena.Handle
 	taken  []bool
 }
 
-// Take implements codec.Blocks.
+// Take implements [codec.Blocks].
 func (t taker) Take(i int) (arena.Handle, error) {
 	h := t.blocks[i]
 	if t.taken[i] {

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// A List is a slice in the server. An index below 0 counts from the end, as in Python, except in
-// methods of slices. An index out of range is ErrIndex. Two elements are equal if their bytes in a
-// message are equal.
+// A List is a list in the server. A negative index counts from the end, as in Python, except in
+// [List.Slice] and [List.Replace]. Methods return [ErrIndex] if an index is out of range. Elements
+// are equal if their encodings are equal.
 type List[T any] struct{ counted[List[T]] }
 
-// NewList makes a List of the values vs. The caller closes it.
+// NewList creates a List with the values vs. The caller must close it, and must still close vs. The
+// error wraps wire.ErrType if values of type T cannot be sent to other processes.
 func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new List: %w", err)
@@ -28,46 +29,47 @@ func ins[T any](vs []T) []argument {
 	return args
 }
 
-// Append adds values at the end, in one call.
+// Append appends values, in one call.
 func (l *List[T]) Append(ctx context.Context, vs ...T) error {
 	return l.call(ctx, listAppend, ins(vs)...).none()
 }
 
-// Insert puts v before element i, or at the end if i is the length.
+// Insert inserts v before element i, or at the end if i is the length.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listInsert, in(i), in(v)).none()
 }
 
-// Get returns element i. The caller closes what the element holds.
+// Get returns element i. The caller must close the element's shared memory.
 func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
 	return one[T](l.call(ctx, listGet, in(i)))
 }
 
-// Set sets element i.
+// Set sets element i to v. The caller must still close v.
 func (l *List[T]) Set(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listSet, in(i), in(v)).none()
 }
 
-// Add adds delta to element i and returns the sum: l[i] += delta in one call. The error is
-// ErrNotNumber if T is not a type of numbers.
+// Add atomically adds delta to element i and returns the sum. It returns [ErrNotNumber] if T is not
+// a number type.
 func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	return one[T](l.call(ctx, listAdd, in(i), in(kindOf[T]()), in(delta)))
 }
 
-// Repeat makes the list n times as long by repeating its elements: l *= n. With 0 the list is
-// empty.
+// Repeat repeats the elements so that the list has n times as many, like Python's l *= n. If n is
+// 0, the list becomes empty. It returns [ErrArgument] if n is negative or the list would have more
+// than 2^24 elements.
 func (l *List[T]) Repeat(ctx context.Context, n int) error {
 	return l.call(ctx, listRepeat, in(n)).none()
 }
 
-// Pop removes element i and returns it. The caller closes what the element holds.
+// Pop removes element i and returns it. The caller must close the element's shared memory.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
 		if i == -1 {
 			return listAppend.with(results)
 		}
 		at := in(i)
-		if i < 0 { // from the end of a list that has one element less
+		if i < 0 { // relative to the end of a list with one element less
 			at = in(i + 1)
 		}
 		return listInsert.with(append([]item{at.own()}, results...))
@@ -80,17 +82,17 @@ func (l *List[T]) Delete(ctx context.Context, i int) error {
 	return l.call(ctx, listDelete, in(i)).none()
 }
 
-// Index returns the index of the first element that equals v, or ErrNoKey.
+// Index returns the index of the first element that equals v, or [ErrNoKey].
 func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
 	return one[int](l.call(ctx, listIndex, in(v)))
 }
 
-// Remove removes the first element that equals v, or returns ErrNoKey.
+// Remove removes the first element that equals v. It returns [ErrNoKey] if there is none.
 func (l *List[T]) Remove(ctx context.Context, v T) error {
 	return l.call(ctx, listRemove, in(v)).none()
 }
 
-// Count returns how many elements equal v.
+// Count returns the number of elements that equal v.
 func (l *List[T]) Count(ctx context.Context, v T) (int, error) {
 	return one[int](l.call(ctx, listCount, in(v)))
 }
@@ -101,29 +103,30 @@ func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 	return n > 0, err
 }
 
-// Slice returns the elements from low to high-1, in one call.
+// Slice returns the elements from low to high-1, in one call. If high is -1, the slice extends to
+// the end. The caller must close the elements' shared memory.
 func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	return all[T](l.call(ctx, listSlice, in(low), in(high)))
 }
 
-// All returns all elements, in one call. The caller closes what they hold.
+// All returns all elements, in one call. The caller must close the elements' shared memory.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
-// Replace replaces the elements from low to high-1 by vs, in one call: l[low:high] = vs. If high is
-// -1, it replaces all elements from low on. vs may be longer or shorter than the elements that it
-// replaces; without vs, Replace deletes them.
+// Replace replaces the elements from low to high-1 with vs, in one call, like Python's l[low:high]
+// = vs. If high is -1, it replaces all elements from low on. vs may be longer or shorter than the
+// replaced part; if it is empty, Replace deletes that part.
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
 	return l.call(ctx, listReplace, append([]argument{in(low), in(high)}, ins(vs)...)...).none()
 }
 
-// Sort sorts numbers or strings in ascending order, in one call. If the elements are of another
-// type, the error is ErrNotOrdered and the list is unchanged.
+// Sort sorts numbers or strings in ascending order, in one call. If T is another type, it returns
+// [ErrNotOrdered] and the list is unchanged.
 func (l *List[T]) Sort(ctx context.Context) error {
 	return l.call(ctx, listSort, in(kindOf[T]())).none()
 }
 
-// SortFunc sorts the elements with compare, as slices.SortStableFunc does, in a transaction.
-// compare must not keep or close what the elements hold of shared memory.
+// SortFunc sorts the elements with compare, like [slices.SortStableFunc], in a transaction. compare
+// must not retain or close the shared memory of its arguments.
 func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
 	c, err := l.open()
 	if err != nil {
@@ -139,13 +142,13 @@ func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error 
 	})
 }
 
-// Reverse reverses the order.
+// Reverse reverses the order of the elements.
 func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, listReverse).none() }
 
-// A list is the state of a List.
+// A list is the server's state of a List.
 type list struct{ items []item }
 
-// What can be asked of a List.
+// Methods of a List.
 var (
 	listKind = newKind("List", newList)
 
@@ -176,10 +179,10 @@ func newList(c *call) (any, error) {
 	return l, nil
 }
 
-// at returns an argument that is the index of one of n elements. Below 0, it counts from the end.
+// at decodes an argument as the index of one of n elements. A negative index counts from the end.
 func at(c *call, n int) (int, error) { return below(c, n, n) }
 
-// between returns an argument that is an index of one of n elements, or the end.
+// between is like at, but also accepts the index n, the end.
 func between(c *call, n int) (int, error) { return below(c, n, n+1) }
 
 func below(c *call, n, limit int) (int, error) {
@@ -267,7 +270,7 @@ func (l *list) delete(c *call) error {
 	return err
 }
 
-// find returns the index of the first element that is the argument, or ErrNoKey.
+// find returns the index of the first element that equals the argument, or [ErrNoKey].
 func (l *list) find(c *call) (int, error) {
 	if len(c.Args) != 1 {
 		return 0, fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
@@ -311,7 +314,8 @@ func (l *list) count(c *call) error {
 
 func (l *list) len(c *call) error { return give(c, len(l.items)) }
 
-// bounds reads two arguments, of which the second may be -1 for the end.
+// bounds decodes two arguments as the bounds of a slice of n elements. The second one may be -1 for
+// the end.
 func bounds(c *call, n int) (low, high int, err error) {
 	if low, err = arg[int](c, 0); err != nil {
 		return 0, 0, err
@@ -355,7 +359,7 @@ func (l *list) replace(c *call) error {
 	return nil
 }
 
-// maxItems bounds what one Repeat makes of a list.
+// maxItems limits the length of a list after Repeat.
 const maxItems = 1 << 24
 
 func (l *list) repeat(c *call) error {

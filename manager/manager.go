@@ -12,20 +12,20 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Manager is this process's connection to a server of objects. A Manager can be sent to other
-// processes, which then make objects as well. Several goroutines may call its methods. The zero
-// Manager is closed.
+// A Manager is this process's connection to a server of objects. It can be sent to other processes,
+// which can then create objects as well. All methods may be called from several goroutines. The
+// zero Manager is closed.
 type Manager struct {
 	c       *client
-	stop    func() error // ends the server, where it was started
+	stop    func() error // ends the server; nil if this process has not started it
 	closed  atomic.Bool
 	gateway gateway
 }
 
 func newManager(c *client) *Manager { return &Manager{c: c} }
 
-// New starts a server on goroutines of this process and returns when it serves. The server ends
-// with ctx, with Close, and with this process. The caller closes the manager.
+// New starts a server on goroutines of this process and returns when it is ready. The server ends
+// when ctx is done, at Close, and with this process. The caller must close the manager.
 func New(ctx context.Context) (*Manager, error) {
 	s, err := newServer(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func New(ctx context.Context) (*Manager, error) {
 	return m, nil
 }
 
-// serve is the server in a process of its own.
+// serve is the registered entry point of a server process.
 var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, back *ipc.Sender[*Manager]) error {
 	s, err := newServer(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, bac
 	return errors.Join(err, s.run())
 })
 
-// Start starts a server in a new process and returns when it serves. The server ends with ctx, with
-// Close, and with this process. The caller closes the manager.
+// Start starts a server in a new process and returns when it is ready. The server ends when ctx is
+// done, at Close, and with this process. The caller must close the manager.
 func Start(ctx context.Context) (*Manager, error) {
 	q, err := ipc.NewQueue[*Manager](1)
 	if err != nil {
@@ -82,8 +82,9 @@ func Start(ctx context.Context) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the server if this process started it, and the connection alone if not. Calls of this
-// process's proxies then fail with ErrClosed. Close is idempotent.
+// Close ends the server if m was returned by [New] or [Start]; then the calls of all its proxies in
+// this process return [ErrClosed]. Otherwise it only closes m, and existing proxies remain usable.
+// Close is idempotent.
 func (m *Manager) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
@@ -98,7 +99,7 @@ func (m *Manager) Close() error {
 	return nil
 }
 
-// PID returns the process id of the server, 0 if it is on another machine.
+// PID returns the process id of the server, or 0 if it is on another machine.
 func (m *Manager) PID() int {
 	if m.c == nil {
 		return 0
@@ -113,7 +114,7 @@ func (m *Manager) open() (*client, error) {
 	return m.c, m.c.failure()
 }
 
-// create makes an object of a kind.
+// create creates an object of a kind and returns its proxy.
 func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p proxy, err error) {
 	c, err := m.open()
 	if err != nil {
@@ -131,11 +132,10 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p p
 	return p, err
 }
 
-// managerTags are those of [server, pid, accept, alive].
+// managerTags describes the encoding: [server, pid, accept, alive].
 var managerTags = &codec.Tags{Type: "manager", Fields: []int{4}}
 
-// marshalWire lets a manager be part of a value that is sent. The receiver's Close does not end the
-// server.
+// marshalWire encodes the manager. Close of the received manager does not end the server.
 func (m *Manager) marshalWire(e *codec.Encoder) error {
 	c, err := m.open()
 	if err != nil {
@@ -152,7 +152,7 @@ func (m *Manager) marshalWire(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// unmarshalWire is the counterpart of marshalWire.
+// unmarshalWire decodes a manager.
 func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 type request struct {
 	Object uint64
 	Method string
-	Owner  uint64 // the proxy that calls, for what is owned by proxies
+	Owner  uint64 // calling proxy, for locks that are owned by proxies
 	Args   []item
 }
 
-// A reply is what came of it.
+// A reply is the outcome of a request.
 type reply struct {
 	Err     error
 	Results []item
@@ -26,7 +26,7 @@ var (
 	replyTags   = &codec.Tags{Type: "reply", Fields: []int{2}}   // [error or nil, [result …]]
 )
 
-// MarshalWire writes [object, method, owner, arguments].
+// MarshalWire encodes the request as [object, method, owner, arguments].
 func (r *request) MarshalWire(e *codec.Encoder) error {
 	e.Tag(requestTags, 0)
 	e.Uint(r.Object)
@@ -35,7 +35,7 @@ func (r *request) MarshalWire(e *codec.Encoder) error {
 	return writeItems(e, r.Args)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire decodes a request.
 func (r *request) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(requestTags); err != nil {
 		return err
@@ -62,18 +62,18 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// MarshalWire writes [error, results].
+// MarshalWire encodes the reply as [error, results].
 func (r *reply) MarshalWire(e *codec.Encoder) error {
 	e.Tag(replyTags, 0)
 	if r.Err == nil {
-		e.Nil() // what the plan does with it, sooner
+		e.Nil() // same as errorPlan, but faster
 	} else if err := errorPlan.Encode(e, r.Err); err != nil {
 		return err
 	}
 	return writeItems(e, r.Results)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire decodes a reply.
 func (r *reply) UnmarshalWire(d *codec.Decoder) (err error) {
 	if err := d.OnlyTag(replyTags); err != nil {
 		return err
@@ -101,8 +101,8 @@ func writeItems(e *codec.Encoder, items []item) error {
 	return nil
 }
 
-// readItems reads items that hold their blocks. Each is one byte of the message at least, so what
-// is announced is there.
+// readItems decodes items, which own references to their blocks. ArrayLen bounds their number,
+// because each item takes at least one byte of the message.
 func readItems(d *codec.Decoder) ([]item, error) {
 	if d.IsNil() {
 		return nil, nil
@@ -125,21 +125,22 @@ func readItems(d *codec.Decoder) ([]item, error) {
 	return items, nil
 }
 
-// few is for how many items memory is taken before they were read.
+// few limits the number of items that are allocated before they are decoded.
 const few = 64
 
-// cancel is the method of a request that has no reply: it ends the wait of the call that is going
-// on, if it waits.
+// cancel is the method of a request without a reply. It cancels the call in progress on the lane,
+// if that call is blocked.
 const cancel = "cancel"
 
 // A hello is the first message of a lane.
 type hello struct {
-	Session [16]byte // of the process: what it holds is let go of when its last lane ends
+	Session [16]byte // identifies the process; the last lane releases its locks
 	PID     int
 	Lane    *ipc.PipeEnd[reply, request]
 }
 
-// A lane carries one call at a time: an *ipc.PipeEnd in one machine, a stream between two.
+// A lane carries one call at a time. It is an *[ipc.PipeEnd] within a machine, and a stream between
+// machines.
 type lane[S, R any] interface {
 	Send(ctx context.Context, v S) error
 	Recv(ctx context.Context) (R, error)

@@ -5,58 +5,59 @@ import (
 	"fmt"
 )
 
-// A Mutex is a lock in the server. The process that locked it owns it, but any process may unlock
-// it, as in Python.
+// A Mutex is a mutual exclusion lock in the server. The process that locked it owns it, but any
+// process may unlock it, as in Python.
 //
-// When the owner dies, the next caller of Lock gets the lock together with ErrOwnerDied. This
-// caller repairs the data that the lock protects and calls MarkConsistent. If it unlocks without
-// MarkConsistent, every later Lock returns ErrNotRecoverable.
+// If the owner dies, the next caller of Lock acquires the lock with [ErrOwnerDied]. That caller
+// must repair the data that the lock guards and call MarkConsistent. If it unlocks without
+// MarkConsistent, every later Lock returns [ErrNotRecoverable].
 type Mutex struct{ locker[Mutex] }
 
-// NewMutex makes a lock that is free. The caller closes it.
+// NewMutex creates an unlocked Mutex. The caller must close it.
 func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
 	p, err := create[Mutex](ctx, m, mutexKind, in(false))
 	return &Mutex{locker[Mutex]{p}}, err
 }
 
-// locker is the proxy of a lock, in a type T, as which it travels.
+// locker is the common part of the proxies of locks. T is the type as which the proxy is sent.
 type locker[T any] struct{ typed[T] }
 
-// Lock waits for the lock and takes it. If the error is ErrOwnerDied, the caller has the lock as
-// well. The error is ErrNotRecoverable if an earlier owner did not repair the data.
+// Lock acquires the lock, and blocks until it is available. If the error is [ErrOwnerDied], the
+// caller holds the lock as well. It returns [ErrNotRecoverable] if an earlier owner did not repair
+// the data.
 func (l *locker[T]) Lock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexGiveBack.alone, mutexLock).none()
 }
 
-// TryLock takes the lock as Lock does, or returns ErrLocked at once.
+// TryLock acquires the lock as Lock does, or returns [ErrLocked] immediately.
 func (l *locker[T]) TryLock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexGiveBack.alone, mutexTryLock).none()
 }
 
-// Unlock releases the lock once. The error is ErrNotOwner if the lock is free, or if it is a
-// RecursiveMutex or a Cond that another proxy has.
+// Unlock releases the lock once. It returns [ErrNotOwner] if the lock is not held, or if it is a
+// [RecursiveMutex] or a [Cond] that is held by another proxy.
 func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).none() }
 
-// MarkConsistent says, after ErrOwnerDied, that the caller has repaired the data that the lock
-// protects.
+// MarkConsistent declares, after [ErrOwnerDied], that the guarded data was repaired. It returns
+// [ErrNotOwner] if this process does not hold the lock.
 func (l *locker[T]) MarkConsistent(ctx context.Context) error { return l.call(ctx, mutexRepair).none() }
 
-// An owner is a proxy in a process.
+// An owner identifies a proxy in a process.
 type owner struct {
 	session *session
 	proxy   uint64
 }
 
-// A mutex is the state of Mutex, RecursiveMutex and Cond.
+// A mutex is the server's state of a Mutex, a RecursiveMutex or a Cond.
 type mutex struct {
 	recursive bool
 	owner     owner
 	depth     int
-	dead      *session // the owner died with it, and nobody has marked it consistent
-	lost      bool     // and it was unlocked all the same
+	dead      *session // dead owner; nil after MarkConsistent
+	lost      bool     // released without MarkConsistent after the owner's death
 }
 
-// What can be asked of a Mutex.
+// Methods of a Mutex.
 var (
 	mutexKind = newKind("Mutex", func(c *call) (any, error) {
 		recursive, err := arg[bool](c, 0)
@@ -102,8 +103,9 @@ func (l *mutex) unlock(c *call) error {
 	return nil
 }
 
-// giveBack takes the lock from a caller whose context had ended before it knew that it has it. Such
-// a caller could not mark it consistent: the next one is told of the owner's death again.
+// giveBack releases the lock of a caller that stopped waiting before it learned that it holds the
+// lock. Such a caller cannot mark the lock consistent, so the next holder gets [ErrOwnerDied]
+// again.
 func (l *mutex) giveBack(c *call) error {
 	if l.depth == 0 || l.owner != c.owner() {
 		return fmt.Errorf("give back: %w", ErrNotOwner)

@@ -2,34 +2,34 @@ package manager
 
 import "context"
 
-// A Namespace is a map from names to values of any types in the server. Each type is registered by
-// wire.RegisterType.
+// A Namespace is a map in the server from names to values of arbitrary types. Each type must be
+// registered with wire.RegisterType.
 type Namespace struct{ typed[Namespace] }
 
-// NewNamespace makes an empty Namespace. The caller closes it.
+// NewNamespace creates an empty Namespace. The caller must close it.
 func NewNamespace(ctx context.Context, m *Manager) (*Namespace, error) {
 	p, err := create[Namespace](ctx, m, dictKind)
 	return &Namespace{p}, err
 }
 
-// Get returns the value of a name, with the type that it had in Set, or ErrNoKey. The caller closes
-// what the value holds.
+// Get returns the value for name with its dynamic type, or [ErrNoKey]. The caller must close the
+// value's shared memory.
 func (n *Namespace) Get(ctx context.Context, name string) (any, error) {
 	return one[any](n.call(ctx, dictGet, in(name)))
 }
 
-// Set sets the value of a name. The error wraps wire.ErrUnknownType if the type of v is not
-// registered.
+// Set sets the value for name. The caller must still close v. The error wraps wire.ErrUnknownType
+// if the type of v is not registered.
 func (n *Namespace) Set(ctx context.Context, name string, v any) error {
 	return n.call(ctx, dictUpdate, in(name), in(v)).none()
 }
 
-// Delete removes a name, or returns ErrNoKey.
+// Delete removes a name. It returns [ErrNoKey] if there is no such name.
 func (n *Namespace) Delete(ctx context.Context, name string) error {
 	return n.call(ctx, dictDelete, in(name)).none()
 }
 
-// Names returns the names, sorted.
+// Names returns the names in sorted order.
 func (n *Namespace) Names(ctx context.Context) ([]string, error) {
 	return all[string](n.call(ctx, dictKeys))
 }

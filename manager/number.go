@@ -13,7 +13,7 @@ import (
 
 func fractional[T ipc.Number]() bool { one := T(1); return one/2 != 0 }
 
-// word returns v as the 64 bits that stand for it in shared memory.
+// word returns the 64-bit representation of v in shared memory.
 func word[T ipc.Number](v T) uint64 {
 	if fractional[T]() {
 		return math.Float64bits(float64(v))
@@ -21,7 +21,7 @@ func word[T ipc.Number](v T) uint64 {
 	return uint64(int64(v))
 }
 
-// number is the counterpart of word.
+// number returns the value represented by w. It is the inverse of word.
 func number[T ipc.Number](w uint64) T {
 	if fractional[T]() {
 		return T(math.Float64frombits(w))
@@ -29,10 +29,10 @@ func number[T ipc.Number](w uint64) T {
 	return T(int64(w))
 }
 
-// arithmetic is what the server knows of a type of numbers: how to add two words, and two items.
+// arithmetic contains the addition of a number type for the server: of two words, and of two items.
 type arithmetic struct {
 	words func(a, b uint64) uint64
-	items func(a, b item) (item, error) // no bytes are 0
+	items func(a, b item) (item, error) // an item without bytes counts as 0
 }
 
 func arithmeticOf[T ipc.Number]() arithmetic {
@@ -59,7 +59,8 @@ func arithmeticOf[T ipc.Number]() arithmetic {
 	}
 }
 
-// arithmetics and orders are what the server knows of types, by the name of their kind.
+// arithmetics and orders contain the operations of the number and string types, by the name of
+// their kind.
 var (
 	arithmetics = make(map[string]arithmetic)
 	orders      = make(map[string]order)
@@ -81,10 +82,11 @@ func know[T ipc.Number]() {
 	orders[kindOf[T]()] = sortBy[T]
 }
 
-// An order sorts items in place, or returns ErrNotOrdered and leaves them as they are.
+// An order sorts items in place. If it returns [ErrNotOrdered], the items are unchanged.
 type order func(items []item) error
 
-// sortBy sorts places by their keys: a sort of the items for each T would be large.
+// sortBy sorts indices by their keys and then moves the items. Sorting the items themselves would
+// generate more code for each T.
 func sortBy[T cmp.Ordered](items []item) error {
 	keys, places := make([]T, len(items)), make([]int, len(items))
 	for i, it := range items {
@@ -102,10 +104,10 @@ func sortBy[T cmp.Ordered](items []item) error {
 	return nil
 }
 
-// kindOf returns the name of T's kind, by which the server finds its arithmetic.
+// kindOf returns the name of T's kind, by which the server selects its operations.
 func kindOf[T any]() string { return reflect.TypeFor[T]().Kind().String() }
 
-// arithmetic reads an argument that names a type of numbers.
+// arithmetic decodes an argument that names a number type.
 func (c *call) arithmetic(i int) (arithmetic, error) {
 	name, err := arg[string](c, i)
 	if err != nil {
@@ -118,7 +120,8 @@ func (c *call) arithmetic(i int) (arithmetic, error) {
 	return a, nil
 }
 
-// addTo is the item that a number, or none, becomes by adding another.
+// addTo returns the sum of the item old, which may be empty, and the argument delta. The argument
+// kind names the number type.
 func (c *call) addTo(old item, kind, delta int) (item, error) {
 	a, err := c.arithmetic(kind)
 	if err != nil {
@@ -132,5 +135,6 @@ func (c *call) addTo(old item, kind, delta int) (item, error) {
 	return a.items(old, by)
 }
 
-// check says early that values of type T cannot cross.
+// check returns an error if values of type T cannot be sent to other processes, so that it is
+// reported early.
 func check[T any]() error { return codec.Check[T]() }

@@ -15,28 +15,28 @@ import (
 type object struct {
 	id   uint64
 	kind *kind
-	life *beacon      // over when nobody has a proxy any more
-	data arena.Handle // what clients read without a call, or 0
+	life *beacon      // goes out when no process has a proxy
+	data arena.Handle // block that clients read without a call, or 0
 
-	mu      sync.Mutex // held by a call; never while it waits
+	mu      sync.Mutex // held by a running call, but not while it is blocked
 	state   any
 	changed signal
-	gone    bool // nobody has a proxy any more
+	gone    bool // disposed of: no process has a proxy
 }
 
-// A kind is what objects of one sort can do. make and the methods run one at a time for each
-// object.
+// A kind is a type of objects: its constructor and its methods. For each object they run one at a
+// time.
 type kind struct {
 	name    string
 	make    func(c *call) (any, error)
 	methods map[string]*method
 }
 
-// kinds are what a server can make, by name: the kinds of this package, and those that Register has
-// added by the same two calls, newKind and define.
+// kinds contains the kinds that a server can create, by name: the kinds of this package, and the
+// types added by Register. Both use newKind and define.
 var kinds = map[string]*kind{}
 
-// newKind makes a kind that has no methods yet, and makes it known.
+// newKind adds a kind without methods. It panics if the name is empty or already taken.
 func newKind(name string, make func(c *call) (any, error)) *kind {
 	if name == "" || kinds[name] != nil {
 		panic(fmt.Sprintf("manager: the name %q of a type is empty or taken", name))
@@ -46,42 +46,42 @@ func newKind(name string, make func(c *call) (any, error)) *kind {
 	return k
 }
 
-// A method is one of a kind. A client names it in its request, and the server runs it.
+// A method is a named operation of a kind. A client names it in a request, and the server runs it.
 type method struct {
 	name string
 	run  func(state any, c *call) error
 }
 
-// with is a request for it, on object 0 unless the caller says another.
+// with returns a request for the method on object 0. The caller may set another object.
 func (m *method) with(args []item) request { return request{Method: m.name, Args: args} }
 
-// alone is with for a method without arguments, in the place of what takes results.
+// alone returns a request for the method without arguments. Its signature fits [late].
 func (m *method) alone([]item) request { return m.with(nil) }
 
-// define adds a method to a kind whose objects have a state of type S.
+// define adds a method to a kind. S is the type of the state of its objects.
 func define[S any](k *kind, name string, run func(S, *call) error) *method {
 	m := &method{name, func(state any, c *call) error { return run(state.(S), c) }}
 	k.methods[name] = m
 	return m
 }
 
-// errWait is returned by a method that has changed nothing and has to wait for a change of its
-// object. Then it is called again.
+// errWait is returned by a method that must wait for a change of its object. The method must not
+// have changed anything. It is called again after the change.
 var errWait = errors.New("wait")
 
-// What the state of an object may have besides methods.
+// Optional interfaces of the state of an object.
 type (
-	// A saver can be undone. Those that are not cannot take part in transactions.
+	// A saver can be rolled back. Other objects cannot take part in transactions.
 	saver interface{ save(k keeper) undo }
-	// A leaver keeps in mind which client holds what.
+	// A leaver tracks locks, permits or tasks of clients.
 	leaver interface{ leave(s *session) }
-	// A closer holds items.
+	// A closer owns items.
 	closer interface{ close(k keeper) }
-	// A sharer keeps its data where clients read it.
+	// A sharer has data that clients read from shared memory.
 	sharer interface{ shared() arena.Handle }
 )
 
-// A call is one request that is being served.
+// A call is a request that is being served.
 type call struct {
 	*request
 	s    *server
@@ -89,19 +89,19 @@ type call struct {
 	obj  *object
 
 	results []item
-	arrived any    // what a waiting method wants to find again
-	abandon func() // undoes its arrival when it stops waiting; runs under the object's lock
+	arrived any    // state of a blocked method between its runs
+	abandon func() // undoes the effect of arrived if the call is canceled; called with obj.mu held
 	ctx     context.Context
 	stop    func()
 }
 
 func (c *call) session() *session { return c.lane.session }
 
-// run calls a method until it need not wait any more.
+// run runs a method until it no longer needs to wait.
 func (c *call) run(m *method) error {
 	for {
 		if err := c.s.gate.enter(c); err != nil {
-			c.leave() // it may have waited before
+			c.leave() // the call may have waited before
 			return err
 		}
 		changed, err := c.once(m)
@@ -137,7 +137,7 @@ func (c *call) once(m *method) (changed <-chan struct{}, err error) {
 	return nil, err
 }
 
-// leave is the end of a call that does not wait any longer.
+// leave undoes the effect of a call that stops waiting.
 func (c *call) leave() {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *call) leave() {
 	}
 }
 
-// guard makes a panic of f an error.
+// guard runs f and converts a panic to a [PanicError].
 func (c *call) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,7 +161,7 @@ func (c *call) guard(f func() error) (err error) {
 	return f()
 }
 
-// panicText prints a value whose methods may panic.
+// panicText prints the value of a panic. The methods of that value may panic as well.
 func panicText(p any) (s string) {
 	defer func() {
 		if recover() != nil {
@@ -171,7 +171,7 @@ func panicText(p any) (s string) {
 	return fmt.Sprint(p)
 }
 
-// panicStack leaves out the frames of the recovering itself.
+// panicStack removes the frames of the recovery.
 func panicStack(stack []byte) string {
 	s := string(stack)
 	if _, after, ok := strings.Cut(s, "\npanic("); ok {
@@ -180,7 +180,7 @@ func panicStack(stack []byte) string {
 	return s
 }
 
-// await waits for a change, until the client cancels the call or is gone.
+// await blocks until a change, or until the client cancels the call or is gone.
 func (c *call) await(changed <-chan struct{}) error {
 	ctx := c.context()
 	select {
@@ -191,11 +191,11 @@ func (c *call) await(changed <-chan struct{}) error {
 	}
 }
 
-// errGone is why a call ends whose client is not there any more.
+// errGone is the cancellation cause of a call whose client is gone.
 var errGone = errors.New("manager: the client is gone")
 
-// context returns one that ends when the client cancels the call or is gone. From here on somebody
-// listens to the lane.
+// context returns a context that is canceled when the client cancels the call or is gone. From now
+// on a goroutine receives from the lane, until end.
 func (c *call) context() context.Context {
 	if c.ctx != nil {
 		return c.ctx
@@ -207,13 +207,13 @@ func (c *call) context() context.Context {
 		if _, err := c.lane.lane.Recv(ctx); err != nil {
 			end(errGone)
 		}
-		end(context.Canceled) // there is nothing else that a client may say now
+		end(context.Canceled) // the only valid message during a call is a cancellation
 	}()
 	c.ctx, c.stop = ctx, func() { end(nil); <-heard }
 	return ctx
 }
 
-// end is the end of the call. Nobody listens to the lane after it.
+// end ends the call. Afterwards no goroutine receives from the lane.
 func (c *call) end() {
 	if c.stop != nil {
 		c.stop()
@@ -221,20 +221,20 @@ func (c *call) end() {
 	releaseAll(c.s.d, c.Args)
 }
 
-// arg decodes an argument.
+// arg decodes argument i. It returns [ErrArgument] if the argument is missing or of another type.
 func arg[T any](c *call, i int) (v T, err error) {
 	if i >= len(c.Args) {
 		return v, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	it := c.Args[i]
-	c.Args[i].blocks = nil // what it held is the value's, or released
+	c.Args[i].blocks = nil // owned by the value, or released
 	if v, err = unpack[T](c.s.d, it); err != nil {
 		return v, fmt.Errorf("%w %d of %s.%s: %w", ErrArgument, i, c.obj.kind.name, c.Method, err)
 	}
 	return v, nil
 }
 
-// item hands over an argument as it is.
+// item transfers argument i to the caller, which then owns its references.
 func (c *call) item(i int) (it item, err error) {
 	if i >= len(c.Args) {
 		return it, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
@@ -243,7 +243,8 @@ func (c *call) item(i int) (it item, err error) {
 	return it, nil
 }
 
-// key returns the bytes of an argument that is a key, which holds nothing.
+// key returns the encoding of argument i as a key. It returns [ErrArgument] if the key refers to
+// shared memory.
 func (c *call) key(i int) (string, error) {
 	if i >= len(c.Args) {
 		return "", fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
@@ -255,7 +256,7 @@ func (c *call) key(i int) (string, error) {
 	return string(c.Args[i].body), nil
 }
 
-// give adds a copy of an item to the results.
+// give adds an item to the results, with its own references.
 func (c *call) give(it item) error {
 	it, err := it.retain(c.s.d)
 	if err == nil {

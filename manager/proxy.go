@@ -12,19 +12,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A proxy stands for an object in the server; every kind of object has its own type with a proxy in
-// it. The package's comment says how long the object lives.
+// A proxy refers to an object in the server. Each kind of object has its own type that embeds a
+// proxy. The package documentation describes the lifetime of the object.
 type proxy struct{ ref *ref }
 
-// A ref is what a proxy holds.
+// A ref is the state of a proxy.
 type ref struct {
 	*hold
 	id    uint64
-	owner uint64 // tells the proxies of this process apart
-	words words  // of an array in this machine
+	owner uint64 // distinguishes the proxies of this process
+	words words  // of an array on this machine
 }
 
-// A hold is the part of a ref that is released once.
+// A hold is the part of a ref that must be released, once.
 type hold struct {
 	c          *client
 	life, data arena.Handle
@@ -57,8 +57,9 @@ func (h *hold) close() error {
 	return err
 }
 
-// Close lets go of the object. A call of the proxy that is going on in another goroutine fails with
-// ErrClosed. Close is idempotent.
+// Close releases the reference to the object. Later calls return [ErrClosed]. A call in progress
+// may fail: with [ErrNoObject] if this was the last proxy of the object in any process, and with
+// [ErrClosed] if this was the last use of the server in this process. Close is idempotent.
 func (p *proxy) Close() error {
 	if p.ref == nil {
 		return nil
@@ -66,7 +67,7 @@ func (p *proxy) Close() error {
 	return p.ref.close()
 }
 
-// open returns the proxy's client. The caller keeps the ref alive.
+// open returns the proxy's client. The caller must keep the ref reachable.
 func (p *proxy) open() (*client, error) {
 	if p.ref == nil || p.ref.closed.Load() {
 		return nil, ErrClosed
@@ -74,7 +75,7 @@ func (p *proxy) open() (*client, error) {
 	return p.ref.c, p.ref.c.failure()
 }
 
-// An answer is what came of a call.
+// An answer is the outcome of a call.
 type answer struct {
 	c     *client
 	items []item
@@ -85,7 +86,8 @@ func (p *proxy) call(ctx context.Context, method *method, args ...argument) answ
 	return p.callUndo(ctx, nil, method, args...)
 }
 
-// callUndo is call of a method whose effect undo takes back if the caller could not wait.
+// callUndo is like call. If the caller stopped waiting before the call succeeded, undo returns the
+// request that undoes it.
 func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
 	defer runtime.KeepAlive(p.ref)
 	c, err := p.open()
@@ -134,7 +136,7 @@ func discard(args []argument) {
 	}
 }
 
-// none returns the error of a call without results.
+// none returns the error of a call without results. It releases any results.
 func (a answer) none() error {
 	if a.c != nil {
 		releaseAll(a.c, a.items)
@@ -171,7 +173,7 @@ func pair[A, B any](a answer) (x A, y B, err error) {
 	return x, y, err
 }
 
-// all decodes every result.
+// all decodes all results.
 func all[R any](a answer) (vs []R, err error) {
 	for i, it := range a.items {
 		v, e := unpack[R](a.c, it)
@@ -184,25 +186,25 @@ func all[R any](a answer) (vs []R, err error) {
 	return vs, a.err
 }
 
-// typed is the proxy in a type T, as which it travels.
+// typed is a proxy that is sent as a T.
 type typed[T any] struct{ proxy }
 
-// A counted is the proxy, in a type T, of an object that has a number of elements.
+// A counted is the proxy of an object with a number of elements, sent as a T.
 type counted[T any] struct{ typed[T] }
 
-// countedLen is the method of such objects.
+// countedLen is the method that returns the number of elements.
 var countedLen = &method{name: "len"}
 
 // Len returns the number of elements.
 func (p *counted[T]) Len(ctx context.Context) (int, error) { return one[int](p.call(ctx, countedLen)) }
 
-// create makes an object of a kind, and the proxy of it that a T holds.
+// create creates an object of a kind and returns its proxy.
 func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
 	p, err := m.create(ctx, k, args...)
 	return typed[T]{p}, err
 }
 
-// A traveler is a type of this package with methods that write it to a message and read it.
+// A traveler is a type of this package that encodes and decodes itself.
 type traveler interface {
 	marshalWire(e *codec.Encoder) error
 	unmarshalWire(d *codec.Decoder) error
@@ -210,20 +212,20 @@ type traveler interface {
 
 func init() { codec.CustomMethods(traveler.marshalWire, traveler.unmarshalWire) }
 
-// marshalWire lets a proxy be part of a value that is sent. Its receiver has one of its own.
+// marshalWire encodes the proxy. The receiver gets its own proxy.
 func (p *typed[T]) marshalWire(e *codec.Encoder) error { return p.marshal(e, typeName[T]()) }
 
-// unmarshalWire is the counterpart of marshalWire. The error is ErrType if it is a proxy of another
-// type.
+// unmarshalWire decodes a proxy. It returns [ErrType] if it is a proxy of another type.
 func (p *typed[T]) unmarshalWire(d *codec.Decoder) error { return p.unmarshal(d, typeName[T]()) }
 
-// typeName tells the types of proxies apart, those of one name in packages of one name too.
+// typeName returns a name that distinguishes the types of proxies. For generic types it includes
+// the full paths of the type arguments.
 func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 
-// proxyTags are those of [type's name, form].
+// proxyTags describes the encoding: [type name, form].
 var proxyTags = &codec.Tags{Type: "proxy", Fields: []int{2}}
 
-// marshal writes the proxy as one of the named type.
+// marshal encodes the proxy with the name of its type.
 func (p *proxy) marshal(e *codec.Encoder, name string) error {
 	c, err := p.open()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
@@ -251,7 +253,7 @@ func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
 	return p.read(d)
 }
 
-// read reads a form.
+// read decodes the form of a proxy.
 func (p *proxy) read(d *codec.Decoder) error {
 	f, c, err := readForm(d)
 	if err != nil {

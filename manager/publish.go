@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Publish gives v a name under which every client of the manager finds it, also on other machines.
-// v is mostly a proxy. The manager holds v until another value is published under the name, or
-// until Withdraw.
+// Publish publishes v under a name, so that every client of the manager can find it, also on other
+// machines. v is usually a proxy. The manager keeps v until another value is published under the
+// name, or until [Manager.Withdraw]. The caller must still close v.
 func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	c, err := m.open()
 	if err != nil {
@@ -16,8 +16,8 @@ func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	return c.invoke(ctx, serverPublish.with(nil), nil, []argument{in(name), in(v)}).none()
 }
 
-// Find returns the value that was published under a name. The error is ErrNoKey if there is none,
-// and ErrType if it is a proxy of another type. The caller closes the value.
+// Find returns the value published under a name. The caller must close it. It returns [ErrNoKey] if
+// there is none, and [ErrType] if it is a proxy of another type.
 func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) {
 	c, err := m.open()
 	if err != nil {
@@ -26,7 +26,7 @@ func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) 
 	return one[T](c.invoke(ctx, serverFind.with(nil), nil, []argument{in(name)}))
 }
 
-// Withdraw removes a name that Publish gave. The error is ErrNoKey if no value has the name.
+// Withdraw removes a published name. It returns [ErrNoKey] if the name is not published.
 func (m *Manager) Withdraw(ctx context.Context, name string) error {
 	c, err := m.open()
 	if err != nil {
@@ -55,7 +55,7 @@ func (l *served) withdraw(c *call) error {
 	return l.s.rename(name, nil)
 }
 
-// rename replaces what a name stands for, by nothing if it is nil.
+// rename replaces the value published under a name. If it is nil, the name is removed.
 func (s *server) rename(name string, it *item) error {
 	s.mu.Lock()
 	old, ok := s.names[name]

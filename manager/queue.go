@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// A Queue is a first-in-first-out queue in the server. Other machines reach it through the server.
-// Within one machine an ipc.Queue does the same without a server.
+// A Queue is a first-in-first-out queue in the server. Other machines can access it through the
+// server. Within one machine, an ipc.Queue needs no server.
 type Queue[T any] struct{ fifo[T] }
 
-// NewQueue makes a queue in which capacity values may wait; 0 means any number. The caller closes
-// it.
+// NewQueue creates a queue with the given capacity. If capacity is 0, the queue is unbounded. The
+// caller must close it. It returns [ErrArgument] if capacity is negative.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
@@ -20,39 +20,40 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 	return &Queue[T]{fifo[T]{counted[Queue[T]]{p}}}, err
 }
 
-// A fifo is the proxy of a Queue or a JoinableQueue, which travel alike.
+// A fifo is the common part of a Queue and a JoinableQueue, which have the same encoding.
 type fifo[T any] struct{ counted[Queue[T]] }
 
-// Put puts v and waits while the queue is full. The caller still closes v. At the deadline of ctx
-// the error wraps ErrFull and context.DeadlineExceeded.
+// Put puts v, and blocks while the queue is full. The caller must still close v. If the deadline of
+// ctx expires, the error wraps [ErrFull] and [context.DeadlineExceeded].
 func (q *fifo[T]) Put(ctx context.Context, v T) error {
 	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
 }
 
-// TryPut puts v, or returns ErrFull at once.
+// TryPut puts v, or returns [ErrFull] immediately. The caller must still close v.
 func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 	return q.call(ctx, queueTryPut, in(v)).none()
 }
 
-// Get takes the oldest value and waits while there is none. The caller closes what the value
-// holds. At the deadline of ctx the error wraps ErrEmpty and context.DeadlineExceeded; a value
-// that is there is taken also after the deadline, as with [ipc.Receiver.Get]. A value that
-// arrives after ctx has ended goes back to its place in the queue.
+// Get takes the oldest value, and blocks while the queue is empty. The caller must close the
+// value's shared memory. If the deadline of ctx expires, the error wraps [ErrEmpty] and
+// [context.DeadlineExceeded]; an available value is returned even after the deadline, as by
+// [ipc.Receiver.Get]. A value that is delivered after ctx is done returns to the front of the
+// queue.
 func (q *fifo[T]) Get(ctx context.Context) (T, error) {
 	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)
 }
 
-// TryGet takes the oldest value, or returns ErrEmpty at once. The caller closes what the value
-// holds.
+// TryGet takes the oldest value, or returns [ErrEmpty] immediately. The caller must close the
+// value's shared memory.
 func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
 	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }
 
-// Cap returns how many values may wait, 0 for any number.
+// Cap returns the queue's capacity, or 0 if it is unbounded.
 func (q *fifo[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
 
-// outlasted adds the state that a deadline did not see the end of.
+// outlasted adds state to an error if the deadline was exceeded.
 func outlasted(err, state error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", state, err)
@@ -60,12 +61,12 @@ func outlasted(err, state error) error {
 	return err
 }
 
-// A JoinableQueue is a Queue that counts unfinished values: those that were put, and for which no
-// TaskDone was called.
+// A JoinableQueue is a Queue that counts unfinished values: values that were put, but not marked
+// done with TaskDone.
 type JoinableQueue[T any] struct{ fifo[T] }
 
-// NewJoinableQueue makes a queue in which capacity values may wait; 0 means any number. The caller
-// closes it.
+// NewJoinableQueue creates a queue with the given capacity. If capacity is 0, the queue is
+// unbounded. The caller must close it. It returns [ErrArgument] if capacity is negative.
 func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*JoinableQueue[T], error) {
 	q, err := NewQueue[T](ctx, m, capacity)
 	if err != nil {
@@ -74,26 +75,26 @@ func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*Jo
 	return &JoinableQueue[T]{q.fifo}, nil
 }
 
-// TaskDone says that the caller is done with one value that it got. The error is ErrReleased if no
-// value is unfinished.
+// TaskDone marks one value that the caller has received as done. It returns [ErrReleased] if no
+// received value is unfinished.
 func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, queueDone).none() }
 
-// Join waits until no value is unfinished. If a process dies with unfinished values, Join waits for
-// the values of the others and then returns ErrTasksLost, with the process id and the number of
-// values of each dead process. Only one Join reports them, and then they no longer count as
-// unfinished.
+// Join blocks until no value is unfinished. If a process died with unfinished values, Join waits
+// for the values of other processes and then returns [ErrTasksLost], with the process id and the
+// number of values for each dead process. Each death is reported by one Join only. Lost values do
+// not count as unfinished.
 func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, queueJoin).none() }
 
-// A queue is the state of Queue and JoinableQueue.
+// A queue is the server's state of a Queue or a JoinableQueue.
 type queue struct {
 	capacity   int
 	items      []item
 	unfinished int
-	taken      map[*session]int // got and not done
+	taken      map[*session]int // received and unfinished values by client
 	lost       []error
 }
 
-// What can be asked of a Queue.
+// Methods of a Queue.
 var (
 	queueKind = newKind("Queue", newQueue)
 
@@ -142,7 +143,7 @@ func (q *queue) tryGet(c *call) error {
 
 func (q *queue) get(c *call) error { return orWait(q.tryGet(c), ErrEmpty) }
 
-// orWait is the error of an operation that waits, by that of one that returns state instead.
+// orWait translates the error state of a non-blocking operation to errWait.
 func orWait(err, state error) error {
 	if err == state {
 		return errWait
@@ -150,7 +151,7 @@ func orWait(err, state error) error {
 	return err
 }
 
-// orState is the error of an operation that returns state, by that of one that waits instead.
+// orState translates errWait to the error state of a non-blocking operation.
 func orState(err, state error) error {
 	if err == errWait {
 		return state
@@ -158,7 +159,7 @@ func orState(err, state error) error {
 	return err
 }
 
-// unget puts a value back that nobody waited for any more.
+// unget returns a value to the front of the queue, because its receiver stopped waiting.
 func (q *queue) unget(c *call) error {
 	it, err := c.item(0)
 	if err == nil {
@@ -172,7 +173,7 @@ func (q *queue) len(c *call) error { return give(c, len(q.items)) }
 
 func (q *queue) cap(c *call) error { return give(c, q.capacity) }
 
-// done counts against the process that says it, which has got the value as a rule.
+// done counts for the calling process, which is usually the one that received the value.
 func (q *queue) done(c *call) error {
 	if q.unfinished <= len(q.items) {
 		return ErrReleased
@@ -223,7 +224,7 @@ func (q *queue) save(k keeper) undo {
 			q.close(k)
 			*q = old
 			for s := range old.taken {
-				if _, ok := here[s]; !ok { // it has left meanwhile, and does not come back
+				if _, ok := here[s]; !ok { // it has left during the transaction
 					q.leave(s)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Type is a registered type of this program whose objects live in servers.
+// A Type is a registered type of the program with objects in servers. See [Register].
 type Type struct {
 	name    string
 	kind    *kind
@@ -19,27 +19,28 @@ type Type struct {
 	methods map[string]*function
 }
 
-// A Saver is an object of a registered type that takes part in transactions. The server calls Save
-// before a transaction first uses the object. It calls restore, which sets the object back to its
-// state at Save, to undo the transaction.
+// A Saver can take part in transactions. It is implemented by an object of a registered type. The
+// server calls Save before a transaction first uses the object. To roll back the transaction, it
+// calls restore, which must restore the state at the time of Save.
 type Saver interface{ Save() (restore func()) }
 
-// types are those of this program.
+// types contains the registered types of this program.
 var types registry.Table[*Type]
 
-// Register registers a type whose objects servers keep. Keep the result in a package-level
-// variable. The server's process is the same program, and so has the type as well:
+// Register registers a type for objects in servers. The result must be stored in a package-level
+// variable. The server process runs the same program, and therefore registers the type too:
 //
 //	var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get)
 //
-// construct is a function that returns a *T, or a *T and an error. methods are method expressions
-// of *T. Callers name them by their Go names. The server runs one method of an object at a time, so
-// T needs no lock. Parameters and results cross processes. A first parameter of type
-// context.Context ends when the caller cancels the call or dies. When a method panics, its caller
-// gets a *PanicError, and the server goes on. A method must not call its own manager.
+// construct must be a function that returns a *T, or a *T and an error. methods must be method
+// expressions of *T. Callers use their Go names. The server runs one method of an object at a time,
+// so T needs no lock. Parameters and results must be of types that can be sent to other processes.
+// If the first parameter is a context.Context, it is canceled when the caller cancels the call or
+// dies. If a method panics, its caller gets a [*PanicError], and the server continues. A method
+// must not call its own manager.
 //
-// Register panics if construct or a method has another form, and says which parameter cannot cross
-// processes and why. It panics if the name is taken, and after shoal.Main has begun.
+// Register panics if construct or a method has another form, if a parameter or a result cannot be
+// sent to other processes, if the name is already taken, and after shoal.Main was called.
 func Register(name string, construct any, methods ...any) *Type {
 	t, err := newType(name, construct, methods)
 	if err != nil {
@@ -81,7 +82,7 @@ func newType(name string, construct any, methods []any) (t *Type, err error) {
 	return t, nil
 }
 
-// methodName returns the name of a method from its expression, and nothing for another function.
+// methodName returns the name of a method from its method expression, or "" for another function.
 func methodName(v reflect.Value) string {
 	name := runtime.FuncForPC(v.Pointer()).Name()
 	receiver, method, ok := strings.Cut(name[strings.LastIndex(name, "/")+1:], ").")
@@ -91,24 +92,24 @@ func methodName(v reflect.Value) string {
 	return method
 }
 
-// A parameter is one that crosses, or a result.
+// A parameter is a parameter or a result that is sent between processes.
 type parameter struct {
 	typ  reflect.Type
-	plan *codec.TypePlan // nil for the pointer that a constructor returns
+	plan *codec.TypePlan // nil for the pointer returned by a constructor
 }
 
-// A function is one that is called from another process.
+// A function is a constructor or a method that can be called from another process.
 type function struct {
 	name    string
 	method  *method // nil for a constructor
 	body    reflect.Value
 	self    bool // the first parameter is the object
-	context bool // the next one is a context
+	context bool // the next parameter is a context
 	in, out []parameter
 	fails   bool // the last result is an error
 }
 
-// newFunction checks f. self is the type of the object, nil for a constructor.
+// newFunction validates f. self is the type of the object, or nil for a constructor.
 func newFunction(name string, f reflect.Value, self reflect.Type) (*function, error) {
 	if f.Kind() != reflect.Func || f.IsNil() {
 		return nil, fmt.Errorf("%s is no function", name)
@@ -151,7 +152,8 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 	return fn, nil
 }
 
-// pack makes arguments of values, which must be of the right types.
+// pack encodes values as arguments. It returns [ErrArgument] unless they are assignable to the
+// parameters.
 func (f *function) pack(vs []any) ([]argument, error) {
 	if len(vs) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(vs))
@@ -183,7 +185,7 @@ func nilable(t reflect.Type) bool {
 	return false
 }
 
-// call runs the function in the server, with the arguments of a call.
+// call runs the function in the server with the arguments of a call.
 func (f *function) call(c *call, self any) ([]reflect.Value, error) {
 	if len(c.Args) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args))
@@ -217,7 +219,7 @@ func (f *function) call(c *call, self any) ([]reflect.Value, error) {
 	return out, nil
 }
 
-// define tells the server what it does with objects of the type.
+// define adds the type's kind and methods to the server.
 func (t *Type) define() {
 	t.kind = newKind(t.name, func(c *call) (any, error) {
 		out, err := t.make.call(c, nil)
@@ -261,12 +263,12 @@ func (f *function) serve(c *call, self any) error {
 // registered is the state of an object of a registered type.
 type registered interface{ object() any }
 
-// own is that of one that takes no part in transactions.
+// own is the state of an object that cannot take part in transactions.
 type own struct{ self any }
 
 func (o own) object() any { return o.self }
 
-// savable is one that takes part in transactions.
+// savable is the state of an object that can take part in transactions.
 type savable struct {
 	own
 	saver Saver

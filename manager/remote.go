@@ -14,10 +14,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Far blocks] A proxy of an object on another machine has a block as well, which is none: a
-// handle that no domain has, since a bit beyond every index is set in it. It is made of the
-// object's number and of the client's, which counts the references in the place of a domain, and
-// tells the gateway when there are none. So proxies, items and calls are the same everywhere.
+// Note [Far blocks] A proxy of an object on another machine has a block too, which is virtual. Its
+// handle is in no domain, because a bit beyond every valid index is set. The handle consists of the
+// object's id and the client's number. The client counts its references in place of a domain, and
+// notifies the gateway when there are none. Proxies, items and calls are therefore the same for
+// local and remote servers.
 //
 //	63       32 31 30      0
 //	| object   | 1 | client |
@@ -32,7 +33,8 @@ func farObject(h arena.Handle) uint64      { return uint64(h) >> 32 }
 func farClient(h arena.Handle) uint32      { return uint32(h) &^ farBit }
 func (r *far) block(o uint64) arena.Handle { return farBlock(o, r.number) }
 
-// far is what a client of a server on another machine knows of the objects that it has proxies of.
+// far is the keeper of a client of a server on another machine: it counts the references to the
+// objects of its proxies.
 type far struct {
 	c      *client
 	number uint32
@@ -41,16 +43,16 @@ type far struct {
 	objects map[uint64]*granted
 }
 
-// granted is one object: the references here, and how often the gateway has granted it. The two
-// differ while messages are on their way.
+// granted is the state of one object: the references in this process, and the number of grants by
+// the gateway. They differ while messages are in flight.
 type granted struct{ refs, grants int }
 
 var fars struct {
 	last atomic.Uint32
-	byNo sync.Map // of *client by number
+	byNo sync.Map // *client by number
 }
 
-// farOf returns the client whose block h is, or nil.
+// farOf returns the client that counts the references of h, or nil.
 func farOf(h arena.Handle) *client {
 	if !isFar(h) {
 		return nil
@@ -62,12 +64,13 @@ func farOf(h arena.Handle) *client {
 	return c.(*client)
 }
 
-// Connect returns a manager whose server is on another machine. It calls dial for a stream to that
-// machine, once for each call that is made at the same time, and once more. The other end calls
-// [Manager.Serve] with each stream. The caller closes the manager, which closes the streams.
+// Connect returns a manager for a server on another machine. It calls dial for a stream to that
+// machine, once per concurrent call, and one more time at the start. The other end must call
+// [Manager.Serve] with each stream. The caller must close the manager. The streams are closed after
+// the manager and all its proxies in this process are closed.
 //
-// A proxy of such a manager may be an argument of calls to its server, and cannot be sent to
-// another process. A process that needs one calls Connect itself.
+// A proxy of such a manager may be an argument of calls to its server, but it cannot be sent to
+// another process. A process that needs one must call Connect itself.
 func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)) (*Manager, error) {
 	f := &far{number: fars.last.Add(1), objects: make(map[uint64]*granted)}
 	c := &client{keeper: f, uses: 1, shut: func() { fars.byNo.Delete(f.number) }}
@@ -95,7 +98,7 @@ func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)
 	return newManager(c), nil
 }
 
-// introduce tells the gateway which client it is, and learns which server.
+// introduce announces the client to the gateway, and verifies the id of the server.
 func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
 	if err := conn.Send(ctx, frameHello, c.session[:]); err != nil {
 		return err
@@ -119,7 +122,8 @@ func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
 	return nil
 }
 
-// Retain counts one more reference. What is no far block is a copy, in this process's domain.
+// Retain increments the reference count of a block. A block that is not virtual is a copy in this
+// process's domain.
 func (r *far) Retain(h arena.Handle) error {
 	if !isFar(h) {
 		return defaultKeeper().Retain(h)
@@ -137,7 +141,8 @@ func (r *far) Retain(h arena.Handle) error {
 	return nil
 }
 
-// Release counts one less, and gives the object back with the last.
+// Release decrements the reference count of a block. The last reference returns the grants to the
+// gateway.
 func (r *far) Release(h arena.Handle) error {
 	if !isFar(h) {
 		return defaultKeeper().Release(h)
@@ -153,7 +158,7 @@ func (r *far) Release(h arena.Handle) error {
 		return nil
 	}
 	delete(r.objects, id)
-	r.c.use() // the client stays until the gateway knows
+	r.c.use() // keep the client until the gateway is notified
 	go func() {
 		defer r.c.done()
 		r.c.invoke(context.Background(), gatewayDrop.with(nil), nil, []argument{in(id), in(g.grants)}).none()

@@ -5,54 +5,56 @@ import (
 	"fmt"
 )
 
-// A Semaphore is a number of permits in the server. When a process dies, the server takes its
-// permits back.
+// A Semaphore is a counting semaphore in the server. The permits of a process that dies are
+// returned.
 //
-// Any process may call Release. If the caller has no permit, Release gives back a permit of another
-// process. If no process has one, Release adds a permit, so a semaphore is a signal as well. The
-// server takes back permits of the dead only up to the number that the semaphore began with.
+// Any process may call Release. If it holds no permit, it releases one of another process; if no
+// process holds one, the number of permits grows by one. A semaphore can therefore serve as a
+// signal. Permits of dead processes are returned only up to the initial number.
 type Semaphore struct{ typed[Semaphore] }
 
-// NewSemaphore makes a semaphore with n permits. The caller closes it.
+// NewSemaphore creates a semaphore with n permits. The caller must close it. It returns
+// [ErrArgument] if n is negative.
 func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
 	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(false))
 	return &Semaphore{p}, err
 }
 
-// NewBoundedSemaphore makes a semaphore that never has more than n permits: one Release too many
-// returns ErrReleased. The caller closes it.
+// NewBoundedSemaphore creates a semaphore that never has more than n permits: a Release beyond that
+// returns [ErrReleased]. The caller must close it. It returns [ErrArgument] if n is negative.
 func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
 	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(true))
 	return &Semaphore{p}, err
 }
 
-// Acquire takes a permit and waits while there is none. A free permit is taken also after the
-// deadline of ctx.
+// Acquire takes a permit, and blocks until one is available. An available permit is taken even
+// after the deadline of ctx.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
 }
 
-// TryAcquire takes a permit, or returns ErrLocked at once.
+// TryAcquire takes a permit, or returns [ErrLocked] immediately.
 func (s *Semaphore) TryAcquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire).none()
 }
 
-// Release gives a permit back. The error is ErrReleased if a bounded semaphore has all its permits.
+// Release returns a permit. It returns [ErrReleased] if a bounded semaphore already has all its
+// permits.
 func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
 
-// Permits returns the number of free permits.
+// Permits returns the number of available permits.
 func (s *Semaphore) Permits(ctx context.Context) (int, error) {
 	return one[int](s.call(ctx, semaphorePermits))
 }
 
-// A semaphore is the state of a Semaphore.
+// A semaphore is the server's state of a Semaphore.
 type semaphore struct {
 	free, first int
 	bounded     bool
-	held        map[*session]int // who has none is not in it
+	held        map[*session]int // only clients with permits
 }
 
-// What can be asked of a Semaphore.
+// Methods of a Semaphore.
 var (
 	semaphoreKind = newKind("Semaphore", newSemaphore)
 
@@ -103,7 +105,8 @@ func (s *semaphore) release(c *call) error {
 	return nil
 }
 
-// giveBack returns a permit that came too late, if it is still there to be returned.
+// giveBack returns the permit of a caller that stopped waiting, unless it has been released
+// already.
 func (s *semaphore) giveBack(c *call) error {
 	if s.held[c.session()] == 0 {
 		return nil

@@ -13,15 +13,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A server keeps the objects. Everything that it shares with clients are rings: one where they say
-// hello, a beacon that goes out when the server dies, one for each object that goes out with its
-// last proxy, and the lanes.
+// A server keeps the objects. It shares only rings with its clients: accept, which receives hellos;
+// a beacon that goes out when the server dies; a beacon per object that goes out with its last
+// proxy; and the lanes.
 type server struct {
 	d     *arena.Domain
 	id    [16]byte
 	gate  gate
 	alive *beacon
-	light arena.Handle // token of alive, held by the server only
+	light arena.Handle // token of alive, held only by the server
 
 	accept             *arena.Ring
 	senders, receivers arena.Handle // tokens of accept
@@ -32,13 +32,13 @@ type server struct {
 
 	mu       sync.Mutex
 	objects  map[uint64]*object
-	named    map[arena.Handle]uint64 // by the handles that proxies have of them
-	last     uint64                  // object
-	names    map[string]item         // published
+	named    map[arena.Handle]uint64 // object ids by the blocks of their proxies
+	last     uint64                  // last object id
+	names    map[string]item         // published values
 	sessions map[[16]byte]*session
 }
 
-// helloRoom is how many clients may be on the way to the server at once.
+// helloRoom is the maximum number of queued hellos.
 const helloRoom = 64
 
 func newServer(ctx context.Context) (_ *server, err error) {
@@ -62,7 +62,7 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	return s, nil
 }
 
-// manager returns the server's handle, which holds its two rings.
+// manager returns a Manager for the server, which owns references to its two rings.
 func (s *server) manager() (*Manager, error) {
 	if err := s.d.Retain(s.accept.Handle()); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *server) manager() (*Manager, error) {
 	return newManager(c), nil
 }
 
-// run serves until its context ends, and leaves nothing.
+// run serves until the server's context is done, and then releases all resources.
 func (s *server) run() error {
 	defer s.end()
 	for s.ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (s *server) run() error {
 		switch {
 		case err == nil:
 			s.welcome(&m)
-		case arena.Lost(err): // one hello
+		case arena.Lost(err): // only this hello is lost
 		default:
 			s.end()
 		}
@@ -94,19 +94,20 @@ func (s *server) run() error {
 	return s.close()
 }
 
-// welcome begins to serve a lane.
+// welcome starts serving a lane.
 func (s *server) welcome(m *arena.Message) {
 	it := item{slices.Clone(m.Body), m.Blocks}
 	m.Done()
 	h, err := unpack[hello](s.d, it)
 	if err != nil {
-		return // whoever it was finds its lane closed
+		return // the sender finds its lane closed
 	}
 	l := &served{s: s, lane: h.Lane, session: s.enter(h)}
 	s.done.Go(l.serve)
 }
 
-// close ends what is left. A client that said hello too late finds its lane closed.
+// close releases the remaining resources. The lane of a client that sends a hello too late is
+// closed.
 func (s *server) close() error {
 	s.done.Wait()
 	err := s.d.Release(s.receivers)
@@ -133,11 +134,11 @@ func (s *server) close() error {
 		s.alive.close())
 }
 
-// A session is one client process, or one on another machine.
+// A session is a client process, on this or on another machine.
 type session struct {
 	id    [16]byte
 	pid   int
-	lanes int // guarded by the server's lock
+	lanes int // guarded by server.mu
 }
 
 func (s *server) enter(h hello) *session {
@@ -152,7 +153,7 @@ func (s *server) enter(h hello) *session {
 	return p
 }
 
-// depart is the end of a lane. With the last one the client is gone, and what it held is let go of.
+// depart ends a lane. After the last one, the locks, permits and tasks of the client are released.
 func (s *server) depart(p *session) {
 	s.mu.Lock()
 	p.lanes--
@@ -174,13 +175,13 @@ func (s *server) depart(p *session) {
 	}
 }
 
-// served is a lane, seen from the server.
+// served is the server's end of a lane.
 type served struct {
 	s       *server
 	session *session
 	lane    lane[reply, request]
 	txn     *txn
-	now     call // the one that is going on, or the last one
+	now     call // current or last call
 	req     request
 }
 
@@ -196,20 +197,20 @@ func (l *served) serve() {
 		var err error
 		l.req, err = l.lane.Recv(l.s.ctx)
 		switch {
-		case err == nil && l.req.Method == cancel: // of a call that was quicker
+		case err == nil && l.req.Method == cancel: // for a call that completed before its cancellation
 			releaseAll(l.s.d, l.req.Args)
 			continue
 		case errors.Is(err, ipc.ErrClosed) || l.s.ctx.Err() != nil:
 			return
 		}
 		var r reply
-		if err != nil { // it could not be read, but who sent it waits
+		if err != nil { // it could not be decoded, but its sender waits for a reply
 			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
 		} else {
 			r.Results, r.Err = l.perform()
 		}
 		err = l.lane.Send(l.s.ctx, r)
-		if err != nil && !errors.Is(err, ipc.ErrClosed) { // what a method returned does not cross
+		if err != nil && !errors.Is(err, ipc.ErrClosed) { // a result cannot be sent
 			err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", l.req.Method, err)})
 		}
 		releaseAll(l.s.d, r.Results)
@@ -219,7 +220,7 @@ func (l *served) serve() {
 	}
 }
 
-// perform does the call of l.req. Its results are good until the next one.
+// perform executes the call in l.req. Its results are valid until the next call.
 func (l *served) perform() ([]item, error) {
 	c := &l.now
 	clear(c.results)
@@ -254,7 +255,7 @@ func (s *server) object(id uint64) *object {
 	return s.objects[id]
 }
 
-// What can be asked of the server itself.
+// Methods of the server itself.
 var (
 	serverKind = &kind{name: "server", methods: make(map[string]*method)}
 
@@ -289,8 +290,8 @@ func (l *served) finish(commit bool) error {
 	return nil
 }
 
-// identify says whose proxies the handles of an argument stand for: 0 for those that are something
-// else.
+// identify returns for each block the id of the object that it is the life of, [anyBlock] for other
+// blocks of proxies, and 0 for blocks of other values.
 func (l *served) identify(c *call) error {
 	handles, err := arg[[]uint64](c, 0)
 	if err != nil {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 )
 
-// A Set is a set in the server. Two elements are equal if their bytes in a message are equal.
+// A Set is a set in the server. Elements are equal if their encodings are equal.
 type Set[T comparable] struct{ keyed[Set[T], T] }
 
-// NewSet makes an empty Set. The caller closes it.
+// NewSet creates an empty Set. The caller must close it. The error wraps wire.ErrType if values of
+// type T cannot be sent to other processes.
 func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	if err := check[map[T]bool](); err != nil {
 		return nil, fmt.Errorf("manager: new Set: %w", err)
@@ -26,24 +27,25 @@ func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictUpdate, args...).none()
 }
 
-// Remove removes v, or returns ErrNoKey.
+// Remove removes v. It returns [ErrNoKey] if v is not in the set.
 func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, dictDelete, in(v)).none() }
 
-// Discard removes the values vs that the set has, in one call: s -= vs.
+// Discard removes the values vs from the set, in one call, like Python's s -= vs. It ignores values
+// that are not in the set.
 func (s *Set[T]) Discard(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictDiscard, ins(vs)...).none()
 }
 
-// Keep removes all elements except vs, in one call: s &= vs.
+// Keep removes all elements except vs, in one call, like Python's s &= vs.
 func (s *Set[T]) Keep(ctx context.Context, vs ...T) error {
 	return s.call(ctx, dictKeep, ins(vs)...).none()
 }
 
-// Pop removes some element and returns it, or ErrNoKey if the set is empty.
+// Pop removes an arbitrary element and returns it. It returns [ErrNoKey] if the set is empty.
 func (s *Set[T]) Pop(ctx context.Context) (T, error) {
 	v, _, err := pair[T, bool](s.callUndo(ctx, dictUpdate.with, dictFirst))
 	return v, err
 }
 
-// All returns the elements, in the order of their bytes.
+// All returns the elements, ordered by their encodings.
 func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ctx, dictKeys)) }

@@ -21,36 +21,37 @@ type Stream interface {
 	SetWriteDeadline(t time.Time) error
 }
 
-// Kinds of frames between a client and a gateway.
+// Frame types between a client and a gateway.
 const (
-	frameHello   = 'H' // first, from the client: the session, 16 bytes
-	frameWelcome = 'W' // the answer: the server, 16 bytes
+	frameHello   = 'H' // first frame, from the client: the session, 16 bytes
+	frameWelcome = 'W' // reply to it: the server, 16 bytes
 	frameCall    = 'C' // a request or a reply
 )
 
-// maxFrame bounds what one call takes or returns on its way between machines, without the copies of
-// shared memory.
+// maxFrame limits the encoding of a request or a reply between machines, in bytes, without the
+// copies of shared memory.
 const maxFrame = 64 << 20
 
-// A translator knows what stands for the blocks of a message where there is no shared memory: the
-// number of an object for a proxy's block, and 0 for what only matters in the server's machine. Of
-// any other block the other side gets a copy.
+// A translator maps the blocks of a message to numbers for another machine: the block that
+// identifies a proxy to its object id, and its other blocks, which only matter on the server's
+// machine, to 0. Blocks of other values are copied.
 type translator interface {
 	keeper
-	// export returns the numbers of blocks that are about to be sent, crossing.Copied for those
-	// that are to be copied.
+	// export returns the numbers of blocks to be sent, and crossing.Copied for blocks that must be
+	// copied.
 	export(ctx context.Context, blocks []arena.Handle) ([]uint64, error)
-	// adopt returns the blocks of numbers that came, each with a reference.
+	// adopt returns the blocks for received numbers. The caller owns one reference to each.
 	adopt(numbers []uint64) ([]arena.Handle, error)
 }
 
-// A streamLane is a lane to another machine. The frame of a call is a message of package crossing.
+// A streamLane is a lane to another machine. Each call is a frame in the format of package
+// crossing.
 type streamLane[S, R any] struct {
 	conn *link.Conn
 	translator
 }
 
-// A carrier is a request or a reply, whose blocks are those of its items.
+// A carrier is a request or a reply. The blocks of its items are the blocks of its message.
 type carrier interface{ carries() []item }
 
 func (r request) carries() []item { return r.Args }
@@ -69,7 +70,8 @@ func (l *streamLane[S, R]) Send(ctx context.Context, v S) error {
 	return laneError(err)
 }
 
-// stands returns what stands for the blocks of a message with items.
+// stands returns the descriptions of the blocks of a message, including the spans to copy. It
+// returns [ErrShared] if a block cannot be copied.
 func (l *streamLane[S, R]) stands(ctx context.Context, handles []arena.Handle, items []item) ([]crossing.Block, error) {
 	numbers, err := l.export(ctx, handles)
 	if err != nil {
@@ -147,7 +149,7 @@ func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
 
 func (l *streamLane[S, R]) Close() error { return l.conn.Close() }
 
-// laneError makes the end of a stream the end of a lane.
+// laneError makes the end of a stream match [ipc.ErrClosed].
 func laneError(err error) error {
 	if errors.Is(err, link.ErrClosed) || errors.Is(err, link.ErrFrame) {
 		return fmt.Errorf("%w: %w", ipc.ErrClosed, err)

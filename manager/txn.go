@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// An undo is how an object was: one of the two functions is called.
+// An undo is the saved state of an object. One of its two functions must be called.
 type undo struct {
-	restore func() // make it so again
-	discard func() // forget it
+	restore func() // restores the saved state
+	discard func() // releases the saved state
 }
 
-// A txn is a transaction that is going on in the server.
+// A txn is the server's state of a transaction in progress.
 type txn struct {
 	s       *server
 	touched map[*object]undo
 }
 
-// touch saves an object before the transaction does anything with it. The caller holds the object's
-// lock.
+// touch saves the state of an object before the transaction first uses it. o.mu must be held. It
+// returns [ErrTxn] if the object cannot be rolled back.
 func (t *txn) touch(o *object) error {
 	if _, ok := t.touched[o]; ok {
 		return nil
@@ -32,7 +32,7 @@ func (t *txn) touch(o *object) error {
 	return nil
 }
 
-// end commits the transaction, or makes it undone.
+// end commits the transaction or rolls it back.
 func (t *txn) end(commit bool) {
 	for o, u := range t.touched {
 		o.mu.Lock()
@@ -47,13 +47,13 @@ func (t *txn) end(commit bool) {
 	t.s.gate.end()
 }
 
-// A transaction is what a client knows of its txn: calls whose context has it take its lane.
+// A transaction is the client's state of a transaction: calls with its context use its lane.
 type transaction struct {
 	c    *client
 	lane lane[request, reply]
 
-	turn   chan struct{} // has the one call that is going on, for which others wait as long as their contexts
-	failed error         // the lane is gone; with the turn
+	turn   chan struct{} // semaphore held by the call in progress
+	failed error         // why the lane was closed; guarded by turn
 }
 
 type transactionKey struct{}
@@ -65,23 +65,23 @@ func (c *client) transaction(ctx context.Context) *transaction {
 	return nil
 }
 
-// Txn runs f as a transaction. The server does no other call between the first and the last call of
-// f. If f returns an error, the server undoes all changes of the calls of f. A call belongs to the
-// transaction if its context is tx or derived from tx:
+// Txn runs f as a transaction. Between the first and the last call of f, the server executes no
+// other calls. If f returns an error, the server undoes all changes made by the calls of f. A call
+// is part of the transaction if its context is tx or derived from tx:
 //
 //	err := m.Txn(ctx, func(tx context.Context) error {
 //		if err := from.Add(tx, -10); err != nil { … }
 //		return to.Add(tx, 10)
 //	})
 //
-// The server also undoes the transaction when f panics, when a call of f outlasts its deadline, and
-// when this process dies. All other calls wait until the transaction ends. So keep f short: a
-// process that is stopped in f holds up all others until their deadlines. A call in f with another
-// context than tx waits for ever, unless its context ends.
+// The transaction is also rolled back if f panics, if a call of f exceeds its deadline, and if this
+// process dies. All other calls block until the transaction ends. f should therefore be short: a
+// process that is stopped in f blocks all others until their deadlines. f must not make calls with
+// other contexts than tx: such a call blocks until its context is done.
 //
-// Dict, List, Set, Namespace, Value, Array, Queue and registered types with a Save method ([Saver])
-// take part. A call of another object returns ErrTxn. So does a call that would wait, such as a Get
-// of an empty queue, and a Txn within f.
+// Dict, List, Set, Namespace, Value, Array, Queue and registered types that implement [Saver] can
+// take part. A call on another object returns [ErrTxn]. So does a call that would block, such as a
+// Get from an empty queue, and a Txn within f.
 func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
 	c, err := m.open()
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) err
 	return c.within(ctx, f)
 }
 
-// within runs f in the transaction of ctx, or in one of its own.
+// within runs f in the transaction of ctx, or else in a new one.
 func (c *client) within(ctx context.Context, f func(tx context.Context) error) (err error) {
 	if c.transaction(ctx) != nil {
 		return f(ctx)
@@ -110,7 +110,7 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 	}
 	committed := false
 	defer func() {
-		if !committed { // also if f panics, or ends its goroutine
+		if !committed { // also if f panics or calls runtime.Goexit
 			err = errors.Join(err, t.end(ctx, serverRollback))
 		}
 		t.giveBack()
@@ -122,14 +122,14 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 	return t.end(ctx, serverCommit)
 }
 
-// end says how the transaction ends. Where that cannot be said any more the lane is gone, which
-// means a rollback.
+// end commits or rolls back the transaction with the method how. If the call fails, the lane is
+// closed, which also rolls back the transaction.
 func (t *transaction) end(ctx context.Context, how *method) error {
 	_, err := t.c.call(ctx, how.with(nil), nil)
 	if err == nil {
 		return nil
 	}
-	t.c.drop(t.lane) // another call may have it still, and ends then
+	t.c.drop(t.lane) // aborts a call in progress
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.failed != nil && how == serverRollback {
@@ -146,8 +146,8 @@ func (t *transaction) giveBack() {
 	}
 }
 
-// call is one call of the transaction. A lane on which a reply is missing cannot be used any more:
-// closing it makes the transaction undone.
+// call makes one call of the transaction. If its reply does not arrive, the lane is closed, which
+// rolls back the transaction.
 func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	select {
 	case t.turn <- struct{}{}:
