@@ -1,22 +1,25 @@
-// Package tcp lets ipc.Listen and ipc.Dial have addresses on other machines. A program may import
-// it for that alone:
+// Package tcp adds addresses on other machines to ipc.Listen and ipc.Dial. A program may import it
+// for this side effect only:
 //
 //	import _ "github.com/shoal-mp/shoal/ipc/tcp"
 //
 //	l, err := ipc.Listen[*tensor.Tensor]("tcp://:7000", key)              // on one machine
 //	c, err := ipc.Dial[*tensor.Tensor](ctx, "tcp://host:7000", key)       // on another
 //
-// The connection is the same *ipc.Conn. Values go by copy, tensors as well: each side has its own,
-// and what one writes the other does not see. The bytes of a tensor are read straight into the
-// receiver's shared memory, so it can be of any size for which that has room.
+// The connection is an *ipc.Conn as between local processes. Values are passed by copy, including
+// tensors: each side has its own tensor and does not see the writes of the other. The elements of a
+// tensor are read directly into the receiver's shared memory, so a tensor may have any size that
+// fits into it.
 //
-// The stream is encrypted by TLS 1.3. Both sides prove that they know the key, by HMAC-SHA256 over
-// a secret that their TLS connection exports, so an attacker in the middle can prove it to neither.
-// Choose a key that cannot be guessed: 16 random bytes or more. So the certificate needs no
-// signature of an authority. To check the certificates of one or both sides as well, give both
-// calls [Options]. They can also leave out the encryption, for networks that only trusted machines
-// are on.
+// # Security
 //
-// This package imports package net, by which a program links the C library if a C compiler is
-// found. Package ipc does not import net.
+// The stream is encrypted with TLS 1.3. Both sides prove that they know the key, by HMAC-SHA256
+// over a secret exported from their TLS connection, so a man in the middle cannot prove it to
+// either side. The certificate therefore needs no certificate authority. The key must be hard to
+// guess: it should consist of at least 16 random bytes. To verify the certificates of one or both
+// sides as well, pass [Options] to both calls. Options can also disable encryption, for networks
+// that only trusted machines are connected to.
+//
+// This package imports package net, which makes a program link the C library if a C compiler is
+// available. Package ipc does not import net.
 package tcp

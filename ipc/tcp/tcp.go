@@ -12,42 +12,44 @@ import (
 
 // Errors of ipc.Dial with Options. Test for them with errors.Is.
 var (
-	// ErrCertificate is returned when one side refuses the certificate of the other by Options.TLS,
-	// or the listener asks for one and there is none.
+	// ErrCertificate is returned if one side rejects the certificate of the other according to
+	// Options.TLS, or if the listener requires a certificate and the caller has none.
 	ErrCertificate = secure.ErrCertificate
-	// ErrFingerprint is returned when the certificate does not have Options.Fingerprint. It wraps
-	// ErrCertificate.
+	// ErrFingerprint is returned if the listener's certificate does not match Options.Fingerprint.
+	// It wraps [ErrCertificate].
 	ErrFingerprint = secure.ErrFingerprint
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered so that errors.Is works for them in the parent of a worker that returns
+// them.
 func init() {
 	codec.RegisterError("tcp.ErrCertificate", ErrCertificate)
 	codec.RegisterError("tcp.ErrFingerprint", ErrFingerprint)
 }
 
-// Options are what ipc.Listen and ipc.Dial may be told, beside the key, of a connection to another
-// machine. Of connections on one machine they change nothing.
+// Options are options of ipc.Listen and ipc.Dial for connections to other machines, in addition to
+// the key. They have no effect on connections within a machine.
 type Options struct {
-	// TLS configures the connection. ipc.Listen has the Certificates in it, and asks callers for
-	// one by ClientAuth. Without any, and if TLS is nil, it makes a new self-signed certificate.
-	// ipc.Dial checks the listener's by RootCAs and ServerName, or else by the host in the address;
-	// if TLS is nil, by Fingerprint and the key alone. A MinVersion below TLS 1.3 is raised to TLS
-	// 1.3.
+	// TLS configures the connection. ipc.Listen uses its Certificates and, if ClientAuth is set,
+	// requests certificates from callers. If TLS is nil or has no certificate, it generates a
+	// self-signed one. ipc.Dial verifies the listener's certificate with RootCAs and ServerName,
+	// which defaults to the host in the address. If TLS is nil, it verifies the Fingerprint and the
+	// key only. A MinVersion below TLS 1.3 is raised to TLS 1.3.
 	TLS *tls.Config
 	// Fingerprint is the SHA-256 of the listener's certificate: sha256.Sum256(c.Certificate[0]) of
-	// a tls.Certificate c. ipc.Dial checks it if it is not zero.
+	// a tls.Certificate c. If it is not zero, ipc.Dial verifies it.
 	Fingerprint [sha256.Size]byte
-	// Unencrypted leaves TLS out, on both sides. They still prove that they know the key. But a
-	// machine between them can read and change what follows, so it is for networks that only
-	// trusted machines are on. It is an error together with TLS or Fingerprint.
+	// Unencrypted disables TLS. It must be set on both sides. They still prove the key to each
+	// other, but a machine between them can read and modify the traffic, so it should be used only
+	// in networks of trusted machines. It must not be combined with TLS or Fingerprint: ipc.Listen
+	// and ipc.Dial then return an error.
 	Unencrypted bool
 }
 
-// MeetingOption marks Options as something that ipc.Listen and ipc.Dial may be told.
+// MeetingOption marks Options as an option of ipc.Listen and ipc.Dial.
 func (Options) MeetingOption() {}
 
-// among returns the last Options that a meeting was told, with its key.
+// among returns the last Options in opts together with the key.
 func among(opts []link.Option, key []byte) secure.Options {
 	s := secure.Options{Key: key}
 	for _, o := range opts {
