@@ -8,9 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer,
-// ErrCertificate or ErrFingerprint, or is that of the network. The caller closes the manager, which
-// ends the connections and all proxies that this process has through it.
+// Dial connects to the [Listener] at a TCP address. The caller must close the manager. The
+// connections are closed after the manager and all its proxies in this process are closed. The
+// error wraps [ErrKey], [ErrPeer], [ErrCertificate] or [ErrFingerprint], or is an error of the
+// network.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {
 		c, err := secure.Dial(ctx, addr, opts.secure())

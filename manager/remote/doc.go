@@ -4,19 +4,20 @@
 //	l, err := remote.Listen(m, ":7000", remote.Options{Key: key})                  // where the manager is
 //	m, err := remote.Dial(ctx, "host:7000", remote.Options{Key: key})              // anywhere else
 //
-// Dial returns a manager like any other, except that values are copied, tensors as well: the server
-// keeps one of its own, of any size for which its shared memory has room, and each caller gets
-// another. Of a tensor that is a small part of its storage, a client sends that part; the server
-// sends a storage up to the end of what is used of it. A call that would carry a queue, a lock or a
-// file to another machine returns manager.ErrShared.
+// Dial returns a manager that can be used like any other, except that values are copied, including
+// tensors: the server keeps its own copy, of any size that fits into its shared memory, and each
+// caller gets another. If a tensor is a small part of its storage, a client sends only that part;
+// the server sends a storage up to the end of its used part. A call that would send a queue, a lock
+// or a file to another machine returns manager.ErrShared.
 //
 // # The key
 //
-// Both sides prove that they know the key, by HMAC-SHA256 over a secret that their TLS connection
-// exports. An attacker in the middle has two connections with two secrets, and can prove neither.
-// So the certificate needs no signature of an authority. Choose a key that cannot be guessed: 16
-// random bytes or more. To check the certificate as well, set Options.Fingerprint or Options.TLS.
+// Both sides prove that they know the key, by HMAC-SHA256 over a secret exported from their TLS
+// connection. A man in the middle has two connections with different secrets, and cannot prove the
+// key on either. The certificate therefore needs no certificate authority. The key must be hard to
+// guess: it should consist of at least 16 random bytes. To verify the certificate as well, set
+// Options.Fingerprint or Options.TLS.
 //
-// This package imports package net, by which a program links the C library if a C compiler is
-// found. Package manager does not import net.
+// This package imports package net, which makes a program link the C library if a C compiler is
+// available. Package manager does not import net.
 package remote
