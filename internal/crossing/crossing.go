@@ -12,24 +12,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// A Block describes a block of a message. It has a number that the receiver knows, or Copied and
-// the span of the bytes that follow the message.
+// A Block describes one block of a message: either its number, which is known to the receiver, or
+// [Copied] and the span of the bytes that follow the message.
 type Block struct {
 	Number uint64
 	codec.Span
 }
 
-// Copied is the number of a block that the receiver copies.
+// Copied is the number of a block that is sent as a copy.
 const Copied = math.MaxUint64
 
 const (
 	countSize = 4
 	blockSize = 24
-	maxBytes  = 1 << 48 // of a block; no address is larger
+	maxBytes  = 1 << 48 // size of a block; addresses have at most 48 bits
 )
 
-// Send sends a message in a frame of some kind. The caller holds its blocks until Send returns.
-// Send waits while the receiver does not read.
+// Send sends a message in a frame of the given kind, followed by the bytes of the copied blocks.
+// The caller must hold the blocks of m until Send returns. Send blocks while the receiver does not
+// read.
 func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, blocks []Block) error {
 	head, load, err := Head(m, blocks)
 	if err != nil {
@@ -38,8 +39,9 @@ func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, bloc
 	return conn.Send(ctx, kind, head, load...)
 }
 
-// Head returns what goes in front of the bytes of the copied blocks, and these bytes where they
-// lie. The caller holds the blocks as long as it uses them.
+// Head returns the encoding of a message without the bytes of the copied blocks, and slices of
+// these bytes in the sender's memory. The caller must hold the blocks while it uses the slices. The
+// error wraps codec.ErrFormat if a span is outside its block.
 func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err error) {
 	head = binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
 		uint32(len(blocks)))
@@ -59,8 +61,8 @@ func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err erro
 	return append(head, m.Body...), load, nil
 }
 
-// Copies returns the blocks of a message, all of them to be copied. ok is false if the message has
-// a block of which a copy would not be the same thing.
+// Copies returns descriptions of the blocks of a message, all of them as copies. ok is false if a
+// block cannot be copied, because a copy would have another meaning.
 func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
 	spans, good, err := codec.Spans(m)
 	if err != nil {
@@ -90,11 +92,12 @@ func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
 	return b[s.Begin:s.End], nil
 }
 
-// Recv receives a message in a frame of that kind, and waits for it until ctx ends. The caller has
-// one reference of each copied block, in m.Blocks. It finds the numbers of the others in blocks.
+// Recv waits for a message in a frame of the given kind. The caller owns one reference to each
+// copied block, in m.Blocks. For the other blocks, m.Blocks is 0, and the caller must look up their
+// numbers in blocks.
 //
-// If there is no room for a copy, Recv passes the message over and returns the domain's error. A
-// malformed message ends the stream.
+// If there is no memory for a copy, Recv skips the message and returns the domain's error. It
+// closes the stream if a message is malformed; the error wraps codec.ErrFormat.
 func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {
@@ -108,7 +111,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 	})
 	if err != nil {
 		if errors.Is(err, codec.ErrFormat) {
-			conn.Close() // the begin of the next frame is unknown
+			conn.Close() // the start of the next frame is unknown
 		}
 		if host := conn.Host(); host != "" && !errors.Is(err, link.ErrClosed) {
 			err = fmt.Errorf("from %s: %w", host, err)
@@ -124,8 +127,8 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 	return m, blocks, nil
 }
 
-// Check returns an error, ErrFormat, unless the bytes that a message uses of its copied blocks are
-// among those that came. place returns the index in blocks of a block of the message.
+// Check verifies that the copied blocks of a message contain all bytes that the message refers to.
+// place maps the index of a block in m to its index in blocks. The error wraps codec.ErrFormat.
 func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 	if len(m.Blocks) == 0 {
 		return nil
@@ -148,7 +151,7 @@ func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 	return nil
 }
 
-// parse reads the table in front of a body.
+// parse decodes the table in front of a body. The error wraps codec.ErrFormat.
 func parse(b []byte) (blocks []Block, body []byte, err error) {
 	if len(b) < countSize {
 		return nil, nil, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
@@ -172,9 +175,9 @@ func parse(b []byte) (blocks []Block, body []byte, err error) {
 	return blocks, b, nil
 }
 
-// Open reads what Head returned of a message whose blocks are all copied, and allocates the copies.
-// The caller has one reference of each in m.Blocks, and fills parts with the bytes that follow, in
-// this order. The message keeps the memory of head.
+// Open decodes the result of [Head] for a message with copied blocks only, and allocates the
+// copies. The caller owns one reference to each block in m.Blocks, and must fill parts, in order,
+// with the bytes that follow the head. The message aliases the memory of head.
 func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	blocks, body, err := parse(head)
 	if err != nil {
@@ -199,8 +202,8 @@ func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	return m, c.parts, nil
 }
 
-// A taker gives the blocks of a message to what is decoded: the first that takes one has the
-// message's reference, each other one its own.
+// A taker gives the message's own reference of a block to the first object that takes it, and
+// retains the block for each further object.
 type taker struct {
 	d     *arena.Domain
 	m     codec.Message
@@ -219,8 +222,8 @@ func (t *taker) Take(i int) (arena.Handle, error) {
 	return h, nil
 }
 
-// Decode reads the value of a message whose blocks are all copies, and gives back what it does not
-// take.
+// Decode decodes the value of a message with copied blocks only. It releases the blocks that the
+// value does not take.
 func Decode[T any](plan *codec.Plan[T], m codec.Message) (v T, err error) {
 	var d codec.Decoder
 	var t taker
@@ -251,14 +254,15 @@ func Decode[T any](plan *codec.Plan[T], m codec.Message) (v T, err error) {
 	return v, nil
 }
 
-// copies are the copied blocks of a message that is under way.
+// copies contains the copied blocks of a message that is being received. It implements link.Load.
 type copies struct {
 	d       *arena.Domain
 	handles []arena.Handle // 0 for a block that is not copied
 	parts   [][]byte
 }
 
-// room allocates the copies that a table asks for.
+// room allocates the copied blocks of a table. If it returns an error, the second result is the
+// number of bytes to skip.
 func room(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false
@@ -298,7 +302,7 @@ func (c *copies) Parts() [][]byte { return c.parts }
 // Drop implements link.Load.
 func (c *copies) Drop() { Release(c.handles) }
 
-// Release gives back the copies of a message that was not taken.
+// Release releases the copied blocks of a message that was not decoded. Zero handles are ignored.
 func Release(handles []arena.Handle) {
 	d, err := arena.Default()
 	if err != nil {
