@@ -7,21 +7,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Binding ties a proof to one connection. Both sides know its bytes. A process in the middle has
-// one connection to each side, so it does not know the bytes, or has other ones.
+// A Binding ties a proof of the key to one connection. Both sides must derive the same bytes. A man
+// in the middle has a separate connection to each side, so their bindings differ.
 type Binding struct {
-	place uint64 // of this side: the bytes bind only if the other side's place is the same
+	place uint64 // namespace of this side; bytes are used only if both sides are in the same
 	bytes []byte
 }
 
-// Bound returns the Binding of a connection whose two sides know a secret.
+// Bound returns a Binding for a connection with a secret that only its two sides know, such as
+// exported TLS keying material.
 func Bound(secret []byte) Binding { return Binding{bytes: secret} }
 
-// ServerBinding returns a server's Binding of a Unix socket: the processes at its ends. Each side
-// knows its own process number, and asks the kernel for the other one. A relay is the other process
-// for both of them, so their bindings differ. Process numbers are those of a PID namespace. Between
-// two namespaces the kernel gives the other process no number that both sides know, and proofs bind
-// nothing.
+// ServerBinding returns the server's Binding of a Unix socket, which contains the process ids of
+// both ends. Each side knows its own process id and gets the other one from the kernel. A relay is
+// the peer of both sides, so their bindings differ. Process ids are relative to a PID namespace:
+// between two namespaces there is no process id that both sides know, and the proof is not bound to
+// the connection.
 func ServerBinding(c *sys.Conn) (Binding, error) {
 	_, pid, err := sys.PeerUID(c)
 	return processes(os.Getpid(), pid), err
@@ -36,14 +37,15 @@ func ClientBinding(c *sys.Conn) (Binding, error) {
 func processes(server, client int) Binding {
 	place := sys.Namespace("pid")
 	if place == 0 {
-		return Binding{} // there is no /proc
+		return Binding{} // no /proc
 	}
 	b := binary.LittleEndian.AppendUint32([]byte("processes "), uint32(server))
 	return Binding{place, binary.LittleEndian.AppendUint32(b, uint32(client))}
 }
 
-// with returns the bytes that are bound if the other side is at a place. The proof covers both
-// places as each side knows them, so a process in the middle cannot make them differ.
+// with returns the bytes of the binding, or nil if the other side is in another namespace. The
+// proof covers both namespaces as each side knows them, so a man in the middle cannot make them
+// appear to differ.
 func (b Binding) with(theirs uint64) []byte {
 	if theirs != b.place {
 		return nil

@@ -14,13 +14,14 @@ import (
 )
 
 var (
-	// ErrClosed is returned when the stream is closed, by either side or by the end of a process.
+	// ErrClosed is returned if the stream was closed by either side or by the death of the peer.
 	ErrClosed = fmt.Errorf("link: closed%.0w", os.ErrClosed)
-	// ErrFrame is returned for a frame that is longer than the limit. The stream is closed then.
+	// ErrFrame is returned for a frame that exceeds the limit. The stream is closed if such a frame
+	// is received; it remains usable if Send returns the error.
 	ErrFrame = errors.New("link: frame too long")
 )
 
-// A Stream is a connection of any sort. Both net.Conn and sys.Conn are Streams.
+// A Stream is a bidirectional connection. net.Conn and sys.Conn implement it.
 type Stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(t time.Time) error
@@ -33,10 +34,10 @@ type Stream interface {
 //	4  kind, 1 byte
 //	5  body
 //
-// A load follows the body of some frames, and the body says how long it is. Its bytes are written
-// from their place in the sender's memory and read to their place in the receiver's.
+// The body of a frame may be followed by a load. The body must determine the load's length. The
+// load is written directly from the sender's memory and read directly into the receiver's.
 //
-// Its methods may be called by several goroutines.
+// All methods may be called from several goroutines.
 type Conn struct {
 	s     Stream
 	limit int
@@ -44,17 +45,17 @@ type Conn struct {
 
 	reading turn
 	r       *bufio.Reader
-	half    *arrival // a frame that is not all here
+	half    *arrival // partially received frame
 	writing turn
 }
 
-// A turn is a lock for which nobody waits longer than its context lasts: the holder may wait for a
-// peer that is stopped.
+// A turn is a lock that is acquired with a context, because its holder may be blocked by a peer
+// that is stopped.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
 	select {
-	case t <- struct{}{}: // also if ctx has ended
+	case t <- struct{}{}: // even if ctx is done
 		return nil
 	default:
 	}
@@ -68,44 +69,45 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// A Load is the memory for the bytes that follow a frame.
+// A Load is the destination of the bytes that follow a frame.
 type Load interface {
-	// Parts returns the memory, in the order of the bytes.
+	// Parts returns the memory for the bytes, in order.
 	Parts() [][]byte
-	// Drop is called, once, if not all of the bytes come.
+	// Drop releases the memory. It is called once if the load does not arrive completely.
 	Drop()
 }
 
-// An Accept looks at the body of a frame and returns the memory for its load. A load that is not
-// wanted is passed over. Then err says why, and skip how long the load is.
+// An Accept function returns the memory for the load of a frame, given its body. To reject a load,
+// it must return an error, and the load's length in skip.
 type Accept func(kind byte, body []byte) (load Load, skip int64, err error)
 
-// An arrival is a frame of which the first byte has come.
+// An arrival is a frame that is being received.
 type arrival struct {
-	begun  bool // the header is read
+	begun  bool // the header was read
 	kind   byte
-	body   []byte // what has come of it
-	length int    // of the body
-	ready  bool   // the body is read, and load, skip and err are what accept has made of it
+	body   []byte // received part of the body
+	length int    // length of the body
+	ready  bool   // the body was read and accept was called
 	load   Load
-	parts  [][]byte // the missing part of the load
+	parts  [][]byte // missing part of the load
 	skip   int64
 	err    error
-	size   int64 // of the load
+	size   int64 // length of the load
 	unread int64
-	paused time.Duration // how long reads have waited: for the header, for the body, for the next byte of the load
+	paused time.Duration // wait for the header, the body, or more of the load
 }
 
 const frameHeader = 5
 
-// frameTime is how long a frame may take after its first byte, and how long its load may pause.
+// frameTime limits the time from the first byte of a frame to the end of its body, and a pause
+// within its load.
 var frameTime = 30 * time.Second
 
-// piece is how much of a load is read before the deadline moves on.
+// piece is the number of bytes of a load after which the deadline is extended.
 const piece = 1 << 20
 
-// NewConn returns a Conn over s, with bodies of at most limit bytes. Errors name the host if s has
-// a method Host.
+// NewConn returns a Conn over s with bodies of at most limit bytes. If s has a method Host, errors
+// contain its result.
 func NewConn(s Stream, limit int) *Conn {
 	c := &Conn{s: s, limit: limit, r: bufio.NewReader(s), reading: make(turn, 1), writing: make(turn, 1)}
 	if h, ok := s.(interface{ Host() string }); ok {
@@ -114,20 +116,20 @@ func NewConn(s Stream, limit int) *Conn {
 	return c
 }
 
-// Host returns the address of the other side. It is empty if the other side is on this machine.
+// Host returns the address of the peer. It is empty if the peer is on this machine.
 func (c *Conn) Host() string { return c.host }
 
-// Close ends the stream and the calls that wait on it. It drops the memory that half a frame has
-// taken.
+// Close closes the stream and wakes its blocked calls. It releases the memory of a partially
+// received frame.
 func (c *Conn) Close() error {
 	err := c.s.Close()
-	c.reading <- struct{}{} // no read outlives its stream
+	c.reading <- struct{}{} // wait for the reader, which uses the memory of the load
 	defer c.reading.give()
 	c.drop()
 	return err
 }
 
-// drop lets go of a frame that stays incomplete.
+// drop releases a partially received frame.
 func (c *Conn) drop() {
 	if h := c.half; h != nil {
 		c.half = nil
@@ -137,9 +139,9 @@ func (c *Conn) drop() {
 	}
 }
 
-// Send writes a frame and its load. It waits while the other side does not read, and while another
-// goroutine sends. If ctx ends after that and before all is written, Send closes the stream,
-// because half a frame is of no use.
+// Send writes a frame and its load. It blocks while the peer does not read, and while another
+// goroutine sends. If ctx is done after Send has begun to write, Send closes the stream, because a
+// partial frame is useless. It returns [ErrFrame] if the body exceeds the limit.
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
@@ -165,8 +167,8 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	return nil
 }
 
-// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended, Await
-// returns nil if either is there already, as far as the stream can tell.
+// Await blocks until the first byte of a frame or the end of the stream arrives. If ctx is already
+// done, it still returns nil if that is known to have arrived.
 func (c *Conn) Await(ctx context.Context) error {
 	if err := c.reading.take(ctx); err != nil {
 		return err
@@ -201,16 +203,16 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Recv reads a frame without a load and waits for it until ctx ends. If ctx ends in the middle of a
-// frame, the next call goes on there.
+// Recv waits for a frame without a load. If ctx is done within a frame, the next call resumes
+// there.
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
 	return kind, body, err
 }
 
-// RecvLoad reads a frame and its load, into the memory that accept returns, and waits until ctx
-// ends. If ctx ends in the middle, the next call goes on there. If accept returns an error,
-// RecvLoad passes the load over and returns that error, and the stream is good for the next frame.
+// RecvLoad waits for a frame, and reads its load into the memory returned by accept. If ctx is done
+// within a frame, the next call resumes there. If accept returns an error, RecvLoad skips the load
+// and returns the error; the stream remains usable.
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
 	if err := c.reading.take(ctx); err != nil {
 		return 0, nil, nil, err
@@ -239,7 +241,7 @@ func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []b
 	return h.kind, h.body, h.load, h.err
 }
 
-// ask has accept say where the load goes.
+// ask calls accept for the destination of the load.
 func (h *arrival) ask(accept Accept) {
 	h.ready, h.paused = true, 0
 	if h.load, h.skip, h.err = accept(h.kind, h.body); h.load != nil {
@@ -252,7 +254,7 @@ func (h *arrival) ask(accept Accept) {
 	h.unread = h.size
 }
 
-// readLoad reads the missing part of c.half, piece by piece.
+// readLoad reads the missing part of the load of c.half, piece by piece.
 func (c *Conn) readLoad(ctx context.Context) error {
 	h := c.half
 	if h.unread == 0 {
@@ -295,11 +297,13 @@ func (c *Conn) readLoad(ctx context.Context) error {
 	return nil
 }
 
-// timed has read wait as long as the frame may still take. The caller lets ctx end the read. For a
-// receiver that polls, the waits of all its calls add up.
+// timed calls read with a deadline for the rest of the frame's time. The caller must make ctx
+// interrupt the read. The waits of all calls for a frame add up, because a receiver may poll with
+// short contexts.
 func (c *Conn) timed(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
 	begin := time.Now()
-	// first the deadline, then the look at ctx: a later end of ctx sets the deadline later
+	// The deadline must be set before ctx is checked: if ctx is done later, it sets the deadline
+	// again.
 	c.s.SetReadDeadline(begin.Add(max(frameTime-h.paused, time.Millisecond)))
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -309,13 +313,13 @@ func (c *Conn) timed(ctx context.Context, h *arrival, read func() (int, error)) 
 	return n, err
 }
 
-// ended reports whether the end of ctx, and no other, has ended a read.
+// ended reports whether a read was interrupted by ctx, and not by another error.
 func ended(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return cause != nil && (err == cause || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
-// cut ends a stream in the middle of a load, which is dropped.
+// cut closes the stream within a load, and releases the load.
 func (c *Conn) cut(h *arrival, err error) error {
 	c.drop()
 	c.s.Close()
@@ -334,7 +338,7 @@ func from(host string) string {
 	return " from " + host
 }
 
-// readHeader reads the header of a frame, unless it has been read.
+// readHeader reads the header of a frame, unless it was read before.
 func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 	if h.begun {
 		return nil
@@ -361,8 +365,8 @@ func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 	return nil
 }
 
-// readBody reads the missing part of a body, which grows as its bytes arrive, and not to its
-// announced length at once.
+// readBody reads the missing part of a body. The buffer grows with the received bytes and is not
+// allocated for the announced length.
 func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	for len(h.body) < h.length {
 		have := len(h.body)
@@ -383,13 +387,13 @@ func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	return nil
 }
 
-// wait has read wait for more of a header or of a body.
+// wait calls read to wait for more bytes of a header or a body.
 func (c *Conn) wait(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
 	defer c.s.SetReadDeadline(time.Time{})
 	defer until(ctx, c.s.SetReadDeadline)()
 	n, err := c.timed(ctx, h, read)
 	switch {
-	case err == nil || n > 0: // if it is the end, the next read says so
+	case err == nil || n > 0: // the next read returns the error
 		return n, nil
 	case ended(ctx, err):
 		return 0, context.Cause(ctx)
@@ -399,7 +403,7 @@ func (c *Conn) wait(ctx context.Context, h *arrival, read func() (int, error)) (
 	return 0, c.broken(err)
 }
 
-// broken ends a stream within a frame.
+// broken closes the stream within a frame.
 func (c *Conn) broken(err error) error {
 	c.drop()
 	c.s.Close()
@@ -409,19 +413,19 @@ func (c *Conn) broken(err error) error {
 	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
-// why returns the cause of ctx if ctx has ended a read or a write, and otherwise the end of the
-// stream.
+// why returns the cause of ctx if it is done, and otherwise an error for the end of the stream.
 func (c *Conn) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // TLS says so of an end without an alert, between frames as well
+	if errors.Is(err, io.ErrUnexpectedEOF) { // crypto/tls: end without an alert
 		err = io.EOF
 	}
 	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
 }
 
-// until lets ctx end a read or write by a deadline. The returned function takes the deadline back.
+// until makes ctx interrupt a read or a write by setting a deadline. The caller must call the
+// returned function, which resets the deadline.
 func until(ctx context.Context, setDeadline func(time.Time) error) func() {
 	if ctx.Done() == nil {
 		return func() {}

@@ -1,3 +1,3 @@
-// Package link connects two processes neither of which started the other. Over a stream both prove
-// that they know a key, and then they exchange frames.
+// Package link connects two unrelated processes. Over a stream, both prove that they know a key,
+// and then exchange frames.
 package link

@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	// ErrKey is returned on both sides if they do not have the same key, or if a process between
-	// them has passed the proof on.
+	// ErrKey is returned on both sides if they have different keys, or if a man in the middle
+	// relayed the proof.
 	ErrKey = errors.New("link: wrong key")
-	// ErrPeer is returned if the other side does not speak this protocol, or speaks another version
-	// of it.
+	// ErrPeer is returned if the peer does not speak this protocol, or speaks another version of
+	// it.
 	ErrPeer = errors.New("link: not a peer of this version")
 )
 
@@ -27,26 +27,26 @@ var (
 //	client   hello 8 | place 8 | nonce 32 | proof 32
 //	server   status 1 | proof 32         status 0, or 1 and zeroes
 //
-// A proof is HMAC-SHA256 by the key of: the name of the side that proves it, the server's place and
-// nonce, the client's place and nonce, the binding. The names prevent that one side's proof is sent
-// back to it, and the nonces that an old proof is used again. The binding prevents that a process
-// in the middle passes a proof on. In TLS it is a secret of this very connection. On a Unix socket
-// it names the processes at its two ends, if they are in one place.
+// A proof is the HMAC-SHA256, with the key, of: the role of the side that proves it, the server's
+// place and nonce, the client's place and nonce, the binding. The roles prevent reflection of a
+// proof, and the nonces prevent replay. The binding prevents that a man in the middle relays a
+// proof. With TLS it is a secret exported from the connection. On a Unix socket it contains the
+// process ids of both ends, if they are in the same PID namespace, which is the place.
 const (
 	placeSize = 8
 	nonceSize = 32
-	saidSize  = placeSize + nonceSize // the place and the nonce of a side
+	saidSize  = placeSize + nonceSize // place and nonce of a side
 	proofSize = sha256.Size
 )
 
-// Versions may differ in everything but the hello, so each side sends its hello before it refuses
-// the other's version: both can then name both versions.
-var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two are the version, little-endian
+// All versions have the hello in common. Each side sends its hello before it rejects the other's
+// version, so that both can report both versions.
+var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two bytes are the version, little-endian
 
-const helloName = 6 // of its bytes are the same in all versions
+const helloName = 6 // number of bytes that are the same in all versions
 
-// Server proves the key to the client at the other end of rw, and checks the client's proof. The
-// caller sets a deadline.
+// Server proves the key to the client at the other end of rw, and verifies the client's proof. The
+// caller must set a deadline. It returns [ErrKey] or [ErrPeer] if the verification fails.
 func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := usable(key); err != nil {
 		return err
@@ -65,14 +65,14 @@ func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	theirs, proven := answer[len(helloBytes):][:saidSize], answer[len(helloBytes)+saidSize:]
 	binding := bound.with(placeOf(theirs))
 	if !hmac.Equal(proven, proof(key, "client", ours, theirs, binding)) {
-		rw.Write(append([]byte{1}, make([]byte, proofSize)...)) // so that the client can say why
+		rw.Write(append([]byte{1}, make([]byte, proofSize)...)) // lets the client report the cause
 		return ErrKey
 	}
 	_, err = rw.Write(append([]byte{0}, proof(key, "server", ours, theirs, binding)...))
 	return err
 }
 
-// Client is the other side of Server.
+// Client is the client's side of [Server].
 func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := usable(key); err != nil {
 		return err
@@ -80,7 +80,7 @@ func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 	greeting := make([]byte, len(helloBytes)+saidSize)
 	if err := read(rw, greeting); err != nil {
 		if bytes.HasPrefix(greeting, helloBytes[:helloName]) {
-			rw.Write(helloBytes) // so that a server of another version can say why
+			rw.Write(helloBytes) // lets a server of another version report the cause
 		}
 		return err
 	}
@@ -111,7 +111,7 @@ func usable(key []byte) error {
 	return nil
 }
 
-// read fills b, which begins with the hello.
+// read fills b, which begins with the peer's hello. It returns [ErrPeer] if the hello is not valid.
 func read(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b[:len(helloBytes)]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
@@ -130,7 +130,7 @@ func read(r io.Reader, b []byte) error {
 	return nil
 }
 
-// said returns the place of a side and a new nonce.
+// said returns the place of this side and a new nonce.
 func (b Binding) said() ([]byte, error) {
 	said := binary.LittleEndian.AppendUint64(make([]byte, 0, saidSize), b.place)[:saidSize]
 	return said, sys.Random(said[placeSize:])

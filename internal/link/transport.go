@@ -6,24 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Transport reaches other machines. Its streams have proven the key.
+// A Transport connects to other machines. Its streams have proven the key.
 //
-// The package that implements a Transport adds it, and programs link that package for it. Most
-// programs need none. With package net they would link the C library.
+// A Transport is registered by the package that implements it, which programs must import
+// explicitly. Most programs need none, and would link the C library because of package net.
 type Transport struct {
-	// Listen calls met for each stream, in a goroutine of its own. Both functions take the options
-	// that are theirs, and pass the others over.
+	// Listen calls met for each stream, each on a new goroutine. Both functions must ignore options
+	// that they do not know.
 	Listen func(addr string, key []byte, opts []Option, met func(Stream)) (Listener, error)
 	Dial   func(ctx context.Context, addr string, key []byte, opts []Option) (Stream, error)
 }
 
-// An Option is what package ipc or a Transport may be told of a meeting.
+// An Option is an option of ipc.Listen and ipc.Dial, for package ipc or for a Transport.
 type Option interface {
 	// MeetingOption does nothing. It marks the types that are Options.
 	MeetingOption()
 }
 
-// A Listener of a Transport accepts streams. Close waits until no call of met runs.
+// A Listener is a listener of a Transport. Close must wait until all calls of met have returned.
 type Listener interface {
 	Addr() string
 	Close() error
@@ -31,8 +31,9 @@ type Listener interface {
 
 var transports registry.Table[Transport]
 
-// AddTransport adds a Transport under the scheme of its addresses.
+// AddTransport registers a Transport for the scheme of its addresses. It panics if the scheme is
+// already taken, and after the program's Main has begun.
 func AddTransport(scheme string, t Transport) { transports.Add("link.AddTransport", scheme, t) }
 
-// TransportOf returns the Transport of a scheme.
+// TransportOf returns the Transport for a scheme.
 func TransportOf(scheme string) (Transport, bool) { return transports.Get(scheme) }
