@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// ServerConfig returns a copy of given, which may be nil. If that has no certificate, the copy has
-// one that is made for this listener and never written to a file.
+// ServerConfig returns a copy of given, which may be nil, for a listener. If given has no
+// certificate, the copy has a new self-signed one, which is never written to a file.
 func ServerConfig(given *tls.Config) (*tls.Config, error) {
 	config := new(tls.Config)
 	if given != nil {
@@ -28,8 +28,8 @@ func ServerConfig(given *tls.Config) (*tls.Config, error) {
 	return config, err
 }
 
-// FingerprintOf returns the SHA-256 of the certificate in a listener's configuration, zero if it
-// chooses among several, and for nil.
+// FingerprintOf returns the SHA-256 of the certificate in a listener's configuration. It is zero if
+// config is nil or selects among several certificates.
 func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	if config == nil || len(config.Certificates) == 0 || config.GetConfigForClient != nil ||
 		config.GetCertificate != nil {
@@ -38,8 +38,8 @@ func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	return sha256.Sum256(config.Certificates[0].Certificate[0])
 }
 
-// harden refuses older versions of TLS, also in what a configuration chooses for a client. It makes
-// records have their full size from the first on, because the traffic is bulk.
+// harden requires TLS 1.3, also for configurations returned by GetConfigForClient. It disables
+// dynamic record sizing, because the traffic is bulk data.
 func harden(config *tls.Config) {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true
@@ -57,7 +57,7 @@ func harden(config *tls.Config) {
 	}
 }
 
-// SelfSigned makes a certificate that nobody has signed, with a new key.
+// SelfSigned returns a self-signed certificate with a new key.
 func SelfSigned() (cert tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,7 +71,7 @@ func SelfSigned() (cert tls.Certificate, err error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "shoal"},
-		NotBefore:    now.Add(-time.Hour), // clocks differ
+		NotBefore:    now.Add(-time.Hour), // tolerate clock skew
 		NotAfter:     now.AddDate(10, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -10,33 +10,33 @@ import (
 )
 
 var (
-	// ErrCertificate is returned by Dial when one side refuses the certificate of the other, or has
-	// none to show.
+	// ErrCertificate is returned by Dial if one side rejects the certificate of the other, or has
+	// none.
 	ErrCertificate = errors.New("link: certificate refused")
-	// ErrFingerprint is returned by Dial when the certificate does not have Options.Fingerprint.
+	// ErrFingerprint is returned by Dial if the certificate does not match Options.Fingerprint.
 	ErrFingerprint = fmt.Errorf("link: certificate of another fingerprint%.0w", ErrCertificate)
 )
 
-// Options configure Listen and Dial.
+// Options configure [Listen] and [Dial].
 type Options struct {
-	// Key is the secret that both sides know. It is not empty.
+	// Key is the secret that both sides know. It must not be empty.
 	Key []byte
-	// TLS configures the connection, unless it is nil.
+	// TLS configures the connection. It may be nil.
 	TLS *tls.Config
-	// Fingerprint is the SHA-256 of the listener's certificate. Dial checks it if it is not zero.
+	// Fingerprint is the SHA-256 of the listener's certificate. If it is not zero, Dial verifies
+	// it.
 	Fingerprint [sha256.Size]byte
-	// Unencrypted leaves TLS out, on both sides, see unencrypted.go.
+	// Unencrypted disables TLS. It must be set on both sides. See unencrypted.go.
 	Unencrypted bool
 }
 
-// handshakeTime is how long a connection has to prove the key.
+// handshakeTime limits the time until a connection has proven the key.
 const handshakeTime = 10 * time.Second
 
-// A Conn is a stream whose two ends have proven the key: a *tls.Conn, or without encryption a
-// *net.TCPConn.
+// A Conn is a stream after the proof of the key: a *tls.Conn, or a *net.TCPConn without encryption.
 type Conn struct{ net.Conn }
 
-// Host returns the address of the other side.
+// Host returns the address of the peer.
 func (c *Conn) Host() string { return c.RemoteAddr().String() }
 
 // NetConn returns the connection below TLS.

@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// Dial connects to the Listener at a TCP address. The error wraps link.ErrKey, link.ErrPeer,
-// ErrCertificate or ErrFingerprint, or is that of the network.
+// Dial connects to the [Listener] at a TCP address. The caller must close the connection. The error
+// wraps link.ErrKey, link.ErrPeer, [ErrCertificate] or [ErrFingerprint], or is an error of the
+// network.
 func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	if err := opts.fit(); err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 		return nil, err
 	}
 	if err := link.Client(s, opts.Key, link.Bound(b)); err != nil {
-		// With TLS 1.3 a listener refuses a certificate when the handshake is over for this side.
+		// With TLS 1.3 a listener rejects a certificate after the handshake is complete on this
+		// side.
 		if alert, ok := errors.AsType[*net.OpError](err); ok && ofCertificate(alert) {
 			err = fmt.Errorf("%w by the listener: %w", ErrCertificate, alert)
 		}
@@ -67,7 +69,7 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	return &Conn{s}, nil
 }
 
-// ofCertificate reports whether an error is that of a certificate, of this side or of the other.
+// ofCertificate reports whether err is about a certificate, rejected by this side or by the peer.
 func ofCertificate(err error) bool {
 	var ours *tls.CertificateVerificationError
 	var alert *net.OpError
@@ -75,21 +77,22 @@ func ofCertificate(err error) bool {
 		errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(alert.Error(), "certificate")
 }
 
-// notTLS reports whether the other side does not speak TLS at all.
+// notTLS reports whether the peer does not speak TLS at all.
 func notTLS(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header)
 }
 
-// clientConfig returns a configuration for Dial to an address, with the checks of opts.
+// clientConfig returns the configuration for a connection to addr, with the verifications of opts.
 func clientConfig(opts Options, addr string) *tls.Config {
-	// the key proves more than a certificate authority would: a process in the middle has two
-	// connections with two secrets, and can prove the key on neither
+	// InsecureSkipVerify is safe, because the key proves more than a certificate authority would: a
+	// man in the middle has two connections with different secrets and cannot prove the key on
+	// either.
 	config := &tls.Config{InsecureSkipVerify: true}
 	if opts.TLS != nil {
 		config = opts.TLS.Clone()
 	}
-	if config.ServerName == "" { // as tls.Dial does
+	if config.ServerName == "" { // like tls.Dial
 		config.ServerName, _, _ = net.SplitHostPort(addr)
 	}
 	harden(config)

@@ -1,3 +1,3 @@
-// Package secure is a link to other machines: TCP, TLS 1.3, and within it the proof of a key that
-// is bound to this one TLS connection.
+// Package secure provides links to other machines: TCP, TLS 1.3, and on top of it the proof of a
+// key that is bound to the TLS connection.
 package secure

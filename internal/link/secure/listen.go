@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Listener accepts connections of processes that know the key.
+// A Listener accepts connections from processes that know the key.
 type Listener struct {
 	key  []byte
 	met  func(*Conn)
@@ -29,8 +29,9 @@ type Listener struct {
 	strangers *sys.Strangers
 }
 
-// Listen calls met for each connection that has proven the key, in a goroutine of its own. met
-// closes the connection.
+// Listen calls met for each connection that has proven the key, each on a new goroutine. met must
+// close the connection. The caller must close the listener. It returns link.ErrKey if the key is
+// empty.
 func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
@@ -52,16 +53,17 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	return l, nil
 }
 
-// NetAddr returns the address of the listener, with the port that ":0" found.
+// NetAddr returns the address of the listener, with the actual port instead of ":0".
 func (l *Listener) NetAddr() net.Addr { return l.tcp.Addr() }
 
-// Addr returns NetAddr as text.
+// Addr returns [Listener.NetAddr] as a string.
 func (l *Listener) Addr() string { return l.tcp.Addr().String() }
 
-// Fingerprint returns the SHA-256 of the certificate, zero if there are several.
+// Fingerprint returns the SHA-256 of the certificate, or zero if there are several.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
 
-// Close ends the listener and waits until no call of met runs. It does not close their connections.
+// Close closes the listener and waits until all calls of met have returned. It does not close their
+// connections, so the caller must make met return.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.tcp.Close()
@@ -89,13 +91,13 @@ func (l *Listener) meet(c net.Conn) {
 		l.strangers.Leave(c)
 		if !stop() || err != nil {
 			c.Close()
-			return // a client with the key knows why
+			return // a client with the key knows the cause
 		}
 		l.met(&Conn{s})
 	})
 }
 
-// prove returns the stream when the client has proven the key.
+// prove returns the stream after the client has proven the key.
 func (l *Listener) prove(c net.Conn) (net.Conn, error) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if l.tls == nil {

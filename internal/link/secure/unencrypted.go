@@ -13,18 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// Without encryption the proof of the key is said on TCP itself. It is bound to nothing but its
-// kind: nobody can pass it on to a connection with TLS. A process on the way can pass it on to
-// another one without, and then read and change what follows.
+// Without encryption, the proof of the key is exchanged over plain TCP. It is bound only to this
+// mode, so it cannot be relayed to a connection with TLS. A man in the middle can relay it to
+// another unencrypted connection, and then read and modify the traffic.
 var unencrypted = link.Bound([]byte("unencrypted"))
 
-// opening is what both sides say first, so that each finds out at once if the other has TLS.
-var opening = []byte("shoalU\x01\x00") // the last two are the version, little-endian
+// opening is sent first by both sides, so that each detects immediately if the other uses TLS.
+var opening = []byte("shoalU\x01\x00") // the last two bytes are the version, little-endian
 
-// refusalTime is how long a listener waits for a caller with TLS to take its refusal.
+// refusalTime limits the time that a listener waits for a caller with TLS to read the refusal.
 const refusalTime = time.Second
 
-// fit returns an error if options contradict each other.
+// fit returns an error if the options contradict each other.
 func (o Options) fit() error {
 	if o.Unencrypted && (o.TLS != nil || o.Fingerprint != [sha256.Size]byte{}) {
 		return errors.New("link: Unencrypted leaves out TLS, and with it the certificates that TLS and Fingerprint are for")
@@ -49,7 +49,7 @@ func callUnencrypted(c net.Conn, key []byte) error {
 	return link.Client(c, key, unencrypted)
 }
 
-// answerUnencrypted is the other side of callUnencrypted.
+// answerUnencrypted is the listener's side of callUnencrypted.
 func answerUnencrypted(c net.Conn, key []byte) error {
 	if _, err := c.Write(opening); err != nil {
 		return err
@@ -61,13 +61,14 @@ func answerUnencrypted(c net.Conn, key []byte) error {
 	if bytes.Equal(said, opening) {
 		return link.Server(c, key, unencrypted)
 	}
-	// Bytes that nobody has read would end the connection before the caller has read the opening.
+	// Drain the caller's bytes: closing a socket with unread data resets the connection, and the
+	// caller might not be able to read the opening.
 	c.SetDeadline(time.Now().Add(refusalTime))
 	io.Copy(io.Discard, io.LimitReader(c, 64<<10))
 	return link.ErrPeer
 }
 
-// ofUnencrypted reports whether an error of TLS is that the other side has none.
+// ofUnencrypted reports whether err is the TLS error for a peer without encryption.
 func ofUnencrypted(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header) && bytes.HasPrefix(opening, header.RecordHeader[:])
