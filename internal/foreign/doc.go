@@ -1,3 +1,4 @@
-// Package foreign is what package tensor does for the packages of this module that bring memory
-// from elsewhere, such as files and the regions of PyTorch, and users do not see.
+// Package foreign gives packages of this module access to internals of package tensor that are not
+// part of its public API. They provide memory from other sources, such as files and PyTorch
+// storages.
 package foreign
