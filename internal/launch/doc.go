@@ -1,4 +1,4 @@
-// Package launch is what the starter of a job tells its processes by environment variables: which
-// rank a process is, of how many, and how many of them are on its machine. Package dist reads it,
-// and shoal run writes it.
+// Package launch handles the environment variables that describe the place of a process in a
+// distributed job: its rank, the number of ranks, and the number of ranks on its machine. The
+// launcher of the job sets them. Package dist reads them. shoal run, a launcher, sets them.
 package launch

@@ -8,32 +8,34 @@ import (
 	"strings"
 )
 
-// A Launch says what a process is in a job.
+// A Launch describes the place of a process in a job.
 type Launch struct {
-	By                   string // what has started it, for people
+	By                   string // name of the launcher, for messages
 	Rank, Size           int
-	LocalRank, LocalSize int    // of those on this machine
-	Job                  string // equal in the processes of a job on a machine, and in no others there
+	LocalRank, LocalSize int    // among the ranks on this machine
+	Job                  string // unique id of the job on this machine
 	MPI                  bool   // an MPI library can join the job
 }
 
-// JobKey is the variable by which shoal run names a job.
+// JobKey is the environment variable that contains the job id of shoal run.
 const JobKey = "SHOAL_JOB"
 
-// ErrVariables is wrapped by Find if the variables contradict each other.
+// ErrVariables is wrapped by the error of Find if the variables are incomplete or contradict each
+// other.
 var ErrVariables = errors.New("the environment does not say which rank this process is")
 
-// A starter sets some variables for each process. Names are empty where there is none.
+// A starter describes the variables that a launcher sets for each process. A name is empty if the
+// launcher does not set that variable.
 type starter struct {
 	by                          string
-	needs                       string // a variable without which it was not this one
+	needs                       string // must be set too, to identify the launcher
 	rank, size, local, localAll string
-	job                         []string // which together are a job's alone; the parent process if there are none
+	job                         []string // identify the job together; if empty, the parent pid does
 	mpi                         bool
 }
 
-// starters are in the order in which they are looked for: the innermost first, since mpirun may run
-// within a job of Slurm, and shoal run within either.
+// starters are tried in this order, the innermost launcher first: mpirun may run within a Slurm
+// job, and shoal run within either.
 var starters = []starter{
 	{by: "shoal run", needs: JobKey, rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
 		job: []string{JobKey}},
@@ -46,20 +48,22 @@ var starters = []starter{
 		job: []string{"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
 	srun("PMIX_RANK", "srun --mpi=pmix of Slurm", true),
 	srun("PMI_RANK", "srun --mpi=pmi2 of Slurm", true),
-	srun("SLURM_STEP_ID", "srun of Slurm", false), // the script of sbatch has SLURM_PROCID=0 as well, and no step
+	srun("SLURM_STEP_ID", "srun of Slurm", false), // an sbatch script also has SLURM_PROCID=0, but no step
 	{by: "a launcher with PMI", rank: "PMI_RANK", size: "PMI_SIZE", mpi: true},
 	{by: "an Indexed Job of Kubernetes", rank: "JOB_COMPLETION_INDEX", size: "WORLD_SIZE"},
 }
 
-// srun returns what Slurm sets for the tasks of a step. An MPI library can join them if srun speaks
-// its language, and ends the process if not.
+// srun returns the variables that Slurm sets for the tasks of a step. mpi reports whether an MPI
+// library can join them, which requires that srun supports its PMI version; otherwise the library
+// ends the process.
 func srun(needs, by string, mpi bool) starter {
 	return starter{by: by, needs: needs, rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
 		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: mpi}
 }
 
-// Find reads the variables, by os.Getenv. A process that nothing has started is the only rank of
-// its job. The error wraps ErrVariables.
+// Find determines the launch from environment variables, which it reads with getenv, usually
+// os.Getenv. A process without a launcher is the only rank of its job. The error wraps
+// [ErrVariables].
 func Find(getenv func(string) string) (Launch, error) {
 	for _, s := range starters {
 		if getenv(s.rank) != "" && (s.needs == "" || getenv(s.needs) != "") {
@@ -113,8 +117,8 @@ func (s starter) read(getenv func(string) string) (Launch, error) {
 	return l, nil
 }
 
-// tasks reads how many ranks a machine has: a number, or as Slurm writes it a list such as 2(x3),1,
-// of which the number of the node chooses one. It is 1 if the list does not say.
+// tasks parses the number of ranks on a machine: a number, or a Slurm list such as 2(x3),1, where
+// node is the index of the machine. It returns 1 if the list is not valid.
 func tasks(list, node string) int {
 	at, err := strconv.Atoi(node)
 	if err != nil {
@@ -137,7 +141,7 @@ func tasks(list, node string) int {
 	return 1
 }
 
-// Env returns the variables by which shoal run says what a process is.
+// Env returns the environment variables that shoal run must set for the process.
 func (l Launch) Env() []string {
 	set := func(name string, n int) string { return name + "=" + strconv.Itoa(n) }
 	return []string{set("RANK", l.Rank), set("WORLD_SIZE", l.Size), set("LOCAL_RANK", l.LocalRank),
