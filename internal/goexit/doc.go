@@ -1,5 +1,5 @@
-// Package goexit runs functions of users so that a call of runtime.Goexit in them is an error. The
-// methods FailNow, Fatal and Skip of package testing call runtime.Goexit, and so does testify's
-// package require. Without this package, a goroutine of the library would then end in the middle
-// of its work, and whoever waits for its result would wait for ever.
+// Package goexit runs user functions so that a call of runtime.Goexit in them becomes an error. The
+// methods FailNow, Fatal and Skip of package testing call runtime.Goexit, and so does package
+// require of testify. Without this package, a goroutine of the library would end in the middle of
+// its work, and callers that wait for its result would block forever.
 package goexit
