@@ -14,14 +14,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Library is a shared library. It stays loaded until the process ends: nobody knows which threads
-// it has started.
+// A Library is a loaded shared library. It is never unloaded, because it may have started threads.
 type Library struct {
 	name   string
 	handle uintptr
 }
 
-// Open loads the first of the libraries that can be. The error says of each why not.
+// Open loads the first of the named libraries that can be loaded. If none can, the error wraps
+// [ErrNotLoaded] and contains the reason for each.
 func Open(names ...string) (*Library, error) {
 	var lib *Library
 	err := Guard(func() error {
@@ -45,7 +45,8 @@ func Open(names ...string) (*Library, error) {
 // Name returns the name under which the library was found.
 func (l *Library) Name() string { return l.name }
 
-// Symbol returns the address of a function.
+// Symbol returns the address of a function. It returns [ErrNoSymbol] if the library does not have
+// it.
 func (l *Library) Symbol(name string) (uintptr, error) {
 	p, err := purego.Dlsym(l.handle, name)
 	if err != nil {
@@ -54,9 +55,9 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	return p, nil
 }
 
-// Call calls a C function whose arguments are integers and pointers, at most 32 words, and returns
-// the register of the result. What the arguments point to is kept alive and in its place until the
-// function has returned, if it is converted to uintptr in the call itself.
+// Call calls a C function with at most 32 integer or pointer arguments and returns its result
+// register. Objects that pointer arguments refer to are kept alive and in place until the function
+// returns, but only if the caller converts them to uintptr in the call expression itself.
 //
 //go:uintptrescapes
 func Call(fn uintptr, args ...uintptr) uintptr {
@@ -64,20 +65,20 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 	return r
 }
 
-// Callback returns the address of a C function that calls f with its one argument, a pointer. It is
-// never given back.
+// Callback returns the address of a C function that calls f with its only argument, a pointer. The
+// callback is never freed, so callers should create a limited number.
 func Callback(f func(p uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
 }
 
-// guards lets one Guard run at a time: of two, the second would note the handlers of the first
-// one's library as Go's own, and write them back last.
+// guards serializes calls of Guard. Otherwise the second of two concurrent calls would save the
+// handlers of the first one's library instead of Go's handlers, and restore them last.
 var guards sync.Mutex
 
-// Guard runs f, which runs foreign code for the first time, on one thread, and takes back the
-// signals and the signal stack that it has taken. No program is started meanwhile, and none that is
-// started later has the device files that f has opened: a child that had them would keep the
-// memory of this process's devices. f calls no Guard.
+// Guard runs f, which runs initialization code of a library, on one thread. Afterwards it restores
+// the signal handlers and the signal stack that the library has replaced. No process is started
+// meanwhile, and processes started later do not inherit the device files opened by f, because a
+// child with them would keep this process's device memory allocated. f must not call Guard.
 func Guard(f func() error) error {
 	guards.Lock()
 	defer guards.Unlock()

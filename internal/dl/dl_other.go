@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Library needs Linux on amd64 or arm64.
+// Library is supported only on Linux with amd64 or arm64.
 type Library struct{}
 
-// Open needs Linux on amd64 or arm64.
+// Open returns an error that wraps [ErrNotLoaded] and [errors.ErrUnsupported].
 func Open(names ...string) (*Library, error) {
 	return nil, fmt.Errorf("%w: %q: %w", ErrNotLoaded, names, errors.ErrUnsupported)
 }

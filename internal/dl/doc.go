@@ -1,5 +1,5 @@
-// Package dl loads shared libraries and calls their functions: the only package that may, since a
-// program that imports it is no static binary any more.
+// Package dl loads shared libraries and calls their functions. It must be the only package to do
+// so, because a program that imports it is not statically linked.
 //
 //	lib, err := dl.Open("libcuda.so.1")
 //	if err != nil {
@@ -11,10 +11,11 @@
 //	}
 //	result := int32(dl.Call(init, 0))
 //
-// The trap: a large C library takes signals for itself when it is loaded or initialised, SIGSEGV
-// among them, and Go then cannot recover from a nil dereference any more, or dies of its own
-// preemption. Open writes back what was taken; code that runs an initialiser does it within
-// [Guard].
+// The trap: a large C library may install signal handlers when it is loaded or initialized,
+// including one for SIGSEGV. Then Go can no longer recover from a nil dereference, or crashes by
+// its own preemption signal. [Open] restores the handlers. Callers must run other initialization
+// functions within [Guard].
 //
-// Linux on amd64 and arm64 only; elsewhere Open returns an error that wraps errors.ErrUnsupported.
+// The package supports Linux on amd64 and arm64. On other systems Open returns an error that wraps
+// [errors.ErrUnsupported].
 package dl
