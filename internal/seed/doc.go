@@ -1,3 +1,3 @@
-// Package seed keeps what the random numbers of a process begin with, and gives each worker that it
-// starts a seed of its own.
+// Package seed holds the random seed of a process, and derives a seed for each worker that the
+// process starts.
 package seed

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A Source is the seed of a process, or of a goroutine that stands for one. Its methods may be
-// called by several goroutines.
+// A Source holds the random seed of a process, or of a worker on a goroutine. All methods may be
+// called from several goroutines.
 type Source struct {
 	mu      sync.Mutex
 	initial uint64
@@ -15,10 +15,11 @@ type Source struct {
 	watch   []func(seed uint64)
 }
 
-// New returns a Source that begins with seed.
+// New returns a Source with the given seed.
 func New(seed uint64) *Source { return &Source{initial: seed} }
 
-// Process is the Source of this process. It begins with what the system has of entropy.
+// Process is the Source of this process. Its initial seed is random. Code with a context should
+// call [From] instead, because workers on goroutines have their own Sources.
 var Process = New(rand.Uint64())
 
 // Initial returns the seed.
@@ -28,7 +29,7 @@ func (s *Source) Initial() uint64 {
 	return s.initial
 }
 
-// Set makes s begin anew with seed, and calls all that watch.
+// Set resets s to a new seed and calls all functions registered by [Source.Watch].
 func (s *Source) Set(seed uint64) {
 	s.mu.Lock()
 	s.initial, s.drawn = seed, 0
@@ -39,7 +40,8 @@ func (s *Source) Set(seed uint64) {
 	}
 }
 
-// Watch has f called with the seed at once, and at each Set.
+// Watch registers f to be called with the new seed at each Set. It also calls f immediately with
+// the current seed.
 func (s *Source) Watch(f func(seed uint64)) {
 	s.mu.Lock()
 	s.watch = append(s.watch, f)
@@ -48,8 +50,8 @@ func (s *Source) Watch(f func(seed uint64)) {
 	f(initial)
 }
 
-// Next returns the seed of the next thing that is started: a function of the seed and of how many
-// there were before.
+// Next returns the seed for the next worker. It depends only on the seed of s and the number of
+// earlier calls since it was set.
 func (s *Source) Next() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,8 +59,8 @@ func (s *Source) Next() uint64 {
 	return Mix(s.initial, s.drawn)
 }
 
-// Mix returns a number that is as good as random, and always the same for the same numbers in the
-// same order.
+// Mix returns a hash of numbers with the distribution of a random number. The order of the numbers
+// matters.
 func Mix(numbers ...uint64) uint64 {
 	var h uint64
 	for _, n := range numbers {
@@ -67,7 +69,8 @@ func Mix(numbers ...uint64) uint64 {
 	return h
 }
 
-// Spread is a step of SplitMix64: it makes numbers that differ little differ in all bits.
+// Spread is a step of SplitMix64. Numbers that differ in few bits become numbers that differ in
+// about half of them.
 func Spread(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -75,8 +78,8 @@ func Spread(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Of is Mix for a worker: of its base, the name of its function, its rank, and how often it was
-// started before.
+// Of returns the seed of a worker, derived from its base seed, function name, rank, and the number
+// of its earlier starts.
 func Of(base uint64, name string, rank, life int) uint64 {
 	h := Mix(base, uint64(rank), uint64(life))
 	for i := range len(name) {
@@ -87,11 +90,11 @@ func Of(base uint64, name string, rank, life int) uint64 {
 
 type key struct{}
 
-// With returns a context whose Source is s.
+// With returns a context with the Source s. See [From].
 func With(ctx context.Context, s *Source) context.Context { return context.WithValue(ctx, key{}, s) }
 
-// From returns the Source of a context: that of the goroutine which stands for a process, or the
-// process's.
+// From returns the Source set by [With], which exists in the contexts of workers on goroutines, or
+// else [Process].
 func From(ctx context.Context) *Source {
 	if s, ok := ctx.Value(key{}).(*Source); ok {
 		return s
