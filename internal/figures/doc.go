@@ -1,5 +1,5 @@
-// Package figures reads the figures of a program's shared memory, for the packages that hand them
-// to a system that collects metrics. So all these systems have the same figures.
+// Package figures collects metrics of a program's shared memory, for packages that export them to a
+// metrics system, so that all these systems get the same metrics.
 //
-// A reading looks at the shared memory as it is then, and takes no lock that other processes take.
+// A reading describes the current state and takes no lock that other processes use.
 package figures

@@ -2,17 +2,17 @@ package figures
 
 import "strings"
 
-// A Figure says what a number is.
+// A Figure describes a metric.
 type Figure struct {
-	Name    string // of words with dots between them, as OpenTelemetry has names
-	Unit    string // in UCUM, as OpenTelemetry has units
+	Name    string // words separated by dots, as in OpenTelemetry
+	Unit    string // UCUM unit, as in OpenTelemetry
 	Help    string
-	Counter bool     // it only grows
-	Labels  []string // the names of what tells several numbers of one figure apart
+	Counter bool     // monotonically increasing
+	Labels  []string // names of the labels
 }
 
-// Prometheus returns the name that the figure has there: with its unit, and the sort of a counter.
-// An exporter of OpenTelemetry for Prometheus makes the same one.
+// Prometheus returns the name of the metric in Prometheus, with suffixes for the unit and for a
+// counter. It equals the name that the Prometheus exporter of OpenTelemetry generates.
 func (f *Figure) Prometheus() string {
 	name := "shoal_" + strings.ReplaceAll(f.Name, ".", "_")
 	if f.Unit == bytes {
@@ -28,7 +28,7 @@ const bytes = "By"
 
 var all []*Figure
 
-// All returns the figures there are.
+// All returns all metrics. The caller must not modify the slice.
 func All() []*Figure { return all }
 
 func define(f Figure) *Figure {

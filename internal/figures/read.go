@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// Read calls tell with each number that the domain of this process has now, and with its labels, in
-// the order of the figure's Labels. A program that shares no memory yet has zeros.
+// Read calls tell with the current value of each metric of this process's domain. labels are the
+// label values, in the order of the figure's Labels. If the process has no domain yet, the values
+// are zero.
 func Read(tell func(f *Figure, v int64, labels ...string)) {
 	r := reading(tell)
 	d := arena.Current()
@@ -29,7 +30,7 @@ func Read(tell func(f *Figure, v int64, labels ...string)) {
 	for kind, n := range o.Summary.Kinds {
 		r(blocks, int64(n.Blocks), kind)
 	}
-	sums := make(map[int]int64) // a process may have had two seats, of which one is being reaped
+	sums := make(map[int]int64) // a process may have two seats while one of them is being reaped
 	for _, h := range o.Holders {
 		sums[h.PID] += h.Bytes
 	}
@@ -39,7 +40,7 @@ func Read(tell func(f *Figure, v int64, labels ...string)) {
 	r.named(&o)
 }
 
-// A reading is given each number.
+// A reading is a function that receives each value.
 type reading func(f *Figure, v int64, labels ...string)
 
 func (r reading) stats(s arena.Stats) {
@@ -56,8 +57,9 @@ func (r reading) stats(s arena.Stats) {
 	r(retries, int64(s.Retries))
 }
 
-// named tells what has a name. A value with two queues, such as a pipe, has its name twice: then
-// the second one has "#2" behind it. What has several names is told under the first.
+// named reports the queues and locks with a name. If a value contains several queues, for example a
+// pipe, the second one is reported with the suffix "#2". A queue with several names is reported
+// under the first one in sorted order.
 func (r reading) named(o *arena.Observation) {
 	queues, locks := make(map[string]*arena.QueueView), make(map[string]*arena.LockView)
 	for i := range o.Queues {
