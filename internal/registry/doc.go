@@ -1,3 +1,3 @@
-// Package registry keeps what a program gives names to before it begins, so that all its processes
-// know the same under the same names.
+// Package registry holds values that a program registers by name during initialization, so that all
+// its processes have the same values under the same names.
 package registry

@@ -6,23 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// begun is set once the program has begun.
+// begun is set by Seal.
 var begun atomic.Bool
 
-// Seal ends the time in which there are new names, for all Tables.
+// Seal ends the registration phase of all Tables: later calls of [Table.Add] panic.
 func Seal() { begun.Store(true) }
 
-// Sealed reports whether Seal was called.
+// Sealed reports whether [Seal] was called.
 func Sealed() bool { return begun.Load() }
 
-// A Table has values by name. The zero Table is empty.
+// A Table maps names to values. The zero Table is empty and ready to use. All methods may be called
+// from several goroutines.
 type Table[T any] struct {
 	mu     sync.RWMutex
 	byName map[string]T
 }
 
-// Add adds a value. It panics with a text that begins with op, the function that the program has
-// called, if the name is taken, or after Seal.
+// Add adds a value. It panics if the name is already taken, and after [Seal]. The panic message
+// begins with op, which should be the name of the function that the program has called.
 func (t *Table[T]) Add(op, name string, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +39,7 @@ func (t *Table[T]) Add(op, name string, v T) {
 	t.byName[name] = v
 }
 
-// Get returns the value of a name.
+// Get returns the value for a name, and whether there is one.
 func (t *Table[T]) Get(name string) (v T, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -46,7 +47,7 @@ func (t *Table[T]) Get(name string) (v T, ok bool) {
 	return v, ok
 }
 
-// All calls f with each value. f adds none.
+// All calls f for each value until f returns false. f must not add values.
 func (t *Table[T]) All(f func(v T) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
