@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// An Authority signs certificates.
+// An Authority is a certificate authority for tests.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// New makes an authority.
+// New returns a new authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{}
@@ -32,7 +32,8 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// sign makes a certificate by a template, which signs itself if there is no authority yet.
+// sign returns a certificate for template with a new key. It is self-signed if the authority has no
+// certificate yet.
 func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +43,7 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(math.MaxInt64)); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now() // the time of day is what certificates have
+	now := time.Now() // wall-clock time, because certificates contain it
 	template.NotBefore = now.Add(-time.Hour)
 	if template.NotAfter.IsZero() {
 		template.NotAfter = now.Add(time.Hour)
@@ -62,13 +63,13 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 	return cert, key
 }
 
-// Certificate signs a certificate for a name and for 127.0.0.1.
+// Certificate returns a certificate for a host name and for 127.0.0.1.
 func (a *Authority) Certificate(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	return a.until(t, name, time.Time{})
 }
 
-// Expired signs a certificate that was good until a minute ago.
+// Expired returns a certificate that expired a minute ago.
 func (a *Authority) Expired(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	return a.until(t, name, time.Now().Add(-time.Minute))
@@ -82,14 +83,15 @@ func (a *Authority) until(t testing.TB, name string, end time.Time) tls.Certific
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// Pool returns the authority for tls.Config.
+// Pool returns a certificate pool with the authority, for [tls.Config].
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// Write writes ca.pem, and cert.pem and key.pem of a new certificate, into a directory.
+// Write writes ca.pem, and cert.pem and key.pem of a new certificate, to a directory, which must
+// exist.
 func (a *Authority) Write(t testing.TB, dir, name string) {
 	t.Helper()
 	cert := a.Certificate(t, name)

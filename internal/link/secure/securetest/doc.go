@@ -1,2 +1,2 @@
-// Package securetest makes certificates for tests.
+// Package securetest provides certificates for tests.
 package securetest
