@@ -1,8 +1,8 @@
 package tensor
 
-// Number returns v as an operand for operations with t, as a Python number is for a tensor of
-// PyTorch. The result of such an operation has t's dtype, with two exceptions: if v has a fraction,
-// integers become Float32, and if t is Bool, a whole number makes Int64.
+// Number returns v as an operand for operations with t, like a Python number next to a PyTorch
+// tensor. The result of such an operation has t's dtype, with two exceptions: it is Float32 if t
+// has integers and v has a fraction, and Int64 if t is Bool and v is an integer.
 //
 //	positive := tensor.Gt(x, x.Number(0))
 func (t *Tensor) Number(v float64) *Tensor {
@@ -13,7 +13,7 @@ func (t *Tensor) Number(v float64) *Tensor {
 	case dt == Bool:
 		dt = Int64
 	case len(t.Shape()) > 0:
-		dt = dt.computed() // more digits, which do not widen it either
+		dt = dt.computed() // higher precision, without effect on the result's dtype
 	}
 	return Scalar(dt, v)
 }
@@ -28,21 +28,22 @@ func Sub(a, b *Tensor) *Tensor { return opSub.two(a, b) }
 // Mul returns a*b.
 func Mul(a, b *Tensor) *Tensor { return opMul.two(a, b) }
 
-// Div returns a/b. For integers the result is Float32.
+// Div returns a/b. The result is Float32 for integers.
 func Div(a, b *Tensor) *Tensor { return opDiv.two(a, b) }
 
-// FloorDivide returns a/b rounded down. It panics if an integer is divided by zero.
+// FloorDivide returns a/b rounded down. It panics on division of an integer by zero.
 func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.two(a, b) }
 
 // Remainder returns a - b*FloorDivide(a, b), which has the sign of b.
 func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
 
-// Power returns a to the power of b, elementwise. An integer to a negative power is 0, 1 or -1.
+// Power returns a to the power of b, elementwise. An integer raised to a negative power is 0, 1 or
+// -1.
 func Power(a, b *Tensor) *Tensor { return opPower.two(a, b) }
 
-// Pow returns a to the power of the number x. Power takes a tensor.
+// Pow returns a to the power of the number x. See [Power] for an exponent that is a tensor.
 func Pow(a *Tensor, x float64) *Tensor {
-	wide := a.dtype == Float32 || a.dtype == Float64 // others would be rounded twice
+	wide := a.dtype == Float32 || a.dtype == Float64 // other dtypes would be rounded twice
 	switch {
 	case x == 2 && a.dtype != Bool:
 		return Mul(a, a)
@@ -50,7 +51,7 @@ func Pow(a *Tensor, x float64) *Tensor {
 		return opCube.one(a)
 	case x == 3 && wide:
 		return Mul(a, a).Mul(a)
-	case x == 0.5 && a.dtype.isFloat(): // -Inf has no root
+	case x == 0.5 && a.dtype.isFloat(): // NaN for -Inf, as in PyTorch
 		return Sqrt(a)
 	case x == -0.5 && a.dtype.isFloat():
 		return Rsqrt(a)
@@ -65,78 +66,78 @@ func Pow(a *Tensor, x float64) *Tensor {
 // Hypot returns the square root of a²+b². It panics for integers, as PyTorch refuses them.
 func Hypot(a, b *Tensor) *Tensor { return opHypot.two(a, b) }
 
-// Atan2 returns the angles of the points (b, a), from -π to π. For integers the result is Float32.
+// Atan2 returns the angles of the points (b, a), from -π to π. The result is Float32 for integers.
 func Atan2(a, b *Tensor) *Tensor { return opAtan2.two(a, b) }
 
 // Logaddexp returns log(exp(a)+exp(b)), without overflow for large elements. It panics for
 // integers, as PyTorch refuses them.
 func Logaddexp(a, b *Tensor) *Tensor { return opLogaddexp.two(a, b) }
 
-// Maximum returns the greater of each pair of elements, or NaN if one of them is NaN.
+// Maximum returns the larger of each pair of elements, or NaN if one of them is NaN.
 func Maximum(a, b *Tensor) *Tensor { return opMaximum.two(a, b) }
 
-// Minimum returns the lesser of each pair of elements, or NaN if one of them is NaN.
+// Minimum returns the smaller of each pair of elements, or NaN if one of them is NaN.
 func Minimum(a, b *Tensor) *Tensor { return opMinimum.two(a, b) }
 
-// Eq returns where a == b, as Bool.
+// Eq returns a Bool tensor that is true where a == b.
 func Eq(a, b *Tensor) *Tensor { return opEq.two(a, b) }
 
-// Ne returns where a != b, as Bool.
+// Ne returns a Bool tensor that is true where a != b.
 func Ne(a, b *Tensor) *Tensor { return opNe.two(a, b) }
 
-// Lt returns where a < b, as Bool.
+// Lt returns a Bool tensor that is true where a < b.
 func Lt(a, b *Tensor) *Tensor { return opLt.two(a, b) }
 
-// Le returns where a <= b, as Bool.
+// Le returns a Bool tensor that is true where a <= b.
 func Le(a, b *Tensor) *Tensor { return opLe.two(a, b) }
 
-// Gt returns where a > b, as Bool.
+// Gt returns a Bool tensor that is true where a > b.
 func Gt(a, b *Tensor) *Tensor { return opGt.two(a, b) }
 
-// Ge returns where a >= b, as Bool.
+// Ge returns a Bool tensor that is true where a >= b.
 func Ge(a, b *Tensor) *Tensor { return opGe.two(a, b) }
 
-// And returns where both a and b are nonzero, as Bool.
+// And returns a Bool tensor that is true where both a and b are nonzero.
 func And(a, b *Tensor) *Tensor { return opMul.logical(a, b) }
 
-// Or returns where a or b is nonzero, as Bool.
+// Or returns a Bool tensor that is true where a or b is nonzero.
 func Or(a, b *Tensor) *Tensor { return opAdd.logical(a, b) }
 
-// Xor returns where exactly one of a and b is nonzero, as Bool.
+// Xor returns a Bool tensor that is true where exactly one of a and b is nonzero.
 func Xor(a, b *Tensor) *Tensor { return opNe.logical(a, b) }
 
-// Not returns where a is 0, as Bool.
+// Not returns a Bool tensor that is true where a is 0.
 func Not(a *Tensor) *Tensor {
 	no := New(Bool)
 	defer no.release()
 	return opEq.logical(a, no)
 }
 
-// logical returns o of a and b as truths.
+// logical applies o to a and b converted to Bool.
 func (o op) logical(a, b *Tensor) *Tensor {
 	var room [2 * fewDims]int
 	return o.rows(Bool).apply(emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
-// IsNaN returns where a is NaN, as Bool.
+// IsNaN returns a Bool tensor that is true where a is NaN.
 func IsNaN(a *Tensor) *Tensor { return opIsNaN.one(a) }
 
-// IsInf returns where a is infinite, as Bool.
+// IsInf returns a Bool tensor that is true where a is infinite.
 func IsInf(a *Tensor) *Tensor { return opIsInf.one(a) }
 
-// IsFinite returns where a is neither infinite nor NaN, as Bool.
+// IsFinite returns a Bool tensor that is true where a is neither infinite nor NaN.
 func IsFinite(a *Tensor) *Tensor { return opIsFinite.one(a) }
 
 // Neg returns -a.
 func Neg(a *Tensor) *Tensor { return opNeg.one(a) }
 
-// Abs returns the absolute value. That of a complex number is real.
+// Abs returns the absolute value. The result is real for complex numbers.
 func Abs(a *Tensor) *Tensor { return opAbs.one(a) }
 
-// ReLU returns the greater of a and 0.
+// ReLU returns the maximum of a and 0.
 func ReLU(a *Tensor) *Tensor { return opReLU.one(a) }
 
-// Sign returns -1, 0 or 1, the sign of each element.
+// Sign returns the sign of each element: -1, 0 or 1.
 func Sign(a *Tensor) *Tensor { return opSign.one(a) }
 
 // Floor returns the elements rounded down.
@@ -151,8 +152,8 @@ func Round(a *Tensor) *Tensor { return opRound.one(a) }
 // Trunc returns the elements rounded towards 0.
 func Trunc(a *Tensor) *Tensor { return opTrunc.one(a) }
 
-// Exp returns e to the power of a. For integers the result of Exp, and of the other functions of
-// floats such as Log and Sin, is Float32.
+// Exp returns e to the power of a. For integers, the result of Exp and of the other floating-point
+// functions, such as [Log] and [Sin], is Float32.
 func Exp(a *Tensor) *Tensor { return opExp.one(a) }
 
 // Expm1 returns exp(a)-1, accurate near 0.
@@ -188,7 +189,7 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 // Erf returns the error function.
 func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
-// Clamp returns the elements, with lo for those below lo and hi for those above hi. NaN stays NaN.
+// Clamp returns the elements limited to the range from lo to hi. NaN stays NaN.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	least, most := a.bound(lo), a.bound(hi)
 	defer least.release()
@@ -197,7 +198,7 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	return emptyLike(dt, a.Shape(), a).clamp(a, lo, hi)
 }
 
-// clamp sets the elements to those of a between bounds.
+// clamp sets the elements of t to the elements of a, limited to the range from lo to hi.
 func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computed()
 	if clamp := dt.numeric().clamp; clamp != nil && backendOf(t).fuses() {
@@ -211,8 +212,8 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	return opMinimum.rows(dt).apply(t, t, most)
 }
 
-// Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
-// broadcast.
+// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be Bool.
+// All three are broadcast.
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
@@ -221,8 +222,8 @@ func Where(c, a, b *Tensor) *Tensor {
 	return choice(dt).apply(emptyLike(dt, shape, c, a, b), c, a, b)
 }
 
-// choice takes elements of dt from its second operand where the first is true, and else from the
-// third.
+// choice returns the loop that selects the second operand where the first is true, and the third
+// elsewhere.
 func choice(dt DType) rows {
 	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt,
 		run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
@@ -231,7 +232,7 @@ func choice(dt DType) rows {
 func choose[T any](out, mask, yes, no []byte) {
 	r, a, b := typed[T](out), typed[T](yes), typed[T](no)
 	for i, m := range mask {
-		x, y := a[i], b[i] // both, so that no branch is needed
+		x, y := a[i], b[i] // load both, so that no branch is needed
 		if m != 0 {
 			y = x
 		}

@@ -7,9 +7,10 @@ import (
 	"unsafe"
 )
 
-// AddAtomic adds o to t, each element by an atomic addition. So no addition of another goroutine or
-// process is lost, as long as all writers of t use AddAtomic or AddScalarAtomic. o is broadcast and
-// converted. t is Float32, Float64, Int32 or Int64.
+// AddAtomic adds o to t, with one atomic addition for each element. No addition of another
+// goroutine or process is lost, provided that all writers of t use AddAtomic or
+// [Tensor.AddScalarAtomic]. o is broadcast and converted. t must be Float32, Float64, Int32 or
+// Int64.
 func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	t.wantRoom(o.dtype)
 	t.wantDistinct()
@@ -23,7 +24,7 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	return t
 }
 
-// addAtomicLoops is AddAtomic on the host.
+// addAtomicLoops implements AddAtomic on the host.
 func (t *Tensor) addAtomicLoops(o *Tensor) {
 	add := t.adder()
 	bufs := bufferPool.Get().(*buffers)
@@ -40,14 +41,15 @@ func (t *Tensor) addAtomicLoops(o *Tensor) {
 	t.Touch()
 }
 
-// AddScalarAtomic adds x to each element by an atomic addition, as AddAtomic does.
+// AddScalarAtomic adds x to each element with an atomic addition, see [Tensor.AddAtomic].
 func (t *Tensor) AddScalarAtomic(x float64) *Tensor {
 	number := t.Number(x)
 	defer number.release()
 	return t.AddAtomic(number)
 }
 
-// adder returns the atomic addition of the first element of src to that of dst.
+// adder returns a function that atomically adds the first element of src to the first element of
+// dst.
 func (t *Tensor) adder() func(dst, src []byte) {
 	switch t.dtype {
 	case Int32:

@@ -7,12 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A backend computes what goes beyond rows.apply: by loops over the bytes of tensors on the host,
-// or by a device's Computer. Shapes and dtypes were checked. It is no interface, so that what
-// callers pass stays on their stacks: a training step allocates nothing.
+// A backend performs the operations that rows.apply does not cover: by loops over tensor memory on
+// the host, or by a device's Computer. Callers must have checked shapes and dtypes. A backend is
+// not an interface, because arguments of interface methods escape: a training step must not
+// allocate.
 type backend struct{ onDevice bool }
 
-// backendOf returns what computes with tensors, of which one may be on a device.
+// backendOf returns the backend for tensors, any of which may be on a device.
 func backendOf(ts ...*Tensor) backend {
 	for _, t := range ts {
 		if _, ok := t.device(); ok {
@@ -22,7 +23,8 @@ func backendOf(ts ...*Tensor) backend {
 	return backend{}
 }
 
-// fuses reports whether rows.apply takes any loop, and not only those of the table.
+// fuses reports whether rows.apply accepts any loop. Devices only accept the operations of the
+// table.
 func (b backend) fuses() bool { return !b.onDevice }
 
 // fill sets all elements of t to v.
@@ -39,7 +41,7 @@ func (b backend) fill(t *Tensor, v float64) {
 	t.Touch()
 }
 
-// copy sets the elements of t to those of src, broadcast and converted.
+// copy sets the elements of t to the elements of src, broadcast and converted.
 func (b backend) copy(t, src *Tensor) {
 	if b.onDevice {
 		t.copyHere(src)
@@ -48,8 +50,8 @@ func (b backend) copy(t, src *Tensor) {
 	}
 }
 
-// generate sets the elements of t to a sequence, whose key is drawn from g if it is random: on the
-// host by here.
+// generate sets the elements of t to a sequence. On a device, it draws the key of a random sequence
+// from g. On the host, it calls here.
 func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func()) {
 	if !b.onDevice {
 		here()
@@ -61,7 +63,7 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 	t.generate(s)
 }
 
-// reduce reduces dimensions of t, by default all.
+// reduce reduces the given dimensions of t, or all dimensions if there are none.
 func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice {
 		return r.onDevice(t, dims, r.on(t.dtype).out)
@@ -69,7 +71,7 @@ func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	return r.loops(t, t.mark(dims))
 }
 
-// total is reduce to t's dtype.
+// total is like reduce, but the result has t's dtype.
 func (b backend) total(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice && t.dtype != Complex64 && t.dtype != Complex128 {
 		return r.onDevice(t, dims, t.dtype)
@@ -77,7 +79,7 @@ func (b backend) total(r reduction, t *Tensor, dims []int) *Tensor {
 	return b.reduce(r, t, dims).as(t.dtype)
 }
 
-// truth is reduce of t's elements as Bool, where nothing is empty.
+// truth reduces t's elements converted to Bool. empty is the result for no elements.
 func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	switch {
 	case !b.onDevice:
@@ -90,7 +92,7 @@ func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tenso
 	return r.onDevice(truth, dims, r.on(Bool).out)
 }
 
-// multiply sets t, which is contiguous, to the products of the matrices of x and y.
+// multiply sets t, which must be contiguous, to the products of the matrices of x and y.
 func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	if b.onDevice {
 		t.multiplyOnDevice(x, y, batch, 0)
@@ -99,8 +101,9 @@ func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	}
 }
 
-// multiplied returns the dtype of the matrices of a and b whose product has dtype dt. Devices read
-// 16 bits as they are, and add up in float32; so do processors that have a unit for BFloat16.
+// multiplied returns the dtype in which x and y are multiplied if their product has dtype dt.
+// Devices read 16-bit floats directly and accumulate in float32, as do processors with BFloat16
+// instructions.
 func (b backend) multiplied(dt DType, x, y *Tensor) DType {
 	if b.onDevice {
 		return dt
@@ -141,7 +144,7 @@ func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
 	}
 }
 
-// scatter changes elements of t by those of src as move does, which adds if it is nil.
+// scatter writes elements of src to t with move, or adds them if move is nil.
 func (b backend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
 	if b.onDevice {
 		t.scatterOnDevice(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
@@ -158,8 +161,8 @@ func (b backend) addAtomic(t, o *Tensor) {
 	}
 }
 
-// nearby returns what f makes of t's elements on the host, where t is: for what no device has a
-// kernel for.
+// nearby calls f with a copy of t on the host and returns the result on t's device. It is for
+// operations without a kernel on any device.
 func (b backend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
 	if !b.onDevice {
 		return f(t)

@@ -8,23 +8,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Buffer is shared memory that a tensor can use, such as an *ipc.Memory. It must be a type that
-// crosses processes as one block of shared memory, which Bytes returns.
+// A Buffer is shared memory that a tensor can use, such as an *ipc.Memory. Its type must encode
+// values as exactly one block of shared memory, which Bytes returns.
 type Buffer interface {
-	// Bytes returns the bytes that a tensor may use.
+	// Bytes returns the memory for the tensor.
 	Bytes() []byte
 }
 
-// FromBuffer returns a tensor over the bytes of b, without a copy: torch.frombuffer. The first
-// element is offset bytes from the start. strides are in elements; nil is row-major. The tensor
-// holds the block itself, so b may be closed first. The caller closes the tensor.
+// FromBuffer returns a tensor over the bytes of b, without a copy, like torch.frombuffer. The first
+// element is offset bytes after the start. strides are in elements; nil means row-major. The tensor
+// has its own reference to the block, so b may be closed before the tensor. The caller must close
+// the tensor.
 //
-// Arguments may come from a message: FromBuffer checks them. The error wraps ErrDType, ErrLayout if
-// the layout is malformed or reaches beyond the bytes, ErrAlign if offset is not a multiple of the
-// element's size, or ErrClosed.
+// FromBuffer checks its arguments, because they may come from a message. The error wraps
+// [ErrDType], [ErrLayout] if the layout is malformed or exceeds the bytes, [ErrAlign] if offset is
+// not a multiple of the element size, or [ErrClosed].
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	var e codec.Encoder
-	defer e.Done(false) // b stays open until the tensor has a reference of its own
+	defer e.Done(false) // b must stay open until the tensor has its own reference
 	if err := codec.EncodeValue(&e, b); err != nil || len(e.Message().Blocks) != 1 {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
@@ -57,7 +58,8 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	return t, nil
 }
 
-// layOut returns a tensor, as yet without storage, of which all elements are within size bytes.
+// layOut returns a tensor without storage. It returns an error if an element is not within size
+// bytes.
 func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 	if !dt.valid() {
 		return nil, fmt.Errorf("%v: %w", dt, ErrDType)

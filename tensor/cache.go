@@ -15,62 +15,65 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A memoryCache has the memory of closed tensors of the host for later ones: what is there needs
-// neither page faults nor zeros.
+// A memoryCache keeps the host memory of closed tensors for later tensors, because reused memory
+// needs neither page faults nor zeroing.
 //
-// The memory is on Go's heap. So a slice that Data returned keeps the memory of a tensor that was
-// dropped, which outside the heap would be another tensor's by then, and the collector counts it.
-// What was in the cache through two collections is left to the collector, as all is that was
-// dropped and not closed.
+// The memory is on Go's heap. Therefore a slice that [Data] returned keeps the memory of a dropped
+// tensor alive (memory outside the heap would belong to another tensor by then), and the garbage
+// collector accounts for it. Memory that has been in the cache for two collections is left to the
+// collector, like the memory of tensors that are dropped without Close.
 type memoryCache struct {
 	mu        sync.Mutex
-	limit     int // of the bytes in free; a quarter of GOMEMLIMIT if that is less
+	limit     int // maximum of kept; at most a quarter of GOMEMLIMIT
 	free      [sizeClasses][]spareMemory
-	collected uint32 // collections since there was nothing in free
-	watching  bool   // that are counted
+	collected uint32 // number of collections since the cache was empty
+	watching  bool   // whether collections are counted
 
-	kept         int // bytes in free
-	made, idle   int // bytes that the collector has not found yet, and of those in free, where counted
-	peak         int // the most that was made and not idle
-	hits, misses int // how often memory was wanted
+	kept int // bytes in free
+	// made is the number of bytes that have not been collected; idle is the part of them in free.
+	// Both only count sizes of at least countedFrom.
+	made, idle   int
+	peak         int // maximum of made - idle
+	hits, misses int // number of allocations with and without cached memory
 }
 
-// A spareMemory is a storage without views that has memory of a class.
+// A spareMemory is a storage without views, with memory of one of the size classes.
 type spareMemory struct {
 	storage *Storage
-	since   uint32 // the collections before
+	since   uint32 // value of collected when it was added
 }
 
 var memories = memoryCache{limit: 1 << 30}
 
-// smalls are storages without views that have few bytes, by how many: numbers and the results of
-// small layers. Pools need no lock, and forget what is not used through two collections as well.
+// smalls contains small storages without views, by size in bytes: scalars and the results of small
+// layers. A sync.Pool needs no lock, and also drops values that have not been used for two
+// collections.
 var smalls [cachedFrom]sync.Pool
 
-// small is the class of these.
+// small is the class of storages in smalls.
 const small = -1
 
 const (
-	cachedFrom  = 1 << 10  // bytes: fewer are small
-	countedFrom = 32 << 10 // bytes: of fewer, to learn that they were dropped takes too long
+	cachedFrom  = 1 << 10  // smaller sizes are kept in smalls
+	countedFrom = 32 << 10 // smaller sizes are not counted: a cleanup for each would take too long
 )
 
-// Eight classes have sizes from one power of two up to the next, so that at most an eighth of the
-// memory is not used.
+// There are eight size classes between consecutive powers of two, so at most an eighth of the
+// memory is wasted.
 const (
 	classBits   = 3
 	sizeClasses = 40 << classBits
 	cachedUpTo  = 1 << 42
 )
 
-// classOf returns the class for n bytes and the size of its memory.
+// classOf returns the class for n bytes, and the size of memory in this class.
 func classOf(n int) (class, size int) {
 	shift := bits.Len(uint(n-1)) - 1 - classBits
-	steps := (n-1)>>shift + 1 // 9 to 16 of 1<<shift bytes
+	steps := (n-1)>>shift + 1 // 9 to 16 units of 1<<shift bytes
 	return shift<<classBits + steps - 1<<classBits - 1, steps << shift
 }
 
-// take returns a storage of n bytes, which hold anything, or nil.
+// take returns a storage of n uninitialized bytes, or nil.
 func (c *memoryCache) take(n int) *Storage {
 	if n < cachedFrom && n > 0 {
 		s, ok := smalls[n].Get().(*Storage)
@@ -94,7 +97,7 @@ func (c *memoryCache) take(n int) *Storage {
 	return s
 }
 
-// pop takes the memory out of the cache that was used last.
+// pop removes the most recently used memory of a class from the cache.
 func (c *memoryCache) pop(class, size int) *Storage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +115,8 @@ func (c *memoryCache) pop(class, size int) *Storage {
 	return s
 }
 
-// make returns a storage of n bytes that alloc made, which come to the cache when they are closed.
+// make returns a storage of n bytes that alloc allocates. When it is closed, the memory goes to the
+// cache.
 func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	must(checkMemory(n))
 	if n < cachedFrom || n > cachedUpTo {
@@ -136,12 +140,12 @@ func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	return s
 }
 
-// checkedFrom is the size of allocations from which the memory of the machine is compared: to read
-// it takes less than a thousandth of the time to write as many bytes.
+// checkedFrom is the minimum size of allocations that are compared with the machine's memory. For
+// this size, reading the limit takes less than a thousandth of the time of writing the bytes.
 const checkedFrom = 1 << 30
 
-// checkMemory returns an error that wraps ErrMemory if no n bytes can be allocated. Package runtime
-// would end the process then.
+// checkMemory returns an error that wraps ErrMemory if n bytes cannot be allocated. Without this
+// check, package runtime would end the process.
 func checkMemory(n int) error {
 	if n < checkedFrom {
 		return nil
@@ -156,10 +160,10 @@ func checkMemory(n int) error {
 	return nil
 }
 
-// maxHeap is a size that Go's heap has no addresses for.
+// maxHeap is a size that exceeds the address space of Go's heap.
 const maxHeap = min(1<<46, math.MaxInt)
 
-// count adds to the bytes that the collector has not found.
+// count adds size to the bytes that have not been collected.
 func (c *memoryCache) count(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +171,7 @@ func (c *memoryCache) count(size int) {
 	c.peak = max(c.peak, c.made-c.idle)
 }
 
-// keep counts so many bytes more in free.
+// keep adds size to the bytes in free.
 func (c *memoryCache) keep(size int) {
 	c.kept += size
 	if size >= countedFrom || -size >= countedFrom {
@@ -176,10 +180,10 @@ func (c *memoryCache) keep(size int) {
 	}
 }
 
-// whole returns all that the cache has given to a memory of its.
+// whole returns all memory that the cache allocated for m, including the unused rest.
 func (m *memory) whole(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
 
-// put takes back the memory of a storage without views, unless the cache is full.
+// put returns the memory of a storage without views to the cache, unless the cache is full.
 func (c *memoryCache) put(s *Storage) {
 	m := s.mem.Load()
 	_, size := classOf(len(m.bytes))
@@ -197,10 +201,11 @@ func (c *memoryCache) put(s *Storage) {
 	}
 }
 
-// A collection is an object that nothing refers to, so that each collection finds it.
+// A collection is an unreachable object, so that each garbage collection runs its finalizer.
 type collection struct{ _ *collection }
 
-// watch has each collection take what was in the cache through two of them, until it is empty.
+// watch makes each garbage collection drop memory that has been in the cache for two collections.
+// It ends when the cache is empty.
 func (c *memoryCache) watch(next *collection) {
 	runtime.SetFinalizer(next, func(next *collection) {
 		c.mu.Lock()
@@ -213,7 +218,7 @@ func (c *memoryCache) watch(next *collection) {
 	})
 }
 
-// drop leaves what is old to the collector. In each class the oldest come first.
+// drop leaves old memory to the garbage collector. Each class is sorted by age, oldest first.
 func (c *memoryCache) drop(old func(s spareMemory) bool) {
 	for class, kept := range c.free {
 		n := 0
@@ -227,10 +232,10 @@ func (c *memoryCache) drop(old func(s spareMemory) bool) {
 	}
 }
 
-// EmptyCache frees the memory that this process keeps for later tensors: torch.cuda.empty_cache. It
-// runs two garbage collections to find tensors that were dropped and not closed. It gives memory of
-// the host to Go's runtime, which returns it to the system, and memory of a device to its driver.
-// The error is a device's.
+// EmptyCache frees the memory that this process keeps for later tensors, like
+// torch.cuda.empty_cache. It runs two garbage collections to find tensors that were dropped without
+// Close. It returns host memory to the operating system and device memory to the driver. It returns
+// the errors of devices.
 func EmptyCache() error {
 	collect()
 	memories.mu.Lock()
@@ -240,8 +245,8 @@ func EmptyCache() error {
 	return device.EmptyCaches()
 }
 
-// collect has the collector find what nobody has any more. What is to be done then is done some
-// time after: collect waits for that of a value of its own.
+// collect runs the garbage collector and waits until the cleanups of unreachable tensors have been
+// called. Cleanups run some time after a collection, so it waits for a cleanup of its own.
 func collect() {
 	done := make(chan struct{})
 	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
@@ -255,15 +260,17 @@ func collect() {
 	}
 }
 
-// MemoryStats returns figures of the tensors on this process's heap, under the names of
+// MemoryStats returns statistics of this process's tensors on the heap, under the names of
 // torch.cuda.memory_stats:
 //
-// - allocated_bytes.current and allocated_bytes.peak: bytes of tensors, with those that were
-// dropped and not collected yet; - reserved_bytes.current: these bytes, and those that are kept of
-// closed tensors for later ones; - num_host_alloc: how often a tensor needed memory; -
-// num_alloc_reused: how often kept memory was used for it.
+//   - allocated_bytes.current and allocated_bytes.peak: bytes of tensors, including tensors that
+//     were dropped but not collected yet;
+//   - reserved_bytes.current: these bytes, and the memory of closed tensors kept for later ones;
+//   - num_host_alloc: the number of allocations, including those that reused kept memory;
+//   - num_alloc_reused: the number of allocations that reused kept memory.
 //
-// Tensors of less than 32 KiB do not count, nor does the memory of FromSlice.
+// Tensors of less than 1 KiB and the memory of [FromSlice] are not counted at all. Allocated bytes
+// do not include tensors of less than 32 KiB.
 func MemoryStats() map[string]int {
 	c := &memories
 	c.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// The Go types of elements that stand for themselves, by what can be done with them. Booleans are
-// uint8, 0 or 1.
+// Constraints for the Go types of elements with native arithmetic. Booleans are uint8 with value 0
+// or 1.
 type (
 	integer interface {
 		uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64
@@ -20,25 +20,25 @@ type (
 	cplx    interface{ complex64 | complex128 }
 )
 
-// A castFunc copies n elements from src to dst and converts them; neighbours are ds and ss elements
-// apart.
+// A castFunc converts n elements from src to dst. ds and ss are the distances between adjacent
+// elements, in elements.
 type castFunc func(dst []byte, ds int, src []byte, ss, n int)
 
-// caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their
-// imaginary part and everything that is not 0 is true.
+// caster returns the conversion from dtype s to d. It rounds as Go does. Complex numbers lose their
+// imaginary part, and all nonzero values become true.
 func caster(d, s DType) castFunc {
 	row := casters[s].Load()
-	if row == nil { // a function of a generic one is an object: they are made once
+	if row == nil { // instances of generic functions are allocated, so create them once
 		row = castersFrom(s)
 		casters[s].Store(row)
 	}
 	return row[d]
 }
 
-// casters are the conversions from each dtype.
+// casters contains the conversions from each dtype.
 var casters [dtypes]atomic.Pointer[[dtypes]castFunc]
 
-// kernelCasts are the conversions that kernels do as far as they can.
+// kernelCasts lists the conversions with a kernel. A kernel converts as many elements as it can.
 var kernelCasts = [...]struct {
 	kernel.Cast
 	from, to DType
@@ -69,11 +69,13 @@ func castersFrom(s DType) *[dtypes]castFunc {
 	return row
 }
 
-// A beginFunc is a kernel that converts the first of n neighbours, and returns how many.
+// A beginFunc is a kernel that converts up to n adjacent elements and returns how many it
+// converted.
 type beginFunc = func(n int, dst, src []byte) int
 
-// begunBy lets a kernel begin rows of neighbours, and end do the rest. Elements that are apart are
-// copied next to each other first, or afterwards, where that many are quicker so.
+// begunBy returns a conversion that calls the kernel begin for adjacent elements and end for the
+// remaining ones. It first packs elements that are not adjacent, or unpacks them afterwards, if
+// there are enough of them to gain from it.
 func begunBy(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
 	const few = 16
 	gather, scatter := copier(ssize), copier(dsize)
@@ -142,7 +144,7 @@ func nonzeros[T ordered](n int, dst, src []byte) (done int) {
 	return done
 }
 
-// zeros are a chunk of zeros of any dtype. Nobody writes to them.
+// zeros contains a chunk of zeros of any dtype. It must not be modified.
 var zeros [chunk * 16]byte
 
 func plainCaster(d, s DType) castFunc {
@@ -251,7 +253,7 @@ func fromFloat[S float](d, s DType) castFunc {
 	return fromReal[S](d, s)
 }
 
-// fromReal is for what integers and floats convert to in the same way.
+// fromReal returns the conversions that integers and floats have in common.
 func fromReal[S ordered](d, s DType) castFunc {
 	switch d {
 	case Bool:
@@ -291,7 +293,7 @@ func fromComplex[S cplx](d, s DType) castFunc {
 	return through(Float64, d, s)
 }
 
-// move is so small that the compiler puts it, with f, where it is called.
+// move must stay small, so that the compiler inlines it together with f.
 func move[D, S any](d []D, ds int, s []S, ss, n int, f func(S) D) {
 	for i := range n {
 		d[i*ds] = f(s[i*ss])
@@ -307,7 +309,7 @@ func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
 	move(d, ds, s, ss, n, func(v S) D { return D(v) })
 }
 
-// truncate goes through int64, so that what is out of range wraps around.
+// truncate converts through int64, so that out-of-range values wrap around.
 func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
 	if ds == 1 && ss == 1 {
 		each(typed[D](dst)[:n], typed[S](src), func(v S) D { return D(int64(v)) })
@@ -316,7 +318,7 @@ func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
 	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 
-// truncateLarge is truncate for numbers that may be larger than an int64.
+// truncateLarge is like truncate, for values that may exceed an int64.
 func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
 	move(typed[uint64](dst), ds, typed[S](src), ss, n, func(v S) uint64 {
 		if v >= 1<<63 {
@@ -327,7 +329,7 @@ func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
 }
 
 func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
-	if DTypeOf[S]() == Complex64 { // only the signs of zeros are bits of them
+	if DTypeOf[S]() == Complex64 { // zero, except for the signs
 		move(dst, ds, typed[uint64](src), ss, n, func(v uint64) uint8 { return number(v&^(1<<63|1<<31) != 0) })
 		return
 	}
@@ -367,7 +369,7 @@ func rounding[D F16 | BF16 | uint8](round func(float32) D) castFunc {
 
 func throughFloat32(d, s DType) castFunc { return through(Float32, d, s) }
 
-// through converts in two steps, by way of another dtype.
+// through converts in two steps, from s to mid and from mid to d.
 func through(mid, d, s DType) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		first, second := caster(mid, s), caster(d, mid)
@@ -382,8 +384,8 @@ func through(mid, d, s DType) castFunc {
 	}
 }
 
-// To returns t's elements converted to dtype dt: a view if t has this dtype, and otherwise a copy
-// whose dimensions have the order of t's in memory.
+// To returns t's elements converted to dt. It returns a view if t has this dtype, and otherwise a
+// copy that keeps the memory order of t's dimensions.
 func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.Shape(), t.Strides(), t.offset)
@@ -391,14 +393,14 @@ func (t *Tensor) To(dt DType) *Tensor {
 	return emptyLike(dt, t.Shape(), t).CopyFrom(t)
 }
 
-// CopyFrom sets the elements to those of src. src is broadcast to t's shape and converted to t's
-// dtype.
+// CopyFrom sets the elements of t to the elements of src, broadcast to t's shape and converted to
+// t's dtype. It returns t.
 func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 	backendOf(t, src).copy(t, src)
 	return t
 }
 
-// copyLoops is CopyFrom on the host.
+// copyLoops implements CopyFrom on the host.
 func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	if t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() && src.IsContiguous() {
 		copy(t.span(), src.span())
@@ -418,7 +420,7 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
 }
 
-// Clone returns a contiguous copy on the heap, or on the device that t is on.
+// Clone returns a contiguous copy on the heap, or on t's device.
 func (t *Tensor) Clone() *Tensor { return t.NewEmpty(t.dtype, t.Shape()...).CopyFrom(t) }
 
 // Contiguous returns a view of t if t is contiguous, and a copy otherwise.

@@ -5,20 +5,21 @@ import (
 	"runtime/debug"
 )
 
-// Catch calls f, and returns the error that f panicked with, or nil. Use it where shapes, indices
-// or dtypes come from a request, a file or a message, and where memory may run out.
+// Catch calls f and returns the error that f panicked with, or nil. It should be used where shapes,
+// indices or dtypes come from a request, a file or a message, and where memory may run out.
 //
-// Operations of this package and of packages autograd, nn and optim panic with errors:
+// Operations of this package and of packages autograd, nn and optim panic with these errors:
 //
-//   - Mistakes in a call wrap [ErrMisuse] ([ErrShape], [ErrIndex], [ErrArgument], [ErrOperand]), or
+//   - Incorrect calls wrap [ErrMisuse] ([ErrShape], [ErrIndex], [ErrArgument], [ErrOperand]),
 //     [ErrClosed] for a closed tensor, or [ErrDevices].
-//   - A result that is larger than memory is [ErrMemory].
-//   - A device's errors, such as no memory for a result, and [ErrUnsupported].
-//   - [ErrFile] for a mapped file that was cut short.
+//   - A result that exceeds the available memory wraps [ErrMemory].
+//   - Devices have errors of their own, for example if they are out of memory, and
+//     [ErrUnsupported].
+//   - The error wraps [ErrFile] if a mapped file has been truncated.
 //
-// Catch does not catch panics of other values than errors, those of package runtime, such as an
-// index out of range in f itself, or those of other goroutines that f starts. After an error the
-// tensors that f was changing may have some new elements; no other state is lost.
+// Catch does not recover panics with values that are not errors, panics of package runtime, such as
+// an index out of range in f itself, or panics of other goroutines. After an error, tensors that f
+// was changing may be partly changed; there are no other effects.
 //
 //	if err := tensor.Catch(func() { y = net.Forward(x) }); err != nil {
 //		return fmt.Errorf("request %s: %w", id, err)

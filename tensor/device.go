@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// A Device has memory for tensors beside the host's. Package cuda has such devices. A nil Device
-// stands for the host.
+// A Device is an accelerator with memory for tensors. Package cuda implements devices. A nil Device
+// is the host.
 type Device interface {
-	fmt.Stringer // as PyTorch writes it: cuda:0
-	// Synchronize waits until the device has done all that this process has asked of it.
+	fmt.Stringer // the name in PyTorch: cuda:0
+	// Synchronize waits until the device has completed all work of this process.
 	Synchronize() error
 }
 
@@ -37,12 +37,12 @@ func (l *onDevice) end() (err error) {
 	return err
 }
 
-// rented is how many bytes of devices this process's tensors have, and collectAt at how many of
-// them the garbage collector is asked for those that nobody has any more: to it each is some bytes
-// of the heap only.
+// rented is the number of device bytes that this process's tensors use. When it exceeds collectAt,
+// allocateOn runs the garbage collector to find unreachable tensors: to the collector, each of them
+// is only a few bytes on the heap.
 var rented, collectAt atomic.Int64
 
-// roomy is up to how many bytes nobody looks.
+// roomy is the minimum of collectAt, in bytes.
 const roomy = 256 << 20
 
 func allocateOn(dev Device, n int) (device.Memory, error) {
@@ -62,8 +62,8 @@ func allocateOn(dev Device, n int) (device.Memory, error) {
 	return m, err
 }
 
-// Synchronize waits until a device has done all work of this process. For the host, nil, it returns
-// at once. The error is the device's.
+// Synchronize waits until dev has completed all work of this process. It returns at once for nil,
+// the host. It returns the device's errors.
 func Synchronize(dev Device) error {
 	if dev == nil {
 		return nil
@@ -71,7 +71,7 @@ func Synchronize(dev Device) error {
 	return dev.Synchronize()
 }
 
-// residents finds the storage of memory that arrives once more.
+// residents maps device memory to its storage, for memory that is received again.
 var residents = struct {
 	sync.Mutex
 	m map[any]resident
@@ -82,8 +82,8 @@ type resident struct {
 	storage weak.Pointer[Storage]
 }
 
-// settleOn returns the storage of m, of which it counts one view more. If that was there already,
-// the reference that came with m is given back.
+// settleOn returns the storage of m with one more reference. If the memory has a storage already,
+// settleOn releases the reference that m brought.
 func settleOn(m device.Memory) (*Storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
@@ -99,7 +99,7 @@ func settleOn(m device.Memory) (*Storage, error) {
 	return s, nil
 }
 
-// size is the bytes of the memory, wherever it is.
+// size returns the number of bytes, on the host or on a device.
 func (m *memory) size() int {
 	if l, ok := m.lease.(*onDevice); ok {
 		return l.Size()
@@ -107,13 +107,13 @@ func (m *memory) size() int {
 	return len(m.bytes)
 }
 
-// device returns the lease of a tensor that is on a device.
+// device returns the lease of device memory. ok is false if t is on the host.
 func (t *Tensor) device() (l *onDevice, ok bool) {
 	l, ok = t.store().mem.Load().lease.(*onDevice)
 	return l, ok
 }
 
-// Device returns where the tensor's memory is, nil for the host.
+// Device returns the device of the tensor's memory, or nil for the host.
 func (t *Tensor) Device() Device {
 	if l, ok := t.device(); ok {
 		return l.Memory.Device()
@@ -121,7 +121,7 @@ func (t *Tensor) Device() Device {
 	return nil
 }
 
-// deviceMemory returns the memory of a tensor on a device, nil of one on the host.
+// deviceMemory returns the memory of a tensor on a device, or nil if it is on the host.
 func (t *Tensor) deviceMemory() device.Memory {
 	if l, ok := t.device(); ok {
 		return l.Memory
@@ -129,13 +129,13 @@ func (t *Tensor) deviceMemory() device.Memory {
 	return nil
 }
 
-// On returns the Place of a device, or of the host if dev is nil. Its methods make tensors, which
-// the caller closes. Their error is the device's, such as no memory.
+// On returns the [Place] of a device, or of the host if dev is nil. Its methods create tensors,
+// which the caller must close. They return the device's errors, for example if it is out of memory.
 //
 //	x, err := tensor.On(dev).Zeros(tensor.Float32, 64, 10)
 func On(dev Device) Place { return Place{dev} }
 
-// Empty returns a tensor whose elements have arbitrary values.
+// Empty returns a tensor with uninitialized elements.
 func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	size := checkShape(dt, shape)
 	if p.Device == nil {
@@ -152,7 +152,7 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	return newContiguous(s, dt, shape), nil
 }
 
-// Full returns a tensor whose elements are all v.
+// Full returns a tensor with all elements set to v. v must be in the range of an integer dtype.
 func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
 	dt.wantNumber("Full", v)
 	t, err := p.Empty(dt, shape...)
@@ -176,31 +176,31 @@ func (p Place) Zeros(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt
 // Ones returns a tensor of ones.
 func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 1, shape...) }
 
-// Rand returns numbers of [0, 1), uniformly distributed. All devices make the same numbers of one
-// seed, but the host makes others.
+// Rand returns uniformly distributed numbers in [0, 1). All devices generate the same numbers from
+// one seed, but the host generates others.
 func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.created(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
 }
 
-// RandN returns numbers of the normal distribution with mean 0 and variance 1. Devices make other
+// RandN returns normally distributed numbers with mean 0 and variance 1. Devices generate other
 // numbers than the host.
 func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.created(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
 }
 
-// RandInt returns integers of [lo, hi), as Int64, equally likely. Devices make other numbers than
-// the host.
+// RandInt returns uniformly distributed integers in [lo, hi), as Int64. Devices generate other
+// numbers than the host.
 func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
 	return p.created(Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
 }
 
-// Arange returns the numbers start, start+step and so on below end, in one dimension.
+// Arange returns a tensor with the numbers start, start+step and so on, up to but excluding end.
 func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
 	return p.created(dt, []int{stepsIn(dt, start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
 }
 
-// created returns a tensor that set has set the elements of. What that panics with, as the device
-// refuses it, is the error.
+// created returns a new tensor initialized by set. It returns panics of set as errors, because the
+// device may refuse the operation.
 func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, error) {
 	t, err := p.Empty(dt, shape...)
 	if err != nil {
@@ -213,8 +213,9 @@ func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, err
 	return t, nil
 }
 
-// ToDevice returns the tensor's elements on dev, or on the host if dev is nil: a view if t is
-// there, and otherwise a copy. The caller closes it. The error is the device's.
+// ToDevice returns the tensor's elements on dev, or on the host if dev is nil. It returns a view if
+// t is there already, and otherwise a copy. The caller must close the result. It returns the
+// device's errors.
 func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	if dev == t.Device() {
 		return t.view(t.Shape(), t.Strides(), t.offset), nil
@@ -226,8 +227,8 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	return moved, nil
 }
 
-// Set makes t a view of o's storage with o's dtype and layout, and lets go of t's old storage:
-// torch.Tensor.set_. No other goroutine may use t during Set.
+// Set makes t a view of o's storage with o's dtype and layout, and releases t's old storage, like
+// torch.Tensor.set_. Other goroutines must not use t during Set.
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.Shape(), o.Strides(), o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
@@ -239,8 +240,8 @@ func (t *Tensor) Set(o *Tensor) *Tensor {
 	return t
 }
 
-// CPU returns the tensor's elements on the host: a view if t is on the host, and otherwise a copy
-// on the heap. The caller closes it. The error is the device's.
+// CPU returns the tensor's elements on the host. It returns a view if t is on the host, and
+// otherwise a copy on the heap. The caller must close the result. It returns the device's errors.
 func (t *Tensor) CPU() (*Tensor, error) { return t.ToDevice(nil) }
 
 func deviceName(dev Device) string {
@@ -250,8 +251,8 @@ func deviceName(dev Device) string {
 	return dev.String()
 }
 
-// moveTo copies all bytes from the first element to the last, so that the strides stay what they
-// are. On the host it makes them contiguous.
+// moveTo copies all bytes from the first element to the last, so the strides remain valid. A copy
+// on the host is made contiguous.
 func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	from, ok := t.device()
 	if !ok && !t.IsContiguous() {
@@ -293,8 +294,8 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	return newTensor(s, t.dtype, t.Shape(), t.Strides(), 0), nil
 }
 
-// near returns t on the host for the length of one call of a function that has no error to return,
-// and how to end it. What the device says no to is a panic with its error.
+// near returns t on the host, for functions that cannot return errors. The caller must call the
+// returned function when it no longer uses the result. near panics with the device's errors.
 func (t *Tensor) near() (*Tensor, func()) {
 	if _, ok := t.device(); !ok {
 		return t, func() {}
@@ -306,7 +307,7 @@ func (t *Tensor) near() (*Tensor, func()) {
 	return h, h.release
 }
 
-// marshal writes where the memory is.
+// marshal encodes the location of the memory.
 func (l *onDevice) marshal(e *codec.Encoder) error {
 	e.String(kindOf(l.Memory.Device()))
 	e.Uint(uint64(l.Size()))
@@ -323,7 +324,7 @@ func kindOf(dev Device) string {
 	return name
 }
 
-// readDevice returns the storage of what marshal wrote.
+// readDevice decodes a storage encoded by marshal.
 func readDevice(d *codec.Decoder) (*Storage, error) {
 	kind, err := d.String()
 	if err != nil {

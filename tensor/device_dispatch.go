@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// What package device calls these, with our dtypes.
+// The instances of package device's generic types for this package's dtypes.
 type (
 	computer      = device.Computer[DType]
 	deviceOperand = device.Operand[DType]
@@ -21,8 +21,8 @@ func init() {
 	})
 }
 
-// operand returns the tensor as a computer sees it, which is borrowed: t must stay open and
-// reachable until the device was asked.
+// operand returns t as an operand of a computer. It is borrowed: t must stay open and reachable
+// until the device call returns.
 func (t *Tensor) operand() deviceOperand {
 	o := deviceOperand{Memory: t.deviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.Shape(),
 		Strides: t.Strides()}
@@ -32,8 +32,9 @@ func (t *Tensor) operand() deviceOperand {
 	return o
 }
 
-// computerOf returns the device that tensors are on, and nil for the host. Of one that cannot
-// compute, and of several devices, it panics with an error that wraps ErrUnsupported or ErrDevices.
+// computerOf returns the computer of the device that the tensors are on, or nil for the host. It
+// panics with an error that wraps ErrUnsupported if the device cannot compute, or ErrDevices if
+// there are several devices.
 func computerOf(ts ...*Tensor) computer { return computerOn(home(ts)) }
 
 func computerOn(dev Device) computer {
@@ -47,8 +48,8 @@ func computerOn(dev Device) computer {
 	return c
 }
 
-// home returns the device that operands are on, nil for the host. Numbers of the host, which have
-// no dimensions, go with any device.
+// home returns the device of the operands, or nil for the host. Scalars on the host, which have no
+// dimensions, may be combined with tensors on any device.
 func home(ts []*Tensor) Device {
 	var dev Device
 	near := false
@@ -72,33 +73,35 @@ func apart(a, b Device) error {
 	return fmt.Errorf("%w, but found at least two devices, %s and %s", ErrDevices, deviceName(a), deviceName(b))
 }
 
-// emptyOn is Place.Empty in the middle of an operation that has no error to return: what the device
-// says no to is a panic with its error.
+// emptyOn is like Place.Empty, for operations that cannot return errors. It panics with the
+// device's error.
 func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	if dev == nil {
 		return Empty(dt, shape...)
 	}
-	t, err := On(dev).Empty(dt, slices.Clone(shape)...) // the copy lets shape stay off the heap
+	// The copy keeps shape from escaping to the heap.
+	t, err := On(dev).Empty(dt, slices.Clone(shape)...)
 	must(err)
 	return t
 }
 
-// emptyFor is NewEmpty of several operands.
+// emptyFor is like NewEmpty, on the device of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
-// emptyLike is emptyFor of the result of an elementwise operation, whose dimensions have the order
-// of the operands'.
+// emptyLike returns an empty tensor for the result of an elementwise operation. Its dimensions have
+// the memory order of the operands.
 func emptyLike(dt DType, shape []int, in ...*Tensor) *Tensor {
 	out := emptyFor(dt, shape, in...)
 	out.follow(in)
 	return out
 }
 
-// NewEmpty returns a tensor on t's device, or on the heap if t is on the host. Its elements have
-// arbitrary values. An error of the device is a panic, which [Catch] catches.
+// NewEmpty returns a tensor with uninitialized elements on t's device, or on the heap if t is on
+// the host. It panics with the device's errors; see [Catch].
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
 
-// NewZeros returns a tensor of zeros where NewEmpty returns one.
+// NewZeros returns a tensor of zeros on t's device, or on the heap if t is on the host. It panics
+// with the device's errors; see [Catch].
 func (t *Tensor) NewZeros(dt DType, shape ...int) *Tensor {
 	if t.Device() == nil {
 		return New(dt, shape...)
@@ -112,8 +115,8 @@ func must(err error) {
 	}
 }
 
-// onDevice is apply for operands on a device. What is neither of the dtype that is computed with
-// nor read as it is, is copied.
+// onDevice implements apply for operands on a device. It converts operands that the device cannot
+// read directly; see converts.
 func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.Shape()) > 0 })) {
@@ -144,8 +147,8 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	return out.Touch()
 }
 
-// converts reports whether elements have to be converted for a device to compute with them. It
-// reads and writes those of 16 bits as they are where it computes in Float32.
+// converts reports whether elements must be converted before a device can compute with them. A
+// device that computes in Float32 reads and writes 16-bit floats directly.
 func (r rows) converts(dt, with DType) bool {
 	switch r.op {
 	case opCopy:
@@ -156,7 +159,7 @@ func (r rows) converts(dt, with DType) bool {
 	return dt != with && (with != Float32 || dt.computed() != Float32)
 }
 
-// operand returns t as w walks over it.
+// operand returns t in the layout in which w traverses it.
 func (w *walk) operand(t *Tensor, i int) deviceOperand {
 	o := t.operand()
 	o.Shape, o.Strides = make([]int, len(w.dims)), make([]int, len(w.dims))
@@ -166,7 +169,7 @@ func (w *walk) operand(t *Tensor, i int) deviceOperand {
 	return o
 }
 
-// wrapOp says which operation of which device an error is of.
+// wrapOp adds the operation and the device to err.
 func wrapOp(what fmt.Stringer, dev Device, err error) error {
 	if err == nil {
 		return nil
@@ -174,7 +177,7 @@ func wrapOp(what fmt.Stringer, dev Device, err error) error {
 	return fmt.Errorf("tensor: %v on %v: %w", what, dev, err)
 }
 
-// copyHere sets t's elements to those of src where one of them is on a device, or both.
+// copyHere sets t's elements to the elements of src, if one or both tensors are on a device.
 func (t *Tensor) copyHere(src *Tensor) *Tensor {
 	to, from := t.Device(), src.Device()
 	switch {
@@ -204,14 +207,14 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 
 func broadcastTo(t *Tensor, shape []int) { t.stretched(shape) }
 
-// mustOn is ToDevice for functions that have no error to return.
+// mustOn is like ToDevice, for functions that cannot return errors.
 func mustOn(t *Tensor, dev Device) *Tensor {
 	there, err := t.ToDevice(dev)
 	must(err)
 	return there
 }
 
-// onDevice is of on a device. Its result has the dtype to.
+// onDevice implements of on a device. The result has dtype to.
 func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
 	f := r.on(t.dtype)
 	if t.Numel() == 0 {
@@ -241,7 +244,7 @@ func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
 	return result
 }
 
-// merged returns a layout with as few dimensions as it needs.
+// merged returns an equivalent layout with as few dimensions as possible.
 func merged(shape, strides []int) (sizes, steps []int) {
 	var dims []device.Dim[int]
 	for i, n := range shape {
@@ -255,12 +258,12 @@ func merged(shape, strides []int) (sizes, steps []int) {
 	return sizes, steps
 }
 
-// multiplyOnDevice is multiply on a device: t = x·y + beta·t.
+// multiplyOnDevice implements multiply on a device: t = x·y + beta·t.
 func (t *Tensor) multiplyOnDevice(x, y *Tensor, batch []int, beta float64) {
 	switch {
 	case t.Numel() == 0:
 		return
-	case x.Dim(-1) == 0 && beta == 0: // what is there may not be a number
+	case x.Dim(-1) == 0 && beta == 0: // t may contain NaN
 		t.Zero()
 		return
 	case x.Dim(-1) == 0:
@@ -278,12 +281,12 @@ func (t *Tensor) multiplyOnDevice(x, y *Tensor, batch []int, beta float64) {
 	t.Touch()
 }
 
-// A name is what an operation is called that is no Op.
+// A name is the name of an operation that is not an op.
 type name string
 
 func (n name) String() string { return string(n) }
 
-// batched returns the matrices of t as n of them, at one distance.
+// batched returns the n matrices of t with a single stride between them, as a view if possible.
 func (t *Tensor) batched(batch []int, n int) *Tensor {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	wide := t.peek(append(slices.Clone(batch), rows, cols), nil, t.offset)
@@ -307,8 +310,8 @@ func (t *Tensor) batched(batch []int, n int) *Tensor {
 	return t.peek([]int{n, rows, cols}, append(steps, matrix...), t.offset)
 }
 
-// gatherOnDevice and scatterOnDevice are gather and scatter on a device, of shapes that were
-// checked. A scatter is queued when the indices have been looked at.
+// gatherOnDevice and scatterOnDevice implement gather and scatter on a device. The caller must have
+// checked the shapes. A scatter is queued after the device has checked the indices.
 func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
@@ -317,7 +320,8 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if n == 0 {
 		misuse(ErrIndex, "%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
 	}
-	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {}) // Gather takes negative indices
+	// Check for negative indices, which Gather would accept.
+	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {})
 	if err == nil && !found {
 		i, found, err = dev.Gather(out.operand(), t.operand(), idx.operand(), dim)
 	}
@@ -340,7 +344,7 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 	t.Touch()
 }
 
-// inRange panics where a device has found an index that is out of the range of n, or has failed.
+// inRange panics if a device failed or found an index outside the range from 0 to n-1.
 func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
 	must(wrapOp(name(what), t.Device(), err))
 	if found {
@@ -348,7 +352,7 @@ func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
 	}
 }
 
-// generate sets the elements of a tensor on a device.
+// generate sets the elements of a tensor on a device to a sequence.
 func (t *Tensor) generate(s device.Sequence) *Tensor {
 	dt := t.dtype
 	if s.Kind != device.RandomInteger {

@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// overMemory returns a tensor over memory of a device that is there: the first element is
-// offset elements from its start; strides are in elements, and nil is row-major. It takes m, which
-// ends with the tensor, and at once on an error. That wraps ErrDType or ErrLayout.
+// overMemory returns a tensor over existing device memory. The first element is offset elements
+// after the start. strides are in elements; nil means row-major. overMemory takes ownership of m: m
+// ends with the tensor, or at once if there is an error. The error wraps ErrDType or ErrLayout.
 func overMemory(m device.Memory, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	if strides == nil {
 		strides = rowMajor(shape)

@@ -1,10 +1,10 @@
-// Package tensor has n-dimensional arrays that several processes share, with the operations, names
-// and rules of PyTorch.
+// Package tensor implements n-dimensional arrays that several processes share, with the operations,
+// names and rules of PyTorch.
 //
-// A Tensor is a dtype, a shape and strides over a storage on the Go heap or in shared memory. Views
-// share their storage. Sending a tensor, through a queue or as the argument of a process, moves its
-// storage into shared memory. The move is made once, for all views of the storage. The receiver has
-// the same elements, without a copy.
+// A [Tensor] is a dtype, a shape and strides over a storage on the Go heap or in shared memory.
+// Views share their storage. Sending a tensor, through a queue or as the argument of a process,
+// moves its storage into shared memory. The move happens once, for all views of the storage. The
+// receiver gets the same elements, without a copy.
 //
 //	t, err := tensor.NewShared(tensor.Float32, 2, 3) // in shared memory, zeros
 //	if err != nil {
@@ -15,46 +15,48 @@
 //	fmt.Println(t)
 //
 // Functions such as [Add] return new tensors; methods such as [Tensor.Add] change their receiver
-// and return it. A misuse of a tensor, such as shapes that do not fit, is a panic with an error
-// that wraps [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test
-// repeats some two thousand calls whose results PyTorch has recorded in testdata/ops.jsonl.
+// and return it. A misuse of a tensor, such as incompatible shapes, is a panic with an error that
+// wraps [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test repeats
+// some two thousand calls and compares them with the results that PyTorch recorded in
+// testdata/ops.jsonl.
 //
-// A view may have far more elements than memory has: [Tensor.Expand] repeats them, and a tensor
-// that another process sends may be such a view. Printing and comparing read as much as there is in
-// memory. A result that memory has no room for is a panic with [ErrMemory]. Other operations take
-// time by the number of elements: check [Tensor.Numel] of tensors from processes that are not
-// trusted.
+// A view may have far more elements than its storage: [Tensor.Expand] repeats elements, and a
+// tensor received from another process may be such a view. Printing and comparing such a view do
+// not visit each repetition. An operation panics with [ErrMemory] if its result does not fit in
+// memory. Other operations take time proportional to the number of elements: a program should check
+// [Tensor.Numel] of tensors from untrusted processes.
 //
-// # The order in memory
+// # Memory order
 //
-// The result of an elementwise operation has its dimensions in the order that those of the operands
-// have in memory, as in PyTorch. So the result of Exp(x.T()) has the strides of x.T(): it is not
-// contiguous, and no element was moved to another row. Of two dimensions the first operand decides
-// that has several elements along both. [Tensor.To] keeps the order too. [Tensor.Clone] and
-// [Tensor.Contiguous] give contiguous tensors, which [Data], [Bytes] and the calls of package dist
-// need.
+// The result of an elementwise operation keeps the memory order of its operands' dimensions, as in
+// PyTorch. For example, Exp(x.T()) has the strides of x.T(): it is not contiguous, and no element
+// was moved to another row. If the operands disagree about two dimensions, the first operand that
+// has several elements along both decides. [Tensor.To] keeps the order too. [Tensor.Clone] and
+// [Tensor.Contiguous] return contiguous tensors, as [Data], [Bytes] and package dist require.
 //
-// # Writing while others read
+// # Concurrent writes
 //
 // A method that changes its receiver panics if the receiver's dtype cannot hold the result: the
-// categories bool, integer, float and complex ascend, and the result's must not be above the
-// receiver's. It also panics if several indices name one element, as after Expand.
+// categories bool, integer, float and complex ascend, and the result's category must not be above
+// the receiver's. It also panics if several indices refer to one element, as after [Tensor.Expand].
 //
-// Several processes may use one tensor at the same moment. An element of at most 8 bytes is read
-// and written whole. But a method reads, computes and writes, so it overwrites what another process
-// writes in between: if two processes add 1 at once, the element may grow by 1 only.
+// Several processes may use one tensor at the same time. An element of at most 8 bytes is read and
+// written whole. But a method reads, computes and writes, so it overwrites concurrent writes of
+// other processes: if two processes add 1 at once, the element may grow by only 1.
 // [Tensor.AddAtomic] and the Atomic options of package optim lose no addition. A method changes its
-// elements one after the other, so another process may see some of them changed and others not yet.
+// elements one after the other, so another process may observe a partial change.
 //
-// Goroutines of one process need a lock, or AddAtomic, since Go's memory model forbids such races.
+// Goroutines of one process must use a lock or AddAtomic, because Go's memory model forbids such
+// data races.
 //
 // # The trap
 //
 // The slice that [Data] returns is borrowed. When the tensor is closed or collected, its memory may
-// go to another tensor or process. When the tensor is shared, its elements move. In both cases the
-// slice still points at the old memory. Keep the tensor reachable while the slice is used
-// (runtime.KeepAlive), and call Data again after Share.
+// be reused for another tensor or process. When the tensor is shared, its elements move. In both
+// cases the slice still points to the old memory. A caller must keep the tensor reachable while it
+// uses the slice ([runtime.KeepAlive]), and must call Data again after [Tensor.Share].
 //
-// A process closes each shared tensor that it made or received, and each view of it. The garbage
-// collector closes a forgotten tensor, late. In t.T().Select(0, 1) the view t.T() is forgotten.
+// A process must close each shared tensor that it creates or receives, and each view of it. The
+// garbage collector closes a forgotten tensor, but late. In t.T().Select(0, 1), the view t.T() is
+// forgotten.
 package tensor

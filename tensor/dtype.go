@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// A DType is the type of a tensor's elements. Processes exchange the numbers of this type, so they
-// never change.
+// A DType is the type of a tensor's elements. The numbers of the constants are part of the wire
+// format, so they must not change.
 type DType uint8
 
 // The dtypes. Operations on Float16 and BFloat16 compute in float32 and round the result.
@@ -27,7 +27,7 @@ const (
 	Complex128
 
 	// Tensors of the following dtypes can be viewed, copied, converted, sent and written to files.
-	// Operations refuse them, as most of PyTorch's do.
+	// Operations panic with ErrOperand, as most of PyTorch's refuse them.
 	Uint16
 	Uint32
 	Uint64
@@ -37,7 +37,7 @@ const (
 	dtypes = iota
 )
 
-// Elem has the Go types of elements.
+// Elem is the constraint of element types.
 type Elem interface {
 	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 |
 		~float64 | ~complex64 | ~complex128
@@ -52,10 +52,10 @@ var dtypeInfo = [dtypes]struct {
 	{"uint16", 2}, {"uint32", 4}, {"uint64", 8}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
 }
 
-// Size returns the bytes of one element.
+// Size returns the size of one element in bytes.
 func (d DType) Size() int { return dtypeInfo[d].size }
 
-// String returns PyTorch's name without its prefix, such as "float32".
+// String returns the dtype's name in PyTorch without the prefix, such as "float32".
 func (d DType) String() string {
 	if !d.valid() {
 		return fmt.Sprintf("dtype(%d)", uint8(d))
@@ -67,10 +67,10 @@ func (d DType) valid() bool     { return d < dtypes }
 func (d DType) isInteger() bool { return d >= Uint8 && d <= Int64 || d >= Uint16 && d <= Uint64 }
 func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 || d >= Float8E4M3FN }
 func (d DType) isComplex() bool { return d == Complex64 || d == Complex128 }
-func (d DType) isKept() bool    { return d >= Uint16 } // and not computed with
+func (d DType) isKept() bool    { return d >= Uint16 } // a dtype without arithmetic
 
-// ParseDType returns the dtype of a name, such as float32, or PyTorch's torch.float32. The error
-// wraps ErrDType.
+// ParseDType returns the dtype with the given name, such as float32 or torch.float32. The error
+// wraps [ErrDType].
 func ParseDType(s string) (DType, error) {
 	name := strings.TrimPrefix(s, "torch.")
 	for i, info := range dtypeInfo {
@@ -81,7 +81,7 @@ func ParseDType(s string) (DType, error) {
 	return 0, fmt.Errorf("parse dtype %q: %w", s, ErrDType)
 }
 
-// DTypeOf returns the dtype of tensors of T.
+// DTypeOf returns the dtype that corresponds to the Go type T.
 func DTypeOf[T Elem]() DType {
 	t := reflect.TypeFor[T]()
 	switch t {
@@ -119,13 +119,13 @@ func DTypeOf[T Elem]() DType {
 	return Complex128
 }
 
-// typed sees bytes as elements.
+// typed reinterprets bytes as elements of type T.
 func typed[T any](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// raw sees elements as bytes.
+// raw reinterprets elements as bytes.
 func raw[T any](s []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))

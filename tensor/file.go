@@ -15,39 +15,39 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A file is one that is mapped under tensors.
+// A file is a file mapped as tensor memory.
 type file struct {
 	*os.File
 	id     sys.FileID
 	bytes  []byte
 	shared bool
-	parts  atomic.Int64 // storages in it, where there are several
+	parts  atomic.Int64 // number of storages in the file, if there are several
 	ended  atomic.Bool
 }
 
-// misfit says that a file of have bytes is not what a tensor needs, and why.
+// misfit returns the error for a file of have bytes instead of want, with a reason.
 func (f *file) misfit(have, want int64, why string) error { return misfitOf(f.Name(), have, want, why) }
 
 func misfitOf(path string, have, want int64, why string) error {
 	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w, which wants %d bytes: %s", ErrFile, want, why)}
 }
 
-// FromFile returns a tensor whose elements are a file's bytes, mapped and not read:
-// torch.from_file. The caller closes it.
+// FromFile returns a tensor over a memory-mapped file, like torch.from_file. The caller must close
+// the tensor.
 //
-// With shared, writes go to the file, and every process that maps the file sees them. A missing
-// file is made and a short one is lengthened, with zeros. If the tensor is sent to another process,
-// that process opens the file by its path, checks that it is the same file, and has the same
-// memory.
+// If shared is true, writes go to the file and are visible to every process that maps it. FromFile
+// creates a missing file and extends a short one with zeros. If the tensor is sent to another
+// process, that process opens the file by its path, checks that it is the same file, and maps it
+// too.
 //
-// Without shared, the file is only read, and writes stay in the tensor. When the tensor is sent or
-// shared, its elements are copied to shared memory once, as those of any tensor on the heap.
+// If shared is false, the file is only read, and writes stay in the tensor. When the tensor is sent
+// or shared, its elements are copied to shared memory once, as for tensors on the heap.
 //
-// The error is an [*encoding.FileError] that wraps ErrFile if the file is too short or is not a
-// regular file; its Offset is the end of the file. If a program cuts the file short later, an
-// operation on the tensor panics with this error, since each operation asks for the file's size
-// first. A cut in the middle of an operation, or before an access to a slice of Data, is a fault of
-// memory. [Catch] makes errors of all of these.
+// The error is an [*encoding.FileError] that wraps [ErrFile] if the file is too short or is not a
+// regular file; its Offset is the end of the file. If the file is truncated later, operations on
+// the tensor panic with this error, because each of them checks the file's size first. A truncation
+// during an operation, or before an access to a slice of [Data], causes a memory fault. [Catch]
+// converts both to errors.
 func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
 	t, err := fromFile(path, shared, dt, shape)
 	if err != nil {
@@ -69,8 +69,8 @@ func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) 
 	return t, nil
 }
 
-// openFile maps the first size bytes of a file. With extend it is made, or lengthened, where need
-// be.
+// openFile maps the first size bytes of a file. If extend is true, it creates the file or extends
+// it as needed.
 func openFile(path string, shared, extend bool, size int) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *file) mapIn(extend bool, size int) error {
 	return err
 }
 
-// end unmaps the file, once.
+// end unmaps the file. It is idempotent.
 func (f *file) end() error {
 	if f.ended.Swap(true) {
 		return nil
@@ -132,8 +132,8 @@ func (f *file) end() error {
 	return err
 }
 
-// lengthen makes room on the disk, where the file system can say so, since a full disk under a
-// mapping is a fault.
+// lengthen extends a file and allocates its disk blocks if the file system supports this, because a
+// full disk under a mapping is a memory fault.
 func lengthen(f *os.File, size int64) error {
 	if err := f.Truncate(size); err != nil {
 		return err
@@ -144,7 +144,7 @@ func lengthen(f *os.File, size int64) error {
 	return nil
 }
 
-// check panics if the file has become too short.
+// check panics if the file has been truncated.
 func (f *file) check() {
 	if err := f.short(); err != nil {
 		panic(err)
@@ -156,11 +156,11 @@ func (f *file) short() error {
 	if err == nil && info.Size() < int64(len(f.bytes)) {
 		return f.misfit(info.Size(), int64(len(f.bytes)), "it was cut short")
 	}
-	return nil // or it was closed, which others find out
+	return nil // if Stat failed, the file is closed; the caller detects that
 }
 
-// files are those that are mapped: a file that is mapped once more is the storage that it is, and a
-// fault is told by its address.
+// files contains the mapped files. It serves to share one storage between mappings of a file, and
+// to find the file of a fault's address.
 var files = fileTable{open: map[*file]weak.Pointer[Storage]{}}
 
 type fileTable struct {
@@ -168,8 +168,8 @@ type fileTable struct {
 	open map[*file]weak.Pointer[Storage]
 }
 
-// house returns the storage of f with one view more. If that has a mapping of its own already, f is
-// closed again.
+// house returns the storage of f with one more reference. It closes f if the file is already mapped
+// by another storage.
 func (t *fileTable) house(f *file) *Storage {
 	s := t.enter(f)
 	if s.mem.Load().lease != f {
@@ -196,7 +196,7 @@ func (t *fileTable) enter(f *file) *Storage {
 	return s
 }
 
-// know lets faults in f be found.
+// know registers f, so that fault can find it.
 func (t *fileTable) know(f *file, s *Storage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,7 +209,8 @@ func (t *fileTable) drop(f *file) {
 	delete(t.open, f)
 }
 
-// fault returns why an access to an address failed, or nil if there is no file.
+// fault returns the error for a failed access at an address, or nil if the address is not in a
+// truncated file.
 func (t *fileTable) fault(at uintptr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,7 +223,8 @@ func (t *fileTable) fault(at uintptr) error {
 	return nil
 }
 
-// marshal writes how another process finds the file, and how much of it is mapped.
+// marshal encodes the path, the identity and the size of the mapping, for another process to map
+// the file.
 func (f *file) marshal(e *codec.Encoder) {
 	e.String(f.Name())
 	e.Uint(f.id.Device)
@@ -230,7 +232,7 @@ func (f *file) marshal(e *codec.Encoder) {
 	e.Uint(uint64(len(f.bytes)))
 }
 
-// readFile maps the file that marshal described.
+// readFile maps the file described by marshal.
 func readFile(d *codec.Decoder) (*Storage, error) {
 	path, err := d.String()
 	if err != nil {

@@ -2,11 +2,13 @@ package tensor
 
 import "math"
 
-// A float8Format is a format of floats in a byte: a sign, an exponent and a mantissa.
+// A float8Format is an 8-bit floating-point format with a sign, an exponent and a mantissa.
 type float8Format struct {
-	mantissa int // bits
+	mantissa int // number of bits
 	bias     int
-	largest  uint8 // infinity, where infinite, or else what too large numbers become, as in PyTorch since 2.15
+	// largest is infinity if infinite is set. Otherwise it is the result for larger numbers, as in
+	// PyTorch since 2.15.
+	largest  uint8
 	infinite bool
 }
 
@@ -14,7 +16,7 @@ var float8Formats = map[DType]float8Format{Float8E4M3FN: {3, 7, 0x7e, false}, Fl
 
 const float8NaN = 0x7f
 
-// float32 returns the number, exactly.
+// float32 returns the value of b, exactly.
 func (f float8Format) float32(b uint8) float32 {
 	abs, sign := b&0x7f, 1-2*float64(b>>7)
 	exponent, fraction := int(abs>>f.mantissa), int(abs&(1<<f.mantissa-1))
@@ -31,7 +33,7 @@ func (f float8Format) float32(b uint8) float32 {
 	return float32(sign * math.Ldexp(float64(fraction), exponent-f.bias-f.mantissa))
 }
 
-// round rounds to the nearest, ties to even.
+// round returns the nearest value; ties round to even.
 func (f float8Format) round(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, abs := uint8(bits>>24&0x80), bits&0x7fffffff
@@ -39,7 +41,7 @@ func (f float8Format) round(v float32) uint8 {
 	switch {
 	case v != v:
 		return sign | float8NaN
-	case abs < uint32(128-f.bias)<<23: // below the smallest with a leading bit: equal steps
+	case abs < uint32(128-f.bias)<<23: // subnormal: equal steps
 		return sign | uint8(math.RoundToEven(math.Ldexp(float64(math.Float32frombits(abs)), f.bias-1+f.mantissa)))
 	}
 	abs += 1<<(shift-1) - 1 + abs>>shift&1

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A reduction makes one element of a row of them.
+// A reduction reduces a row of elements to one.
 type reduction device.Reduction
 
 const (
@@ -25,10 +25,11 @@ const (
 	reductions = device.Reductions
 )
 
-// String returns the name of the function that applies it; of Var and Std it is Var.
+// String returns the name of the function that applies the reduction. It is Var for both Var and
+// Std.
 func (r reduction) String() string { return device.Reduction(r).String() }
 
-// A foldFunc sets out's elements to what it makes of as many rows of n.
+// A foldFunc sets each element of out to the reduction of one row of n elements.
 type foldFunc = func(out, rows []byte, n int)
 
 func folding[T, R any](f func(row []T) R) foldFunc {
@@ -40,8 +41,8 @@ func folding[T, R any](f func(row []T) R) foldFunc {
 	}
 }
 
-// A columnsFunc puts together what a row has and what the columns of other rows have, ld elements
-// apart, exactly if it can do so only by more work.
+// A columnsFunc combines the elements of to with the columns of x, whose rows are ld elements
+// apart. If exact is true, it must be exact even if this is slower.
 type columnsFunc = func(rows, cols int, x []byte, ld int, to []byte, exact bool)
 
 func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
@@ -50,15 +51,15 @@ func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
 	}
 }
 
-// A fold is a reduction of elements of one dtype into those of another.
+// A fold is a reduction from one dtype to another.
 type fold struct {
 	in, out DType
 	run     foldFunc
-	sums    bool     // it adds up
-	again   foldFunc // puts together what parts of a row were reduced to; may be nil
+	sums    bool     // whether the reduction is a sum
+	again   foldFunc // reduces the results of parts of a row; may be nil
 }
 
-// on returns the fold for elements of dt.
+// on returns the fold for elements of dt. It panics if r is not defined for dt.
 func (r reduction) on(dt DType) fold {
 	in := dt.computed()
 	n := in.numeric()
@@ -78,18 +79,18 @@ func (r reduction) on(dt DType) fold {
 	return f
 }
 
-// combines are the operations that put together what parts of a row were reduced to.
+// combines maps a reduction to the operation that combines the results of two parts of a row.
 var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMaximum, redMin: opMinimum}
 
-// wideRow is from how many elements on adding up whole rows is quicker than copying columns to be
-// rows.
+// wideRow is the minimum number of elements for which adding whole rows is faster than copying
+// columns into rows.
 const wideRow = 64
 
-// of reduces dimensions of t, by default all.
+// of reduces the given dimensions of t, or all dimensions if there are none.
 func (r reduction) of(t *Tensor, dims []int) *Tensor { return backendOf(t).reduce(r, t, dims) }
 
-// loops is of on the host. If it can put parts together it takes the last
-// dimensions first: their elements are often next to each other, and what is left is small.
+// loops implements of on the host. If partial results can be combined, it reduces the last
+// dimensions first, because their elements are often adjacent and the intermediate result is small.
 func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
@@ -104,8 +105,8 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 		return r.loops(once, reduced)
 	case ok && last < len(t.Shape()) && t.Numel() > 0 && t.wideRow(reduced):
 		return r.firstDims(t, reduced)
-	case !ok || first >= last || t.Numel() == 0: // nothing but last dimensions
-	case t.gaps() && t.Numel() > chunk: // a copy in order is quicker than one with columns as rows
+	case !ok || first >= last || t.Numel() == 0: // only last dimensions are reduced
+	case t.gaps() && t.Numel() > chunk: // an ordered copy is faster than a copy of columns as rows
 		dense := Empty(t.dtype, t.Shape()...).CopyFrom(t)
 		defer dense.release()
 		return r.loops(dense, reduced)
@@ -122,12 +123,12 @@ func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
 	return f.over(t, reduced)
 }
 
-// idempotent reports whether an element counts once, however often it is there.
+// idempotent reports whether duplicates of an element do not change the result.
 func (r reduction) idempotent() bool {
 	return r == redMax || r == redMin || r == redArgmax || r == redArgmin
 }
 
-// repeatsIn reports whether t has the same elements at all indices of one of these dimensions.
+// repeatsIn reports whether elements repeat along one of the dimensions, as after Expand.
 func (t *Tensor) repeatsIn(dims axes) bool {
 	for d, n := range t.Shape() {
 		if dims.has(d) && n > 1 && t.Strides()[d] == 0 {
@@ -137,8 +138,8 @@ func (t *Tensor) repeatsIn(dims axes) bool {
 	return false
 }
 
-// once returns a view of t with one index of each of these dimensions in which its elements repeat.
-// The caller must forget it.
+// once returns a view of t with size 1 in those of the given dimensions along which elements
+// repeat. The caller must forget it.
 func (t *Tensor) once(dims axes) *Tensor {
 	var room [2 * fewDims]int
 	shape := append(room[:0], t.Shape()...)
@@ -150,8 +151,8 @@ func (t *Tensor) once(dims axes) *Tensor {
 	return t.peek(shape, t.Strides(), t.offset)
 }
 
-// wideRow reports whether the last dimensions that stay are rows in one piece that are long enough
-// to be added up whole.
+// wideRow reports whether the last dimensions that are not reduced form adjacent rows of at least
+// wideRow elements.
 func (t *Tensor) wideRow(reduced axes) bool {
 	n := 1
 	for d := len(t.Shape()) - 1; d >= 0; d-- {
@@ -169,7 +170,7 @@ func (t *Tensor) wideRow(reduced axes) bool {
 	return n >= wideRow
 }
 
-// gaps reports whether no element has a neighbour in memory.
+// gaps reports whether no two elements are adjacent in memory.
 func (t *Tensor) gaps() bool {
 	for d, step := range t.Strides() {
 		if step <= 1 && t.Shape()[d] > 1 {
@@ -179,7 +180,7 @@ func (t *Tensor) gaps() bool {
 	return true
 }
 
-// firstDims reduces t with its dimensions in another order: what is reduced comes first.
+// firstDims reduces t with its dimensions permuted: the reduced ones come first.
 func (r reduction) firstDims(t *Tensor, reduced axes) *Tensor {
 	var room [3][2 * fewDims]int
 	order, n := room[0][:0], bits.OnesCount64(uint64(reduced))
@@ -195,12 +196,12 @@ func (r reduction) firstDims(t *Tensor, reduced axes) *Tensor {
 	return r.loops(turned, 1<<n-1)
 }
 
-// axes are dimensions of a tensor, one bit each.
+// axes is a bit set of dimensions.
 type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// combined puts together what t has at each index of dimension dim.
+// combined reduces dimension dim of t with o, one slice after the other.
 func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	var room [4][2 * fewDims]int
 	shape := slices.Delete(append(room[0][:0], t.Shape()...), dim, dim+1)
@@ -209,7 +210,7 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	defer begin.forget()
 	out := Empty(f.out, shape...)
 	start := func() { out.CopyFrom(begin) }
-	skip := 1 // what out has in the beginning
+	skip := 1 // the initial value of out
 	if r == redSum && f.in.numeric().columns[r] != nil {
 		start, skip = func() { out.Zero() }, 0
 	}
@@ -231,7 +232,7 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	defer runtime.KeepAlive(t)
 	if do := f.in.numeric().columns[r]; do != nil && t.dtype == f.in && row.Steps[output] == 1 && row.Steps[0] == 1 {
 		from, rows, ld := t.bytes(), 1, 0
-		if d := len(w.dims) - 2; d >= 0 && w.dims[d].Steps[0] == 0 { // rows of the same sums
+		if d := len(w.dims) - 2; d >= 0 && w.dims[d].Steps[0] == 0 { // rows with common sums
 			rows, ld = w.dims[d].Size, w.dims[d].Steps[output]
 			w.dims = slices.Delete(w.dims, d, d+1)
 		}
@@ -258,8 +259,8 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	return out
 }
 
-// over lays the dimensions out as rows, which costs a copy unless they are there already. Those
-// that are reduced have any order, so that of memory.
+// over arranges the dimensions as rows, which costs a copy unless they are rows already, and
+// reduces the rows. Reduced dimensions may have any order, so it uses their memory order.
 func (f fold) over(t *Tensor, reduced axes) *Tensor {
 	var room [2][2 * fewDims]int
 	order, shape := room[0][:0], room[1][:0]
@@ -294,8 +295,8 @@ func (f fold) over(t *Tensor, reduced axes) *Tensor {
 	return out
 }
 
-// inPlace reduces rows of n elements where they are, one by one, if each is in one piece. Rows that
-// are short, or follow each other, are reduced together: it returns false then.
+// inPlace reduces rows of n elements without a copy, one by one, if each row is contiguous. It
+// returns false for rows that are short or adjacent, because these should be reduced together.
 func (f fold) inPlace(out, t *Tensor, order []int, n int) bool {
 	var room [2][2 * fewDims]int
 	rows := t.peek(pick(room[0][:0], t.Shape(), order), pick(room[1][:0], t.Strides(), order), t.offset)
@@ -317,11 +318,12 @@ func (f fold) inPlace(out, t *Tensor, order []int, n int) bool {
 	return true
 }
 
-// pieceOf is how many elements of dt are converted at a time before they are reduced.
+// pieceOf returns the number of elements of dt that are converted at a time before they are
+// reduced.
 func pieceOf(dt DType) int { return chunk * 16 / dt.Size() }
 
-// pieces reduces rows of n elements of another dtype, as many at a time, or as much of one, as a
-// buffer has room for.
+// pieces converts and reduces rows of n elements of another dtype. It converts as many rows, or as
+// much of one row, as fits in a buffer.
 func (f fold) pieces(out, rows *Tensor, n int) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -351,8 +353,8 @@ func (f fold) pieces(out, rows *Tensor, n int) {
 	}
 }
 
-// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, and contiguous. It is let
-// go of by done.
+// rowsOf returns a contiguous tensor with the dimensions of t in the given order and dtype dt: a
+// view if possible. The caller must release it with done.
 func (t *Tensor) rowsOf(dt DType, order []int) *Tensor {
 	var room [2][2 * fewDims]int
 	rows := t.peek(pick(room[0][:0], t.Shape(), order), pick(room[1][:0], t.Strides(), order), t.offset)
@@ -364,7 +366,7 @@ func (t *Tensor) rowsOf(dt DType, order []int) *Tensor {
 	return rows
 }
 
-// done lets go of rows of t, in t's memory or in their own.
+// done releases rows, which rowsOf returned for t.
 func (rows *Tensor) done(t *Tensor) {
 	if rows.SameStorage(t) {
 		rows.forget()
@@ -374,7 +376,7 @@ func (rows *Tensor) done(t *Tensor) {
 	runtime.KeepAlive(t)
 }
 
-// pick returns elements of s in room, if they fit there.
+// pick appends the elements of s at the indices in order to room.
 func pick(room, s, order []int) []int {
 	for _, i := range order {
 		room = append(room, s[i])
@@ -382,8 +384,8 @@ func pick(room, s, order []int) []int {
 	return room
 }
 
-// mark says which dimensions are named; none stands for all. A single number has a dimension 0
-// here, as in PyTorch.
+// mark returns the set of the given dimensions, or of all dimensions if there are none. A scalar
+// has a dimension 0 here, as in PyTorch. It panics if a dimension is listed twice.
 func (t *Tensor) mark(dims []int) (named axes) {
 	if len(t.Shape()) == 0 {
 		if len(dims) == 1 {
@@ -403,7 +405,7 @@ func (t *Tensor) mark(dims []int) (named axes) {
 	return named
 }
 
-// count returns how many elements make one when dims are reduced.
+// count returns how many elements are reduced to one when dims are reduced.
 func (t *Tensor) count(dims []int) int {
 	n, named := 1, t.mark(dims)
 	for i, size := range t.Shape() {

@@ -17,7 +17,7 @@ func complexFolds[T cplx](folds *[reductions]foldFunc) {
 	})
 }
 
-// complexSum adds up in four strands, which a processor works on at once.
+// complexSum uses four accumulators for instruction-level parallelism.
 func complexSum[T cplx](row []T) (sum complex128) {
 	var a, b, c, d complex128
 	for ; len(row) >= 4; row = row[4:] {
@@ -41,7 +41,7 @@ func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 	folds[redArgmin] = folding(func(row []T) int64 { return first(row, less[T]) })
 }
 
-// sumOf adds up in four strands, which a processor works on at once.
+// sumOf uses four accumulators for instruction-level parallelism.
 func sumOf[T ordered, A int64 | float64](row []T) A {
 	var a, b, c, d A
 	for ; len(row) >= 8; row = row[8:] {
@@ -56,7 +56,7 @@ func sumOf[T ordered, A int64 | float64](row []T) A {
 	return (a + b) + (c + d)
 }
 
-// productOf multiplies in four strands.
+// productOf uses four accumulators for instruction-level parallelism.
 func productOf[T ordered, A int64 | float64](row []T) A {
 	a, b, c, d := A(1), A(1), A(1), A(1)
 	for ; len(row) >= 4; row = row[4:] {
@@ -71,7 +71,7 @@ func productOf[T ordered, A int64 | float64](row []T) A {
 	return (a * b) * (c * d)
 }
 
-// wholeFolds are those of integers for which there are kernels.
+// wholeFolds sets the folds of integers that have kernels.
 func wholeFolds[T integer](folds *[reductions]foldFunc) {
 	folds[redMax] = halving(kernel.Larger, func(row []T) T {
 		best := row[0]
@@ -89,11 +89,12 @@ func wholeFolds[T integer](folds *[reductions]foldFunc) {
 	})
 }
 
-// halving puts pieces of each row together by w, element by element, and then the halves of what it
-// got, until end takes the few that are left, or the whole row where there is no kernel.
+// halving returns a fold that combines pieces of each row elementwise with the kernel w, and then
+// combines halves of the result. end reduces the few remaining elements, or the whole row if there
+// is no kernel.
 func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	const piece, few = 256, 32
-	least := 32 / DTypeOf[T]().Size() // of one register
+	least := 32 / DTypeOf[T]().Size() // elements in a vector register
 	return func(out, rows []byte, each int) {
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)
@@ -119,13 +120,13 @@ func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	}
 }
 
-// longFolds are those of integers of 64 bits.
+// longFolds sets the folds of 64-bit integers.
 func longFolds(folds *[reductions]foldFunc) {
 	folds[redSum] = folding(kernel.SumLongs)
 	folds[redMax], folds[redMin] = folding(kernel.LargestLong), folding(kernel.SmallestLong)
 }
 
-// first returns where the element is that comes before all others, the first of equals.
+// first returns the index of the first element that precedes all others.
 func first[T ordered](row []T, before func(a, b T) bool) int64 {
 	best := 0
 	for i, v := range row {
@@ -136,9 +137,9 @@ func first[T ordered](row []T, before func(a, b T) bool) int64 {
 	return int64(best)
 }
 
-// placeOf returns what finds the first place of the largest or smallest element of a row, which
-// best finds and which comes before others. If best is NaN, and only then, there is a NaN. In a
-// short row each element is compared as it comes.
+// placeOf returns a function that finds the index of the first extreme element of a row. best
+// returns this element, and before orders elements. best must return NaN if and only if the row
+// contains NaN. Short rows are scanned once, with before.
 func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row []T) int64 {
 	return func(row []T) int64 {
 		if len(row) < wideRow {
@@ -154,12 +155,12 @@ func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row [
 	}
 }
 
-// greater and less let NaN come before everything.
+// greater and less order NaN before all other values.
 func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
 func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }
 
-// varianceOf adds the squares of what the mean leaves. Their sum, which would be 0 but for
-// rounding, corrects that.
+// varianceOf sums the squared deviations from the mean. The sum of deviations, which would be 0
+// without rounding errors, corrects the result (the corrected two-pass algorithm).
 func varianceOf[T float](row []T) float64 {
 	n := float64(len(row))
 	if n < 2 {

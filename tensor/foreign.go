@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-// check is Check of package foreign.
+// check implements Check of package foreign.
 func check(t *Tensor) error {
 	switch {
 	case t == nil:
@@ -31,7 +31,7 @@ func check(t *Tensor) error {
 	return nil
 }
 
-// A loan is a foreign.Loan that ends once.
+// A loan is a foreign.Loan that is ended only once.
 type loan struct {
 	of   foreign.Loan
 	once sync.Once
@@ -42,22 +42,22 @@ func (l *loan) end() (err error) {
 	return err
 }
 
-// lend is Adopt of package foreign.
+// lend implements Adopt of package foreign.
 func lend(b []byte, l foreign.Loan) *Storage {
 	s := new(Storage)
 	s.rent(&memory{bytes: b, lease: &loan{of: l}})
 	return s
 }
 
-// The memory for bytes of a stream is at most this large at first, and then so many times as large
-// each time that it is full. The bytes that have come are copied then. The last copy is of an
-// eighth of all.
+// readFrom allocates at most firstPart bytes at first, and grows the buffer by a factor of
+// partGrows each time that it is full. Growing copies the bytes read so far; the last copy moves an
+// eighth of all bytes.
 const (
 	firstPart = 1 << 20
 	partGrows = 8
 )
 
-// readFrom is ReadFrom of package foreign.
+// readFrom implements ReadFrom of package foreign.
 func readFrom(r io.Reader, n int) (*Tensor, error) {
 	part := n
 	for part > firstPart {
@@ -79,9 +79,9 @@ func readFrom(r io.Reader, n int) (*Tensor, error) {
 	}
 }
 
-// View returns a tensor of the storage, to be closed by the caller. Strides and offset are in
-// elements, and nil is row-major. The error wraps ErrLayout or ErrDType where the tensor is not in
-// the storage, and ErrClosed where the storage has ended.
+// View returns a tensor over the storage. The caller must close it. strides and offset are in
+// elements; nil strides mean row-major. The error wraps [ErrLayout] or [ErrDType] if the tensor
+// does not fit the storage. View returns [ErrClosed] if the storage has been released.
 func (s *Storage) View(dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	if strides == nil {
 		if _, err := dt.SizeOf(shape...); err != nil {
@@ -101,14 +101,14 @@ func (s *Storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 	return t, nil
 }
 
-// whenClosed is OnClose of package foreign.
+// whenClosed implements OnClose of package foreign.
 func (s *Storage) whenClosed(f func()) bool { return s.onClose.CompareAndSwap(nil, &f) }
 
-// Bytes returns the memory as a whole, nil on a device. The slice is borrowed: the caller keeps a
+// Bytes returns the whole memory, or nil on a device. The slice is borrowed: the caller must keep a
 // tensor of the storage open.
 func (s *Storage) Bytes() []byte { return s.mem.Load().bytes }
 
-// loan is LoanOf of package foreign.
+// loan implements LoanOf of package foreign.
 func (s *Storage) loan() foreign.Loan {
 	if l, ok := s.mem.Load().lease.(*loan); ok {
 		return l.of
@@ -116,7 +116,7 @@ func (s *Storage) loan() foreign.Loan {
 	return nil
 }
 
-// moveTo is MoveTo of package foreign.
+// moveTo implements MoveTo of package foreign.
 func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
@@ -132,5 +132,5 @@ func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 	return nil
 }
 
-// Storage returns the storage that t views.
+// Storage returns t's storage. It panics if t is closed.
 func (t *Tensor) Storage() *Storage { return t.store() }

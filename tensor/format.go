@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// printDigits are the digits behind the point.
+// printDigits is the number of digits after the decimal point.
 const printDigits = 4
 
-// A format is how the elements of one tensor are written, all in the same way.
+// A format is the common format of a tensor's elements.
 type format struct {
 	width      int
-	whole      bool // all are whole numbers: "3."
+	whole      bool // all elements are integers: "3."
 	scientific bool
 }
 
-// floatFormat returns the format for all of values.
+// floatFormat returns the format for values, by PyTorch's rules.
 func floatFormat(values []float64) format {
 	f := format{width: 1, whole: true}
 	least, greatest := math.Inf(1), 0.0

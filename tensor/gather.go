@@ -9,23 +9,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A visitor is shown elements of one tensor together with elements of another. neighbours gets n of
-// them with the places of the first ones and the distances of the others, scattered those of the
-// first tensor at places from at on. indexed, which may be nil, gets neighbours of the other with
-// the distance in the first tensor of one from the next, and of one index from the next, and
-// indices that are in range.
+// A visitor receives pairs of elements of two tensors. For both tensors, at and oAt are the
+// positions of the first elements, and step and oStep the distances between elements.
+//
+//   - neighbours receives n elements at regular distances in both tensors.
+//   - scattered receives elements of the first tensor at the given positions relative to at.
+//   - indexed, which may be nil, receives adjacent elements of the other tensor, and in-range
+//     indices of the first: the element for index[i] is at at + i*step + index[i]*stride.
 type visitor struct {
 	neighbours func(at, step, oAt, oStep, n int)
 	scattered  func(at int, places []int, oAt, oStep int)
 	indexed    func(at, step, stride int, index []int64, oAt int)
 }
 
-// placesPool has room for places.
+// placesPool contains buffers for positions.
 var placesPool = sync.Pool{New: func() any { return new([chunk]int) }}
 
-// along visits, for each element of idx (Int64), the element of t at the same indices but that
-// along dim, which idx says, and the element of o at the same indices. Other dimensions of idx are
-// at most as large as those of t and o.
+// along calls v for each element of idx, which must be Int64. It pairs the element of o at the same
+// indices with the element of t at these indices, with the index along dim replaced by the element
+// of idx. The other dimensions of idx must not be larger than the dimensions of t and o.
 func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	dim = t.wantAlong(what, dim, idx, o)
 	var few [2 * fewDims]int
@@ -40,7 +42,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	row := w.dims[len(w.dims)-1]
 	index, size, stride := typed[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
-	plain := row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are places
+	plain := row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are positions
 	defer placesPool.Put(room)
 	w.rows(func(at, base, _, to int) {
 		if row.Steps[0] == 0 { // one index for the whole row
@@ -51,7 +53,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 		for from := 0; from < row.Size; from += chunk {
 			n, first := min(chunk, row.Size-from), at+from*row.Steps[0]
 			switch {
-			case first == known: // rows may have the same indices
+			case first == known: // same indices as in the previous row
 			case row.Steps[0] == 1 && kernel.InRange(index[first:][:n], size):
 				few := index[first:][:n]
 				if v.indexed != nil && row.Steps[output] == 1 {
@@ -84,8 +86,8 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
-// place returns index k of an operation. Negative indices do not count from the end, as PyTorch
-// refuses them.
+// place returns index k, or panics if it is out of range. Negative indices are out of range, as in
+// PyTorch.
 func place(k, n int, what string) int {
 	if k < 0 || k >= n {
 		misuse(ErrIndex, "%s index %d is out of range of %d: want at least 0", what, k, n)
@@ -93,7 +95,7 @@ func place(k, n int, what string) int {
 	return k
 }
 
-// line returns t, or a view of a single number in one dimension. It is let go of by unline.
+// line returns t, or a one-dimensional view of a scalar. The caller must release it with unline.
 func (t *Tensor) line() *Tensor {
 	if len(t.Shape()) > 0 {
 		return t
@@ -101,7 +103,7 @@ func (t *Tensor) line() *Tensor {
 	return t.peek([]int{1}, []int{1}, t.offset)
 }
 
-// unline lets go of a line of t.
+// unline releases line, which t.line returned.
 func (line *Tensor) unline(t *Tensor) {
 	if line != t {
 		line.forget()
@@ -109,8 +111,8 @@ func (line *Tensor) unline(t *Tensor) {
 	runtime.KeepAlive(t)
 }
 
-// wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension
-// counted from the start.
+// wantAlong panics if along does not accept the shapes or dtypes. It returns dim counted from the
+// start.
 func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
@@ -125,16 +127,16 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	return dim
 }
 
-// Gather returns a tensor of idx's shape: for each element i of idx (Int64), the element of t at
-// the same indices, except that the index along dim is i. The other dimensions of idx are at most
-// as large as t's. A single number counts as one dimension of size 1. Gather panics if an index is
-// negative.
+// Gather returns a tensor of idx's shape. For each element i of idx, which must be Int64, it takes
+// the element of t at the same indices, except that the index along dim is i. The other dimensions
+// of idx must not be larger than t's. A scalar counts as one dimension of size 1. Gather panics if
+// an index is negative or too large.
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	out := emptyFor(t.dtype, idx.Shape(), t, idx)
 	from, at, to := t.line(), idx.line(), out.line()
-	if idx.want(Int64); idx.Numel() == 0 { // of any shape, as in PyTorch
+	if idx.want(Int64); idx.Numel() == 0 { // may have any shape, as in PyTorch
 		from.axis(dim)
 	} else {
 		backendOf(t).gather(what, from, dim, at, to)
@@ -145,7 +147,7 @@ func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	return out
 }
 
-// gatherLoops is gather on the host.
+// gatherLoops implements gather on the host.
 func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	gather := bySize(size, gathering[uint8], gathering[uint16], gathering4, gathering[uint64],
@@ -157,7 +159,7 @@ func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	})
 }
 
-// bySize returns the function for elements of a size.
+// bySize returns the function for an element size in bytes.
 func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 	switch size {
 	case 1:
@@ -172,7 +174,7 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 	return sixteen
 }
 
-// gathering4 is gathering of elements of four bytes.
+// gathering4 is gathering for elements of four bytes.
 func gathering4(dst, src []byte, at int, places []int, to, step int) {
 	if step != 1 {
 		gathering[uint32](dst, src, at, places, to, step)
@@ -181,7 +183,8 @@ func gathering4(dst, src []byte, at int, places []int, to, step int) {
 	kernel.Gather(places, src[4*at:], dst[4*to:])
 }
 
-// gathering sets elements of dst, step apart from to on, to those of src at places from at on.
+// gathering copies elements of src at the positions in places, relative to at, to dst, from index
+// to on with distance step.
 func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
 	d, s := typed[T](dst), typed[T](src)[at:]
 	if step == 1 {
@@ -197,21 +200,22 @@ func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
 	}
 }
 
-// Scatter sets an element of t for each element i of idx (Int64): the one at the same indices,
-// except that the index along dim is i. The new value is the element of src at the indices of i. If
-// idx names an element of t twice, it becomes either value. t and src have the same dtype. A single
-// number counts as one dimension of size 1. Scatter panics if an index is negative.
+// Scatter sets one element of t for each element i of idx, which must be Int64: the one at the same
+// indices, except that the index along dim is i. The new value is the element of src at the indices
+// of i. If idx refers to an element of t twice, it gets either value. t and src must have the same
+// dtype. A scalar counts as one dimension of size 1. Scatter panics if an index is negative or too
+// large.
 func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
 }
 
-// ScatterAdd adds to the elements that Scatter would set. If idx names an element several times,
-// all values are added.
+// ScatterAdd adds to the elements that [Tensor.Scatter] would set. If idx refers to an element
+// several times, all values are added.
 func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
 
-// scatter lets move change elements of t by those of src; nil adds.
+// scatter writes elements of src to t with move, or adds them if move is nil.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
 		misuse(ErrOperand, "%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
@@ -235,7 +239,7 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 	return t
 }
 
-// scatterLoops is scatter on the host.
+// scatterLoops implements scatter on the host.
 func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castFunc) {
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
 	put := bySize(size, scattering[uint8], scattering[uint16], scattering[uint32], scattering[uint64],
@@ -254,8 +258,8 @@ func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castF
 	t.Touch()
 }
 
-// A placesFunc changes elements of dst, at places from at on, by those of src, which are step apart
-// from a place on.
+// A placesFunc writes elements of src to dst. It writes to the given positions relative to at, and
+// reads from index from on with distance step.
 type placesFunc = func(dst, src []byte, at int, places []int, from, step int)
 
 func scattering[T any](dst, src []byte, at int, places []int, from, step int) {
@@ -266,8 +270,8 @@ func scattering[T any](dst, src []byte, at int, places []int, from, step int) {
 	}
 }
 
-// indexing sets elements of dst to neighbours of src, each by its index, in one loop: the memory of
-// the elements is what it waits for, and computes places meanwhile.
+// indexing sets elements of dst to adjacent elements of src. It computes positions from indices in
+// the same loop, because the loop is bound by memory latency and can compute meanwhile.
 func indexing[T any](dst, src []byte, at, step, stride int, index []int64, from int) {
 	d, s := typed[T](dst)[at:], typed[T](src)[from:][:len(index)]
 	for i, k := range index {
@@ -283,7 +287,7 @@ func addingAt[T ordered | cplx](dst, src []byte, at int, places []int, from, ste
 	}
 }
 
-// orAt is addingAt of truths.
+// orAt is addingAt for Bool.
 func orAt(dst, src []byte, at int, places []int, from, step int) {
 	for _, p := range places {
 		dst[at+p] |= src[from]
@@ -291,7 +295,8 @@ func orAt(dst, src []byte, at int, places []int, from, step int) {
 	}
 }
 
-// adding returns what adds elements of t's dtype: neighbours, and those at places.
+// adding returns functions that add elements of t's dtype: at regular distances, and at a list of
+// positions.
 func (t *Tensor) adding() (castFunc, placesFunc) {
 	dt := t.dtype.computed()
 	n := dt.numeric()
@@ -304,7 +309,7 @@ func (t *Tensor) adding() (castFunc, placesFunc) {
 	}
 	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
 	return func(dst []byte, ds int, src []byte, ss, m int) {
-		if ds != 1 || ss != 1 { // elements of dst may be one
+		if ds != 1 || ss != 1 { // elements of dst may be identical
 			for i := range m {
 				one(dst[i*ds*2:], src[i*ss*2:])
 			}
@@ -323,7 +328,8 @@ func (t *Tensor) adding() (castFunc, placesFunc) {
 	}, at
 }
 
-// addingHalves adds numbers as float32: one, and as addingAt.
+// addingHalves returns functions that add in float32: one for a single element, and one for a list
+// of positions.
 func addingHalves[H interface {
 	F16 | BF16
 	Float32() float32
@@ -341,7 +347,8 @@ func addingHalves[H interface {
 	}
 }
 
-// accumulate makes of f a function that changes elements by others, and rows by row.
+// accumulate returns a function that sets each element of dst to f of itself and an element of src.
+// It uses row for adjacent elements.
 func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		d, s := typed[T](dst), typed[T](src)
@@ -355,8 +362,9 @@ func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	}
 }
 
-// IndexSelect returns the slices of t along dim that idx (Int64, one dimension or a single number)
-// lists. It panics if an index is negative. Of a single number, idx lists one slice.
+// IndexSelect returns the slices of t along dim that idx lists. idx must be Int64, with one
+// dimension or none. IndexSelect panics if an index is negative or too large. If t is a scalar, idx
+// must list one slice.
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	if len(t.Shape()) == 0 {
 		if idx.Numel() != 1 {
@@ -379,10 +387,10 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	return t.gather("IndexSelect", dim, wide)
 }
 
-// selectPieces is IndexSelect of what is contiguous, where an index takes more of it than copying
-// element by element does well. Otherwise it returns nil.
+// selectPieces implements IndexSelect for contiguous tensors with slices that are large enough to
+// be copied whole. It returns nil otherwise.
 func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
-	const from = 256 // bytes
+	const from = 256 // minimum size in bytes
 	n := product(t.Shape()[dim+1:]) * t.dtype.Size()
 	if n < from || idx.dtype != Int64 || !t.IsContiguous() || home([]*Tensor{t, idx}) != nil {
 		return nil
@@ -401,20 +409,20 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	return out
 }
 
-// IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has
-// one dimension, or is a single number. IndexCopy panics if an index is negative.
+// IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64,
+// with one dimension or none. IndexCopy panics if an index is negative or too large.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexCopy", dim, idx, src, copier(t.dtype.Size()))
 }
 
-// IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx is Int64 and has one
-// dimension, or is a single number. If idx names a slice several times, all are added. IndexAdd
-// panics if an index is negative.
+// IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64, with
+// one dimension or none. If idx lists a slice several times, all values are added. IndexAdd panics
+// if an index is negative or too large.
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexAdd", dim, idx, src, nil)
 }
 
-// scatterSlices is scatter of whole slices. Single numbers have one dimension here.
+// scatterSlices is scatter for whole slices. Scalars count as one dimension here.
 func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	to, at, from := t.line(), idx.line(), src.line()
 	wide := to.widened(what, dim, at)
@@ -427,7 +435,8 @@ func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move cast
 	return t
 }
 
-// widened returns idx, of one dimension, as indices along dim for all elements of t.
+// widened returns a view of idx, which must have one dimension, with an index along dim for each
+// element of t.
 func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 	if len(idx.Shape()) != 1 {
 		misuse(ErrShape, "%s by indices of shape %v: want one dimension", what, idx.Shape())
@@ -446,9 +455,10 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 	}
 }
 
-// Index returns the elements of t at the places that the index tensors (Int64) name together, as
-// t[i, j] does in PyTorch. There is one index tensor for each of t's first dimensions. They are
-// broadcast to one shape. The result has this shape, followed by t's other dimensions.
+// Index returns the elements of t at the positions that the index tensors specify together, like
+// t[i, j] in PyTorch. The index tensors must be Int64, one for each of t's first dimensions. They
+// are broadcast to a common shape. The result has this shape, followed by t's other dimensions. A
+// negative index counts from the end.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
 		misuse(ErrShape, "Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
@@ -479,7 +489,7 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	return picked.shaped(append(shape, rest...)...)
 }
 
-// flattened returns the places that indices name in t's first dimensions as if these were one.
+// flattened returns the positions in t's first len(idx) dimensions, merged into one.
 func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 	flat := idx[0].NewEmpty(Int64, shape...)
 	if !backendOf(idx...).fuses() {
@@ -502,8 +512,8 @@ func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 	return flat
 }
 
-// nextPlaces goes on from places in the dimensions before, unless there are none, to those by
-// indices in one more of a size. It reports whether all indices are in range.
+// nextPlaces computes the positions including one more dimension, from the positions in the
+// previous ones and the indices in this one. It reports whether all indices are in range.
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
 	ok := true
 	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out, x, y, _ []byte) {

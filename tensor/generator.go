@@ -11,18 +11,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Generator makes random numbers, the same for one seed on every machine. It is O'Neill's PCG
-// with 128 bits of state (PCG XSL RR 128/64), whose streams are independent sequences. Several
-// goroutines may use a Generator, but the scheduler decides which goroutine gets which number. For
-// repeatable runs give each goroutine its own generator by Fork.
+// A Generator generates pseudo-random numbers, the same on every machine for one seed. It is
+// O'Neill's PCG with 128 bits of state (PCG XSL RR 128/64), with independent streams. A Generator
+// may be used concurrently, but the scheduler then decides which goroutine gets which number. For
+// repeatable runs, each goroutine should have its own generator; see [Generator.Fork].
 type Generator struct {
 	mu             sync.Mutex
-	hi, lo         uint64 // the state
-	streamHi, odd  uint64 // the increment, odd
+	hi, lo         uint64 // state
+	streamHi, odd  uint64 // increment, which must be odd
 	seed, streamID uint64
 }
 
-// NewGenerator returns the generator of a seed.
+// NewGenerator returns a generator with the given seed.
 func NewGenerator(seed uint64) *Generator { return newStream(seed, 0) }
 
 func newStream(seed, stream uint64) *Generator {
@@ -33,7 +33,7 @@ func newStream(seed, stream uint64) *Generator {
 	return g
 }
 
-// mix is SplitMix64, which spreads seeds that are near to each other.
+// mix is SplitMix64, which spreads similar seeds.
 func mix(s *uint64) uint64 {
 	*s += 0x9e3779b97f4a7c15
 	z := *s
@@ -42,7 +42,7 @@ func mix(s *uint64) uint64 {
 	return z ^ z>>31
 }
 
-// The multiplier of PCG's 128 bits.
+// PCG's 128-bit multiplier.
 const (
 	multiplierHi = 2549297995355413924
 	multiplierLo = 4865540595714422341
@@ -57,8 +57,8 @@ func (g *Generator) next() uint64 {
 	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
 }
 
-// fill overwrites to with the next numbers. Every sixteenth state follows from the one sixteen
-// before by a rule of the same kind, so that a kernel moves sixteen on at once.
+// fill sets to to the next numbers. A state follows from the state 16 steps earlier by a rule of
+// the same form, so a kernel advances 16 states at once.
 func (g *Generator) fill(to []uint64) {
 	const few = 4 * kernel.States
 	if len(to) >= few {
@@ -81,22 +81,22 @@ func (g *Generator) fill(to []uint64) {
 	}
 }
 
-// generatorLanes are states of a generator one after another, and the rule by which they become
-// those after the last one.
+// generatorLanes contains consecutive states of a generator, and the rule that advances all of
+// them.
 type generatorLanes struct {
 	states    [2 * kernel.States]uint64
 	rule      [4]uint64
-	increment [2]uint64 // of one step
+	increment [2]uint64 // for one step
 }
 
-// follow makes the rule that of so many steps as there are states, of an increment that is not 0.
+// follow computes the rule for kernel.States steps. The increment must not be 0.
 func (l *generatorLanes) follow(hi, lo uint64) {
 	if l.increment == [2]uint64{hi, lo} {
-		return // as it was for the numbers before
+		return // cached from the previous call
 	}
 	l.increment = [2]uint64{hi, lo}
 	l.rule = [4]uint64{multiplierHi, multiplierLo, hi, lo}
-	for range bits.Len(kernel.States - 1) { // twice as many steps: factor² and increment·(factor+1)
+	for range bits.Len(kernel.States - 1) { // double the steps: factor², increment·(factor+1)
 		f := l.rule
 		l.rule[0], l.rule[1] = multiply(f[0], f[1], f[0], f[1])
 		lo, carry := bits.Add64(f[1], 1, 0)
@@ -106,7 +106,7 @@ func (l *generatorLanes) follow(hi, lo uint64) {
 
 var lanes = sync.Pool{New: func() any { return new(generatorLanes) }}
 
-// multiply returns the lower 128 bits of a product.
+// multiply returns the low 128 bits of a product.
 func multiply(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
 	hi, lo = bits.Mul64(aLo, bLo)
 	return hi + aHi*bLo + aLo*bHi, lo
@@ -119,12 +119,12 @@ func (g *Generator) Uint64() uint64 {
 	return g.next()
 }
 
-// Float64 returns a number of [0, 1), a multiple of 2^-53.
+// Float64 returns a number in [0, 1), a multiple of 2^-53.
 func (g *Generator) Float64() float64 { return unit(g.Uint64()) }
 
 func unit(v uint64) float64 { return float64(int64(v>>11)) / (1 << 53) }
 
-// IntN returns a number of [0, n), all equally likely. It panics unless n is positive.
+// IntN returns a uniformly distributed number in [0, n). It panics unless n is positive.
 func (g *Generator) IntN(n int) int {
 	if n < 1 {
 		misuse(ErrArgument, "IntN(%d): want at least 1", n)
@@ -134,7 +134,7 @@ func (g *Generator) IntN(n int) int {
 	return int(g.below(uint64(n)))
 }
 
-// below returns a number of [0, n), all equally likely.
+// below returns a uniformly distributed number in [0, n).
 func (g *Generator) below(n uint64) uint64 {
 	for {
 		if v, ok := scaled(g.next(), n); ok {
@@ -143,14 +143,15 @@ func (g *Generator) below(n uint64) uint64 {
 	}
 }
 
-// scaled makes a number of [0, n) of random bits. It is Lemire's method: false rejects the few
-// numbers that would make some results likelier.
+// scaled maps random bits to a number in [0, n) by Lemire's method. ok is false for the few values
+// that must be rejected, because they would make some results more likely.
 func scaled(random, n uint64) (v uint64, ok bool) {
 	v, rest := bits.Mul64(random, n)
 	return v, rest >= n || rest >= -n%n
 }
 
-// Shuffle brings n elements into a random order by calls of swap, as rand.Shuffle does.
+// Shuffle randomizes the order of n elements. swap must exchange the elements i and j, as for
+// rand.Shuffle.
 func (g *Generator) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, g.IntN(i+1))
@@ -158,8 +159,8 @@ func (g *Generator) Shuffle(n int, swap func(i, j int)) {
 }
 
 // Fork returns a new generator with g's seed and another stream. The streams of one seed are
-// independent. The result depends on the seed and the stream alone, not on the numbers that g has
-// made. If g is not a fork, stream 0 begins as g began.
+// independent. The result depends only on the seed and the stream, not on g's position. If g is not
+// a fork, stream 0 begins as g began.
 func (g *Generator) Fork(stream uint64) *Generator {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,12 +171,12 @@ func (g *Generator) Fork(stream uint64) *Generator {
 	return newStream(g.seed, mix(&id)^stream)
 }
 
-// stateWords are what a state consists of.
+// stateWords is the number of words of a state.
 const stateWords = 6
 
-// State returns the state of the generator, for SetState.
+// State returns the state of the generator, for [Generator.SetState].
 func (g *Generator) State() []byte {
-	b := make([]byte, 8*stateWords) // on the stack of a caller that keeps it nowhere
+	b := make([]byte, 8*stateWords) // does not escape if State is inlined and the caller drops it
 	g.put(b)
 	return b
 }
@@ -189,8 +190,8 @@ func (g *Generator) put(b []byte) {
 	}
 }
 
-// SetState sets the generator to a state that State returned. The error wraps ErrState for other
-// bytes.
+// SetState sets the generator to a state that [Generator.State] returned. The error wraps
+// [ErrState] for other bytes.
 func (g *Generator) SetState(b []byte) error {
 	if len(b) != 8*stateWords {
 		return fmt.Errorf("set state of %d bytes, want %d: %w", len(b), 8*stateWords, ErrState)
@@ -208,15 +209,15 @@ func (g *Generator) SetState(b []byte) error {
 	return nil
 }
 
-// reseed makes g a new generator of seed.
+// reseed resets g to the first number of seed.
 func (g *Generator) reseed(seed uint64) {
 	if err := g.SetState(NewGenerator(seed).State()); err != nil {
-		panic(err) // a state of a generator
+		panic(err) // cannot happen: it is a valid state
 	}
 }
 
-// InitialSeed returns the seed of g. After SetState this is the seed of the generator whose State
-// it was.
+// InitialSeed returns the seed of g. After SetState it is the seed of the generator that returned
+// the state.
 func (g *Generator) InitialSeed() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,35 +226,35 @@ func (g *Generator) InitialSeed() uint64 {
 
 var defaultGenerator = NewGenerator(0)
 
-// What begins the random numbers of a process begins those of its default generator.
+// The seed of a process is the seed of its default generator.
 func init() { seed.Process.Watch(defaultGenerator.reseed) }
 
 // DefaultGenerator returns the generator that functions use for a nil *Generator.
 //
-// In the first process of a program it begins with a seed from the system's entropy. In a worker
-// its seed follows from the seed of the process that started the worker, from the function, from
-// the rank and from the number of restarts. So no two workers draw the same numbers, and after a
-// ManualSeed in the first process each worker draws the same numbers in every run.
+// In the first process of a program, its seed comes from the system's entropy. In a worker, its
+// seed is derived from the seed of the parent process, the function, the rank and the number of
+// restarts. Therefore no two workers draw the same numbers, and after a [ManualSeed] in the first
+// process each worker draws the same numbers in every run.
 //
-// Workers on goroutines share the generator of their process. For a generator of its own, such a
-// worker calls NewGenerator with shoal.Seed.
+// Workers on goroutines share the generator of their process. Such a worker should call
+// NewGenerator with shoal.Seed for a generator of its own.
 func DefaultGenerator() *Generator { return defaultGenerator }
 
-// ManualSeed seeds the default generator of this process. Workers that this process starts
-// afterwards have seeds that follow from s.
+// ManualSeed seeds the default generator of this process. Workers that this process starts later
+// derive their seeds from s.
 func ManualSeed(s uint64) { seed.Process.Set(s) }
 
-// InitialSeed returns the seed of the last ManualSeed in this process, or else the seed with which
-// [DefaultGenerator] began. Log it to repeat a run.
+// InitialSeed returns the seed of the last [ManualSeed] in this process, or else the initial seed
+// of [DefaultGenerator]. A program should log it, so that a run can be repeated.
 func InitialSeed() uint64 { return seed.Process.Initial() }
 
-// marshal writes the state, so that a generator travels to other processes as a copy of itself.
+// marshal encodes the state: a generator is sent to other processes as a copy.
 func (g *Generator) marshal(e *codec.Encoder) error {
 	e.Bytes(g.State())
 	return nil
 }
 
-// unmarshal reads what marshal wrote. The error wraps ErrState.
+// unmarshal decodes a state. The error wraps ErrState.
 func (g *Generator) unmarshal(d *codec.Decoder) error {
 	b, err := d.Bytes()
 	if err != nil {

@@ -4,33 +4,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Note [Giving] A message counts as a holder of each block that it carries, so a sender that puts a
-// tensor and closes it takes a reference for the message and then drops its own. Where the tensor
-// is all that this process has of the block, its reference can go with the message: the sender does
-// not touch the block's header any more, which is in its receiver's cache by then.
+// Note [Giving] A message holds a reference to each block that it carries. A sender that puts a
+// tensor and closes it acquires a reference for the message and then drops its own. If the tensor
+// has this process's only reference to the block, the reference can be transferred to the message:
+// the sender then does not touch the block's header, which is in the receiver's CPU cache by then.
 //
-// While the message is under way the storage is in no life of which a tensor knows, and is not
-// found by its block. So what else uses the tensor meanwhile finds it closed, and a message that
-// arrives with the same block makes another storage, which has a reference of its own. If the
-// message is not sent, the tensor gets what a tensor gets that arrives: the storage that has the
-// block by then, or a new one.
+// While the message is in flight, the storage has a generation that no tensor knows, and it cannot
+// be found by its block. Therefore other users of the tensor find it closed, and a message that
+// arrives with the same block creates another storage with its own reference. If the message is not
+// sent, the tensor gets a storage as if it had been received: the block's current storage, or a new
+// one.
 
-// Give says that the next message that is sent with t takes it: t is closed then, as by Close. Put,
-// Send and all else that sends values sends such a tensor. If the message is not sent, t stays open
-// and is the caller's, so a deferred Close is right in both cases.
+// Give marks t to be transferred by the next message that contains it: t is closed when the message
+// is sent, as by [Tensor.Close]. This applies to Put, Send and all other functions that send
+// values. If the message is not sent, t stays open and the caller still owns it, so a deferred
+// Close is correct in both cases.
 //
 //	err := q.Put(ctx, t.Give())
 //
-// To give is quicker than to close afterwards, where t is this process's last tensor of its
-// storage. Until the call that sends it returns, t is not to be used. Give returns t.
+// Giving is faster than closing afterwards if t is this process's last tensor over its storage. t
+// must not be used until the sending call returns. Give returns t.
 func (t *Tensor) Give() *Tensor {
 	t.given = true
 	return t
 }
 
-// marshalGiven is marshal of a tensor that is given and whose reference can go with the message, or
-// has gone with what was written of it before. It returns false, and has written nothing, where
-// that is not so.
+// marshalGiven encodes t if its reference can be transferred to the message, or was transferred by
+// an earlier part of this message. Otherwise it writes nothing and returns false.
 func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	s := t.storage.Load()
 	if s == nil {
@@ -52,8 +52,8 @@ func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	return true
 }
 
-// give takes s, the storage of t, and the block's reference with it out of t, if t is all that this
-// process has of the block. Otherwise it returns false and changes nothing.
+// give detaches s, the storage of t, and its reference to the block from t. It returns false and
+// changes nothing unless t has this process's only reference to the block.
 func (t *Tensor) give(s *Storage) bool {
 	l, ok := s.mem.Load().block()
 	if !ok || l.unlock != nil || s.onClose.Load() != nil || l.check() != nil {
@@ -69,10 +69,10 @@ func (t *Tensor) give(s *Storage) bool {
 	return true
 }
 
-// A gift is a storage whose reference goes with a message that is written.
+// A gift is a storage that transfers its reference to a message.
 type gift Storage
 
-// Done ends the tensor that gave it, or gives it the block again that was not sent.
+// Done closes the tensor if the message was sent, and returns the block to it otherwise.
 func (g *gift) Done(sent bool) {
 	s := (*Storage)(g)
 	t := s.giver
@@ -82,19 +82,19 @@ func (g *gift) Done(sent bool) {
 		spares.Put(s)
 		return
 	}
-	if again, err := adopt(s.own.domain, s.given); err != nil { // the domain was left meanwhile
+	if again, err := adopt(s.own.domain, s.given); err != nil { // this process has left the domain
 		t.storage.CompareAndSwap(s, nil)
 	} else {
 		t.life = again.number()
-		if !t.storage.CompareAndSwap(s, again) { // somebody has closed it, too early
+		if !t.storage.CompareAndSwap(s, again) { // closed concurrently, too early
 			again.release()
 		}
 	}
 	spares.Put(s)
 }
 
-// A parting is a tensor that is given with a message that holds the block by a reference of its
-// own, since this process has another tensor of it, or since the message goes elsewhere.
+// A parting is a given tensor that keeps its reference: the message has its own, because this
+// process has another tensor over the block or the message goes to another destination.
 type parting Tensor
 
 // Done closes the tensor if the message was sent.

@@ -2,13 +2,13 @@ package tensor
 
 import "math"
 
-// F16 is an element of a Float16 tensor: the bits of an IEEE 754 binary16.
+// F16 is an element of a Float16 tensor: the bits of an IEEE 754 binary16 number.
 type F16 uint16
 
 // BF16 is an element of a BFloat16 tensor: the upper half of the bits of a float32.
 type BF16 uint16
 
-// MakeF16 rounds v to the nearest F16, ties to even. Numbers that are too large become infinite.
+// MakeF16 rounds v to the nearest F16; ties round to even. Numbers that overflow become infinite.
 func MakeF16(v float32) F16 {
 	bits := math.Float32bits(v)
 	sign := F16(bits >> 16 & 0x8000)
@@ -16,16 +16,16 @@ func MakeF16(v float32) F16 {
 	switch {
 	case abs > 0x7f800000: // NaN
 		return sign | 0x7e00
-	case abs >= 0x477ff000: // rounds to 65536 or more
+	case abs >= 0x477ff000: // rounds to at least 65536
 		return sign | 0x7c00
-	case abs < 0x38800000: // below 2^-14: steps of 2^-24
+	case abs < 0x38800000: // subnormal: multiples of 2^-24
 		return sign | F16(math.RoundToEven(float64(math.Float32frombits(abs))*(1<<24)))
 	}
 	abs += 0xfff + abs>>13&1
 	return sign | F16((abs-0x38000000)>>13)
 }
 
-// Float32 returns the number, exactly.
+// Float32 returns the value, exactly.
 func (h F16) Float32() float32 {
 	sign, exp, frac := uint32(h&0x8000)<<16, uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exp {
@@ -38,7 +38,7 @@ func (h F16) Float32() float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// MakeBF16 rounds v to the nearest BF16, ties to even.
+// MakeBF16 rounds v to the nearest BF16; ties round to even.
 func MakeBF16(v float32) BF16 {
 	bits := math.Float32bits(v)
 	if v != v {
@@ -47,5 +47,5 @@ func MakeBF16(v float32) BF16 {
 	return BF16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// Float32 returns the number, exactly.
+// Float32 returns the value, exactly.
 func (h BF16) Float32() float32 { return math.Float32frombits(uint32(h) << 16) }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Cat returns the tensors one after another along dim. Their other dimensions must be equal. Their
-// dtypes are promoted.
+// Cat concatenates the tensors along dim. Their other dimensions must be equal. Their dtypes are
+// promoted.
 func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse(ErrMisuse, "Cat of no tensors")
@@ -49,18 +49,18 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 	return out
 }
 
-// alike reports whether two shapes differ at most in one dimension.
+// alike reports whether two shapes are equal except for dimension dim.
 func alike(a, b []int, dim int) bool {
 	return len(a) == len(b) && slices.Equal(a[:dim], b[:dim]) && slices.Equal(a[dim+1:], b[dim+1:])
 }
 
-// inPieces reports whether tensors to be joined are on the host and contiguous, of out's dtype.
+// inPieces reports whether all tensors are on the host, contiguous, and of out's dtype.
 func inPieces(out *Tensor, ts []*Tensor) bool {
 	return home(ts) == nil && out.Device() == nil &&
 		!slices.ContainsFunc(ts, func(t *Tensor) bool { return t.dtype != out.dtype || !t.IsContiguous() })
 }
 
-// catPieces joins in the order of out's memory.
+// catPieces concatenates in the order of t's memory.
 func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	to := t.span()
 	for i := range product(t.Shape()[:dim]) {
@@ -78,11 +78,12 @@ func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	t.Touch()
 }
 
-// legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat
-// passes over it, whatever the shape of the rest.
+// legacy reports whether t has the only shape of empty tensors in early versions of PyTorch. Cat
+// ignores such tensors, regardless of the other shapes.
 func (t *Tensor) legacy() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0 }
 
-// Stack returns the tensors, which must have the same shape, along a new dimension dim.
+// Stack concatenates the tensors along a new dimension dim. They must have the same shape. Their
+// dtypes are promoted.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse(ErrMisuse, "Stack of no tensors")
@@ -102,8 +103,8 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 	return out
 }
 
-// Flip returns a copy with the elements in reverse order along dims: torch.flip. For images in (…,
-// H, W), dimension -1 mirrors left and right. Flip panics if a dimension is named twice.
+// Flip returns a copy with the elements in reverse order along dims, like torch.flip. For images in
+// (…, H, W), dimension -1 mirrors left and right. Flip panics if a dimension is listed twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
 	turned := axes(0)
 	for _, d := range dims {
@@ -142,7 +143,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 	return out
 }
 
-// flipSteps is Flip by indices.
+// flipSteps implements Flip with index operations, for devices.
 func (t *Tensor) flipSteps(turned axes) *Tensor {
 	out := t.Clone()
 	for d, n := range t.Shape() {
@@ -157,7 +158,8 @@ func (t *Tensor) flipSteps(turned axes) *Tensor {
 	return out
 }
 
-// Equal reports whether a and b have the same shape and equal elements. NaN equals no number.
+// Equal reports whether a and b have the same shape and equal elements. NaN is not equal to
+// anything.
 func Equal(a, b *Tensor) bool {
 	if !slices.Equal(a.Shape(), b.Shape()) {
 		return false
@@ -167,14 +169,14 @@ func Equal(a, b *Tensor) bool {
 	defer y.forget()
 	defer runtime.KeepAlive(a)
 	defer runtime.KeepAlive(b)
-	if x.repeats() && y.repeats() { // as x and y may have far more elements than memory
+	if x.repeats() && y.repeats() { // x and y may have far more elements than fit in memory
 		return x.constantAlong(y) && y.constantAlong(x) && equalPieces(x, y)
 	}
 	return equalPieces(x, y)
 }
 
-// distinct returns views of a and b in a shape that they broadcast to, without the indices at which
-// neither has other elements. The caller must forget them.
+// distinct returns views of a and b broadcast to shape, with size 1 in dimensions along which both
+// repeat their elements. The caller must forget the views.
 func distinct(a, b *Tensor, shape []int) (x, y *Tensor) {
 	var room [3][2 * fewDims]int
 	own, along, across := append(room[0][:0], shape...), a.stretch(room[1][:0], shape), b.stretch(room[2][:0], shape)
@@ -186,7 +188,7 @@ func distinct(a, b *Tensor, shape []int) (x, y *Tensor) {
 	return a.peek(own, along, a.offset), b.peek(own, across, b.offset)
 }
 
-// repeats reports whether t has elements that several indices name, as after Expand.
+// repeats reports whether several indices refer to one element, as after Expand.
 func (t *Tensor) repeats() bool {
 	for d, n := range t.Shape() {
 		if n > 1 && t.Strides()[d] == 0 {
@@ -196,8 +198,8 @@ func (t *Tensor) repeats() bool {
 	return false
 }
 
-// constantAlong reports whether t has the same elements at all indices of the dimensions along
-// which o repeats its elements. If so, it narrows both to the first index of them.
+// constantAlong reports whether t is constant along the dimensions in which o repeats its elements.
+// If so, it narrows both tensors to the first index of these dimensions.
 func (t *Tensor) constantAlong(o *Tensor) bool {
 	for d, n := range t.Shape() {
 		if n < 2 || o.Strides()[d] != 0 {
@@ -220,7 +222,8 @@ func (t *Tensor) constantAlong(o *Tensor) bool {
 	return true
 }
 
-// equalPieces is Equal of tensors of one shape, piece by piece, until one differs.
+// equalPieces is like Equal for tensors of one shape. It compares pieces and stops at the first
+// difference.
 func equalPieces(a, b *Tensor) bool {
 	if a.Numel() <= equalPiece || !backendOf(a, b).fuses() {
 		return sameElements(a, b)
@@ -242,10 +245,10 @@ func equalPieces(a, b *Tensor) bool {
 	return true
 }
 
-// equalPiece is about how many elements Equal compares before it looks at what it found.
+// equalPiece is the approximate number of elements that Equal compares before it checks the result.
 const equalPiece = 1 << 14
 
-// sameElements is Equal of tensors of one shape.
+// sameElements is like Equal for tensors of one shape.
 func sameElements(a, b *Tensor) bool {
 	same := Eq(a, b)
 	defer same.release()
@@ -259,8 +262,9 @@ func (t *Tensor) allTrue() bool {
 	return At[bool](all)
 }
 
-// AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is close to no number. An
-// infinity is close to itself alone. rtol and atol may be infinite, but not negative or NaN.
+// AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is not close to anything.
+// An infinity is close only to itself. rtol and atol may be infinite, but must not be negative or
+// NaN.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	if !(rtol >= 0 && atol >= 0) {
 		misuse(ErrArgument, "AllClose with tolerances %v and %v: want at least 0", rtol, atol)
@@ -275,7 +279,7 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	return allClose(x, y, dt, rtol, atol)
 }
 
-// allClose is AllClose of tensors of one shape, computed in dt.
+// allClose is like AllClose for tensors of one shape, computed in dt.
 func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	if backendOf(a, b).fuses() {
 		near := closeRows(rtol, atol)
@@ -294,7 +298,7 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	return Add(Mul(near, finite), Eq(a, b)).allTrue()
 }
 
-// closeRows is AllClose of rows, and closeComplex that of complex ones.
+// closeRows returns the loop of AllClose for floats, and closeComplex the loop for complex numbers.
 func closeRows(rtol, atol float64) rowFunc {
 	return pairwise(func(r []uint8, a, b []float64) {
 		a, b = a[:len(r)], b[:len(r)]
@@ -316,5 +320,5 @@ func closeComplex(rtol, atol float64) rowFunc {
 	})
 }
 
-// apartAs returns a copy of dtype dt.
+// apartAs returns a copy of t with dtype dt.
 func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.Shape()...).CopyFrom(t) }

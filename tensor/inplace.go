@@ -1,6 +1,7 @@
 package tensor
 
-// Fill sets all elements to v, which must be in the range of an integer dtype.
+// Fill sets all elements to v, which must be in the range of an integer dtype. Like the other
+// methods that change their receiver, it returns t.
 func (t *Tensor) Fill(v float64) *Tensor {
 	t.dtype.wantNumber("Fill", v)
 	backendOf(t).fill(t, v)
@@ -10,7 +11,7 @@ func (t *Tensor) Fill(v float64) *Tensor {
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor { return t.Fill(0) }
 
-// Add adds o, which is broadcast to t's shape, in place.
+// Add adds o in place. o is broadcast to t's shape.
 func (t *Tensor) Add(o *Tensor) *Tensor { return opAdd.into(t, o) }
 
 // Sub subtracts o in place.
@@ -22,13 +23,13 @@ func (t *Tensor) Mul(o *Tensor) *Tensor { return opMul.into(t, o) }
 // Div divides by o in place.
 func (t *Tensor) Div(o *Tensor) *Tensor { return opDiv.into(t, o) }
 
-// AddScalar adds x in place.
+// AddScalar adds x to each element in place.
 func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.by(t, x) }
 
-// MulScalar multiplies by x in place.
+// MulScalar multiplies each element by x in place.
 func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.by(t, x) }
 
-// Axpy adds alpha*x in place.
+// Axpy adds alpha*x to t in place. x is broadcast to t's shape.
 func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt := promote(t, x)
 	t.wantRoom(dt)
@@ -50,7 +51,7 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	if axpy := dt.numeric().axpy; axpy != nil {
 		alpha = factor.Item()
 		return rows{in: [3]DType{dt, dt}, out: dt, run: func(out, t, x, _ []byte) {
-			copy(out, t) // mostly itself
+			copy(out, t) // usually the same memory
 			axpy(alpha, x, out)
 		}}.apply(t, t, x)
 	}
@@ -71,7 +72,7 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)
 }
 
-// Clamp sets elements below lo to lo and those above hi to hi.
+// Clamp limits the elements to the range from lo to hi in place.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
 	least, most := t.bound(lo), t.bound(hi)
 	defer least.release()
@@ -81,7 +82,7 @@ func (t *Tensor) Clamp(lo, hi float64) *Tensor {
 	return t.clamp(t, lo, hi)
 }
 
-// bound is Number for limits, which may be infinite.
+// bound is like Number, for bounds that may be infinite.
 func (t *Tensor) bound(v float64) *Tensor {
 	if t.dtype.isInteger() {
 		lo, hi := t.dtype.limits()
@@ -90,7 +91,7 @@ func (t *Tensor) bound(v float64) *Tensor {
 	return t.Number(v)
 }
 
-// limits returns the range of an integer dtype, in floats that convert to it.
+// limits returns the range of an integer dtype, as floats that can be converted to it.
 func (d DType) limits() (lo, hi float64) {
 	switch d {
 	case Uint8:
@@ -102,31 +103,31 @@ func (d DType) limits() (lo, hi float64) {
 	return -half, half - 1
 }
 
-// ReLU replaces negative elements by 0.
+// ReLU replaces negative elements with 0.
 func (t *Tensor) ReLU() *Tensor { return opReLU.into(t) }
 
-// Neg changes the sign of all elements.
+// Neg negates all elements.
 func (t *Tensor) Neg() *Tensor { return opNeg.into(t) }
 
-// Abs replaces elements by their absolute values. It panics for complex numbers.
+// Abs replaces each element with its absolute value. It panics for complex numbers.
 func (t *Tensor) Abs() *Tensor { return opAbs.into(t) }
 
-// Exp replaces each element x by e to the power of x.
+// Exp replaces each element x with e to the power of x.
 func (t *Tensor) Exp() *Tensor { return opExp.into(t) }
 
-// Log replaces elements by their natural logarithm.
+// Log replaces each element with its natural logarithm.
 func (t *Tensor) Log() *Tensor { return opLog.into(t) }
 
-// Sqrt replaces elements by their square root.
+// Sqrt replaces each element with its square root.
 func (t *Tensor) Sqrt() *Tensor { return opSqrt.into(t) }
 
-// Tanh replaces elements by their hyperbolic tangent.
+// Tanh replaces each element with its hyperbolic tangent.
 func (t *Tensor) Tanh() *Tensor { return opTanh.into(t) }
 
-// Sigmoid replaces each element x by 1/(1+exp(-x)).
+// Sigmoid replaces each element x with 1/(1+exp(-x)).
 func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
-// Pow raises elements to the power of x.
+// Pow raises each element to the power of x.
 func (t *Tensor) Pow(x float64) *Tensor {
 	switch {
 	case x == 2 && t.dtype != Bool:
@@ -143,14 +144,14 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	return opPower.by(t, x)
 }
 
-// FloorDivide divides by o in place and rounds down.
+// FloorDivide divides by o in place and rounds down. It panics on division of an integer by zero.
 func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o) }
 
-// Remainder replaces each element by its remainder of the division by o, which has the sign of o.
+// Remainder replaces each element with the remainder of its division by o, which has the sign of o.
 func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
 
-// MaskedFill sets the elements to v where mask (Bool) is true. mask is broadcast to t's shape. v
-// must be in the range of an integer dtype.
+// MaskedFill sets elements to v where mask is true. mask must be Bool; it is broadcast to t's
+// shape. v must be in the range of an integer dtype.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
 	mask.want(Bool)
 	t.dtype.wantNumber("MaskedFill", v)

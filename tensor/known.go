@@ -8,14 +8,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// known finds the storage of a block that arrives once more, so that views of one storage stay
-// views of one storage.
+// known maps blocks to their storages, so that a block received again gets the same storage.
 var known knownBlocks
 
-// knownBlocks has a table for each domain that this process has been in.
+// knownBlocks has a table for each domain that this process has joined.
 type knownBlocks struct {
-	last atomic.Pointer[blockTable] // the one that was asked for last
-	all  sync.Map                   // of *blockTable by *arena.Domain
+	last atomic.Pointer[blockTable] // the most recently used table
+	all  sync.Map                   // from *arena.Domain to *blockTable
 }
 
 // of returns the table of a domain.
@@ -29,8 +28,8 @@ func (k *knownBlocks) of(d *arena.Domain) *blockTable {
 	return table
 }
 
-// A blockTable has the leases of a domain's blocks by their index. A block that was given back may
-// still be there; its lease says so.
+// A blockTable contains the leases of a domain's blocks by block index. It may contain the lease of
+// a released block; the lease's storage is closed then.
 type blockTable struct {
 	domain *arena.Domain
 	pages  [arena.MaxBlocks / blocksPerPage]atomic.Pointer[blockPage]
@@ -40,7 +39,7 @@ const blocksPerPage = 4096
 
 type blockPage [blocksPerPage]atomic.Pointer[lease]
 
-// place returns where the lease of a block stands.
+// place returns the table entry of a block.
 func (t *blockTable) place(h arena.Handle) *atomic.Pointer[lease] {
 	i := h.Index()
 	page := &t.pages[i/blocksPerPage]
@@ -52,17 +51,18 @@ func (t *blockTable) place(h arena.Handle) *atomic.Pointer[lease] {
 	return &p[i%blocksPerPage]
 }
 
-// open returns the storage that has a block, with one view more, or nil.
+// open returns the storage of a block with one more reference, or nil.
 func (t *blockTable) open(h arena.Handle) *Storage {
 	at := t.place(h)
 	return at.Load().open(at)
 }
 
-// openOrPut is open, or makes l the lease of its block and returns nil.
+// openOrPut is like open, but if there is no storage it makes l the lease of its block and returns
+// nil.
 //
-// It takes no place from a lease that ends: until l had the place, that lease could have been
-// dropped and, with the block again, put back, and the block would have two storages. A lease whose
-// storage was collected is never put back.
+// It must not replace a lease that is ending: until then, that lease could have been dropped and
+// put back with the same block, and the block would have two storages. A lease whose storage has
+// been collected is never put back.
 func (t *blockTable) openOrPut(l *lease) *Storage {
 	at := t.place(l.block)
 	for {
@@ -71,7 +71,7 @@ func (t *blockTable) openOrPut(l *lease) *Storage {
 			return s
 		}
 		if old != nil && old.storage.Value() != nil {
-			runtime.Gosched() // the goroutine that ended its life drops it next
+			runtime.Gosched() // the goroutine that closed the storage drops the lease next
 			continue
 		}
 		if at.CompareAndSwap(old, l) {
@@ -80,25 +80,26 @@ func (t *blockTable) openOrPut(l *lease) *Storage {
 	}
 }
 
-// put makes l the lease of its block, of which no other storage is. A block that no message has had
-// yet cannot arrive: so the storage is put where its first message is written.
+// put makes l the lease of its block, which must not have another storage. A block cannot be
+// received before a message contains it, so put is called when the storage's first message is
+// encoded.
 func (t *blockTable) put(l *lease) {
 	if at := t.place(l.block); at.Load() != l {
 		at.Store(l)
 	}
 }
 
-// drop forgets l.
+// drop removes l.
 func (t *blockTable) drop(l *lease) {
 	if at := t.place(l.block); at.Load() == l {
 		at.CompareAndSwap(l, nil)
 	}
 }
 
-// open returns the lease's storage with one view more, or nil if its life is over. The storage may
-// begin another life after the caller found l at a place, with any block, and even with the same
-// one before it is put there. So it counts only if l is at that place while the view keeps it in
-// its life. No lease means no storage.
+// open returns the lease's storage with one more reference, or nil if l is nil or the storage is
+// closed. After the caller read l from at, the storage may have been recycled, with any block, even
+// with the same one before it is put in the table. Therefore the storage is valid only if at still
+// contains l while this call holds the reference.
 func (l *lease) open(at *atomic.Pointer[lease]) *Storage {
 	if l == nil {
 		return nil

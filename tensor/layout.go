@@ -22,7 +22,7 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// rowMajorInto sets the strides of a contiguous tensor.
+// rowMajorInto sets strides to the strides of a contiguous tensor.
 func rowMajorInto(strides, shape []int) {
 	step := 1
 	for i, n := range slices.Backward(shape) {
@@ -31,9 +31,9 @@ func rowMajorInto(strides, shape []int) {
 	}
 }
 
-// SizeOf returns the bytes of a contiguous tensor of a shape. It checks a shape that comes from a
-// file or a message: the error wraps ErrDType, or ErrLayout if a size is negative or the product
-// overflows.
+// SizeOf returns the size in bytes of a contiguous tensor with the given shape. It should be used
+// to check shapes from files and messages. The error wraps [ErrDType], or [ErrLayout] if a size is
+// negative or the product overflows.
 func (d DType) SizeOf(shape ...int) (size int, err error) {
 	if !d.valid() {
 		return 0, fmt.Errorf("%v: %w", d, ErrDType)
@@ -53,7 +53,7 @@ func (d DType) SizeOf(shape ...int) (size int, err error) {
 	return int(n), nil
 }
 
-// checkShape returns the bytes of a tensor of a shape.
+// checkShape returns the size of a contiguous tensor in bytes. It panics if dt or shape is invalid.
 func checkShape(dt DType, shape []int) (size int) {
 	if !dt.valid() {
 		misuse(ErrArgument, "%v is no dtype", dt)
@@ -61,7 +61,8 @@ func checkShape(dt DType, shape []int) (size int) {
 	n := uint64(dt.Size())
 	for _, d := range shape {
 		if d < 0 {
-			misuse(ErrShape, "shape %v has a negative size", slices.Clone(shape)) // the copy lets shape stay off the heap
+			// The copy keeps shape from escaping to the heap.
+			misuse(ErrShape, "shape %v has a negative size", slices.Clone(shape))
 		}
 		hi, lo := bits.Mul64(max(n, 1), uint64(d))
 		if hi != 0 || lo>>62 != 0 {
@@ -72,7 +73,8 @@ func checkShape(dt DType, shape []int) (size int) {
 	return product(shape) * dt.Size()
 }
 
-// wrap returns i counted from the start, where negative ones count from the end of n.
+// wrap returns index i counted from the start, where a negative i counts from the end of n. It
+// panics if i is out of range.
 func wrap(i, n int, what string) int {
 	if i < -n || i >= n {
 		misuse(ErrIndex, "%s %d is out of range of %d", what, i, n)
@@ -85,8 +87,8 @@ func wrap(i, n int, what string) int {
 
 func (t *Tensor) axis(i int) int { return wrap(i, len(t.Shape()), "dimension") }
 
-// broadcastInto returns the common shape of operands, in room if it fits there: sizes are aligned
-// at the last dimension, and those of 1 stretch.
+// broadcastInto returns the common shape of the operands. Shapes are aligned at the last dimension,
+// and sizes of 1 are stretched. It uses room if the result fits.
 func broadcastInto(room []int, shapes ...[]int) []int {
 	out := room[:0]
 	for _, s := range shapes {
@@ -101,7 +103,8 @@ func broadcastInto(room []int, shapes ...[]int) []int {
 			case tail[i] == 1:
 				tail[i] = n
 			case n != 1 && n != tail[i]:
-				misuse(ErrShape, "shapes %v do not broadcast", copies(shapes)) // so that shapes stay off the heap
+				// The copies keep shapes from escaping to the heap.
+				misuse(ErrShape, "shapes %v do not broadcast", copies(shapes))
 			}
 		}
 	}
@@ -116,10 +119,10 @@ func copies(shapes [][]int) [][]int {
 	return all
 }
 
-// stretched returns the strides of t seen in a shape that it broadcasts to.
+// stretched returns the strides of t broadcast to shape.
 func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
 
-// stretch is stretched with the strides in room, if they fit there.
+// stretch is like stretched, but uses room if the strides fit.
 func (t *Tensor) stretch(room, shape []int) []int {
 	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
@@ -138,15 +141,16 @@ func (t *Tensor) stretch(room, shape []int) []int {
 	return strides
 }
 
-// follow gives t, which is new and row-major, strides in the order that the dimensions of in have
-// in memory, so that rows of these are rows of t. Of two dimensions the first operand decides that
-// steps along both. The rule is PyTorch's, in all that it leaves open too.
+// follow reorders the strides of t, which must be new and row-major, to the memory order of the
+// dimensions of in, so that their rows are rows of t. If the operands disagree about two
+// dimensions, the first one that steps along both decides. The algorithm is PyTorch's, including
+// its ties.
 func (t *Tensor) follow(in []*Tensor) {
 	if slices.Equal(in[0].Shape(), t.Shape()) && in[0].IsContiguous() {
-		return // it decides
+		return // the first operand decides
 	}
 	var room [2 * fewDims]int
-	order := room[:0] // the dimensions, from that of neighbours on
+	order := room[:0] // dimensions, innermost first
 	for d := len(t.Shape()) - 1; d >= 0; d-- {
 		order = append(order, d)
 		at := len(order) - 1
@@ -168,13 +172,13 @@ func (t *Tensor) follow(in []*Tensor) {
 	}
 }
 
-// closer compares how far neighbours along dimensions d and e of t are from each other in tensors
-// that broadcast to it. It returns 0 where none of them decides.
+// closer compares the distance between neighbors along dimension d with the distance along
+// dimension e, in the tensors of in. It returns 0 if none of them decides.
 func (t *Tensor) closer(d, e int, in []*Tensor) int {
 	for _, x := range in {
 		extra := len(t.Shape()) - len(x.Shape())
 		if min(d, e) < extra || x.Shape()[d-extra] != t.Shape()[d] || x.Shape()[e-extra] != t.Shape()[e] {
-			continue // it is stretched
+			continue // x is broadcast along d or e
 		}
 		along, across := x.Strides()[d-extra], x.Strides()[e-extra]
 		if along == 0 || across == 0 {

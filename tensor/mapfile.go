@@ -11,13 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A fileMap is a foreign.Map.
+// A fileMap implements foreign.Map.
 type fileMap struct {
-	hold *Tensor // of no elements
+	hold *Tensor // empty tensor that keeps the mapping
 	file *file
 }
 
-// mapFile is MapFile of package foreign.
+// mapFile implements MapFile of package foreign.
 func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -30,7 +30,8 @@ func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	return &fileMap{mapped.part(0, 0), mapped}, nil
 }
 
-// Storage returns a tensor of bytes of the file.
+// Storage returns a tensor over n bytes of the file, from offset at on. The error wraps ErrLayout
+// if they exceed the file.
 func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
 		return nil, fmt.Errorf("%d bytes at %d of a file of %d: %w", n, at, size, ErrLayout)
@@ -38,10 +39,10 @@ func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 	return m.file.part(int(at), int(n)), nil
 }
 
-// Close closes the mapping when the tensors in it are closed.
+// Close releases the map. The file is unmapped when all tensors in it are closed too.
 func (m *fileMap) Close() error { return m.hold.Close() }
 
-// A part is the hold of one storage on a file under several.
+// A part is the lease of one of several storages in a file.
 type part struct {
 	*file
 	ended atomic.Bool
@@ -54,7 +55,7 @@ func (p *part) end() error {
 	return p.file.end()
 }
 
-// part returns a tensor of bytes of the file.
+// part returns a tensor over n bytes of the file, from offset at on.
 func (f *file) part(at, n int) *Tensor {
 	f.parts.Add(1)
 	s := new(Storage)
@@ -63,7 +64,7 @@ func (f *file) part(at, n int) *Tensor {
 	return contiguous(s, Uint8, []int{n})
 }
 
-// file returns the file that memory is in, if it is one.
+// file returns the file that contains the memory, if there is one.
 func (m *memory) file() (f *file, ok bool) {
 	switch l := m.lease.(type) {
 	case *file:
@@ -74,7 +75,7 @@ func (m *memory) file() (f *file, ok bool) {
 	return nil, false
 }
 
-// forget is Forget of package foreign.
+// forget implements Forget of package foreign.
 func forget(t *Tensor) {
 	if f, ok := t.store().mem.Load().file(); ok && !f.shared && t.IsContiguous() {
 		sys.Forget(t.span())
@@ -82,7 +83,7 @@ func forget(t *Tensor) {
 	}
 }
 
-// readFileAt is ReadFileAt of package foreign.
+// readFileAt implements ReadFileAt of package foreign.
 func readFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
 	sys.Ready(b)

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// Nonzero returns the indices (Int64) of the nonzero elements, (n, dimensions), one element a row.
+// Nonzero returns the indices of the nonzero elements, as an Int64 tensor of shape (n, dimensions).
+// Each row contains the indices of one element.
 func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
 
 func nonzero(t *Tensor) *Tensor {
@@ -37,9 +38,9 @@ func nonzero(t *Tensor) *Tensor {
 	return out
 }
 
-// placesOf writes the places in mask that are true to the last ones of each step elements of found,
-// and returns how many they are. It writes each place, and goes on to the next element where it is
-// true: a branch would be taken at random.
+// placesOf finds the true elements of mask. It writes their indices to found, where they are step
+// elements apart, and returns their number. It writes every index, but advances only if the element
+// is true, because a branch would be unpredictable.
 func placesOf(found []int64, step int, mask []byte) int {
 	at := step - 1
 	for i, yes := range mask {
@@ -52,7 +53,8 @@ func placesOf(found []int64, step int, mask []byte) int {
 	return at / step
 }
 
-// countTrue counts eight bytes at a time: those that are not 0 have their highest bit then.
+// countTrue returns the number of nonzero bytes. It processes eight bytes at a time: adding low
+// sets the high bit of each nonzero byte.
 func countTrue(mask []byte) (n int) {
 	const low, high = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080
 	for ; len(mask) >= 8; mask = mask[8:] {
@@ -65,8 +67,8 @@ func countTrue(mask []byte) (n int) {
 	return n
 }
 
-// MaskedSelect returns the elements of t where mask (Bool) is true, in one dimension. t and mask
-// are broadcast.
+// MaskedSelect returns the elements of t where mask is true, in one dimension. mask must be Bool. t
+// and mask are broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	mask.want(Bool)
 	var room [3][2 * fewDims]int
@@ -96,7 +98,7 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	return out
 }
 
-// selecting writes each element, and goes on to the next place where it is chosen.
+// selecting writes every element, but advances only if it is chosen, to avoid a branch.
 func selecting[T any](dst, src, chosen []byte) {
 	d, s := typed[T](dst), typed[T](src)
 	s = s[:len(chosen)]

@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// MatMul returns the matrix product as torch.matmul does. Two vectors give their inner product. A
-// matrix and a vector give a vector. With more dimensions, the last two are matrices, and the
-// others are broadcast. Dtypes are promoted.
+// MatMul returns the matrix product, like torch.matmul. Two vectors give their inner product; a
+// matrix and a vector give a vector. If there are more dimensions, the last two are matrices, and
+// the others are broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
 	if len(a.Shape()) == 0 || len(b.Shape()) == 0 {
 		misuse(ErrShape, "MatMul of shapes %v and %v: want at least one dimension", a.Shape(), b.Shape())
@@ -40,8 +40,8 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.shaped(shape...).as(dt)
 }
 
-// AddMM adds the product of two matrices to t in place: torch.addmm. Without another tensor for the
-// product it does so if t is contiguous, has their dtype, and shares its storage with neither.
+// AddMM adds the product of two matrices to t in place, like torch.addmm. It needs no temporary
+// tensor if t is contiguous, has the dtype of a and b, and shares its storage with neither.
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
 		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {
@@ -52,7 +52,7 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 }
 
 // BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m). It does
-// not broadcast.
+// not broadcast: both batches must have the same size.
 func BMM(a, b *Tensor) *Tensor {
 	if len(a.Shape()) != 3 || len(b.Shape()) != 3 || a.Shape()[0] != b.Shape()[0] {
 		misuse(ErrShape, "BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
@@ -60,8 +60,8 @@ func BMM(a, b *Tensor) *Tensor {
 	return MatMul(a, b)
 }
 
-// matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one
-// with dimension dim of size 1.
+// matrices returns t in dtype dt as matrices whose rows or columns are contiguous. A vector becomes
+// a matrix with size 1 in dimension dim.
 func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 	x := t.peek(t.Shape(), t.Strides(), t.offset)
 	if n, step := x.Shape(), x.Strides(); len(n) == 1 && dim == 0 {
@@ -77,8 +77,8 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 	return x
 }
 
-// leading returns how the matrices lie in memory for Gemm: transposed or not, and the distance of
-// rows (of columns, if transposed).
+// leading returns the layout of the matrices for Gemm: whether they are transposed, and the
+// distance between rows, or between columns if transposed. ok is false if neither is contiguous.
 func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	down, across := t.Strides()[len(t.Strides())-2], t.Strides()[len(t.Strides())-1]
@@ -91,7 +91,7 @@ func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 	return false, 0, false
 }
 
-// multiplyLoops is multiply on the host.
+// multiplyLoops implements multiply on the host.
 func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	if t.Numel() == 0 {
 		return
@@ -117,7 +117,7 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	frame, stacks := t.stack(), [2]*Tensor{x.stack(), y.stack()} // of frame only the shape counts
+	frame, stacks := t.stack(), [2]*Tensor{x.stack(), y.stack()} // only the shape of frame matters
 	rowMajorInto(frame.Strides(), batch)
 	frame.offset = 0
 	w := newWalk(bufs.dims[:], frame, stacks[:])
@@ -133,8 +133,8 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	})
 }
 
-// addProductLoops adds the product of x and y, two matrices of t's dtype, to t, which is
-// contiguous.
+// addProductLoops adds the product of the matrices x and y to t. All must have the same dtype, and
+// t must be contiguous.
 func (t *Tensor) addProductLoops(x, y *Tensor) {
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1), add: true}
 	p.transA, p.lda, _ = x.leading()
@@ -145,7 +145,7 @@ func (t *Tensor) addProductLoops(x, y *Tensor) {
 	t.Touch()
 }
 
-// stack returns the first elements of t's matrices.
+// stack returns a view of the first element of each matrix.
 func (t *Tensor) stack() *Tensor {
 	n := len(t.Shape()) - 2
 	return t.peek(t.Shape()[:n], t.Strides()[:n], t.offset)
@@ -155,7 +155,7 @@ type matrixProduct struct {
 	m, n, k        int
 	transA, transB bool
 	lda, ldb       int
-	add            bool // to what is there; only gemm does
+	add            bool // add to c; only gemm supports it
 }
 
 func gemm[T float](p matrixProduct, a, b, c []byte) {
@@ -163,22 +163,23 @@ func gemm[T float](p matrixProduct, a, b, c []byte) {
 	if p.add {
 		beta = 1
 	}
-	if p.n == 1 && p.transA && p.m > 1 { // xᵀ·v is vᵀ·x, whose rows are in the order of memory
+	if p.n == 1 && p.transA && p.m > 1 { // compute xᵀ·v as vᵀ·x, with rows in memory order
 		p = matrixProduct{m: 1, n: p.m, k: p.k, transA: !p.transB, lda: p.ldb, ldb: p.lda, add: p.add}
 		a, b = b, a
 	}
 	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, beta, typed[T](c), p.n)
 }
 
-// brainProduct is the product of BFloat16 as it is, for which the processor has a unit.
+// brainProduct multiplies BFloat16 matrices without conversion, on processors with instructions for
+// it.
 func brainProduct(p matrixProduct, a, b, c []byte) {
 	kernel.BrainProduct(p.transA, p.transB, p.m, p.n, p.k, a, p.lda, b, p.ldb, c, p.n)
 }
 
-// wholeProduct is the product of integers. If no sum can be larger than what float64 counts one by
-// one, it is that of float64, which is exact then in whatever order it adds.
+// wholeProduct multiplies integer matrices. If no sum can exceed the range in which float64
+// represents all integers, it computes in float64, which is exact in any order of additions.
 func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
-	const from = 1 << 12 // multiplications
+	const from = 1 << 12 // minimum number of multiplications
 	if p.m*p.n*p.k < from {
 		plain[T](p, a, b, c)
 		return
@@ -206,7 +207,7 @@ func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// asFloats returns a matrix of integers without gaps, in float64, and the largest magnitude.
+// asFloats returns a dense copy of an integer matrix in Float64, and the largest magnitude.
 func asFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *Tensor, most float64) {
 	if trans {
 		rows, cols = cols, rows
@@ -223,9 +224,9 @@ func asFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *T
 	return dense, most
 }
 
-// complexProduct makes large products of those of real and imaginary parts.
+// complexProduct computes large products from the products of real and imaginary parts.
 func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
-	const from = 1 << 12 // multiplications
+	const from = 1 << 12 // minimum number of multiplications
 	switch {
 	case p.m*p.n*p.k < from:
 		plain[T](p, a, b, c)
@@ -236,7 +237,8 @@ func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// productOfParts is (x+iy)(u+iv) = (xu-yv) + i(xv+yu) of matrices whose numbers have parts of F.
+// productOfParts computes (x+iy)(u+iv) = (xu-yv) + i(xv+yu) for matrices with real and imaginary
+// parts of type F.
 func productOfParts[F float](p matrixProduct, a, b, c []byte) {
 	x, y := parts[F](a, p.m, p.k, p.transA, p.lda)
 	defer x.release()
@@ -268,7 +270,7 @@ func productOfParts[F float](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// parts returns the real and the imaginary parts of a matrix, without gaps.
+// parts returns dense copies of the real and the imaginary parts of a matrix.
 func parts[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tensor) {
 	if trans {
 		rows, cols = cols, rows
@@ -284,7 +286,7 @@ func parts[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tenso
 	return re, im
 }
 
-// plain is the product of numbers for which there is no kernel.
+// plain multiplies matrices of dtypes without a kernel.
 func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	x, y, z := typed[T](a), typed[T](b), typed[T](c)
 	down, right := p.lda, 1
@@ -295,7 +297,7 @@ func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	if p.transB {
 		under, across = 1, p.ldb
 	}
-	const deep = 64 // rows of the second factor that stay in a cache while all of the first meet them
+	const deep = 64 // rows of b that stay in the CPU cache for all rows of a
 	clear(z[:p.m*p.n])
 	for begin := 0; begin < p.k; begin += deep {
 		end := min(begin+deep, p.k)
@@ -317,7 +319,7 @@ func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// addRows adds multiples of four rows of y to row, one after another.
+// addRows adds multiples of four rows of y to row.
 func addRows[T ordered | cplx](row []T, v [4]T, y []T, ld int) {
 	n := len(row)
 	a, b, c, d := y[:n], y[ld:][:n], y[2*ld:][:n], y[3*ld:][:n]

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// FromNested returns a tensor on the heap with the numbers of nested slices or arrays, such as
-// [][]float64 or [][]any. For a single number it has no dimensions. The error wraps ErrNested if
-// the slices are not rectangular or hold a value that is not a number.
+// FromNested returns a tensor on the heap with the numbers in nested slices or arrays, such as
+// [][]float64 or [][]any. The result has no dimensions if v is a number. The error wraps
+// [ErrNested] if the slices are not rectangular or contain a value that is not a number.
 func FromNested(dt DType, v any) (*Tensor, error) {
 	n := nest{}
 	if err := n.measure(reflect.ValueOf(v)); err != nil {
@@ -25,12 +25,12 @@ func FromNested(dt DType, v any) (*Tensor, error) {
 	return t, nil
 }
 
-// A nest is nested slices that are read into a tensor.
+// A nest is the state of reading nested slices into a tensor.
 type nest struct {
 	shape       []int
-	cast, whole castFunc // of complex numbers and floats, and of integers, which need all their bits
+	cast, whole castFunc // from Complex128, and from Int64 to keep all bits of integers
 	size        int
-	out         []byte // what is left to write
+	out         []byte // the remaining elements to write
 }
 
 func unwrap(v reflect.Value) reflect.Value {
@@ -42,7 +42,7 @@ func unwrap(v reflect.Value) reflect.Value {
 
 func isList(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind() == reflect.Array }
 
-// measure takes the shape from the first elements.
+// measure determines the shape from the first elements.
 func (n *nest) measure(v reflect.Value) error {
 	for v = unwrap(v); isList(v); v = unwrap(v.Index(0)) {
 		if len(n.shape) == maxDims {
@@ -95,9 +95,10 @@ func (n *nest) put(cast castFunc, number []byte) {
 	n.out = n.out[n.size:]
 }
 
-// ToNested returns the elements as nested []any, one level for each dimension. Elements are bool,
-// int64, float64 or complex128, and uint64 if a number does not fit an int64. The function
-// [ToNested] returns typed slices, such as [][]float32.
+// ToNested returns the elements as nested []any, with one level for each dimension. Elements are
+// bool, int64, float64 or complex128, or uint64 if the value of a Uint64 tensor exceeds an int64.
+// It panics with [ErrMemory] if the slices would not fit in memory. The function [ToNested] returns
+// typed slices, such as [][]float32.
 func (t *Tensor) ToNested() any {
 	must(t.checkNested(int(unsafe.Sizeof(any(nil)))))
 	near, done := t.near()

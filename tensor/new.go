@@ -8,28 +8,28 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// New returns a tensor of zeros on the heap: torch.zeros.
+// New returns a tensor of zeros on the heap, like torch.zeros.
 func New(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
 
-// contiguous returns the first tensor of a storage.
+// contiguous returns the first tensor of a new storage.
 func contiguous(s *Storage, dt DType, shape []int) *Tensor {
 	s.begin()
 	return newContiguous(s, dt, shape)
 }
 
-// Empty returns a tensor on the heap whose elements have arbitrary values. Use it where all
-// elements are written next.
+// Empty returns a tensor on the heap with uninitialized elements. The caller should write all
+// elements next.
 func Empty(dt DType, shape ...int) *Tensor {
 	return contiguous(emptyHeap(checkShape(dt, shape)), dt, shape)
 }
 
-// Ones returns ones.
+// Ones returns a tensor of ones on the heap.
 func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 
-// wantNumber refuses a number that an integer dtype has no room for. Negative numbers wrap around
-// in unsigned dtypes, as in PyTorch.
+// wantNumber panics if v overflows an integer dtype. Negative numbers wrap around in unsigned
+// dtypes, as in PyTorch.
 func (d DType) wantNumber(what string, v float64) {
 	if !d.isInteger() {
 		return
@@ -43,10 +43,11 @@ func (d DType) wantNumber(what string, v float64) {
 	}
 }
 
-// Full returns a tensor whose elements are all v, which must be in the range of an integer dtype.
+// Full returns a tensor on the heap with all elements set to v. v must be in the range of an
+// integer dtype.
 func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...).Fill(v) }
 
-// Scalar returns a tensor without dimensions whose element is v.
+// Scalar returns a tensor without dimensions that contains v.
 func Scalar(dt DType, v float64) *Tensor {
 	t := New(dt)
 	switch dt {
@@ -60,13 +61,14 @@ func Scalar(dt DType, v float64) *Tensor {
 	return t
 }
 
-// Arange returns the numbers start, start+step and so on below end, in one dimension. For integers
-// start and step are rounded towards 0 when the numbers have been counted, as in PyTorch.
+// Arange returns a tensor with the numbers start, start+step and so on, up to but excluding end.
+// For integer dtypes, start and step are truncated after the numbers have been counted, as in
+// PyTorch.
 func Arange(dt DType, start, end, step float64) *Tensor {
 	return Empty(dt, stepsIn(dt, start, end, step)).arithmetic(start, step)
 }
 
-// stepsIn is steps of numbers of a dtype.
+// stepsIn returns the number of elements of Arange, and checks its arguments for the dtype.
 func stepsIn(dt DType, start, end, step float64) int {
 	if dt.category() == 0 || dt.category() > 2 {
 		misuse(ErrOperand, "Arange of %v: want integers or floats", dt)
@@ -78,7 +80,7 @@ func stepsIn(dt DType, start, end, step float64) int {
 	return n
 }
 
-// steps returns how many numbers Arange makes.
+// steps returns the number of elements of Arange.
 func steps(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	if !(n >= 0) || math.IsInf(n, 0) {
@@ -87,7 +89,7 @@ func steps(start, end, step float64) int {
 	return int(n)
 }
 
-// arithmetic sets t, of one dimension, to start, start+step and so on.
+// arithmetic sets the elements of t, which must have one dimension, to start, start+step and so on.
 func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	if t.dtype.isInteger() {
 		start, step = math.Trunc(start), math.Trunc(step)
@@ -106,11 +108,11 @@ func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	return t
 }
 
-// whole reports whether v is an integer that float64 counts up to one by one.
+// whole reports whether v is an integer in the range in which float64 represents all integers.
 func whole(v float64) bool { return v == math.Trunc(v) && math.Abs(v) < 1<<53 }
 
-// count64 sets t, of Int64, to start, start+step and so on: each piece is the one before, and the
-// same number more.
+// count64 sets the elements of t, which must be Int64, to start, start+step and so on. It computes
+// each piece by adding a constant to the previous one.
 func (t *Tensor) count64(start, step int64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -126,7 +128,8 @@ func (t *Tensor) count64(start, step int64) {
 	t.Touch()
 }
 
-// sequence sets t, which is contiguous, to what next writes, piece by piece.
+// sequence fills t, which must be contiguous, piece by piece. next computes the elements from index
+// first on.
 func (t *Tensor) sequence(next func(first int, to []float64)) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -140,8 +143,8 @@ func (t *Tensor) sequence(next func(first int, to []float64)) {
 	t.Touch()
 }
 
-// Linspace returns n numbers with equal steps between them, from start to end, both included. For
-// integers start and end are rounded towards 0 first, and then the numbers, as in PyTorch.
+// Linspace returns n numbers with equal steps between them, from start to end inclusive. For
+// integer dtypes, start and end are truncated first, and then the numbers, as in PyTorch.
 func Linspace(dt DType, start, end float64, n int) *Tensor {
 	switch {
 	case n < 0:
@@ -154,7 +157,7 @@ func Linspace(dt DType, start, end float64, n int) *Tensor {
 		start, end = math.Trunc(start), math.Trunc(end)
 	}
 	t, step := Empty(dt, n), (end-start)/float64(max(1, n-1))
-	// from both ends, so that integers, which are cut off, are those of PyTorch
+	// count from both ends, so that truncated integers equal PyTorch's
 	t.sequence(func(first int, to []float64) {
 		half := len(to)
 		if n > 1 {
@@ -177,9 +180,9 @@ func Eye(dt DType, n int) *Tensor {
 	return t
 }
 
-// FromSlice returns a tensor whose storage is data, without a copy. A write to one is a write to
-// the other until the tensor is shared. FromSlice panics unless data has as many elements as the
-// shape.
+// FromSlice returns a tensor with data as its storage, without a copy. Writes to one are visible in
+// the other until the tensor is shared. FromSlice panics if the number of elements does not match
+// the shape.
 func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
 	checkShape(dt, shape)
@@ -189,7 +192,7 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	return contiguous(onHeap(raw(data)), dt, shape)
 }
 
-// NewShared returns a tensor of zeros in shared memory. The caller closes the tensor. The error
+// NewShared returns a tensor of zeros in shared memory. The caller must close the tensor. The error
 // wraps shm.ErrNoSpace if the domain is full.
 func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	t, err := EmptyShared(dt, shape...)
@@ -200,8 +203,8 @@ func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// EmptyShared returns a tensor in shared memory whose elements have arbitrary values. The caller
-// closes the tensor. The error wraps shm.ErrNoSpace if the domain is full.
+// EmptyShared returns a tensor in shared memory with uninitialized elements. The caller must close
+// the tensor. The error wraps shm.ErrNoSpace if the domain is full.
 func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
 	s, err := newShared(checkShape(dt, shape))
 	if err != nil {

@@ -6,26 +6,28 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A numeric is what can be done with elements of one dtype: a function for each operation on rows,
-// and nil for those that are not defined. Dtypes that are only stored, see DType.computed, have
-// none.
+// A numeric contains the loops for one dtype: a function for each operation on rows, or nil if the
+// operation is not defined. Float16 and BFloat16, which are computed in Float32 (see
+// DType.computed), and storage-only dtypes (see DType.isKept) have none.
 type numeric struct {
-	rows    []rowFunc // one for each operation
-	byOne   []oneFunc // of those of two operands, for which it is quicker; others nil
+	rows    []rowFunc // for each operation
+	byOne   []oneFunc // for binary operations with a scalar, if faster; may be nil
 	folds   [reductions]foldFunc
-	columns [reductions]columnsFunc // where they are quicker than the operation on rows; others nil
-	total   DType                   // in which sums, products and variances are computed
-	add     castFunc                // adds src to dst, which is of the same dtype
-	addAt   placesFunc              // does so at places
-	running func(out, row []byte)   // the running sums of a row: of integers in total, of others in their own dtype
+	columns [reductions]columnsFunc // if faster than the operation on rows; else nil
+	total   DType                   // dtype of sums, products and variances
+	add     castFunc                // adds src to dst; both have this dtype
+	addAt   placesFunc              // the same at a list of positions
+	// running computes cumulative sums of a row, of type total for integers and of this dtype
+	// otherwise.
+	running func(out, row []byte)
 	keys    keysFunc
-	clamp   func(lo, hi float64, x, y []byte) // of floats only
-	axpy    func(alpha float64, x, y []byte)  // of floats only
+	clamp   func(lo, hi float64, x, y []byte) // only for floats
+	axpy    func(alpha float64, x, y []byte)  // only for floats
 	product func(p matrixProduct, a, b, c []byte)
 }
 
-// numerics make those of a dtype when it is first computed with, so that a program which starts
-// does not wait for them.
+// numerics creates the tables of each dtype on first use, so that they do not slow down program
+// start.
 var numerics = [dtypes]func() *numeric{
 	Bool:       sync.OnceValue(boolNumeric),
 	Uint8:      sync.OnceValue(integerNumeric[uint8]),
@@ -39,7 +41,7 @@ var numerics = [dtypes]func() *numeric{
 	Complex128: sync.OnceValue(complexNumeric[complex128]),
 }
 
-// numeric returns what is done with elements of d, which is a dtype that is computed with.
+// numeric returns the loops for dtype d. It panics if d is storage-only.
 func (d DType) numeric() *numeric {
 	if numerics[d] == nil {
 		misuse(ErrOperand, "operations on %v, which is only kept: To converts it", d)
@@ -47,7 +49,8 @@ func (d DType) numeric() *numeric {
 	return numerics[d]()
 }
 
-// boolNumeric has what PyTorch defines: addition is or, multiplication is and.
+// boolNumeric returns the operations that PyTorch defines for bool: addition is or, multiplication
+// is and.
 func boolNumeric() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[uint8],
 		running: runningSum[int64, int64, uint8], addAt: orAt}

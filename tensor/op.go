@@ -5,25 +5,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// An op is an elementwise operation: the number of its row in operations.
+// An op is an elementwise operation: an index into operations.
 type op uint8
 
-// An operation is a row of the table: all that is said about an operation, but the loops over rows
-// of each dtype in op_rows.go where no function of numbers is enough.
+// An operation is the description of an elementwise operation. Its loops are in op_rows.go, unless
+// a function of numbers below is sufficient.
 type operation struct {
 	device.Op
 
-	operands rule   // the dtype that it computes in, of that where the operands meet
-	result   rule   // the dtype that it makes of operands of that; nil is the same
-	notBool  string // what to use instead for operands of Bool, where that is refused
+	operands rule   // dtype of the computation, from the promoted dtype
+	result   rule   // dtype of the result, from the dtype of the computation
+	notBool  string // the operation to use instead if Bool is refused
 
-	kernel  *kernel.Function           // how it computes floats
-	kernel2 func(x, y, z []float32)    // how it computes Float32 of two operands
-	float2  func(x, y float64) float64 // and floats else
+	kernel  *kernel.Function           // kernel for floats
+	kernel2 func(x, y, z []float32)    // kernel for Float32, if binary
+	float2  func(x, y float64) float64 // fallback for floats, if binary
 	complex func(x complex128) complex128
 }
 
-// A rule makes a dtype of another one. nil leaves it as it is.
+// A rule maps a dtype to another one. nil is the identity.
 type rule func(DType) DType
 
 func (r rule) of(dt DType) DType {
@@ -33,11 +33,11 @@ func (r rule) of(dt DType) DType {
 	return r(dt)
 }
 
-// operations are the rows.
+// operations contains all operations by op.
 var operations []*operation
 
-// unaryOp adds a row of one operand, by its name here and in PyTorch, binaryOp one of two, and
-// movingOp one that computes nothing.
+// unaryOp adds an operation with one operand, with its name here and in PyTorch; binaryOp one with
+// two; movingOp one that copies without computing.
 func unaryOp(name, torch string, row operation) op  { return row.define(name, torch, 1) }
 func binaryOp(name, torch string, row operation) op { return row.define(name, torch, 2) }
 func movingOp(name string, arity int) op            { return new(operation).define(name, "", arity) }
@@ -49,7 +49,7 @@ func (row *operation) define(name, torch string, arity int) op {
 	return op(len(operations) - 1)
 }
 
-// Devices and tests learn of what computes when all rows are there.
+// Register computing operations with devices and tests after all have been defined.
 func init() {
 	for o, row := range operations {
 		if row.Torch != "" {
@@ -59,10 +59,10 @@ func init() {
 	}
 }
 
-// String returns the name of the function that applies it, such as Add.
+// String returns the name of the function that applies the operation, such as Add.
 func (o op) String() string { return operations[o].Name }
 
-// of returns a new tensor of o applied to as many operands as it has.
+// of returns the result of o as a new tensor. The number of operands must be o's arity.
 func (o op) of(in ...*Tensor) *Tensor {
 	if operations[o].Arity == 1 {
 		return o.one(in[0])
@@ -70,13 +70,14 @@ func (o op) of(in ...*Tensor) *Tensor {
 	return o.two(in[0], in[1])
 }
 
-// operands returns the dtype that o computes in where the operands meet in dt.
+// operands returns the dtype of o's computation for operands with promoted dtype dt.
 func (o op) operands(dt DType) DType { return operations[o].operands.of(dt) }
 
-// result returns the dtype that o makes of operands that it computes in dt.
+// result returns the dtype of o's result if dt is the dtype of the computation.
 func (o op) result(dt DType) DType { return operations[o].result.of(dt) }
 
-// rows returns how o is computed for operands that meet in dt.
+// rows returns the loops of o for operands with promoted dtype dt. It panics if o is not defined
+// for dt.
 func (o op) rows(dt DType) rows {
 	dt = dt.computed()
 	n := dt.numeric()
@@ -90,8 +91,8 @@ func (o op) rows(dt DType) rows {
 	return r
 }
 
-// with returns how o is computed for a and b, one or two operands, which meet in dt: for floats of
-// two bytes in one loop, if both have them.
+// with is like rows, but it returns a single loop for 16-bit floats if both operands have this
+// dtype.
 func (o op) with(dt DType, a, b *Tensor) rows {
 	if row := shortFloats(o, dt); row != nil && a.dtype == dt && b.dtype == dt && backendOf(a, b).fuses() {
 		return rows{op: o, in: [3]DType{dt, dt, dt}, out: dt, run: row}
@@ -99,7 +100,7 @@ func (o op) with(dt DType, a, b *Tensor) rows {
 	return o.rows(dt)
 }
 
-// meet returns the dtype that o computes in for a and b.
+// meet returns the dtype of o's computation for a and b. It panics if o refuses Bool.
 func (o op) meet(a, b *Tensor) DType {
 	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
 		misuse(ErrOperand, "%v with a tensor of bool: use %s", o, instead)
@@ -107,7 +108,7 @@ func (o op) meet(a, b *Tensor) DType {
 	return o.operands(promote(a, b))
 }
 
-// two returns a new tensor of o applied to a and b, broadcast and promoted.
+// two returns o applied to a and b, broadcast and promoted, as a new tensor.
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
 	var room [2 * fewDims]int
@@ -119,8 +120,8 @@ func (o op) two(a, b *Tensor) *Tensor {
 	return out
 }
 
-// rounded returns t, or a copy of its integers in dt if that is Float16 or BFloat16: PyTorch
-// converts the operands to the dtype in which they meet, and then computes in Float32.
+// rounded returns t, or a copy in dt if t has integers and dt is Float16 or BFloat16: PyTorch
+// converts the operands to the promoted dtype, and then computes in Float32.
 func (t *Tensor) rounded(dt DType) *Tensor {
 	if dt != dt.computed() && t.dtype.isInteger() {
 		return t.To(dt)
@@ -128,13 +129,13 @@ func (t *Tensor) rounded(dt DType) *Tensor {
 	return t
 }
 
-// one returns a new tensor of o applied to a.
+// one returns o applied to a, as a new tensor.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
 	return o.with(dt, a, a).apply(emptyLike(o.result(dt), a.Shape(), a), a)
 }
 
-// into applies o to t and b, if there is one, and stores the result in t.
+// into applies o to t and to b, which may be empty, and stores the result in t.
 func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
 	dt := o.operands(t.dtype)
 	if len(b) == 0 {
@@ -149,7 +150,7 @@ func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
 	return t
 }
 
-// by is into with a number.
+// by is like into, with a number as the second operand.
 func (o op) by(t *Tensor, v float64) *Tensor {
 	x := t.Number(v)
 	defer x.release()

@@ -8,11 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A rowFunc computes a row from up to three rows of its length, of which it may be one itself.
+// A rowFunc computes a row from up to three rows of the same length. out may alias one of them.
 type rowFunc = func(out, x, y, z []byte)
 
-// A oneFunc computes a row from a row and one element, of an operation whose operands may change
-// places.
+// A oneFunc computes a row from a row and one element. The operation must be commutative.
 type oneFunc = func(out, in, one []byte)
 
 func byOne[T float](f func(alpha T, x, y []T)) oneFunc {
@@ -27,7 +26,7 @@ func single[R, T any](f func(r []R, a []T)) rowFunc {
 	return func(out, x, _, _ []byte) { f(typed[R](out), typed[T](x)) }
 }
 
-// zip and each are so small that the compiler puts them, with f, where they are called: a loop
+// zip and each must stay small, so that the compiler inlines them together with f into a loop
 // without calls.
 func zip[R, T any](r []R, a, b []T, f func(x, y T) R) {
 	a, b = a[:len(r)], b[:len(r)]
@@ -42,7 +41,7 @@ func each[R, T any](r []R, a []T, f func(x T) R) {
 	}
 }
 
-// comparing lets a kernel begin rows, and end do the rest.
+// comparing returns a loop that calls the kernel first and end for the remaining elements.
 func comparing[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFunc {
 	return pairwise(func(r []uint8, a, b []T) {
 		done := kernel.Compare(c, a, b, r)
@@ -50,7 +49,8 @@ func comparing[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFun
 	})
 }
 
-// combining lets a kernel begin rows of integers, and end do the rest.
+// combining returns a loop for integers that calls the kernel first and end for the remaining
+// elements.
 func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
 	return pairwise(func(r, a, b []T) {
 		done := kernel.Combine(w, a, b, r)
@@ -58,8 +58,8 @@ func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
 	})
 }
 
-// beginning lets a kernel do rows of integers, at most a chunk at a time, and end do the rest. The
-// kernel returns how many it has done.
+// beginning returns a loop for integers that calls the kernel for at most a chunk at a time, and
+// end for the remaining elements. The kernel returns the number of elements that it processed.
 func beginning[T any](kernel func(r, a []T) int, end func(r, a []T)) rowFunc {
 	return single(func(r, a []T) {
 		done := 0
@@ -82,7 +82,7 @@ func rectify[T integer](r, a []T) int {
 	return kernel.Combine(kernel.Larger, a, typed[T](zeros[:])[:len(a)], r)
 }
 
-// magnitudesOf takes the larger of x and -x; the least integer stays as it is.
+// magnitudesOf computes the maximum of x and -x. The minimum integer is unchanged.
 func magnitudesOf[T integer](r, a []T) int {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -91,12 +91,12 @@ func magnitudesOf[T integer](r, a []T) int {
 	return kernel.Combine(kernel.Larger, a[:k], negative[:k], r[:k])
 }
 
-// exchanged is f of the second operand and the first one.
+// exchanged returns f with its operands exchanged.
 func exchanged(f rowFunc) rowFunc {
 	return func(out, x, y, _ []byte) { f(out, y, x, nil) }
 }
 
-// lift2 makes rows of a function of two numbers.
+// lift2 returns a loop that calls f.
 func lift2[T float](f func(x, y float64) float64) rowFunc {
 	return pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
 }
@@ -123,7 +123,8 @@ func arithmeticRows[T ordered | cplx](rows []rowFunc) {
 	rows[opNeg] = single(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
 }
 
-// orderedRows lets NaN win in Maximum, Minimum and ReLU, as Go's max and min and PyTorch do.
+// orderedRows sets the operations of ordered dtypes. NaN operands make Maximum, Minimum and ReLU
+// return NaN, as Go's max and min and PyTorch do.
 func orderedRows[T ordered](rows []rowFunc) {
 	arithmeticRows[T](rows)
 	rows[opMaximum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
@@ -147,10 +148,10 @@ func absolute[T ordered](x T) T {
 	if x > 0 {
 		return x
 	}
-	return 0 - x // not -x, which of 0 is -0
+	return 0 - x // -x would be -0 for 0
 }
 
-// sign is 0 for NaN, as PyTorch's.
+// sign returns 0 for NaN, as PyTorch does.
 func sign[T ordered](x T) T { return T(number(x > 0)) - T(number(x < 0)) }
 
 func integerRows[T integer](rows []rowFunc) {
@@ -172,7 +173,7 @@ func integerRows[T integer](rows []rowFunc) {
 	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
 }
 
-// integerPow wraps around as multiplication does. A negative exponent leaves 1, -1 or 0.
+// integerPow wraps around as multiplication does. Negative exponents give 1, -1 or 0.
 func integerPow[T integer](base, exp T) T {
 	if exp < 0 {
 		switch {
@@ -193,7 +194,7 @@ func integerPow[T integer](base, exp T) T {
 	return result
 }
 
-// integerRemainder has the sign of y.
+// integerRemainder returns a remainder with the sign of y.
 func integerRemainder[T integer](x, y T) T {
 	if y == 0 {
 		misuse(ErrArgument, "integers divided by zero")
@@ -208,8 +209,9 @@ func integerRemainder[T integer](x, y T) T {
 	return rest
 }
 
-// floorQuotient divides as floats, which takes a third of the time. Below 2^53 the quotient is
-// right: one that is no whole number is farther from the next one than it is rounded.
+// floorQuotient divides as float64, which takes a third of the time of integer division. The result
+// is exact for operands up to 2^53: a quotient that is not an integer differs from the next integer
+// by more than the rounding error. ok is false for larger operands.
 func floorQuotient[T integer](x, y T) (q T, ok bool) {
 	const most = 1 << 53
 	if unsafe.Sizeof(x) == 8 && (int64(x) > most || int64(x) < -most || int64(y) > most || int64(y) < -most) {
@@ -218,7 +220,7 @@ func floorQuotient[T integer](x, y T) (q T, ok bool) {
 	return T(int64(math.Floor(float64(x) / float64(y)))), true
 }
 
-// integerFloorDivide rounds down.
+// integerFloorDivide returns the quotient rounded down.
 func integerFloorDivide[T integer](x, y T) T {
 	if y == 0 {
 		misuse(ErrArgument, "integers divided by zero")
@@ -227,17 +229,18 @@ func integerFloorDivide[T integer](x, y T) T {
 		return q
 	}
 	q := x / y
-	if rest := x - q*y; rest != 0 && (rest < 0) != (y < 0) { // it was rounded up
+	if rest := x - q*y; rest != 0 && (rest < 0) != (y < 0) { // rounded up
 		q--
 	}
 	return q
 }
 
-// kernels makes rows of kernels of two operands, and kernels1 of those of one.
+// kernels returns the loop of a binary kernel, and kernels1 the loop of a unary one.
 func kernels[T float](f func(x, y, z []T)) rowFunc { return pairwise(func(r, a, b []T) { f(a, b, r) }) }
 func kernels1[T float](f func(x, y []T)) rowFunc   { return single(func(r, a []T) { f(a, r) }) }
 
-// floatRows are those that no row of the table has for both dtypes at once.
+// floatRows sets the operations of floats, including those that the table does not define for both
+// dtypes.
 func floatRows[T float](rows []rowFunc) {
 	rows[opAdd], rows[opSub] = kernels(kernel.Add[T]), kernels(kernel.Sub[T])
 	rows[opMul], rows[opDiv] = kernels(kernel.Mul[T]), kernels(kernel.Div[T])
@@ -264,7 +267,7 @@ func floatRows[T float](rows []rowFunc) {
 	}
 }
 
-// logAddExps are logAddExp of rows: the larger of x and y, and log(1 + e^-|x-y|).
+// logAddExps is logAddExp for rows: the maximum of x and y, plus log(1 + e^-|x-y|).
 func logAddExps(x, y, z []float64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -278,7 +281,7 @@ func logAddExps(x, y, z []float64) {
 		kernel.Exp(rest, rest)
 		kernel.Map(kernel.Log1p, rest, rest)
 		for i, v := range rest {
-			if x[i] == y[i] { // infinities have no difference
+			if x[i] == y[i] { // the difference of infinities is NaN
 				v = math.Ln2
 			}
 			z[i] = larger[i] + v
@@ -287,7 +290,7 @@ func logAddExps(x, y, z []float64) {
 	}
 }
 
-// angles are math.Atan2 of rows.
+// angles is math.Atan2 for rows.
 func angles(y, x, z []float64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -299,11 +302,11 @@ func angles(y, x, z []float64) {
 		kernel.Div(angle, wide, angle)
 		kernel.Map(kernel.Atan, angle, angle)
 		for i, a := range angle {
-			if a != a { // of two zeros, or two infinities
+			if a != a { // both are zero, or both infinite
 				z[i] = math.Atan2(y[i], x[i])
 				continue
 			}
-			side := math.Copysign(1, x[i]) // without a branch, which would be guessed wrong
+			side := math.Copysign(1, x[i]) // no branch, which would be unpredictable
 			z[i] = math.Copysign(math.Pi/2*(1-side)+side*a, y[i])
 		}
 		x, y, z = x[n:], y[n:], z[n:]
@@ -333,7 +336,7 @@ func complexRows[T cplx](rows []rowFunc) {
 	}
 }
 
-// complexPow multiplies where the exponent is 2 or 3, as PyTorch does.
+// complexPow multiplies if the exponent is 2 or 3, as PyTorch does.
 func complexPow[T cplx](x, y T) T {
 	switch y {
 	case 2:
@@ -346,7 +349,7 @@ func complexPow[T cplx](x, y T) T {
 
 func infinite(x float64) bool { return x == x && x-x != 0 }
 
-// complexPower is cmplx.Pow, also of numbers with subnormal parts.
+// complexPower is like cmplx.Pow, but is also accurate for subnormal parts.
 func complexPower(x, y complex128) complex128 {
 	size := cmplx.Abs(x)
 	if x == 0 || infinite(size) || size != size {
@@ -362,23 +365,23 @@ func complexPower(x, y complex128) complex128 {
 	return complex(factor*cos, factor*sin)
 }
 
-// complexLog is cmplx.Log, also of numbers with subnormal parts.
+// complexLog is like cmplx.Log, but is also accurate for subnormal parts.
 func complexLog(x complex128) complex128 { return complex(kernel.LogOf(cmplx.Abs(x)), cmplx.Phase(x)) }
 
-// complexLog1p is log(1+x). Of small numbers |1+x|² is 1 and a small number, as PyTorch has it.
+// complexLog1p returns log(1+x). For small x it computes |1+x|² - 1 directly, as PyTorch does.
 func complexLog1p(x complex128) complex128 {
 	a, b := real(x), imag(x)
 	if !(cmplx.Abs(x) < 0.5) {
 		return complexLog(1 + x)
 	}
 	angle, rest := math.Atan2(b, a+1), a*(2+a)+b*b
-	if rest == 0 { // of a number that is almost an angle of no size, or of one whose square is 0
+	if rest == 0 { // |1+x| is 1, or the square underflows
 		return complex(a, angle)
 	}
 	return complex(math.Log1p(rest)/2, angle)
 }
 
-// complexExpm1 is exp(x)-1: its real part is expm1(a)·cos(b) - 2·sin²(b/2).
+// complexExpm1 returns exp(x)-1. Its real part is expm1(a)·cos(b) - 2·sin²(b/2).
 func complexExpm1(x complex128) complex128 {
 	a, b := real(x), imag(x)
 	half := math.Sin(b / 2)

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// The elementwise operations. What is made of integers where operands are fractions is Float32.
-// Rows without functions of numbers have loops in op_rows.go.
+// The elementwise operations. With the rule fractions, the result of integers is Float32.
+// Operations without a function of numbers have their loops in op_rows.go.
 var (
 	opAdd = binaryOp("Add", "add", operation{})
 	opSub = binaryOp("Sub", "sub", operation{notBool: "Xor or Not"})
@@ -70,17 +70,17 @@ var (
 	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, kernel: by(kernel.Erf)})
 )
 
-// opCube is Power of 3, of floats on the host.
+// opCube raises floats to the power of 3 on the host.
 var opCube = unaryOp("Cube", "", operation{kernel: by(kernel.Cube)})
 
-// What is done element by element without computing.
+// Operations that copy elements without computing.
 var (
 	opCopy      = movingOp("Copy", 1)
 	opWhere     = movingOp("Where", 3)
 	opAddAtomic = movingOp("AddAtomic", 1)
 )
 
-// Why there is no gradient: of results that stay the same until they jump, and of others.
+// The reasons why an operation has no gradient: a piecewise constant result, and others.
 var (
 	stepwise  = device.Op{NoGradient: "the derivative is 0 wherever there is one"}
 	untrained = device.Op{NoGradient: "nothing that is trained has it"}
@@ -88,13 +88,13 @@ var (
 
 func by(f kernel.Function) *kernel.Function { return &f }
 
-// fractions is the rule of what has no whole numbers.
+// fractions is the dtype rule of operations such as sin: integers become Float32.
 func fractions(dt DType) DType { return dt.floating() }
 
-// truths is the rule of what is either true or not.
+// truths is the dtype rule of comparisons.
 func truths(DType) DType { return Bool }
 
-// magnitude is the rule of what is real of complex numbers.
+// magnitude is the dtype rule of Abs: complex dtypes become real.
 func magnitude(dt DType) DType {
 	switch dt {
 	case Complex64:
@@ -105,9 +105,9 @@ func magnitude(dt DType) DType {
 	return dt
 }
 
-// logAddExp is log(eˣ + eʸ), of what would be too large for eˣ too.
+// logAddExp returns log(eˣ + eʸ) without overflow of eˣ.
 func logAddExp(x, y float64) float64 {
-	if x == y { // infinities have no difference
+	if x == y { // the difference of infinities is NaN
 		return x + math.Ln2
 	}
 	return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y)))

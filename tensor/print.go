@@ -9,15 +9,16 @@ import (
 
 // PyTorch's default print options.
 const (
-	printThreshold = 1000    // elements above which a tensor is summarised
-	printEdge      = 3       // indices shown at each end of a summarised dimension
-	printWidth     = 80      // of a line
-	printMost      = 1 << 20 // elements of a summary; PyTorch has no such limit
+	printThreshold = 1000    // number of elements above which a tensor is summarized
+	printEdge      = 3       // number of indices shown at each end of a summarized dimension
+	printWidth     = 80      // columns of a line
+	printMost      = 1 << 20 // maximum number of elements of a summary; PyTorch has no such limit
 	printPrefix    = "tensor("
 )
 
-// String returns the tensor as PyTorch prints it: with four digits, in columns, summarised above
-// 1,000 elements. It reads only the elements that it shows.
+// String returns the tensor as PyTorch prints it: with four digits, in columns, summarized above
+// 1,000 elements. It reads only the elements that it shows. It returns "tensor(closed)" for a
+// closed tensor.
 func (t *Tensor) String() string {
 	if t.open() == nil {
 		return "tensor(closed)"
@@ -29,7 +30,7 @@ func (t *Tensor) String() string {
 	return addSuffixes(printPrefix+body, t.suffixes())
 }
 
-// suffixes are what does not follow from the elements.
+// suffixes returns the properties that cannot be inferred from the printed elements.
 func (t *Tensor) suffixes() (s []string) {
 	if dev := t.Device(); dev != nil {
 		s = append(s, fmt.Sprintf("device='%v'", dev))
@@ -55,7 +56,7 @@ func tuple(shape []int) string {
 	return "(" + text + ")"
 }
 
-// addSuffixes puts each suffix on the last line where it fits, or on a line of its own.
+// addSuffixes appends each suffix to the last line if it fits, or on a new line.
 func addSuffixes(text string, suffixes []string) string {
 	width := len(text) - strings.LastIndexByte(text, '\n') + 1
 	for _, s := range suffixes {
@@ -70,10 +71,10 @@ func addSuffixes(text string, suffixes []string) string {
 	return text + ")"
 }
 
-// A printer writes elements in columns. Complex numbers have a format for each of their parts.
+// A printer prints elements in columns. Complex numbers have one format for each part.
 type printer struct {
-	t       *Tensor // the shown elements: contiguous, on the host, of a dtype that prints directly
-	heads   []int   // by dimension, the number of indices before those left out; 0 if none is left out
+	t       *Tensor // contiguous copy of the shown elements, on the host, in a printable dtype
+	heads   []int   // number of indices before the omitted ones, by dimension; 0 if none is omitted
 	mem     []byte
 	formats []format
 }
@@ -104,9 +105,9 @@ func newPrinter(t *Tensor) *printer {
 	return p
 }
 
-// summary returns how many indices of each dimension are printed, and how many of them come before
-// those left out, or 0 where none is left out. Of a summary that would still be too long, because t
-// has many dimensions, only the first index of the outer dimensions is printed.
+// summary returns the number of printed indices of each dimension, and how many of them precede the
+// omitted ones, or 0 if none is omitted. If a summary would still be too long, because t has many
+// dimensions, only the first index of the outer dimensions is printed.
 func (t *Tensor) summary() (shape, heads []int) {
 	shape, heads = slices.Clone(t.Shape()), make([]int, len(t.Shape()))
 	if t.Numel() <= printThreshold {
@@ -125,7 +126,7 @@ func (t *Tensor) summary() (shape, heads []int) {
 	return shape, heads
 }
 
-// copyShown copies the printed elements of src to t, in the dimensions from dim on.
+// copyShown copies the printed elements of src to t, for the dimensions from dim on.
 func (t *Tensor) copyShown(src *Tensor, heads []int, dim int) {
 	for dim < len(heads) && heads[dim] == 0 {
 		dim++
@@ -141,7 +142,7 @@ func (t *Tensor) copyShown(src *Tensor, heads []int, dim int) {
 	}
 }
 
-// copyShownPart is copyShown of n indices of one dimension.
+// copyShownPart is copyShown for n indices of one dimension.
 func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
 	part, shown := t.Narrow(dim, to, n), src.Narrow(dim, from, n)
 	defer part.release()
@@ -149,7 +150,7 @@ func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
 	part.copyShown(shown, heads, dim+1)
 }
 
-// columns sets the format of what is no float.
+// columns sets the format of integers and booleans.
 func (p *printer) columns() *printer {
 	f := format{width: 1}
 	for at := range p.t.Numel() {
@@ -159,7 +160,7 @@ func (p *printer) columns() *printer {
 	return p
 }
 
-// indices returns the indices of a dimension of the shown elements, and -1 where some are left out.
+// indices returns the shown indices of a dimension, and -1 in place of omitted ones.
 func (p *printer) indices(dim int) []int {
 	var list []int
 	for i := range p.t.Shape()[dim] {
@@ -173,7 +174,7 @@ func (p *printer) indices(dim int) []int {
 
 func (p *printer) print() string { return p.block(0, 0, len(printPrefix)) }
 
-// block writes the dimensions from dim on.
+// block prints the dimensions from dim on.
 func (p *printer) block(dim, at, indent int) string {
 	switch len(p.t.Shape()) - dim {
 	case 0:
@@ -193,7 +194,7 @@ func (p *printer) block(dim, at, indent int) string {
 	return "[" + strings.Join(parts, gap) + "]"
 }
 
-// line writes the last dimension, on as many lines as it needs.
+// line prints the last dimension, on as many lines as necessary.
 func (p *printer) line(at, indent int) string {
 	last := len(p.t.Shape()) - 1
 	var parts []string
@@ -215,7 +216,7 @@ func (p *printer) line(at, indent int) string {
 	return "[" + strings.Join(lines, ",\n"+strings.Repeat(" ", indent+1)) + "]"
 }
 
-// element writes one element, as wide as its column.
+// element prints one element in the width of its column.
 func (p *printer) element(at int) string {
 	switch {
 	case p.t.dtype.isComplex():
@@ -231,14 +232,14 @@ func (p *printer) element(at int) string {
 	return p.formats[0].pad(p.whole(at))
 }
 
-// parts returns a float, or both parts of a complex number.
+// parts returns a float, or the real and imaginary parts of a complex number.
 func (p *printer) parts(at int) [2]float64 {
 	var z [1]complex128
 	caster(Complex128, p.t.dtype)(raw(z[:]), 1, p.mem[at*p.t.dtype.Size():], 1, 1)
 	return [2]float64{real(z[0]), imag(z[0])}
 }
 
-// whole returns the text of an integer or a boolean.
+// whole returns an integer or a boolean as text.
 func (p *printer) whole(at int) string {
 	b := p.mem[at*p.t.dtype.Size():]
 	switch p.t.dtype {

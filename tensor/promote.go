@@ -1,6 +1,7 @@
 package tensor
 
-// category orders dtypes as promotion does: bool, integers, floats, complex numbers.
+// category returns the rank of d in promotion: 0 for bool, 1 for integers, 2 for floats, 3 for
+// complex numbers.
 func (d DType) category() int {
 	switch {
 	case d == Bool:
@@ -13,8 +14,8 @@ func (d DType) category() int {
 	return 3
 }
 
-// Promote returns the dtype of results of a and b, as PyTorch's promote_types does. It panics for
-// dtypes that operations refuse.
+// Promote returns the dtype of the result of an operation on a and b, like PyTorch's promote_types.
+// It panics for combinations with storage-only dtypes.
 func Promote(a, b DType) DType {
 	if a > b {
 		a, b = b, a
@@ -36,12 +37,13 @@ func Promote(a, b DType) DType {
 	return b
 }
 
-// ResultType returns the dtype of results of a and b, as PyTorch's result_type does: a tensor
-// without dimensions counts only if its category is the higher one. It panics where Promote does.
+// ResultType returns the dtype of the result of an operation on a and b, like PyTorch's
+// result_type: a tensor without dimensions matters only if its category is higher. It panics under
+// the same conditions as [Promote].
 func ResultType(a, b *Tensor) DType { return promote(a, b) }
 
-// promote is Promote for operands: a tensor without dimensions counts only if its category is the
-// higher one, and a complex number without dimensions has the digits of the floats it meets.
+// promote is Promote for operands: a tensor without dimensions matters only if its category is
+// higher, and a complex scalar takes the precision of the float tensor that it is combined with.
 func promote(a, b *Tensor) DType {
 	if len(a.Shape()) == 0 {
 		a, b = b, a
@@ -66,7 +68,7 @@ func (d DType) computed() DType {
 	return d
 }
 
-// floating returns d, or Float32 where d has no fractions: the dtype of quotients, roots and
+// floating returns d, or Float32 for integers and booleans. It is the dtype of quotients, roots and
 // logarithms.
 func (d DType) floating() DType {
 	if d.category() < 2 {
@@ -75,7 +77,8 @@ func (d DType) floating() DType {
 	return d
 }
 
-// wantRoom refuses to store results of dtype from in a tensor of a lower category.
+// wantRoom panics unless results of dtype from can be stored in t. They cannot if their category is
+// higher.
 func (t *Tensor) wantRoom(from DType) {
 	if from.category() > t.dtype.category() {
 		misuse(ErrOperand, "result of %v does not fit in place into a tensor of %v", from, t.dtype)

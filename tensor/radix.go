@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A keyed is an element of a row: a key, which is ordered as the elements are, and its index.
+// A keyed is an element of a row: a key, which has the order of the elements, and its index.
 type keyed struct {
 	key   uint64
 	index int64
 }
 
-// A keysFunc makes keys of a row's elements. Equal ones have equal keys, and NaN has the greatest.
-// A key is as many bytes as an element, from the highest on.
+// A keysFunc computes the keys of a row's elements. Equal elements have equal keys, and NaN has the
+// largest key. A key uses as many of its high bytes as an element has.
 type keysFunc = func(to []keyed, row []byte)
 
 func integerKeys[T integer](to []keyed, row []byte) {
@@ -39,8 +39,8 @@ func floatKeys[T float](to []keyed, row []byte) {
 	}
 }
 
-// bitKeys makes keys of the bits of floats. What is below zero has its order reversed; both zeros
-// are one number.
+// bitKeys computes keys from the bits of floats. The order of negative numbers is reversed. Both
+// zeros have the same key.
 func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64) {
 	const sign = 1 << 63
 	for i, b := range row {
@@ -57,20 +57,21 @@ func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64
 	}
 }
 
-// A sorter sorts one row after another.
+// A sorter sorts rows, one at a time.
 type sorter struct{ row, spare []keyed }
 
 var sorters = sync.Pool{New: func() any { return new(sorter) }}
 
-// grow makes room for a row of n.
+// grow sets the length of the buffers to n.
 func (s *sorter) grow(n int) {
 	s.row, s.spare = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.spare[:0], n)[:n]
 }
 
-// fewKeys is up to how many elements are sorted by comparing them: counting digits takes longer.
+// fewKeys is the maximum number of elements that are sorted by comparison, because this is faster
+// than radix sort.
 const fewKeys = 64
 
-// sort sorts the row by the highest bytes of the keys, so many, and keeps the order of equal ones.
+// sort sorts the row stably by the given number of high bytes of the keys.
 func (s *sorter) sort(bytes int) {
 	if len(s.row) <= fewKeys {
 		slices.SortStableFunc(s.row, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
@@ -88,7 +89,7 @@ func (s *sorter) digit(shift int) {
 		at[uint8(s.row[i].key>>shift)]++
 	}
 	if at[uint8(s.row[0].key>>shift)] == len(s.row) {
-		return // all have the same
+		return // all have the same byte
 	}
 	sum := 0
 	for d, n := range at {
@@ -103,9 +104,9 @@ func (s *sorter) digit(shift int) {
 	s.row, s.spare = s.spare, s.row
 }
 
-// greatest returns the greatest elements of a row of dtype dt, so many, at most fewKeys, the
-// greatest first, and of equal ones those that come first. Pieces of floats without a greater one
-// than those so far are passed over.
+// greatest returns the k largest elements of a row of dtype dt, in descending order. Equal elements
+// keep their order. k must not exceed fewKeys. Pieces of floats without a larger element than the
+// current results are skipped.
 func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
 	best, size := s.spare[:0], dt.Size()
@@ -119,7 +120,7 @@ func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 		for _, p := range s.row[:n] {
 			p.key, p.index = ^p.key, p.index+int64(from)
 			if len(best) == k {
-				if p.key >= best[k-1].key { // of equal ones the first stay
+				if p.key >= best[k-1].key { // the first of equal elements wins
 					continue
 				}
 				best = best[:k-1]
@@ -136,8 +137,8 @@ func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	return best
 }
 
-// none reports that no element of a piece is greater than the first one of bound, if there is a
-// kernel that says so.
+// none reports whether no element of piece is greater than the first element of bound. It returns
+// false if there is no kernel to check this.
 func none(dt DType, piece, bound []byte) bool {
 	switch dt {
 	case Float32:

@@ -9,16 +9,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// Rand returns numbers of [0, 1), uniformly distributed, in a dtype of floats. They come from g, or
-// from the default generator if g is nil.
+// Rand returns uniformly distributed numbers in [0, 1). dt must be a floating-point dtype. If g is
+// nil, it uses the default generator.
 func Rand(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Uniform(g, 0, 1) }
 
-// RandN returns numbers of the normal distribution with mean 0 and standard deviation 1, in a dtype
-// of floats: torch.randn. They come from g, or from the default generator if g is nil.
+// RandN returns normally distributed numbers with mean 0 and standard deviation 1, like
+// torch.randn. dt must be a floating-point dtype. If g is nil, it uses the default generator.
 func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Normal(g, 0, 1) }
 
-// RandInt returns integers of [lo, hi), as Int64, equally likely. They come from g, or from the
-// default generator if g is nil.
+// RandInt returns uniformly distributed integers in [lo, hi), as Int64. hi must be greater than lo.
+// If g is nil, it uses the default generator.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
 	return New(Int64, shape...).integers(g, lo, hi)
 }
@@ -40,8 +40,8 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	return t
 }
 
-// RandPerm returns the numbers 0 to n-1 in random order, as Int64. The order comes from g, or from
-// the default generator if g is nil.
+// RandPerm returns a random permutation of the numbers 0 to n-1, as Int64. If g is nil, it uses the
+// default generator.
 func RandPerm(g *Generator, n int) *Tensor {
 	t := Empty(Int64, n)
 	p := typed[int64](t.span())
@@ -50,11 +50,11 @@ func RandPerm(g *Generator, n int) *Tensor {
 	}
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
-	g.locked(func(g *Generator) { // as Shuffle does, which locks it for each number
+	g.locked(func(g *Generator) { // like Shuffle, but it locks g only once
 		var bits []uint64
 		for i := n - 1; i > 0; {
 			if len(bits) == 0 {
-				bits = d.draw(g, min(i, drawn)) // each number is used
+				bits = d.draw(g, min(i, drawn)) // every drawn number is used
 			}
 			j, ok := scaled(bits[0], uint64(i+1))
 			if bits = bits[1:]; ok {
@@ -66,8 +66,9 @@ func RandPerm(g *Generator, n int) *Tensor {
 	return t
 }
 
-// Uniform sets the elements to numbers of [lo, hi). lo must not be above hi, and both and their
-// difference must be in the range of t's dtype.
+// Uniform sets the elements to uniformly distributed numbers in [lo, hi). lo must not exceed hi;
+// both and their difference must be in the range of t's dtype. If g is nil, it uses the default
+// generator.
 func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Uniform for a tensor of %v: want floats", t.dtype)
@@ -83,7 +84,7 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	})
 }
 
-// largest returns the largest finite number of a dtype of floats.
+// largest returns the largest finite value of a floating-point dtype.
 func (d DType) largest() float64 {
 	switch d {
 	case Float16:
@@ -96,8 +97,8 @@ func (d DType) largest() float64 {
 	return math.MaxFloat64
 }
 
-// fraction returns how many random bits a number of [0, 1) has: so many that it does not round up
-// to 1.
+// fraction returns the number of random bits in a number in [0, 1), chosen so that it does not
+// round up to 1.
 func (d DType) fraction() int {
 	switch d {
 	case Float16:
@@ -110,7 +111,8 @@ func (d DType) fraction() int {
 	return 53
 }
 
-// Normal sets the elements to numbers of the normal distribution. std must be at least 0.
+// Normal sets the elements to normally distributed numbers. std must not be negative. If g is nil,
+// it uses the default generator.
 func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Normal for a tensor of %v: want floats", t.dtype)
@@ -122,29 +124,29 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })
 }
 
-// A disc is room for random bits, for points of the unit disc, what normal makes of them, and
-// numbers that are drawn.
+// A disc contains buffers for random bits, points of the unit disc, the factors of normal, and
+// results.
 type disc struct {
 	bits         [drawn]uint64
 	x, y, factor [drawn / 2]float64
 	numbers      [drawn]float64
 }
 
-// draw returns the next n numbers of g, at most as many as are drawn at a time.
+// draw returns the next n numbers of g. n must not exceed drawn.
 func (d *disc) draw(g *Generator, n int) []uint64 {
 	g.fill(d.bits[:n])
 	return d.bits[:n]
 }
 
-// drawn is how many numbers are drawn at a time. It is even, so that no number of a pair is lost
-// before the last one.
+// drawn is the number of values drawn at a time. It must be even, so that only the last piece may
+// leave one of a pair unused.
 const drawn = 1024
 
 var discs = sync.Pool{New: func() any { return new(disc) }}
 
-// normal overwrites out, of at most as many elements as are drawn at a time, with numbers of the
-// normal distribution, by Marsaglia's polar method: a point of the unit disc is two of them. As
-// many points are drawn as are wanted, and then as many as were not of the disc.
+// normal sets the elements of out to normally distributed numbers. len(out) must not exceed drawn.
+// It uses Marsaglia's polar method: each point in the unit disc gives two numbers. It draws as many
+// points as needed, and then as many as were outside of the disc.
 func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 	pairs := (len(out) + 1) / 2
 	for i := 0; i < pairs; {
@@ -155,7 +157,8 @@ func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 	kernel.Pairs(mean, std, d.x[:pairs], d.y[:pairs], factors, out)
 }
 
-// Bernoulli sets each element to 1 with probability p, and to 0 otherwise.
+// Bernoulli sets each element to 1 with probability p, and to 0 otherwise. p must be in [0, 1]. If
+// g is nil, it uses the default generator.
 func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse(ErrArgument, "Bernoulli with probability %v", p)
@@ -168,13 +171,14 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 		})
 }
 
-// random sets the elements to numbers that f makes on the host, some at a time, and a device by s.
+// random sets the elements to random numbers: computed by f in pieces on the host, or by the device
+// according to s.
 func (t *Tensor) random(g *Generator, s device.Sequence, f func(d *disc, g *Generator, out []float64)) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, f) })
 	return t
 }
 
-// draw sets the elements, in the order of their indices, to what f makes.
+// draw sets the elements, in index order, to the numbers that f computes.
 func (t *Tensor) draw(g *Generator, f func(d *disc, g *Generator, out []float64)) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
@@ -209,7 +213,7 @@ func (g *Generator) orDefault() *Generator {
 	return g
 }
 
-// locked runs f, which draws by next and below, as the generator's only user.
+// locked calls f with g locked. f may draw with next and below only.
 func (g *Generator) locked(f func(g *Generator)) {
 	g = g.orDefault()
 	g.mu.Lock()

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Keep returns f(t, dims...) with each dimension that f reduces kept at size 1: PyTorch's
-// keepdim=True.
+// Keep returns f(t, dims...) with each reduced dimension kept at size 1, like keepdim=True in
+// PyTorch.
 //
 //	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
 func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
@@ -21,14 +21,15 @@ func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tenso
 	return r.become(r.View(shape...))
 }
 
-// Sum returns the sums along dims; without dims, of the whole tensor. Sums of integers and booleans
-// are Int64. Sums of floats have the dtype of t. They are computed in float64; of float32, sums of
-// up to four numbers are rounded to float32 on the way. So a sum of float32 is off by at most 2⁻²³
-// of the sum of the magnitudes, beside its own rounding, and the same on each run.
+// Sum returns the sums along dims, or the sum of all elements if dims is empty. Sums of integers
+// and booleans are Int64. Sums of floats have the dtype of t. They are computed in float64, but
+// sums of up to four float32 numbers are first rounded to float32. Therefore a float32 sum has an
+// error of at most 2⁻²³ times the sum of the magnitudes, besides the final rounding. It is the same
+// on each run.
 func Sum(t *Tensor, dims ...int) *Tensor { return t.total(redSum, dims) }
 
-// Prod returns the products along dims; without dims, of the whole tensor. Its dtypes are those of
-// Sum.
+// Prod returns the products along dims, or the product of all elements if dims is empty. Its dtypes
+// are the same as for [Sum].
 func Prod(t *Tensor, dims ...int) *Tensor { return t.total(redProd, dims) }
 
 func (t *Tensor) total(r reduction, dims []int) *Tensor {
@@ -38,8 +39,8 @@ func (t *Tensor) total(r reduction, dims []int) *Tensor {
 	return backendOf(t).total(r, t, dims)
 }
 
-// Mean returns the averages along dims; without dims, of the whole tensor. It panics unless t has
-// floats or complex numbers.
+// Mean returns the averages along dims, or the average of all elements if dims is empty. t must
+// have a floating-point or complex dtype.
 func Mean(t *Tensor, dims ...int) *Tensor {
 	t.wantFractions("Mean")
 	total := redSum.of(t, dims)
@@ -52,25 +53,25 @@ func (t *Tensor) wantFractions(what string) {
 	}
 }
 
-// Var returns the variances along dims, of floats; without dims, of the whole tensor. It divides by
-// n-1 (Bessel's correction).
+// Var returns the variances along dims, or the variance of all elements if dims is empty. It
+// divides by n-1 (Bessel's correction). t must have a floating-point dtype.
 func Var(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims)
 	return v.as(t.dtype)
 }
 
-// Std returns the standard deviations along dims, the square roots of Var.
+// Std returns the standard deviations along dims, the square roots of [Var].
 func Std(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims).Sqrt()
 	return v.as(t.dtype)
 }
 
-// All returns whether all elements along dims are nonzero, as Bool; without dims, of the whole
-// tensor. For a Uint8 tensor the result is Uint8, as in PyTorch.
+// All returns a Bool tensor that is true where all elements along dims are nonzero. If dims is
+// empty, it reduces all dimensions. The result is Uint8 if t is Uint8, as in PyTorch.
 func All(t *Tensor, dims ...int) *Tensor { return t.truth(redMin, 1, dims) }
 
-// Any returns whether an element along dims is nonzero, as Bool; without dims, of the whole tensor.
-// For a Uint8 tensor the result is Uint8, as in PyTorch.
+// Any returns a Bool tensor that is true where at least one element along dims is nonzero. If dims
+// is empty, it reduces all dimensions. The result is Uint8 if t is Uint8, as in PyTorch.
 func Any(t *Tensor, dims ...int) *Tensor { return t.truth(redMax, 0, dims) }
 
 func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
@@ -81,13 +82,13 @@ func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
 	return truth
 }
 
-// truthful reduces t as Bool; of nothing it makes empty.
+// truthful reduces t's elements converted to Bool. empty is the result for no elements.
 func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	return backendOf(t).truth(r, empty, t, dims)
 }
 
-// truthLoops is truthful on the host. Of numbers without a sign all are true if the least one is,
-// and some are if the greatest one is.
+// truthLoops implements truthful on the host. For unsigned dtypes it reduces without conversion:
+// all elements are nonzero if the minimum is, and some are if the maximum is.
 func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	if t.Numel() > 0 && (t.dtype == Bool || t.dtype == Uint8) {
 		return r.loops(t, t.mark(dims)).as(Bool)
@@ -106,21 +107,21 @@ func truthLoops(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	return f.over(once, reduced)
 }
 
-// Amax returns the greatest elements along dims; without dims, of the whole tensor. If one of the
-// elements is NaN, the result is NaN.
+// Amax returns the maxima along dims, or the maximum of all elements if dims is empty. The result
+// is NaN if one of the elements is NaN. Amax panics if there are no elements to reduce.
 func Amax(t *Tensor, dims ...int) *Tensor { return t.extreme(redMax, dims) }
 
-// Amin returns the least elements along dims; without dims, of the whole tensor. If one of the
-// elements is NaN, the result is NaN.
+// Amin returns the minima along dims, or the minimum of all elements if dims is empty. The result
+// is NaN if one of the elements is NaN. Amin panics if there are no elements to reduce.
 func Amin(t *Tensor, dims ...int) *Tensor { return t.extreme(redMin, dims) }
 
-// Argmax returns the index (Int64) of the greatest element along dim, the first one if several are
-// equal. NaN counts as the greatest. For the greatest of all elements, call Argmax(t.Reshape(-1),
-// 0).
+// Argmax returns the Int64 index of the maximum along dim, or the first index if several elements
+// are equal. NaN counts as the maximum. For the maximum of all elements, call Argmax(t.Reshape(-1),
+// 0). Argmax panics if dim has no elements.
 func Argmax(t *Tensor, dim int) *Tensor { return t.place(redArgmax, dim) }
 
-// Argmin returns the index (Int64) of the least element along dim, the first one if several are
-// equal. NaN counts as the least.
+// Argmin returns the Int64 index of the minimum along dim, or the first index if several elements
+// are equal. NaN counts as the minimum. Argmin panics if dim has no elements.
 func Argmin(t *Tensor, dim int) *Tensor { return t.place(redArgmin, dim) }
 
 func (t *Tensor) place(r reduction, dim int) *Tensor {
@@ -130,13 +131,13 @@ func (t *Tensor) place(r reduction, dim int) *Tensor {
 	return t.extreme(r, []int{dim})
 }
 
-// Max returns the greatest elements along dim and their indices (Int64), as Argmax has them.
+// Max returns the maxima along dim, and their Int64 indices as [Argmax] returns them.
 func Max(t *Tensor, dim int) (values, indices *Tensor) {
 	indices = t.extreme(redArgmax, []int{dim})
 	return t.pickAlong(dim, indices), indices
 }
 
-// Min returns the least elements along dim and their indices (Int64), as Argmin has them.
+// Min returns the minima along dim, and their Int64 indices as [Argmin] returns them.
 func Min(t *Tensor, dim int) (values, indices *Tensor) {
 	indices = t.extreme(redArgmin, []int{dim})
 	return t.pickAlong(dim, indices), indices
@@ -153,7 +154,7 @@ func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 	return v
 }
 
-// pickAlong returns the elements at one index of a dimension for each of the others.
+// pickAlong returns the elements at the given indices along dim.
 func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 	if len(t.Shape()) == 0 {
 		return t.Clone()
@@ -164,14 +165,14 @@ func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 	return Gather(t, dim, along).shaped(indices.Shape()...)
 }
 
-// Sum returns the sum of all elements; of complex numbers, its real part.
+// Sum returns the sum of all elements, or its real part if they are complex.
 func (t *Tensor) Sum() float64 {
 	sum := redSum.of(t, nil)
 	defer sum.release()
 	return sum.Item()
 }
 
-// Mean returns the average of all elements, NaN if there are none.
+// Mean returns the average of all elements, or NaN if there are none.
 func (t *Tensor) Mean() float64 {
 	if t.Numel() == 0 {
 		return math.NaN()

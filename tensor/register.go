@@ -5,13 +5,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// What travels in an any, and the errors that are themselves in another process.
+// Register the types that can be sent as an any, and the errors that keep their identity in other
+// processes.
 func init() {
 	codec.Custom((*Tensor).marshal, (*Tensor).unmarshal)
 	codec.Custom((*Generator).marshal, (*Generator).unmarshal)
 	codec.RegisterType[*Tensor]("tensor.Tensor")
 	codec.RegisterType[[]*Tensor]("[]tensor.Tensor")
-	codec.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // a state dict
+	codec.RegisterType[map[string]*Tensor]("map[string]tensor.Tensor") // state dicts
 	codec.RegisterType[DType]("tensor.DType")
 	codec.RegisterType[*Generator]("tensor.Generator")
 	codec.RegisterType[*encoding.FileError]("encoding.FileError")
@@ -38,8 +39,8 @@ func init() {
 // MarshalText returns the dtype's name.
 func (d DType) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText sets d to the dtype of a name, such as float32 or torch.float32. The error wraps
-// ErrDType.
+// UnmarshalText sets d to the dtype with the given name, such as float32 or torch.float32. The
+// error wraps [ErrDType].
 func (d *DType) UnmarshalText(name []byte) (err error) {
 	*d, err = ParseDType(string(name))
 	return err

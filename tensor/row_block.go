@@ -2,12 +2,12 @@ package tensor
 
 import "github.com/shoal-mp/shoal/internal/kernel"
 
-// shortRow is up to how many elements a row is computed together with others: what there is to do
-// for each row costs as much as for hundreds of elements.
+// shortRow is the maximum length of rows that are computed in blocks, because the overhead of a row
+// equals hundreds of elements.
 const shortRow = 64
 
-// blocks computes rows that are short, as many at a time as buffers hold. Operands whose rows
-// follow each other are used where they are, others copied.
+// blocks computes short rows, as many at a time as fit in the buffers. It reads operands with
+// adjacent rows in place and copies others.
 func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	last := len(w.dims) - 1
 	n, column := w.dims[last].Size, w.dims[last-1]
@@ -40,10 +40,10 @@ func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	})
 }
 
-// dense reports whether rows of n elements follow each other, as they are computed with.
+// dense reports whether rows of n elements are adjacent and need no conversion.
 func (o *operand) dense(n int) bool { return o.cast == nil && o.apart == n }
 
-// block returns so many rows of n elements as they are computed with.
+// block returns count rows of n elements, in the dtype of the computation.
 func (o *operand) block(at, count, n int) []byte {
 	if o.dense(n) {
 		return o.here(at, count*n)
@@ -51,11 +51,11 @@ func (o *operand) block(at, count, n int) []byte {
 	b := o.buf[:count*n*o.width]
 	switch {
 	case o.filled:
-	case o.apart == 0: // the same row again and again
+	case o.apart == 0: // the same row repeated
 		row := o.load(at, 0, n)
 		kernel.Repeat(o.buf[:chunk/n*n*o.width], row)
 		o.filled = true
-	case o.step == 0: // each row is one element again and again
+	case o.step == 0: // each row is one element repeated
 		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)
 		bySize(o.width, widen[uint8], widen[uint16], widen[uint32], widen[uint64], widen[complex128])(b, count, n)
 	default:
@@ -66,7 +66,7 @@ func (o *operand) block(at, count, n int) []byte {
 	return b
 }
 
-// row returns n elements from a place on, converted into room if they have to be.
+// row returns n elements from index at on. It converts them into room if necessary.
 func (o *operand) row(at int, room []byte, n int) []byte {
 	if o.cast == nil {
 		return o.here(at, n)
@@ -75,7 +75,7 @@ func (o *operand) row(at int, room []byte, n int) []byte {
 	return room[:n*o.width]
 }
 
-// store puts a row into the tensor.
+// store writes a row to the tensor.
 func (o *operand) store(at int, row []byte) {
 	if o.cast == nil {
 		copy(o.here(at, len(row)/o.width), row)
@@ -84,8 +84,8 @@ func (o *operand) store(at int, row []byte) {
 	o.cast(o.mem[at*o.size:], o.step, row, 1, len(row)/o.width)
 }
 
-// widen makes n elements of each of the first ones, from the last one on, so that none is
-// overwritten before.
+// widen repeats each of the first count elements n times. It runs from the last one backwards, so
+// that it does not overwrite elements before it reads them.
 func widen[T any](b []byte, count, n int) {
 	x := typed[T](b)
 	for i := count - 1; i >= 0; i-- {

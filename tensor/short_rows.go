@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// shortKind returns how kernels call a dtype of floats of two bytes.
+// shortKind returns the kernels for a dtype of 16-bit floats.
 func shortKind(dt DType) (kind kernel.Short, ok bool) {
 	switch dt {
 	case Float16:
@@ -17,8 +17,8 @@ func shortKind(dt DType) (kind kernel.Short, ok bool) {
 	return 0, false
 }
 
-// shortFloats returns o of rows of floats of two bytes, or nil. Each element is computed in single
-// precision and rounded once, as it is by the way of buffers of float32.
+// shortFloats returns the loop of o for 16-bit floats, or nil. Each element is computed in float32
+// and rounded once, as in the conversion through float32 buffers.
 func shortFloats(o op, dt DType) rowFunc {
 	kind, ok := shortKind(dt)
 	switch {
@@ -34,8 +34,8 @@ func shortFloats(o op, dt DType) rowFunc {
 	return nil
 }
 
-// The sign of a float of two bytes is its first bit, to which the least int16 is added: negated
-// numbers have the other sign, and absolute ones are the larger ones of both, as integers.
+// The sign of a 16-bit float is its highest bit. Adding the minimum int16 flips it. The absolute
+// value is the larger one of both, as an integer.
 var (
 	negatedShorts = beginning(otherSign,
 		func(r, a []int16) { each(r, a, func(v int16) int16 { return v ^ math.MinInt16 }) })
@@ -57,7 +57,7 @@ var signBits = func() (row [chunk]int16) {
 	return row
 }()
 
-// shortTwos are those of Add, Sub, Mul and Div, which are the first operations.
+// shortTwos contains the loops of Add, Sub, Mul and Div, which must be the first operations.
 var (
 	shortTwos  = [...][4]rowFunc{shortRows(Float16, kernel.Half), shortRows(BFloat16, kernel.Brain)}
 	shortRelus = [...]rowFunc{shortRelu(Float16, kernel.Half), shortRelu(BFloat16, kernel.Brain)}
@@ -83,7 +83,7 @@ func shortRows(dt DType, s kernel.Short) (all [4]rowFunc) {
 	return all
 }
 
-// widely is o of rows of floats of two bytes by way of buffers.
+// widely applies o to rows of 16-bit floats through float32 buffers.
 func (o op) widely(dt DType, out, x, y []byte) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -99,8 +99,8 @@ func (o op) widely(dt DType, out, x, y []byte) {
 	}
 }
 
-// shortSums writes the sums of rows of n floats of two bytes. It reports false if no loop adds
-// them, or if one may be finite only in double precision.
+// shortSums writes the sums of rows of n 16-bit floats to out. It returns false if there is no
+// kernel, or if a sum overflows and must be computed in double precision.
 func shortSums(out, rows *Tensor, n int) bool {
 	const few = 64
 	kind, ok := shortKind(rows.dtype)

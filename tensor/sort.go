@@ -1,7 +1,7 @@
 package tensor
 
-// Argsort returns the indices (Int64) that sort the elements along dim. Equal elements keep their
-// order. NaN counts as the greatest.
+// Argsort returns the Int64 indices that sort the elements along dim. The sort is stable. NaN
+// counts as the largest value. t must not be complex.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	in, keys := t.keyed()
 	s := sorters.Get().(*sorter)
@@ -22,7 +22,7 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	})
 }
 
-// keyed returns the dtype that t is sorted in, and what makes keys of it.
+// keyed returns the dtype for sorting t, and the function that computes its keys.
 func (t *Tensor) keyed() (DType, keysFunc) {
 	in := t.dtype.computed()
 	keys := in.numeric().keys
@@ -32,7 +32,7 @@ func (t *Tensor) keyed() (DType, keysFunc) {
 	return in, keys
 }
 
-// greatest returns the indices of the greatest elements along dim, so many, the greatest first.
+// greatest returns the indices of the k largest elements along dim, in descending order.
 func (t *Tensor) greatest(k, dim int) *Tensor {
 	if len(t.Shape()) == 0 {
 		return Argsort(t, dim, true)
@@ -52,15 +52,14 @@ func (t *Tensor) greatest(k, dim int) *Tensor {
 	})
 }
 
-// Sort returns the elements sorted along dim, and the indices (Int64) where they were, as Argsort
-// has them.
+// Sort returns the elements sorted along dim, and their original Int64 indices; see [Argsort].
 func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
 	indices = Argsort(t, dim, descending)
 	return t.gatherOrSelf(dim, indices), indices
 }
 
-// TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
-// they were.
+// TopK returns the k largest elements along dim in descending order, and their Int64 indices. k
+// must not be negative or exceed the size of dim.
 func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
 		misuse(ErrArgument, "TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
@@ -69,7 +68,7 @@ func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	return t.gatherOrSelf(dim, indices), indices
 }
 
-// gatherOrSelf is Gather, also of a single number.
+// gatherOrSelf is like Gather, but also accepts scalars.
 func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
 	if len(t.Shape()) == 0 {
 		return t.Clone()
@@ -77,7 +76,7 @@ func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
 	return Gather(t, dim, indices)
 }
 
-// CumSum returns the running sums along dim, in the dtype that Sum has.
+// CumSum returns the cumulative sums along dim, with the dtypes of [Sum].
 func CumSum(t *Tensor, dim int) *Tensor {
 	in := t.dtype.computed()
 	n := in.numeric()
@@ -88,7 +87,7 @@ func CumSum(t *Tensor, dim int) *Tensor {
 	return sums.as(t.dtype)
 }
 
-// runningSum adds up numbers in A.
+// runningSum accumulates in type A.
 func runningSum[A, R, T ordered](out, row []byte) {
 	var sum A
 	each(typed[R](out), typed[T](row), func(x T) R { sum += A(x); return R(sum) })
@@ -99,11 +98,11 @@ func runningComplexSum[T cplx](out, row []byte) {
 	each(typed[T](out), typed[T](row), func(x T) T { sum += complex128(x); return T(sum) })
 }
 
-// asLong rows of a result are as long as those that they are made of.
+// asLong makes alongRows return rows of the same length as its input.
 const asLong = -1
 
-// alongRows lets f compute a row of dtype out, of a length, from each row of dimension dim, in
-// dtype in.
+// alongRows calls f for each row along dim, converted to dtype in. f must set out to the resulting
+// row of dtype out and the given length.
 func (t *Tensor) alongRows(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
 	return backendOf(t).nearby(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, length, f) })
 }

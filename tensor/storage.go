@@ -13,51 +13,53 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Storage is the memory that one or more tensors view, as an untyped storage of PyTorch: Go heap
-// at first, a block of shared memory after [Tensor.Share], or memory that a package brought from
-// elsewhere. [Tensor.Share] replaces the memory, so all views follow.
+// A Storage is the memory viewed by one or more tensors, like an untyped storage in PyTorch. It is
+// on the Go heap at first, in a block of shared memory after [Tensor.Share], or in memory provided
+// by another package. [Tensor.Share] replaces the memory for all views.
 //
-// A storage that has given a block back is used again for another one, since a new one, with what
-// the garbage collector keeps about it, takes longer than all else that a tensor needs. Each life
-// of a storage has a number, and its tensors have the same. So a closed tensor is told from those
-// of a later life.
+// Storages are pooled after they have released a block, because allocating one and registering its
+// cleanup takes longer than the rest of a small tensor. Each reuse increments the storage's
+// generation. Tensors record the generation of their storage, so a closed tensor is detected.
 type Storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
-	life    atomic.Uint64 // its number; in the low 32 bits the open tensors and messages under way
+	// life is the generation in the high 32 bits, and the number of open tensors and messages in
+	// flight in the low 32 bits.
+	life    atomic.Uint64
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
-	own     *lease       // of its blocks, one after the other; nil before it has one
-	giver   *Tensor      // that gave it to a message which is under way
-	given   arena.Handle // the block that went with the message
-	shell   *Tensor      // between two lives: one that nobody has, for the first tensor of the next
+	own     *lease       // lease of its blocks; nil before the first one
+	giver   *Tensor      // tensor that transferred s to a message in flight
+	given   arena.Handle // block transferred to that message
+	shell   *Tensor      // recycled Tensor for the first tensor of the next generation
 }
 
-// A memory is where bytes are. It does not change.
+// A memory is the location of a storage's bytes. It is immutable.
 type memory struct {
 	bytes []byte
 	lease holder // nil on the heap
-	class int    // of the memory cache, if it comes from there; small if it is kept by its length
+	class int    // size class in the memory cache, if any; small if it is kept by length
 }
 
-// A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
+// A holder keeps memory outside the Go heap: a block lease, a file, device memory or foreign
+// memory.
 type holder interface{ end() error }
 
-// A lease is this process's one reference of a block, which one storage has. Only the goroutine
-// that ends the storage's life, or begins the next one, writes to it.
+// A lease is this process's single reference to a block, owned by one storage. Only the goroutine
+// that ends the storage's generation or starts the next one may write to it.
 type lease struct {
 	storage  weak.Pointer[Storage]
 	domain   *arena.Domain
-	block    arena.Handle // 0 when it was given back
-	received int          // its bytes, if it came in a message
-	pinned   bool         // under the storage's lock; see PinMemory
-	unlock   func() error // nil, or what ends that
+	block    arena.Handle // 0 after it has been released
+	received int          // bytes, if the block was received in a message
+	pinned   bool         // guarded by the storage's lock; see PinMemory
+	unlock   func() error // unlocks pinned pages, or nil
 }
 
-// alignment is that of a cache line; the blocks of shm have it too.
+// alignment is the size of a cache line. Blocks of shared memory have the same alignment.
 const alignment = 64
 
-// newHeap makes a storage of n zeros on the heap.
+// newHeap returns a storage of n zeros on the heap.
 func newHeap(n int) *Storage {
 	s := memories.take(n)
 	if s == nil {
@@ -67,8 +69,8 @@ func newHeap(n int) *Storage {
 	return s
 }
 
-// emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as
-// long as an operation on them.
+// emptyHeap returns a storage of n uninitialized bytes on the heap: clearing them takes as long as
+// an operation.
 func emptyHeap(n int) *Storage {
 	if s := memories.take(n); s != nil {
 		return s
@@ -76,21 +78,21 @@ func emptyHeap(n int) *Storage {
 	return memories.make(n, sys.UnclearedBytes)
 }
 
-// aligned returns n bytes of b, which has as many more as it takes.
+// aligned returns n aligned bytes of b, which must have alignment-1 bytes more.
 func aligned(b []byte, n int) []byte {
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
 	return b[skip : skip+n : skip+n]
 }
 
-// onHeap makes a storage of b, without views.
+// onHeap returns a storage over b, without views.
 func onHeap(b []byte) *Storage {
 	s := new(Storage)
 	s.mem.Store(&memory{bytes: b})
 	return s
 }
 
-// newShared makes a storage of n bytes, which hold anything, in the domain of this process. It
-// counts one view.
+// newShared returns a storage of n uninitialized bytes in this process's domain, with one
+// reference.
 func newShared(n int) (*Storage, error) {
 	d, h, b, err := allocate(n)
 	if err != nil {
@@ -119,11 +121,11 @@ func allocate(n int) (*arena.Domain, arena.Handle, []byte, error) {
 	return d, h, b[:n:n], nil
 }
 
-// spares are storages without views and without memory.
+// spares contains storages without views and without memory.
 var spares sync.Pool
 
-// spare returns a storage that can have a block. The block is given back when the storage is
-// collected, if not before.
+// spare returns a storage that can hold a block. The block is released at the latest when the
+// storage is collected.
 func spare() *Storage {
 	if s, ok := spares.Get().(*Storage); ok {
 		if s.version.Load() != 0 {
@@ -136,20 +138,20 @@ func spare() *Storage {
 	return s
 }
 
-// ready makes the lease of a storage's blocks.
+// ready creates the lease of a storage's blocks.
 func (s *Storage) ready() {
 	s.own = &lease{storage: weak.Make(s)}
 	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
 }
 
-// describe tells those who look at a program that is debugged what the block of t is.
+// describe records the contents of t's block for debugging tools.
 func (t *Tensor) describe() {
 	s := t.storage.Load()
 	if s == nil {
 		return
 	}
 	if l, ok := s.mem.Load().block(); ok && l.domain.Watched() {
-		const most = 80 // letters of a shape
+		const most = 80 // bytes of the text of a shape
 		shape := fmt.Sprint(t.Shape())
 		if len(shape) > most {
 			shape = shape[:most] + "…"
@@ -159,11 +161,11 @@ func (t *Tensor) describe() {
 	}
 }
 
-// settle makes block h the memory of s. Other goroutines may use its memory before.
+// settle makes block h the memory of s. Other goroutines may already use that memory.
 func (s *Storage) settle(d *arena.Domain, h arena.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
-	// In steady state it is the block that the storage had before.
+	// Usually it is the block that the storage had before.
 	if m := s.mem.Load(); m == nil || m.lease != holder(l) || !sameBytes(m.bytes, b) {
 		s.mem.Store(&memory{bytes: b, lease: l})
 	}
@@ -174,24 +176,24 @@ func sameBytes(a, b []byte) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 
-// block returns the lease of a block in the arena, if that is where the memory is.
+// block returns the lease of a block; ok is false if the memory is not a block.
 func (m *memory) block() (l *lease, ok bool) {
 	l, ok = m.lease.(*lease)
 	return l, ok
 }
 
-// rent makes m, which is not a block, the memory of a storage, which gives it back when it is
-// collected, if not before.
+// rent makes m, which must not be a block, the memory of s. It is released at the latest when s is
+// collected.
 func (s *Storage) rent(m *memory) {
 	s.mem.Store(m)
 	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
 }
 
-// share moves the storage's bytes into shared memory, unless they are there. They stay there as
-// long as the storage lives.
+// share moves the storage's bytes into shared memory, unless they are there. They stay there until
+// the storage is closed.
 func (s *Storage) share() error {
 	if _, ok := s.mem.Load().block(); ok {
-		return nil // without the lock, which takes a fifth of the time to write a tensor
+		return nil // locking would take a fifth of the time of encoding a tensor
 	}
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
@@ -200,7 +202,7 @@ func (s *Storage) share() error {
 		return nil
 	}
 	if _, ok := old.lease.(*onDevice); ok {
-		return nil // for all processes that have the device
+		return nil // shared by all processes that use the device
 	}
 	if f, ok := old.file(); ok {
 		if err := f.short(); f.shared || err != nil {
@@ -220,18 +222,18 @@ func (s *Storage) share() error {
 	return nil
 }
 
-// begin counts the first view of a storage without views. Until then nobody else changes its life:
-// other goroutines have no tensor of that life, and a table that still has its lease finds it
-// closed.
+// begin counts the first view of a storage without views. Until then no other goroutine changes
+// life: none has a tensor of this generation, and a table that still contains the lease finds the
+// storage closed.
 func (s *Storage) begin() { arena.SetLocal(&s.life, s.life.Load()+1) }
 
-// lifeBits is where the number of a storage's life begins.
+// lifeBits is the position of the generation in life.
 const lifeBits = 32
 
-// number is that of the storage's life, which ends with its last view.
+// number returns the generation, which ends with the last reference.
 func (s *Storage) number() uint32 { return uint32(s.life.Load() >> lifeBits) }
 
-// retain counts one more view, unless that life is over.
+// retain adds a reference unless the given generation has ended.
 func (s *Storage) retain(number uint32) bool {
 	for {
 		n := s.life.Load()
@@ -244,7 +246,8 @@ func (s *Storage) retain(number uint32) bool {
 	}
 }
 
-// retainOpen counts one more view, if there is one or never was.
+// retainOpen adds a reference unless the generation has ended. It also accepts a storage that has
+// never had a reference.
 func (s *Storage) retainOpen() bool {
 	for {
 		n := s.life.Load()
@@ -257,12 +260,12 @@ func (s *Storage) retainOpen() bool {
 	}
 }
 
-// release counts one view less. With the last one the storage's life ends.
+// release drops one reference. The last one ends the generation.
 func (s *Storage) release() error { return s.releaseOf(s.number(), nil) }
 
-// releaseOf is release of a view that may have been given away since: then that life is over. The
-// shell, if there is one, is a closed tensor that nobody has: it stays with a storage whose life
-// ends.
+// releaseOf drops one reference of the given generation. It is a no-op if that generation has
+// ended, because the reference may have been transferred. shell, if not nil, must be a closed
+// tensor that no other code refers to; it is kept for the storage's next generation.
 func (s *Storage) releaseOf(number uint32, shell *Tensor) error {
 	for {
 		n := s.life.Load()
@@ -281,7 +284,7 @@ func (s *Storage) releaseOf(number uint32, shell *Tensor) error {
 		}
 	}
 	var f *func()
-	if s.onClose.Load() != nil { // a swap of nil by nil locks the line all the same
+	if s.onClose.Load() != nil { // Swap locks the cache line even if the value is nil
 		f = s.onClose.Swap(nil)
 	}
 	var err error
@@ -306,7 +309,7 @@ func (s *Storage) releaseOf(number uint32, shell *Tensor) error {
 	return err
 }
 
-// end gives the block back, unless that was done.
+// end releases the block. It is idempotent.
 func (l *lease) end() error {
 	h := l.block
 	if h == 0 {
@@ -327,7 +330,7 @@ func (l *lease) end() error {
 	return nil
 }
 
-// part forgets the block, whose reference is returned or goes with a message.
+// part detaches the block. Its reference is released or transferred to a message.
 func (l *lease) part() {
 	known.of(l.domain).drop(l)
 	l.block = 0
@@ -337,7 +340,7 @@ func (l *lease) part() {
 	}
 }
 
-// check returns an error unless the block is in the domain that this process has now.
+// check returns an error unless the block is in the current default domain of this process.
 func (l *lease) check() error {
 	if d, err := arena.Default(); err != nil || d != l.domain {
 		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
@@ -345,8 +348,8 @@ func (l *lease) check() error {
 	return nil
 }
 
-// adopt returns the storage of a block of which the caller has one reference, which becomes the
-// storage's or is given back. The storage counts one view more.
+// adopt returns the storage of a block, with one more reference. It takes over the caller's
+// reference to the block, or releases it if the block already has a storage.
 func adopt(d *arena.Domain, h arena.Handle) (*Storage, error) {
 	table := known.of(d)
 	if s := table.open(h); s != nil {

@@ -9,28 +9,27 @@ import (
 )
 
 // A Tensor is an n-dimensional array: a dtype, a shape and strides over a storage, which other
-// tensors may share. Several goroutines may read a tensor at once. A goroutine that writes needs a
-// lock, as with a slice, or AddAtomic.
+// tensors may share. Several goroutines may read a tensor concurrently. Goroutines that write must
+// use a lock, as with a slice, or [Tensor.AddAtomic].
 //
-// The zero Tensor is closed. Tensors are used by pointer: do not copy them.
+// The zero Tensor is closed. Tensors must not be copied: use pointers.
 type Tensor struct {
 	dtype   DType
-	given   bool   // the next message takes it
-	few     uint8  // dimensions, unless there are more
-	life    uint32 // of the storage, which t views
+	given   bool   // the next message takes over the reference, see Give
+	few     uint8  // number of dimensions if more is nil
+	life    uint32 // generation of the storage
 	offset  int
 	storage atomic.Pointer[Storage]
-	sizes   [2][fewDims]int // shape and strides of few dimensions
-	more    *[2][]int       // of more than few, or nil
+	sizes   [2][fewDims]int // shape and strides of at most fewDims dimensions
+	more    *[2][]int       // shape and strides of more dimensions, or nil
 }
 
-// fewDims is up to how many dimensions a tensor needs no memory besides its own. The tensor has no
-// slices of shape and strides: these would make it half as large again, and the collector would
-// follow them.
+// fewDims is the maximum number of dimensions of a tensor that needs no further allocation. A
+// Tensor does not store slices for its shape and strides: they would make it half as large again,
+// and the garbage collector would follow them.
 const fewDims = 4
 
-// newTensor returns a tensor that owns one of the views which s counts, with copies of the sizes
-// and strides.
+// newTensor returns a tensor that takes over one reference to s, with copies of shape and strides.
 func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 	t := &Tensor{dtype: dt, offset: offset}
 	t.lay(shape, strides)
@@ -38,8 +37,8 @@ func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 	return t
 }
 
-// newContiguous is newTensor of row-major elements from the first byte on of a storage that nobody
-// else has yet.
+// newContiguous returns a row-major tensor that starts at the first byte of s and takes over the
+// only reference to it. The storage must not be visible to others yet.
 func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	t := s.shell
 	if s.shell = nil; t == nil {
@@ -53,23 +52,23 @@ func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 	return t
 }
 
-// hold makes one of the views which s counts that of t, which is new.
+// hold makes t take over one reference to s. t must be new.
 //
-// unsafe: an atomic.Pointer is a pointer behind fields without size. As long as nobody else has t,
-// a plain store does, and an atomic one would take as long as all the rest.
+// unsafe: an atomic.Pointer is a pointer after fields of size 0. No other goroutine can see t yet,
+// so a plain store suffices. An atomic store would take as long as all the rest.
 func (t *Tensor) hold(s *Storage) {
 	t.life = s.number()
 	*(**Storage)(unsafe.Pointer(&t.storage)) = s
 }
 
-// lay gives t copies of sizes and strides, of which there are as many.
+// lay copies shape and strides into t. They must have the same length.
 func (t *Tensor) lay(shape, strides []int) {
 	t.room(len(shape))
 	copy(t.Shape(), shape)
 	copy(t.Strides(), strides)
 }
 
-// room gives t so many sizes and strides, to be set.
+// room reserves n sizes and strides in t. The caller must set them.
 func (t *Tensor) room(n int) {
 	if n <= fewDims {
 		t.few = uint8(n)
@@ -98,8 +97,8 @@ func (t *Tensor) store() *Storage {
 	return s
 }
 
-// open returns the storage of a tensor that is not closed, or nil. What is under way while another
-// goroutine closes the tensor sees the storage of another life.
+// open returns the storage, or nil if t is closed. A storage that was recycled by a concurrent
+// Close has another generation, so it counts as closed.
 func (t *Tensor) open() *Storage {
 	if s := t.storage.Load(); s != nil && s.number() == t.life {
 		return s
@@ -107,7 +106,7 @@ func (t *Tensor) open() *Storage {
 	return nil
 }
 
-// bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
+// bytes returns the memory of the storage. It is borrowed: the caller must keep t reachable.
 func (t *Tensor) bytes() []byte {
 	m := t.store().mem.Load()
 	if f, ok := m.file(); ok {
@@ -119,10 +118,11 @@ func (t *Tensor) bytes() []byte {
 	return m.bytes
 }
 
-// span returns the bytes of a contiguous tensor, borrowed.
+// span returns the bytes of a contiguous tensor. They are borrowed: the caller must keep t
+// reachable.
 func (t *Tensor) span() []byte {
 	n := t.Nbytes()
-	if n == 0 { // the offset of an empty view may be anywhere
+	if n == 0 { // an empty view may have any offset
 		return nil
 	}
 	from := t.offset * t.dtype.Size()
@@ -132,8 +132,8 @@ func (t *Tensor) span() []byte {
 // DType returns the dtype of the elements.
 func (t *Tensor) DType() DType { return t.dtype }
 
-// Shape returns the sizes of the dimensions. The slice is a part of the tensor: do not change it. A
-// program that keeps the slice keeps an open tensor from the garbage collector.
+// Shape returns the sizes of the dimensions. The slice is a part of the tensor: the caller must not
+// modify it. A reference to it keeps the tensor from being collected.
 func (t *Tensor) Shape() []int {
 	if t.more != nil {
 		return t.more[0]
@@ -141,8 +141,8 @@ func (t *Tensor) Shape() []int {
 	return t.sizes[0][:t.few:t.few]
 }
 
-// Strides returns the distance of neighbours along each dimension, in elements. The slice is a part
-// of the tensor, as that of Shape is.
+// Strides returns the distance between neighbors along each dimension, in elements. The slice is a
+// part of the tensor: the caller must not modify it.
 func (t *Tensor) Strides() []int {
 	if t.more != nil {
 		return t.more[1]
@@ -150,7 +150,7 @@ func (t *Tensor) Strides() []int {
 	return t.sizes[1][:t.few:t.few]
 }
 
-// Offset returns how many elements of the storage stand before the first element.
+// Offset returns the position of the first element in the storage, in elements.
 func (t *Tensor) Offset() int { return t.offset }
 
 // Dim returns the size of dimension i. A negative i counts from the end.
@@ -162,17 +162,18 @@ func (t *Tensor) Dims() int { return len(t.Shape()) }
 // Numel returns the number of elements.
 func (t *Tensor) Numel() int { return product(t.Shape()) }
 
-// Nbytes returns the bytes of all elements.
+// Nbytes returns the total size of the elements in bytes.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 
-// IsShared reports whether the storage is shared memory, or a file that other processes can map.
+// IsShared reports whether the storage is in shared memory, or in a file that other processes can
+// map.
 func (t *Tensor) IsShared() bool {
 	m := t.store().mem.Load()
 	f, ok := m.file()
 	return m.lease != nil && (!ok || f.shared)
 }
 
-// IsContiguous reports whether the elements follow one another in memory in row-major order.
+// IsContiguous reports whether the elements are adjacent in memory, in row-major order.
 func (t *Tensor) IsContiguous() bool {
 	want := 1
 	for i, n := range slices.Backward(t.Shape()) {
@@ -187,22 +188,23 @@ func (t *Tensor) IsContiguous() bool {
 	return true
 }
 
-// SameStorage reports whether t and o view the same storage.
+// SameStorage reports whether t and o view the same storage. Both must be open.
 func (t *Tensor) SameStorage(o *Tensor) bool { return t.store() == o.store() }
 
-// Version returns how often operations of this process have written to the storage. A write through
-// Data counts only if Touch is called.
+// Version returns the number of writes to the storage by operations of this process. Writes through
+// [Data] do not count unless the caller calls [Tensor.Touch].
 func (t *Tensor) Version() uint64 { return t.store().version.Load() }
 
-// Touch says that the caller wrote to the storage through Data: it adds 1 to Version.
+// Touch adds 1 to [Tensor.Version]. It should be called after a write through [Data].
 func (t *Tensor) Touch() *Tensor {
 	t.store().version.Add(1)
 	return t
 }
 
-// Share moves the storage into shared memory, if it is not there yet, and with it all tensors that
-// view it. Slices that Data returned before point at the old memory. A write during Share may be
-// lost. The error wraps shm.ErrNoSpace if the domain is full, and then the tensor is unchanged.
+// Share moves the storage into shared memory, together with all tensors that view it, unless it is
+// shared already. Slices that [Data] returned earlier still point to the old memory, so callers
+// must call Data again. A concurrent write may be lost. Share returns [ErrClosed] if t is closed,
+// and an error that wraps shm.ErrNoSpace if the domain is full; t is unchanged then.
 func (t *Tensor) Share() error {
 	s := t.open()
 	if s == nil {
@@ -215,8 +217,9 @@ func (t *Tensor) Share() error {
 	return nil
 }
 
-// Close lets go of the storage. This process releases shared memory when all of its tensors over it
-// are closed or collected. A use of the tensor after Close panics. Close is idempotent.
+// Close releases the reference to the storage. This process releases shared memory when all of its
+// tensors over it are closed or collected. The tensor must not be used after Close: its methods
+// panic. Close is idempotent.
 func (t *Tensor) Close() error {
 	s := t.storage.Swap(nil)
 	if s == nil {
@@ -226,9 +229,10 @@ func (t *Tensor) Close() error {
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
-// open and reachable (runtime.KeepAlive) while the slice is used. After a Share the slice is the
-// old memory. Data panics if t is not contiguous, as what was computed from x.T() is not, if its
-// dtype is not that of T, or if t is on a device; see [Tensor.Contiguous] and [Tensor.CPU].
+// open and reachable ([runtime.KeepAlive]) while the slice is used. After [Tensor.Share] the slice
+// still points to the old memory. Data panics if t is not contiguous (for example, the result of an
+// operation on x.T()), if t has another dtype than T's, or if t is on a device; see
+// [Tensor.Contiguous] and [Tensor.CPU].
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
@@ -237,8 +241,8 @@ func Data[T Elem](t *Tensor) []T {
 	return typed[T](t.span())
 }
 
-// At returns the element at idx, which has one index for each dimension. A negative index counts
-// from the end. At panics if T is not the Go type of t's dtype.
+// At returns the element at idx, which must have one index for each dimension. A negative index
+// counts from the end. At panics if T is not the Go type of t's dtype.
 func At[T Elem](t *Tensor, idx ...int) T {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
@@ -252,7 +256,7 @@ func At[T Elem](t *Tensor, idx ...int) T {
 	return v
 }
 
-// SetAt sets the element at idx, as At names it.
+// SetAt sets the element at idx to v. It interprets idx and T as [At] does.
 func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
@@ -270,7 +274,7 @@ func (t *Tensor) want(d DType) {
 	}
 }
 
-// locate returns where in the storage the element at idx is.
+// locate returns the position in the storage of the element at idx, in elements.
 func (t *Tensor) locate(idx []int) int {
 	if len(idx) != len(t.Shape()) {
 		misuse(ErrIndex, "index %v for a tensor of %d dimensions", idx, len(t.Shape()))
@@ -282,15 +286,15 @@ func (t *Tensor) locate(idx []int) int {
 	return at
 }
 
-// Item returns the element of a tensor that has only one; of a complex number, the real part. At
-// returns integers beyond 2^53 and complex numbers exactly.
+// Item returns the only element of t. It panics if t has more or fewer. It returns the real part of
+// a complex number. [At] returns integers above 2^53 and complex numbers exactly.
 func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse(ErrShape, "Item of a tensor of %d elements", t.Numel())
 	}
 	defer runtime.KeepAlive(t)
 	if t.Device() == nil {
-		switch at := t.offset; t.dtype { // of the other dtypes the number is an object
+		switch at := t.offset; t.dtype { // faster than the path below, which allocates
 		case Float32:
 			return float64(typed[float32](t.bytes())[at])
 		case Float64:
@@ -307,7 +311,8 @@ func (t *Tensor) Item() float64 {
 	return v
 }
 
-// become returns v, which was made of t, for a t that nobody else gets to see.
+// become returns v, a result computed from t, and closes t unless it is v itself. No other code may
+// have a reference to t.
 func (t *Tensor) become(v *Tensor) *Tensor {
 	if v != t {
 		t.release()
@@ -315,7 +320,8 @@ func (t *Tensor) become(v *Tensor) *Tensor {
 	return v
 }
 
-// as is To for a t that nobody else gets to see: it is the result itself if it has the dtype.
+// as converts t to dt in place of [Tensor.To]: it returns t itself if t has this dtype, and closes
+// t otherwise. No other code may have a reference to t.
 func (t *Tensor) as(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t
@@ -323,7 +329,8 @@ func (t *Tensor) as(dt DType) *Tensor {
 	return t.become(t.To(dt))
 }
 
-// shaped gives t, which is contiguous and which nobody else gets to see, another shape.
+// shaped changes the shape of t. t must be contiguous, and no other code may have a reference to
+// it.
 func (t *Tensor) shaped(shape ...int) *Tensor {
 	t.more = nil
 	t.room(len(shape))
@@ -332,8 +339,8 @@ func (t *Tensor) shaped(shape ...int) *Tensor {
 	return t
 }
 
-// release closes a tensor that nobody else has, of the heap or with a storage that others keep: it
-// cannot fail. The tensor itself is used again.
+// release closes t and recycles the Tensor itself. No other code may have a reference to t. The
+// storage must be on the heap or have other references, so that releasing it cannot fail.
 func (t *Tensor) release() {
 	s, life := t.storage.Swap(nil), t.life
 	if s == nil {
@@ -345,8 +352,8 @@ func (t *Tensor) release() {
 	}
 }
 
-// peek is view for use inside one call, while t is open: it is not counted and not closed. The call
-// may let go of it by forget, to be used again.
+// peek returns a view for use inside one call, which must not outlive t. It is not counted as a
+// reference and must not be closed. The call may recycle it with forget.
 func (t *Tensor) peek(shape, strides []int, offset int) *Tensor {
 	v := peeks.Get().(*Tensor)
 	v.dtype, v.offset = t.dtype, offset
@@ -355,7 +362,7 @@ func (t *Tensor) peek(shape, strides []int, offset int) *Tensor {
 	return v
 }
 
-// peeks are tensors that calls have forgotten.
+// peeks contains recycled views, see forget.
 var peeks = sync.Pool{New: func() any { return new(Tensor) }}
 
 func (t *Tensor) forget() {

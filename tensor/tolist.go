@@ -7,16 +7,16 @@ import (
 	"unsafe"
 )
 
-// ToNested returns the elements of t as nested slices of the caller's type: tolist with a type.
+// ToNested returns the elements of t as nested slices of type T, like a typed tolist.
 //
 //	rows, err := tensor.ToNested[[][]float32](t)
 //
-// T has one level of slices, or of arrays of the right length, for each dimension of t, and a type
-// of numbers within. For T any, see the method [Tensor.ToNested]. Elements are converted as far as
-// they keep their values: bool to all types, integers to integers that hold them and to floats,
-// floats to floats and complex numbers. The error wraps ErrNested if T has another depth or cannot
-// hold an element, or ErrMemory if the result would be larger than memory. The result shares no
-// memory with t.
+// T must have one level of slices, or of arrays with the right length, for each dimension of t, and
+// a numeric element type. For T any, see the method [Tensor.ToNested]. Elements are only converted
+// if they keep their values: bool to all types, integers to floats and to integer types in range,
+// floats to floats and complex numbers. The error wraps [ErrNested] if T has another depth or
+// cannot represent an element, or [ErrMemory] if the result would not fit in memory. The result
+// does not share memory with t.
 func ToNested[T any](t *Tensor) (nested T, err error) {
 	out := reflect.ValueOf(&nested).Elem()
 	if err := t.mayNest(out.Type()); err != nil {
@@ -32,10 +32,10 @@ func ToNested[T any](t *Tensor) (nested T, err error) {
 	return nested, nil
 }
 
-// checkNested returns an error that wraps ErrMemory if nested slices of t, with so many bytes for
-// each element, are larger than memory.
+// checkNested returns an error that wraps ErrMemory if nested slices of t with elements of each
+// bytes do not fit in memory.
 func (t *Tensor) checkNested(each int) error {
-	const header = 24 // bytes of a slice
+	const header = 24 // size of a slice header in bytes
 	n, size := 1, 0
 	for i, k := range t.Shape() {
 		if n *= k; i < len(t.Shape())-1 {
@@ -50,7 +50,7 @@ func (t *Tensor) checkNested(each int) error {
 	return checkMemory(size)
 }
 
-// mayNest returns nil if a value of type n has room for the elements of t.
+// mayNest returns an error unless type n can represent the elements of t.
 func (t *Tensor) mayNest(n reflect.Type) error {
 	leaf := n
 	for dim, size := range t.Shape() {
@@ -80,7 +80,7 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 	return nil
 }
 
-// dtypeOf returns the dtype whose elements are in memory as values of t are.
+// dtypeOf returns the dtype with the memory representation of type t.
 func dtypeOf(t reflect.Type) (DType, bool) {
 	switch t {
 	case reflect.TypeFor[F16]():
@@ -99,7 +99,7 @@ var kindDTypes = map[reflect.Kind]DType{
 	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Complex64: Complex64, reflect.Complex128: Complex128,
 }
 
-// nestInto fills out with the elements from at on, of the dimensions from dim on.
+// nestInto sets out to the elements from at on, for the dimensions from dim on.
 func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
 	switch {
 	case dim == len(t.Shape()):
@@ -118,7 +118,7 @@ func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
 	return nil
 }
 
-// convertInto converts n elements, from at on, into the memory from first on.
+// convertInto converts n elements, from at on, and writes them to memory from first on.
 func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	if first.Kind() == reflect.Interface {
 		boxes := unsafe.Slice((*any)(first.Addr().UnsafePointer()), n)
@@ -139,7 +139,7 @@ func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	return nil
 }
 
-// narrows reports whether there are integers of s that are none of d.
+// narrows reports whether some integers of s cannot be represented in d.
 func (d DType) narrows(s DType) bool {
 	if !d.isInteger() || !s.isInteger() {
 		return false
@@ -149,7 +149,7 @@ func (d DType) narrows(s DType) bool {
 
 func (d DType) isSigned() bool { return d >= Int8 && d <= Int64 }
 
-// fits reports whether a variable like to holds an integer, which is an int64 or a larger uint64.
+// fits reports whether to can represent an integer v, which must be an int64 or uint64.
 func fits(to reflect.Value, v any) bool {
 	if n, ok := v.(uint64); ok {
 		return to.CanUint() && !to.OverflowUint(n)

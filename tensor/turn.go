@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// move copies the elements of src, of t's dtype, where rows of both are in one piece, those of src
-// maybe backwards, or where the rows of one are the columns of the other. Otherwise it returns
-// false and has done nothing.
+// move copies the elements of src, which must have t's dtype, in whole rows or by transposition. It
+// supports contiguous rows, reversed rows, and rows of one tensor that are columns of the other.
+// Otherwise it does nothing and returns false.
 func (t *Tensor) move(src *Tensor) bool {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -47,11 +47,11 @@ func (t *Tensor) move(src *Tensor) bool {
 	return true
 }
 
-// turnedFrom is from how many rows and columns on it is worth while to exchange them.
+// turnedFrom is the minimum number of rows and columns for which transposition is faster.
 const turnedFrom = 4
 
-// column takes out the dimension along which the elements of the input are neighbours, if it is not
-// the last one, in which those of the output are.
+// column removes the dimension along which elements of the input are adjacent from w, and returns
+// it. ok is false if this is the last dimension, along which elements of the output are adjacent.
 func (w *walk) column() (walkDim, bool) {
 	last := len(w.dims) - 1
 	for i, d := range w.dims[:last] {
@@ -67,7 +67,7 @@ func turning[F kernel.Float](rows, cols int, src []byte, lds int, dst []byte, ld
 	kernel.Transpose(rows, cols, typed[F](src), lds, typed[F](dst), ldd)
 }
 
-// reversing sets dst to as many elements of src, the last one first.
+// reversing sets dst to the first len(dst) bytes of src with the elements in reverse order.
 func reversing[T any](dst, src []byte) {
 	var one T
 	size := int(unsafe.Sizeof(one))
@@ -77,7 +77,7 @@ func reversing[T any](dst, src []byte) {
 	}
 }
 
-// turner returns what exchanges rows and columns of elements of a size, or nil.
+// turner returns the function that transposes elements of a size, or nil.
 func turner(size int) func(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
 	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, turning[float32], turning[float64], nil)
 }

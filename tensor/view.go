@@ -2,7 +2,8 @@ package tensor
 
 import "slices"
 
-// Narrow returns the view of the indices start to start+n-1 along dim.
+// Narrow returns a view of the indices start to start+n-1 along dim. It panics if they are out of
+// range.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	dim = t.axis(dim)
 	size := t.Shape()[dim]
@@ -15,8 +16,8 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	return t.Slice(dim, start, start+n, 1)
 }
 
-// Slice returns the view of every step-th index along dim, beginning with from and below to. As in
-// Python, negative bounds count from the end, and bounds out of range are clipped. step is
+// Slice returns a view of every step-th index along dim, from from up to but excluding to. As in
+// Python, negative bounds count from the end, and out-of-range bounds are clipped. step must be
 // positive.
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	dim = t.axis(dim)
@@ -39,7 +40,7 @@ func bound(i, n int) int {
 	return min(max(i, 0), n)
 }
 
-// Select returns the view of index i along dim, without this dimension.
+// Select returns a view of index i along dim, without this dimension.
 func (t *Tensor) Select(dim, i int) *Tensor {
 	dim = t.axis(dim)
 	i = wrap(i, t.Shape()[dim], "index")
@@ -48,11 +49,11 @@ func (t *Tensor) Select(dim, i int) *Tensor {
 		t.offset+i*t.Strides()[dim])
 }
 
-// without returns s without s[i], in room if it fits there.
+// without returns s without s[i]. It uses room if the result fits.
 func without(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
 
-// Split returns views of size indices along dim each; the last may have fewer. If dim has size 0,
-// size may be 0, and Split returns one view.
+// Split returns consecutive views of size indices each along dim; the last view may be smaller.
+// size must be positive, unless dim has size 0: then it may be 0, and Split returns one view.
 func (t *Tensor) Split(size, dim int) []*Tensor {
 	dim = t.axis(dim)
 	n := t.Shape()[dim]
@@ -69,13 +70,13 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 	return parts
 }
 
-// Chunk returns at most n views that divide dim into equal parts; the last may be smaller. If dim
-// has size 0, it returns n views.
+// Chunk returns at most n views that divide dim into equal parts; the last may be smaller. n must
+// be positive. If dim has size 0, Chunk returns n empty views.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse(ErrArgument, "Chunk into %d parts: want at least 1", n)
 	}
-	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n of them, as in PyTorch
+	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n empty views, as in PyTorch
 		parts := make([]*Tensor, n)
 		for i := range parts {
 			parts[i] = t.Narrow(dim, 0, 0)
@@ -85,7 +86,8 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	return t.Split(max(1, (t.Dim(dim)+n-1)/n), dim)
 }
 
-// Permute returns the view whose dimension i is t's dimension dims[i].
+// Permute returns a view with reordered dimensions: dimension i of the view is dimension dims[i] of
+// t. Each dimension must occur once.
 func (t *Tensor) Permute(dims ...int) *Tensor {
 	if len(dims) != len(t.Shape()) {
 		misuse(ErrShape, "Permute by %v of %d dimensions", slices.Clone(dims), len(t.Shape()))
@@ -103,9 +105,9 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// Transpose returns the view with two dimensions exchanged.
+// Transpose returns a view with dimensions a and b exchanged.
 func (t *Tensor) Transpose(a, b int) *Tensor {
-	if len(t.Shape()) == 0 { // a single number has a dimension 0 here as well
+	if len(t.Shape()) == 0 { // a scalar has a dimension 0 here as well
 		wrap(a, 1, "dimension")
 		wrap(b, 1, "dimension")
 		return t.view(t.Shape(), t.Strides(), t.offset)
@@ -118,8 +120,8 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// T returns the view of the transposed matrix. For a tensor of at most one dimension the view is
-// the same.
+// T returns a view of the transposed matrix. It returns a view with the same shape if t has at most
+// one dimension, and panics if t has more than two.
 func (t *Tensor) T() *Tensor {
 	if len(t.Shape()) < 2 {
 		return t.view(t.Shape(), t.Strides(), t.offset)
@@ -130,8 +132,9 @@ func (t *Tensor) T() *Tensor {
 	return t.Transpose(0, 1)
 }
 
-// View returns the view with another shape. One size may be -1, which stands for the rest. View
-// panics if the strides do not allow a view; Reshape copies then.
+// View returns a view with another shape and the same number of elements. One size may be -1; it is
+// inferred from the others. View panics if the strides do not allow a view; see [Tensor.Reshape],
+// which copies in this case.
 func (t *Tensor) View(shape ...int) *Tensor {
 	v := new(Tensor)
 	if !t.lookAs(v, shape) {
@@ -142,7 +145,7 @@ func (t *Tensor) View(shape ...int) *Tensor {
 }
 
 // Reshape returns the elements in another shape: a view, or a copy if the strides do not allow a
-// view. One size may be -1, which stands for the rest.
+// view. One size may be -1; it is inferred from the others.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
 	v := new(Tensor)
 	if t.lookAs(v, shape) {
@@ -153,8 +156,8 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 	return newContiguous(c.store(), t.dtype, t.complete(room[:0], shape))
 }
 
-// lookAs makes v, a closed tensor that nobody else has, the view of t with another shape. It
-// reports false if the strides do not allow a view.
+// lookAs makes v a view of t with another shape. v must be closed and not visible to other code.
+// lookAs returns false if the strides do not allow a view.
 func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
 	var sizes, steps [fewDims]int
 	shape = t.complete(sizes[:0], shape)
@@ -166,7 +169,7 @@ func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
 	return true
 }
 
-// look makes v, a closed tensor that nobody else has, a view of t.
+// look makes v a view of t. v must be closed and not visible to other code.
 func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
 	if !s.retain(t.life) {
@@ -177,8 +180,8 @@ func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
 	v.hold(s)
 }
 
-// complete returns a copy of shape, in room if it fits there, in which a -1 is replaced by what is
-// left of t.
+// complete returns a copy of shape with -1 replaced by the inferred size. It uses room if the
+// result fits.
 func (t *Tensor) complete(room, shape []int) []int {
 	own, n := append(room, shape...), t.Numel()
 	if i := slices.Index(own, -1); i >= 0 {
@@ -196,9 +199,9 @@ func (t *Tensor) complete(room, shape []int) []int {
 	return own
 }
 
-// restride returns the strides of t's elements in another shape of as many, if there are any: each
-// run of dimensions that step over memory as one must be divided among dimensions of its own. They
-// are in room if they fit there.
+// restride returns the strides of a view of t in another shape with the same number of elements. ok
+// is false if there is no such view: each run of dimensions that can be merged into one must be
+// divided among new dimensions of its own. The strides are in room if they fit.
 func (t *Tensor) restride(room, shape []int) (strides []int, ok bool) {
 	strides = slices.Grow(room, len(shape))[:len(shape)]
 	if t.Numel() == 0 || len(t.Shape()) == 0 {
@@ -228,8 +231,8 @@ func (t *Tensor) restride(room, shape []int) (strides []int, ok bool) {
 	return strides, true
 }
 
-// Flatten returns t with the dimensions from to to, inclusive, as one: a view, or a view of a copy
-// if the strides do not allow one.
+// Flatten merges the dimensions from to to, inclusive, into one. It returns a view, or a view of a
+// copy if the strides do not allow one.
 func (t *Tensor) Flatten(from, to int) *Tensor {
 	if len(t.Shape()) == 0 {
 		wrap(from, 1, "dimension")
@@ -244,8 +247,9 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 	return t.Reshape(shape...)
 }
 
-// Squeeze returns the view without those of dims that have size 1; without dims, of all dimensions.
-// A single number has a dimension 0 here. Squeeze panics if a dimension is named twice.
+// Squeeze returns a view without the given dimensions that have size 1, or without all dimensions
+// of size 1 if dims is empty. A scalar has a dimension 0 here. Squeeze panics if a dimension is
+// listed twice.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	var room [2][2 * fewDims]int
 	shape, strides, named := room[0][:0], room[1][:0], axes(0)
@@ -263,7 +267,7 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	return t.view(shape, strides, t.offset)
 }
 
-// Unsqueeze returns the view with a new dimension dim of size 1.
+// Unsqueeze returns a view with a new dimension dim of size 1.
 func (t *Tensor) Unsqueeze(dim int) *Tensor {
 	dim = wrap(dim, len(t.Shape())+1, "dimension")
 	step := 1
@@ -275,8 +279,8 @@ func (t *Tensor) Unsqueeze(dim int) *Tensor {
 		slices.Insert(append(room[1][:0], t.Strides()...), dim, step), t.offset)
 }
 
-// Expand returns the view of t broadcast to a shape. A size of -1 keeps t's. All copies of an
-// element are one element in memory, so the view cannot be written to.
+// Expand returns a view of t broadcast to a shape. A size of -1 keeps the size of t. All copies of
+// an element share its memory, so the view must not be written to: methods that do panic.
 func (t *Tensor) Expand(shape ...int) *Tensor {
 	var room [2][2 * fewDims]int
 	own := append(room[0][:0], shape...)
@@ -290,8 +294,8 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 	return t.view(own, t.stretch(room[1][:0], own), t.offset)
 }
 
-// AsStrided returns the view of t's storage with a shape, strides and an offset, in elements. It
-// panics if the view reaches beyond the storage.
+// AsStrided returns a view of t's storage with the given shape, strides and offset, in elements. It
+// panics if the view exceeds the storage.
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	checkShape(t.dtype, shape)
 	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {

@@ -10,20 +10,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A walk visits the elements of an output and of up to three inputs of one shape, row by row.
-// Dimensions are ordered by the output's strides, and neighbours that all operands run through as
-// if they were one are one: tensors that are contiguous are a single row.
+// A walk iterates over the elements of an output and of up to three inputs with the same shape, row
+// by row. Dimensions are sorted by the output's strides, and adjacent dimensions are merged if all
+// operands allow it: contiguous tensors are a single row.
 type walk struct {
 	dims []walkDim
-	at   [4]int // offsets of the operands, the output's last
+	at   [4]int // offsets of the operands; the output's is last
 }
 
-// A walkDim has the steps of the operands, the output's last.
+// A walkDim contains the strides of the operands; the output's is last.
 type walkDim = device.Dim[[4]int]
 
 const output = 3
 
-// newWalk returns a walk whose dimensions are in room, if they fit there.
+// newWalk returns a walk. It uses room for the dimensions if they fit.
 func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 	w := walk{dims: slices.Grow(room[:0], len(out.Shape()))}
 	for d, n := range out.Shape() {
@@ -52,12 +52,12 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 
 func stepsOf(steps *[4]int) []int { return steps[:] }
 
-// rows calls f for each row with the places where the operands begin.
+// rows calls f for each row, with the offsets of the operands.
 func (w *walk) rows(f func(a, b, c, out int)) { w.visit(len(w.dims)-1, f) }
 
-// visit calls f for each index of the first dimensions, so many, with the places where the operands
-// begin: one by one, in registers. A copy of an array reads two of its numbers at once, which waits
-// until both have been written, after all that the row before has written.
+// visit calls f for each index in the first dims dimensions, with the offsets of the operands. It
+// passes them one by one, in registers: copying an array would load two numbers at once, which
+// stalls until both have been stored, after all stores of the previous row.
 func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	outer := w.dims[:dims]
 	for _, d := range w.dims {
@@ -90,26 +90,26 @@ func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	}
 }
 
-// rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides,
-// broadcasting, other dtypes) is apply's affair.
+// rows is an elementwise operation on contiguous rows of the given dtypes. apply implements
+// everything else: strides, broadcasting and other dtypes.
 type rows struct {
-	op  op // for a device
+	op  op // for devices
 	in  [3]DType
 	out DType
 	run rowFunc
 
 	byOne  oneFunc // may be nil
-	copies bool    // out is the input
+	copies bool    // whether out equals the input
 }
 
-// chunk is how many elements are converted or gathered at a time.
+// chunk is the number of elements that are converted or gathered at a time.
 const chunk = 512
 
-// bufferBytes are those of a buffer that are used for one row: all buffers stay in the nearest
-// cache together.
+// bufferBytes is the part of a buffer that is used for one row, so that all buffers fit in the L1
+// cache.
 const bufferBytes = 8 * chunk
 
-// buffers are what applying an operation needs.
+// buffers contains the temporary memory of an operation.
 type buffers struct {
 	rows [4][chunk * 16]byte
 	dims [2 * fewDims]walkDim
@@ -117,20 +117,20 @@ type buffers struct {
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// An operand is how one tensor takes part in an operation.
+// An operand is a tensor as an operand of an operation.
 type operand struct {
 	mem    []byte
-	step   int      // between neighbours in a row
-	apart  int      // rows of a block are
-	size   int      // of its elements
-	width  int      // of the elements computed with
-	cast   castFunc // nil if rows are used where they are
-	same   bool     // elements are computed with as they are
+	step   int      // distance between elements of a row
+	apart  int      // distance between rows of a block
+	size   int      // element size
+	width  int      // element size in the computation
+	cast   castFunc // nil if rows are used in place
+	same   bool     // whether elements need no conversion
 	buf    []byte
-	filled bool // buf holds copies of the row's only element
+	filled bool // whether buf contains copies of the row's only element
 }
 
-// apply computes out from in and returns out.
+// apply computes out from in and returns out. It copies inputs that the output would overwrite.
 func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	out.wantDistinct()
 	var own [3]*Tensor
@@ -144,7 +144,7 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	return out
 }
 
-// applyApart is apply of so many operands, whose elements do not change before they are read.
+// applyApart is apply for inputs that the output does not overwrite.
 func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	in := own[:inputs]
 	if dev := home(in); dev != nil || out.Device() != nil {
@@ -167,7 +167,7 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs.rows[i][:], false)
 		direct = direct && ops[i].cast == nil
 	}
-	defer runtime.KeepAlive(own[0]) // one by one: a defer in a loop is an object
+	defer runtime.KeepAlive(own[0]) // one by one: a defer in a loop allocates
 	defer runtime.KeepAlive(own[1])
 	defer runtime.KeepAlive(own[2])
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
@@ -201,7 +201,7 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	}
 	length := bufferBytes / max(ops[0].width, ops[1].width, ops[2].width, ops[output].width)
 	if ops[output].cast == nil && r.copies {
-		length = max(row.Size, 1) // no element waits in a buffer
+		length = max(row.Size, 1) // no buffer is needed
 	}
 	w.rows(func(a, b, c, out int) {
 		at := [4]int{a, b, c, out}
@@ -215,8 +215,8 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	return out.Touch()
 }
 
-// lone returns which operand has one element for a row of the other, where there is a function for
-// that, or -1.
+// lone returns the index of the operand that has one element for a whole row, if the operation
+// supports this, or -1.
 func (r rows) lone(ops *[4]operand, row walkDim) int {
 	if r.byOne == nil || ops[output].cast != nil {
 		return -1
@@ -229,15 +229,14 @@ func (r rows) lone(ops *[4]operand, row walkDim) int {
 	return -1
 }
 
-// turned returns the dimension along which the elements of operand i are neighbours, if that is not
-// the last one, so that a copy with rows and columns exchanged is quicker than to read it as it is,
-// or -1.
+// turned returns the dimension along which the elements of operand i are adjacent, or -1 if this is
+// the last dimension or a transposed copy would not be faster.
 func (w *walk) turned(i int) int {
-	const from = 4096 // elements
+	const from = 4096 // minimum number of elements
 	last, n := len(w.dims)-1, 1
 	for _, d := range w.dims {
 		if d.Steps[i] == 0 {
-			return -1 // a copy would be larger, or the rest of it small
+			return -1 // a copy would be larger, or the rest is small
 		}
 		n *= d.Size
 	}
@@ -248,7 +247,8 @@ func (w *walk) turned(i int) int {
 }
 
 func (r rows) chunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
-	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil { // no need of a buffer
+	// No buffer is needed.
+	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil {
 		to := o.here(at[output]+from, n)
 		if x.step != 0 {
 			x.row(at[0]+from*x.step, to, n)
@@ -287,7 +287,7 @@ func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
 
 func (o *operand) here(at, n int) []byte { return o.mem[at*o.size : (at+n)*o.size] }
 
-// load returns n elements as they are computed with.
+// load returns n elements in the dtype of the computation.
 func (o *operand) load(at, from, n int) []byte {
 	if o.cast == nil {
 		return o.here(at+from, n)
@@ -305,7 +305,8 @@ func (o *operand) load(at, from, n int) []byte {
 	return b
 }
 
-// wantDistinct refuses to write to a tensor in which several indices name one element.
+// wantDistinct panics if several indices refer to one element of t, because t is about to be
+// written.
 func (t *Tensor) wantDistinct() {
 	for i, n := range t.Shape() {
 		if n > 1 && t.Strides()[i] == 0 {
@@ -314,7 +315,7 @@ func (t *Tensor) wantDistinct() {
 	}
 }
 
-// apart returns src, or a copy if to write t would change elements of src before they are read.
+// apart returns src, or a copy if writing to t would change elements of src before they are read.
 func (t *Tensor) apart(src *Tensor) *Tensor {
 	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.Strides(), src.Strides()) &&
 		slices.Equal(t.Shape(), src.Shape()) {
@@ -328,7 +329,7 @@ func (t *Tensor) apart(src *Tensor) *Tensor {
 	return src.Clone()
 }
 
-// extent returns the part of the storage in which t's elements are, in bytes.
+// extent returns the range of the storage that contains t's elements, in bytes.
 func (t *Tensor) extent() (lo, hi int) {
 	last := t.offset
 	for i, n := range t.Shape() {

@@ -8,20 +8,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// maxDims bounds the dimensions of a tensor, as PyTorch's does. Sets of dimensions are in 64 bits.
+// maxDims is the maximum number of dimensions, as in PyTorch. Sets of dimensions are 64-bit masks.
 const maxDims = 64
 
-// The tags say where a tensor's memory is. What is between dtype and offset describes the memory.
+// The tags specify where a tensor's memory is. The fields between dtype and offset describe the
+// memory.
 const (
 	inBlock  = iota // [dtype, block, offset, sizes, strides]
 	inFile          // [dtype, path, device, inode, bytes, offset, sizes, strides]
-	atDevice        // [dtype, kind, bytes, what the device writes, offset, sizes, strides]
+	atDevice        // [dtype, kind, bytes, data of the device, offset, sizes, strides]
 )
 
 var wireTags = &codec.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
 
-// marshal writes the tensor's dtype, shape, strides and place in its storage, which is shared first
-// if it is not yet: the tensor's receiver has the same memory.
+// marshal encodes the tensor's dtype, shape, strides and memory. It shares the storage first if
+// necessary, so that the receiver has the same memory.
 func (t *Tensor) marshal(e *codec.Encoder) error {
 	if t.marshalGiven(e) {
 		return nil
@@ -73,7 +74,7 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 	return nil
 }
 
-// writeLayout writes the offset, the sizes, and the strides or nil.
+// writeLayout encodes the offset, the sizes, and the strides or nil.
 func (t *Tensor) writeLayout(e *codec.Encoder) {
 	e.Uint(uint64(t.offset))
 	writeNumbers(e, t.Shape())
@@ -84,9 +85,9 @@ func (t *Tensor) writeLayout(e *codec.Encoder) {
 	}
 }
 
-// compact returns t, or a copy of it where a receiver that has none of our memory would be sent or
-// would keep much more than the tensor: of a part of a storage that is larger, and of what is in a
-// file or on a device. The caller closes a copy.
+// compact returns t, or a copy if a receiver without access to our memory would receive or keep
+// much more than the tensor: for small parts of a storage, and for tensors in files or on devices.
+// The caller must close a copy.
 func (t *Tensor) compact() (*Tensor, error) {
 	s := t.storage.Load()
 	if s == nil || !s.retain(t.life) {
@@ -109,7 +110,7 @@ func (t *Tensor) compact() (*Tensor, error) {
 	return c.CopyFrom(t), nil
 }
 
-// end returns how many bytes of its storage lie in front of the tensor's end.
+// end returns the offset of the tensor's end in its storage, in bytes.
 func (t *Tensor) end() int {
 	last := t.offset
 	for i, n := range t.Shape() {
@@ -121,16 +122,16 @@ func (t *Tensor) end() int {
 	return (last + 1) * t.dtype.Size()
 }
 
-// A sent is a storage of which a message that is written counts a view.
+// A sent is a storage with a reference held for a message that is being encoded.
 type sent Storage
 
-// Done takes that view away: the message, if it was sent, has references of its own.
+// Done drops this reference. A message that was sent has references of its own.
 func (s *sent) Done(bool) { (*Storage)(s).release() }
 
-// A received is a tensor that was read from a message.
+// A received is a tensor decoded from a message.
 type received Tensor
 
-// Done closes a tensor that nobody gets, since the rest of its message could not be read.
+// Done closes the tensor if the rest of the message could not be decoded.
 func (t *received) Done(kept bool) {
 	if !kept {
 		(*Tensor)(t).Close()
@@ -144,8 +145,8 @@ func writeNumbers(e *codec.Encoder, numbers []int) {
 	}
 }
 
-// unmarshal reads what marshal wrote: a tensor on the sender's storage, to be closed by the caller.
-// The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its block.
+// unmarshal decodes a tensor over the sender's storage. The caller must close it. The error wraps
+// ErrLayout or ErrDType if the message does not describe a tensor within its memory.
 func (t *Tensor) unmarshal(d *codec.Decoder) error {
 	tag, err := d.Tag(wireTags)
 	if err != nil {
@@ -175,10 +176,10 @@ func (t *Tensor) unmarshal(d *codec.Decoder) error {
 	return nil
 }
 
-// readMemory has by tag what returns the storage.
+// readMemory maps a wire tag to the function that decodes the storage.
 var readMemory = [...]func(*codec.Decoder) (*Storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
 
-// readBlock returns the storage of a block.
+// readBlock decodes the storage of a block.
 func readBlock(d *codec.Decoder) (*Storage, error) {
 	domain, err := arena.Default()
 	if err != nil {
@@ -191,7 +192,7 @@ func readBlock(d *codec.Decoder) (*Storage, error) {
 	return adopt(domain, h)
 }
 
-// readLayout reads the offset, the sizes, and the strides or nil.
+// readLayout decodes the offset, the sizes, and the strides or nil.
 func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	if t.offset, err = natural(d); err != nil {
 		return err
@@ -220,7 +221,7 @@ func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	return readNumbers(d, t.Strides())
 }
 
-// readNumbers reads a number for each dimension.
+// readNumbers decodes a number for each dimension.
 func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 	for i := range numbers {
 		if numbers[i], err = natural(d); err != nil {
@@ -230,7 +231,7 @@ func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 	return nil
 }
 
-// natural reads a number that no address exceeds.
+// natural decodes a number that is less than 2^48.
 func natural(d *codec.Decoder) (int, error) {
 	n, err := d.Uint()
 	if err == nil && n >= 1<<48 {
@@ -239,11 +240,10 @@ func natural(d *codec.Decoder) (int, error) {
 	return int(n), err
 }
 
-// checkLayout returns an error unless all elements are within size bytes. A tensor without
-// elements, which may begin anywhere, as a part of a larger one does that has none either, begins
-// at 0 if it was behind them.
+// checkLayout returns an error unless all elements are within size bytes. An empty tensor may have
+// any offset, like an empty part of a larger tensor; an offset beyond the storage becomes 0.
 func (t *Tensor) checkLayout(size int) error {
-	room := uint64(size / t.dtype.Size()) // elements
+	room := uint64(size / t.dtype.Size()) // in elements
 	count, last := uint64(1), uint64(t.offset)
 	empty := false
 	for i, n := range t.Shape() {
