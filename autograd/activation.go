@@ -5,7 +5,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ReLU returns the larger of x and zero. The gradient at zero is zero.
+// ReLU returns the maximum of x and zero. The gradient at zero is zero.
 func ReLU(x *Var) *Var {
 	return dispatch("ReLU", x, relu[float32], relu[float64], reluOn)(x)
 }
@@ -27,24 +27,24 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 }
 
 func reluTwice(y, dy *Var) derivatives {
-	return of(Where(dy.own(with(tensor.Le, y.t, 0)), dy.like(0), dy)) // NaN passes
+	return of(Where(dy.own(with(tensor.Le, y.t, 0)), dy.like(0), dy)) // NaN passes through
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p),
-// which keeps the mean. Random numbers come from g, or from the default generator if g is nil. If
-// train is false, Dropout returns x.
+// which preserves the mean. p must be between 0 and 1. If g is nil, it uses the default generator.
+// If train is false, Dropout returns x.
 func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	return dropout("Dropout", x, p, g, train, 1)
 }
 
-// Dropout2d sets each channel of x, (N, C, H, W), to zero with probability p and multiplies the
-// others by 1/(1-p). g and train are those of Dropout.
+// Dropout2d is like [Dropout], but zeroes whole channels of x, which must have the shape (N, C, H,
+// W).
 func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	want("Dropout2d", "an image batch (N, C, H, W)", x, 4)
 	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))
 }
 
-// dropout drops runs of the given number of elements.
+// dropout drops runs of run elements.
 func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run int) *Var {
 	if !(p >= 0 && p <= 1) {
 		misuse(tensor.ErrArgument, "%s with probability %v: it is between 0 and 1", op, p)
@@ -58,7 +58,7 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 func dropoutOf[F kernel.Float](op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x)
 	kept := y.scope.empty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
-	y.note.run, y.note.factor = run, 1 // the factor is of no matter with p = 1, which keeps nothing
+	y.note.run, y.note.factor = run, 1 // if p is 1, nothing is kept and the factor does not matter
 	if p < 1 {
 		y.note.factor = 1 / (1 - p)
 	}
@@ -84,7 +84,7 @@ func dropoutTwice(y, dy *Var) derivatives {
 	return of(Mul(dy, dy.scope.Const(factors)))
 }
 
-// factorsOf writes what y's dropout multiplies by.
+// factorsOf sets to to the factors of y's dropout.
 func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
 	factors := data[F](to)
 	for i := range factors {
@@ -93,12 +93,12 @@ func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), factors, factors)
 }
 
-// keep writes what y's dropout keeps of from to to.
+// keep applies y's dropout to from and stores the result in to.
 func keep[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), data[F](from), data[F](to))
 }
 
-// want panics unless x has so many dimensions.
+// want panics unless x has dims dimensions.
 func want(op, what string, x *Var, dims int) {
 	if x.t.Dims() != dims {
 		misuse(tensor.ErrShape, "%s of shape %v: it takes %s", op, x.Shape(), what)

@@ -3,8 +3,8 @@ package autograd
 import "github.com/shoal-mp/shoal/tensor"
 
 // Add returns a + b. All elementwise operations of two values broadcast their shapes and promote
-// their dtypes as PyTorch does: each gradient has the dtype of its value. Products of matrices,
-// layers and norms need values of one dtype, as in PyTorch.
+// their dtypes as PyTorch does: each gradient has the dtype of its value. The operands of matrix
+// products, layers and norms must have the same dtype, as in PyTorch.
 func Add(a, b *Var) *Var {
 	a, b = promoted(a, b)
 	return made("Add", tensor.Add(a.t, b.t), a, b).
@@ -69,19 +69,19 @@ func Exp(x *Var) *Var {
 	return y.reads(y.t).twice(func(y, dy *Var) derivatives { return of(Mul(dy, y)) })
 }
 
-// Log returns the natural logarithms.
+// Log returns the natural logarithm.
 func Log(x *Var) *Var {
 	return made("Log", tensor.Log(x.t), x).reads(x.t).
 		twice(func(y, dy *Var) derivatives { return of(Div(dy, y.inputs[0])) })
 }
 
-// Sqrt returns the square roots.
+// Sqrt returns the square root.
 func Sqrt(x *Var) *Var {
 	y := made("Sqrt", tensor.Sqrt(x.t), x)
 	return y.reads(y.t).twice(func(y, dy *Var) derivatives { return of(MulScalar(Div(dy, y), 0.5)) })
 }
 
-// Abs returns the absolute values. The gradient at zero is zero.
+// Abs returns the absolute value. The gradient at zero is zero.
 func Abs(x *Var) *Var {
 	return made("Abs", tensor.Abs(x.t), x).reads(x.t).twice(func(y, dy *Var) derivatives {
 		return of(Mul(dy, dy.constant(tensor.Sign(y.inputs[0].t))))
@@ -97,18 +97,18 @@ func Power(a, b *Var) *Var {
 
 func powerTwice(y, dy *Var) (d derivatives) {
 	a, b := y.inputs[0], y.inputs[1]
-	if a.wanted() { // b · a^(b-1), and 0 where b is 0
+	if a.wanted() { // b · a^(b-1), or 0 where b is 0
 		da := Mul(dy, Mul(b, Power(a, AddScalar(b, -1))))
 		d.few[0] = Where(dy.own(with(tensor.Eq, b.t, 0)), dy.like(0), da)
 	}
-	if b.wanted() { // y · log a, and 0 where a is 0 and b is not negative
+	if b.wanted() { // y · log a, or 0 where a is 0 and b is not negative
 		none, positive := dy.own(with(tensor.Eq, a.t, 0)), dy.own(with(tensor.Ge, b.t, 0))
 		d.few[1] = Where(dy.own(tensor.And(none, positive)), dy.like(0), Mul(dy, Mul(y, Log(a))))
 	}
 	return d
 }
 
-// Pow returns each element to the power of p.
+// Pow returns each element raised to the power of p.
 func Pow(x *Var, p float64) *Var {
 	y := made("Pow", tensor.Pow(x.t, p), x).reads(x.t)
 	y.note.factor = p
@@ -116,18 +116,18 @@ func Pow(x *Var, p float64) *Var {
 		if p := y.note.factor; p != 0 {
 			return of(Mul(dy, MulScalar(Pow(y.inputs[0], p-1), p)))
 		}
-		return of(dy.constant(dy.t.NewZeros(dy.t.DType(), y.Shape()...))) // also where x is 0
+		return of(dy.constant(dy.t.NewZeros(dy.t.DType(), y.Shape()...))) // valid for x = 0 too
 	})
 }
 
-// Tanh returns the hyperbolic tangents.
+// Tanh returns the hyperbolic tangent.
 func Tanh(x *Var) *Var {
 	y := made("Tanh", tensor.Tanh(x.t), x)
 	return y.reads(y.t).derived(tanhBackward,
 		func(y, dy *Var) derivatives { return of(Mul(dy, AddScalar(Neg(Mul(y, y)), 1))) })
 }
 
-// tanhBackward is the rule in one place of memory: (1 - y²) · dy.
+// tanhBackward computes (1 - y²) · dy in the memory of dx.
 func tanhBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Mul(y.t).Neg().AddScalar(1).Mul(dy) })
 }
@@ -139,15 +139,15 @@ func Sigmoid(x *Var) *Var {
 		func(y, dy *Var) derivatives { return of(Mul(dy, Mul(y, AddScalar(Neg(y), 1)))) })
 }
 
-// sigmoidBackward is the rule in one place of memory: (1 - y) · y · dy.
+// sigmoidBackward computes (1 - y) · y · dy in the memory of dx.
 func sigmoidBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Neg().AddScalar(1).Mul(y.t).Mul(dy) })
 }
 
-// same is the rule of what is added up as it is.
+// same is the rule of operations with derivative 1.
 func same(_, dy *Var) derivatives { return of(dy) }
 
-// with returns what f makes of t and a number.
+// with returns f(t, c) for a number c.
 func with(f func(a, b *tensor.Tensor) *tensor.Tensor, t *tensor.Tensor, c float64) *tensor.Tensor {
 	number := t.Number(c)
 	defer release(number)
@@ -157,8 +157,9 @@ func with(f func(a, b *tensor.Tensor) *tensor.Tensor, t *tensor.Tensor, c float6
 // plus returns t + c.
 func plus(t *tensor.Tensor, c float64) *tensor.Tensor { return with(tensor.Add, t, c) }
 
-// unary records y as computed from x by a device, where derive turns the gradient of y into that of
-// x and reads keep, unless it is nil. What derive returns is made for it, or is what it was given.
+// unary records y as the result of an operation on x on a device. derive converts the gradient of y
+// to the gradient of x: it must return a new tensor, or its argument. derive reads keep, which is
+// nil if it reads nothing.
 func unary(op string, x *Var, y, keep *tensor.Tensor, derive func(dy *tensor.Tensor) *tensor.Tensor) *Var {
 	v := made(op, y, x)
 	if v.needs {

@@ -8,26 +8,28 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An Attention says which keys a query sees, and how the products of queries and keys are weighted.
+// An Attention contains the options of attention: which keys a query attends to, and how the
+// products of queries and keys are weighted.
 type Attention struct {
-	// Mask broadcasts to (..., L, S). Where a Bool mask is true, a query sees the key. A mask of
-	// the dtype of q is added to the products instead, and may need a gradient. With nil a query
-	// sees all keys.
+	// Mask must broadcast to (..., L, S). If it is Bool, a query attends to the keys for which it
+	// is true. Otherwise it must have the dtype of q; it is added to the products and may require a
+	// gradient. If it is nil, a query attends to all keys.
 	Mask *Var
 
-	Causal bool    // query i sees only the keys 0 to i
-	Scale  float64 // factor of the products; 0: 1/√E
+	Causal bool    // query i attends only to keys 0 to i
+	Scale  float64 // factor of the products; 0 means 1/√E
 
-	Dropout   float64           // probability that a weight is dropped; 0 outside of training
-	Generator *tensor.Generator // decides which weights are dropped; nil: the default generator
+	Dropout   float64           // probability of dropping a weight; 0 outside of training
+	Generator *tensor.Generator // for Dropout; nil means the default generator
 }
 
-// ScaledDotProductAttention returns, for each query of q, (..., L, E), the mean of the values v,
-// (..., S, V), weighted by the softmax of its products with the keys k, (..., S, E) (Vaswani and
-// others, 2017). The result is (..., L, V). For a query that sees no key it is zeros.
+// ScaledDotProductAttention computes attention (Vaswani et al., 2017). For each query of q, (...,
+// L, E), it returns the mean of the values v, (..., S, V), weighted by the softmax of the query's
+// products with the keys k, (..., S, E). The leading dimensions must be equal. The result is (...,
+// L, V). It is zero for a query that attends to no key.
 //
-// On the host the weights are computed block by block, and again for the gradient, so that the
-// whole matrix (L, S) never exists, unless o.Dropout is set.
+// On the host the weights are computed block by block, and recomputed for the gradient, so that the
+// whole matrix (L, S) is never in memory, unless o.Dropout is set.
 func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 	o.check(q, k, v)
 	if o.Scale == 0 {
@@ -40,13 +42,13 @@ func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 		plainly(func(y *Var) *Var { return y.plans().attention.plain(y.inputs[0], y.inputs[1], y.inputs[2]) })
 }
 
-// plain is the attention by other operations.
+// plain computes the attention from other operations.
 func (o Attention) plain(q, k, v *Var) *Var {
 	return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
 }
 
-// AttentionWeights returns the softmax of ScaledDotProductAttention, (..., L, S), of queries q and
-// keys k. The weights of a query that sees no key are zeros.
+// AttentionWeights returns the softmax weights of [ScaledDotProductAttention], (..., L, S), for
+// queries q and keys k. The weights of a query that attends to no key are zero.
 func AttentionWeights(q, k *Var, o Attention) *Var {
 	o.check(q, k, k)
 	if o.Scale == 0 {
@@ -82,7 +84,7 @@ func (o Attention) check(q, k, v *Var) {
 	}
 }
 
-// weights are computed by other operations.
+// weights computes the weights from other operations.
 func (o Attention) weights(q, k *Var) *Var {
 	scores := MatMul(MulScalar(q, o.Scale), Transpose(k, -1, -2))
 	if o.Mask != nil && o.Mask.t.DType() == tensor.Bool {
@@ -101,7 +103,7 @@ func (o Attention) weights(q, k *Var) *Var {
 	return MaskedFill(Softmax(MaskedFill(scores, blind, 0), -1), blind, 0)
 }
 
-// future says of each query which keys come after it.
+// future returns the mask of the keys after each query.
 func future(dev tensor.Device, queries, keys int) *tensor.Tensor {
 	t := tensor.New(tensor.Bool, queries, keys)
 	after := tensor.Data[bool](t)
@@ -163,7 +165,7 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	return y
 }
 
-// attentionBackward is that of an attention without a mask.
+// attentionBackward is the gradient of an attention without a mask.
 func attentionBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	q, k, v := y.inputs[0], y.inputs[1], y.inputs[2]
 	dq, dk, dv := q.room(), k.room(), v.room()
@@ -175,12 +177,12 @@ func attentionBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	v.add(dv)
 }
 
-// A scoreMask is what is added to scores, with all of its last dimension, and how far apart its
-// elements are for each other dimension of the scores.
+// A scoreMask is an additive attention mask. It covers the last dimension of the scores and is
+// broadcast over the others: steps contains its strides for them.
 type scoreMask[F kernel.Float] struct {
 	t      *tensor.Tensor
 	values []F
-	shape  []int // of the scores without the keys
+	shape  []int // shape of the scores without the last dimension
 	steps  []int
 }
 
@@ -203,7 +205,7 @@ func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
 	return m
 }
 
-// added is 0 where a mask is true, and -∞ elsewhere.
+// added converts a Bool mask to an additive one: 0 for true, -∞ for false.
 func added[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	mask = mask.Contiguous()
 	values := make([]F, mask.Numel())
@@ -218,7 +220,7 @@ func added[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	return tensor.FromSlice(values, mask.Shape()...)
 }
 
-// row returns the rows of the mask, or nil.
+// row returns a function that returns a row of the mask, or nil without a mask.
 func (m *scoreMask[F]) row() func(head, query int) []F {
 	if m == nil {
 		return nil
@@ -226,7 +228,7 @@ func (m *scoreMask[F]) row() func(head, query int) []F {
 	return func(head, query int) []F { return m.values[m.at(head, query):] }
 }
 
-// at is where the row of a query of a head begins.
+// at returns the position of the row for a head and a query.
 func (m *scoreMask[F]) at(head, query int) int {
 	last := len(m.shape) - 1
 	at := query * m.steps[last]

@@ -9,26 +9,28 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BackwardOptions are the options of BackwardWith. With the zero value it does what Backward does.
+// BackwardOptions are the options of [Var.BackwardWith]. The zero value makes it equivalent to
+// [Var.Backward].
 type BackwardOptions struct {
-	// the gradient with respect to the value, of its shape; nil: 1, for a value of one element
+	// Gradient is the gradient with respect to the value, which must have the same shape. nil means
+	// 1, for a value with one element.
 	Gradient *tensor.Tensor
-	// keep the saved values, so that Backward can walk the graph again; if the graph has a Scope,
-	// until its Reset
+	// RetainGraph keeps the saved values, so that Backward can traverse the graph again. If the
+	// graph has a Scope, it keeps them until Reset.
 	RetainGraph bool
 }
 
-// Backward computes the derivatives of v, which has one element, with respect to every Param that v
-// depends on. It adds them to the Grads of the Params, and makes a Grad that does not exist.
+// Backward computes the derivatives of v with respect to every Param that v depends on, and adds
+// them to the Grads of the Params. It creates Grads that do not exist. v must have one element.
 //
-// Backward uses the graph up: it drops the saved values, and a second Backward through the same
-// values panics. BackwardWith RetainGraph keeps them.
+// Backward releases the saved values, so a second Backward through the same values panics.
+// [Var.BackwardWith] with RetainGraph keeps them.
 //
-// Backward panics if v depends on no Param, or if a tensor that it needs was changed since the
-// operation.
+// Backward panics with an error that wraps [tensor.ErrMisuse] if v does not depend on a Param, or
+// if a tensor that it needs was changed since the operation.
 func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
 
-// BackwardWith does what Backward does, with options.
+// BackwardWith is like [Var.Backward], with options.
 //
 //	first.BackwardWith(autograd.BackwardOptions{RetainGraph: true})
 //	second.Backward() // through values that both were computed from
@@ -47,7 +49,7 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 	v.scope.recycle(one)
 }
 
-// checkRoot panics unless derivatives of v can be asked for.
+// checkRoot panics unless v can be differentiated.
 func (v *Var) checkRoot(what string) {
 	if v.t == nil {
 		misuse(tensor.ErrMisuse, "%s of a value whose Scope was Reset: walk the graph before", what)
@@ -57,14 +59,14 @@ func (v *Var) checkRoot(what string) {
 	}
 }
 
-// checkGradientOf panics unless dy can be a gradient of v.
+// checkGradientOf panics unless dy has the shape of a gradient of v.
 func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	if !sameShape(dy.Shape(), v.Shape()) {
 		misuse(tensor.ErrShape, "%s of a value of shape %v from a gradient of shape %v: they must be equal", what, v.Shape(), dy.Shape())
 	}
 }
 
-// one returns the derivative of v, a single number, with respect to itself.
+// one returns the derivative of v, which must have one element, with respect to itself.
 func (v *Var) one() *tensor.Tensor {
 	one := v.room()
 	dispatch("Backward", v, setOne[float32], setOne[float64], fillOne)(one)
@@ -75,7 +77,7 @@ func fillOne(t *tensor.Tensor) { t.Fill(1) }
 
 func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
-// walk lets everything that v was computed from have its part of dy.
+// walk propagates the gradient dy from v to its inputs.
 func (v *Var) walk(dy *tensor.Tensor, retain bool) {
 	w := walk{trail: v.scope.takeTrail(), retain: retain}
 	defer w.end(v)
@@ -85,21 +87,21 @@ func (v *Var) walk(dy *tensor.Tensor, retain bool) {
 	w.run()
 }
 
-// A walk is one pass over a graph, from what is derived to what that was computed from.
+// A walk is a traversal of a graph, from outputs to inputs.
 type walk struct {
 	trail
 	at     *Var
-	mark   uint64 // of a walk to some inputs only
-	retain bool   // leave the graph as it is
-	graph  bool   // gradients are values of a graph themselves
-	redoes bool   // functions are called once more, and may use Params that seem complete
-	whole  bool   // it came to its end
-	part   *Scope // while values are counted: the inner scope that they belong to
+	mark   uint64 // identifies a walk to selected inputs; otherwise 0
+	retain bool   // keep the graph
+	graph  bool   // gradients are values of a graph
+	redoes bool   // functions are called again, and may use Params that seem complete
+	whole  bool   // completed without a panic
+	part   *Scope // inner scope of the values that are being counted
 }
 
-// count sets waiting, of all that v was computed from, to how many operations between it and v use
-// it: a value's gradient is whole when all of them have given theirs. Counting needs neither
-// recursion, which a long chain would exhaust, nor a table of what was visited.
+// count sets waiting of each value that v depends on to the number of its uses on the paths to v. A
+// gradient is complete when all uses have contributed. Counting uses neither recursion, which would
+// overflow the stack for a long chain, nor a table of visited values.
 func (w *walk) count(v *Var) {
 	stack := append(w.ready, v)
 	for from := len(w.ready); len(stack) > from; {
@@ -124,7 +126,7 @@ func (w *walk) count(v *Var) {
 	w.ready = stack
 }
 
-// run gives everything its gradient, from those on whose own is whole.
+// run propagates gradients, starting from the values with complete gradients.
 func (w *walk) run() {
 	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
@@ -141,7 +143,7 @@ func (w *walk) run() {
 	}
 }
 
-// settle notes that n has given its inputs their gradients.
+// settle records that n has contributed to the gradients of its inputs.
 func (w *walk) settle(n *Var) {
 	for _, in := range n.inputs {
 		if !in.wanted() {
@@ -157,8 +159,8 @@ func (w *walk) settle(n *Var) {
 	}
 }
 
-// end lets go of what the walk has used. If a derivative has panicked, it takes back what was
-// counted, so that what a caller who recovers does next is not wrong.
+// end releases the state of the walk. If a derivative panicked, it resets the counts, so that a
+// caller that recovers can continue.
 func (w *walk) end(v *Var) {
 	if !w.whole {
 		w.forsake(v)
@@ -167,7 +169,7 @@ func (w *walk) end(v *Var) {
 	v.scope.keepTrail(w.trail)
 }
 
-// forsake takes back all counts and gradients of values that were not walked.
+// forsake resets the counts and gradients of values that were not visited.
 func (w *walk) forsake(v *Var) {
 	stack := append(w.ready, v)
 	if w.at != nil {
@@ -188,7 +190,7 @@ func (w *walk) forsake(v *Var) {
 	w.ready = stack
 }
 
-// give lets v's operation give its inputs their gradients.
+// give propagates v's gradient to its inputs.
 func (v *Var) give(w *walk) {
 	if hooks := v.watchers(); len(hooks) > 0 {
 		v.show(hooks, w)
@@ -196,7 +198,7 @@ func (v *Var) give(w *walk) {
 	switch {
 	case v.param != nil:
 		v.arrive(w)
-	case w.mark != 0 && !v.leads(): // it is asked for, and nothing behind it
+	case w.mark != 0 && !v.leads(): // v is a selected input; do not go beyond it
 	case v.redo != nil:
 		if v.grad != nil || v.slope != nil {
 			w.splice(v, v.redo)
@@ -205,7 +207,7 @@ func (v *Var) give(w *walk) {
 		w.splice(v, v.plain)
 	case v.slope != nil:
 		v.giveValues()
-	case v.grad != nil: // a part of which nothing is used has none
+	case v.grad != nil: // there is no gradient if the value is not used
 		v.giveTensors()
 	}
 }
@@ -222,8 +224,8 @@ func (v *Var) giveTensors() {
 	}
 }
 
-// follow computes gradients by a rule of values, of which none is recorded. What lies between is
-// let go of when they have arrived.
+// follow computes gradients with a rule, without recording the operations. It releases intermediate
+// values afterwards.
 func (v *Var) follow(r rule) {
 	s := v.scope
 	if s == nil {
@@ -240,10 +242,11 @@ func (v *Var) follow(r rule) {
 	scopes.Put(s)
 }
 
-// scopes are those of gradients in graphs that have none.
+// scopes contains the scopes for gradients of values without a scope.
 var scopes = sync.Pool{New: func() any { return NewScope() }}
 
-// receive adds a gradient, and keeps its tensor where that was made since a mark of the scope.
+// receive adds a gradient. It takes over the tensor of dx if it was created since the mark of the
+// scope.
 func (v *Var) receive(dx *Var, s *Scope, since mark) {
 	switch {
 	case v.grad != nil || v.direct():
@@ -256,7 +259,7 @@ func (v *Var) receive(dx *Var, s *Scope, since mark) {
 	}
 }
 
-// leave lets go of all that a walked value does not need any more.
+// leave releases the state of a visited value.
 func (v *Var) leave(w *walk) {
 	if !v.asked {
 		v.scope.recycle(v.grad)
@@ -271,16 +274,16 @@ func (v *Var) leave(w *walk) {
 	clear(v.savedRoom[:])
 }
 
-// wanted reports whether the walk that is under way computes a gradient of v.
+// wanted reports whether the current walk computes the gradient of v.
 func (v *Var) wanted() bool { return v.needs && !v.idle }
 
-// direct reports whether gradients of v are added to its Param's Grad as they come.
+// direct reports whether gradients of v are added to its Param's Grad immediately.
 func (v *Var) direct() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
 
-// stays reports whether something is left to be done when v's gradient is whole.
+// stays reports whether work remains when v's gradient is complete.
 func (v *Var) stays() bool { return !v.direct() || len(v.param.hooks.after) > 0 }
 
-// write lets f overwrite a tensor with a gradient of v, and adds it to what v has.
+// write adds a gradient to v's. f must overwrite dx with the gradient.
 func (v *Var) write(f func(dx *tensor.Tensor)) {
 	if !v.wanted() {
 		return
@@ -296,23 +299,24 @@ func (v *Var) write(f func(dx *tensor.Tensor)) {
 	v.scope.recycle(dx)
 }
 
-// add adds a gradient, which broadcasts from v's shape or is reduced to it.
+// add adds a gradient, which may be smaller than v and broadcast to it, or larger and reduced to
+// it.
 func (v *Var) add(dx *tensor.Tensor) {
 	if v.wanted() {
 		v.write(func(own *tensor.Tensor) { own.CopyFrom(reduceTo(dx, own.Shape())) })
 	}
 }
 
-// take adds a gradient that was made for it, and closes it.
+// take adds a gradient and closes its tensor.
 func (v *Var) take(dx *tensor.Tensor) {
 	v.add(dx)
 	dx.Close()
 }
 
-// constant returns a tensor that was made for it as a constant that goes with v.
+// constant returns t as a constant in v's scope, which takes ownership of t.
 func (v *Var) constant(t *tensor.Tensor) *Var { return v.scope.Const(v.own(t)) }
 
-// own has the scope of v close a tensor that was made for it, if there is one.
+// own makes v's scope, if there is one, the owner of t: it closes t.
 func (v *Var) own(t *tensor.Tensor) *tensor.Tensor {
 	if v.scope != nil {
 		v.scope.made = append(v.scope.made, t)
@@ -320,12 +324,12 @@ func (v *Var) own(t *tensor.Tensor) *tensor.Tensor {
 	return t
 }
 
-// room returns a tensor like v's, whose elements are anything.
+// room returns an uninitialized tensor like v's.
 func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DType(), v.t.Shape()) }
 
-// total returns what the gradients of v are added up in, zeros at first.
+// total returns the tensor to which gradients of v are added, initially zeros.
 func (v *Var) total() *tensor.Tensor {
-	if !v.wanted() { // nobody will read it
+	if !v.wanted() { // the result is unused
 		return v.room().Zero()
 	}
 	if v.direct() {
@@ -337,7 +341,7 @@ func (v *Var) total() *tensor.Tensor {
 	return v.grad
 }
 
-// reduceTo sums g over the dimensions in which a tensor of the shape was stretched to it.
+// reduceTo sums g over the dimensions that were broadcast from shape.
 func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
 	dims := stretched(g.Shape(), shape)
 	if dims == 0 {
@@ -347,7 +351,7 @@ func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
 	return tensor.Keep(tensor.Sum, g, dims.list(room[:0])...).Reshape(shape...)
 }
 
-// stretched returns the dimensions of a shape in which one of the shape from was stretched to it.
+// stretched returns the dimensions of shape that were broadcast from the shape from.
 func stretched(shape, from []int) (dims axes) {
 	extra := len(shape) - len(from)
 	for i, n := range shape {
@@ -358,12 +362,12 @@ func stretched(shape, from []int) (dims axes) {
 	return dims
 }
 
-// axes are dimensions of a value, one bit each.
+// axes is a bit set of dimensions.
 type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// list returns their numbers, in room if they fit there.
+// list returns the dimensions as a list. It uses room if they fit.
 func (a axes) list(room []int) []int {
 	for ; a != 0; a &= a - 1 {
 		room = append(room, bits.TrailingZeros64(uint64(a)))
@@ -371,8 +375,8 @@ func (a axes) list(room []int) []int {
 	return room
 }
 
-// named returns the dimensions of x that are named, all for none, as tensor.Sum has them: it panics
-// where they are not there, or twice.
+// named returns the set of the given dimensions of v, or of all dimensions if there are none, like
+// tensor.Sum. It panics if a dimension is out of range or listed twice.
 func (v *Var) named(dims []int) (all axes) {
 	n := v.t.Dims()
 	if len(dims) == 0 || n == 0 && len(dims) == 1 && (dims[0] == 0 || dims[0] == -1) {

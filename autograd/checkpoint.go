@@ -2,10 +2,9 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Checkpoint returns f(in...) and keeps no value that f computes on the way: Backward and Grad call
-// f once more when they need these values. It saves memory and costs time, as
-// torch.utils.checkpoint does: a network of n layers, checkpointed in parts of √n layers, keeps the
-// values of 2√n layers (Chen and others, 2016).
+// Checkpoint returns f(in...) without storing the intermediate values: Backward and Grad call f
+// again when they need them. Like torch.utils.checkpoint, it trades time for memory: a network of n
+// layers, checkpointed in parts of √n layers, stores the values of 2√n layers (Chen et al., 2016).
 //
 //	h = autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return block.Forward(in[0]) }, h)
 //
@@ -14,14 +13,14 @@ import "github.com/shoal-mp/shoal/tensor"
 // tensor.DefaultGenerator as the first; for other generators see [CheckpointWith]. The second call
 // does not update running statistics ([Scope.KeepBuffers]).
 //
-// If in is in a Scope, the values that f computes have a scope of their own, which lends its memory
-// to the next function as soon as the values are of no use. The program must not use such a value,
-// nor its tensor, after f has returned, but the result. Without a Scope the garbage collector frees
-// them.
+// If in is in a Scope, the values that f computes are in a scope of their own, and their memory is
+// reused by the next function as soon as they are no longer needed. After f has returned, the
+// program must not use these values or their tensors, except for the result. Without a Scope the
+// garbage collector frees them.
 func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWith(nil, f, in...) }
 
-// CheckpointWith returns f(in...) as Checkpoint does, for an f that draws random numbers from
-// generators besides the default one. No other goroutine may use the generators until Backward.
+// CheckpointWith is like [Checkpoint], for an f that draws random numbers from other generators
+// than the default one. Other goroutines must not use the generators until Backward.
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
 	for i, x := range in {
 		if x == nil || x.t == nil {
@@ -48,21 +47,21 @@ func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in 
 	return v
 }
 
-// A recompute is what calls a function once more: the function, the generators that it draws from,
-// beside the default one, and where they were, the default one first.
+// A recompute contains a checkpointed function, its generators other than the default one, and the
+// generators' states, with the default generator first.
 type recompute struct {
 	f          func(in ...*Var) *Var
 	generators []*tensor.Generator
 	begin, now []byte
-	saved      []saved // the inputs' tensors
+	saved      []saved // tensors of the inputs
 }
 
-// emptied returns a recompute for another function.
+// emptied returns an empty recompute that reuses the memory of r.
 func (r recompute) emptied() recompute {
 	return recompute{generators: emptied(r.generators), begin: r.begin[:0], now: r.now[:0], saved: emptied(r.saved)}
 }
 
-// redo computes the value of a Checkpoint again.
+// redo recomputes the value of a Checkpoint.
 func redo(v *Var) *Var {
 	r := &v.plan.again
 	r.now = r.states(r.now[:0])
@@ -77,7 +76,7 @@ func redo(v *Var) *Var {
 	return passed(inner.newVar(), again)
 }
 
-// states appends where the generators are.
+// states appends the states of the generators to to.
 func (r *recompute) states(to []byte) []byte {
 	to = append(to, tensor.DefaultGenerator().State()...)
 	for _, g := range r.generators {
@@ -96,11 +95,11 @@ func (r *recompute) set(states []byte) {
 
 func setState(g *tensor.Generator, state []byte) {
 	if err := g.SetState(state); err != nil {
-		panic(err) // a state of a generator
+		panic(err) // cannot happen: it is a valid state
 	}
 }
 
-// splice puts what a function computes now in v's place, in the middle of a walk.
+// splice replaces v by a recomputed value during a walk.
 func (w *walk) splice(v *Var, compute func(v *Var) *Var) {
 	v.checkSaved()
 	y := compute(v)

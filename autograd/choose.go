@@ -2,8 +2,8 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Where returns the elements of a where c (Bool) is true and those of b elsewhere. All three are
-// broadcast.
+// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be Bool.
+// All three are broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
 	a, b = promoted(a, b)
 	return made("Where", tensor.Where(c, a.t, b.t), a, b).reads(c).twice(func(y, dy *Var) (d derivatives) {
@@ -26,24 +26,24 @@ func Maximum(a, b *Var) *Var {
 		twice(func(y, dy *Var) derivatives { return prefer(y, dy, tensor.Lt) })
 }
 
-// Minimum returns the lesser of each pair of elements. Equal elements and NaN get the gradient as
-// in Maximum.
+// Minimum returns the smaller of each pair of elements. The gradient of equal elements and NaN is
+// the same as for [Maximum].
 func Minimum(a, b *Var) *Var {
 	a, b = promoted(a, b)
 	return made("Minimum", tensor.Minimum(a.t, b.t), a, b).reads(a.t, b.t).
 		twice(func(y, dy *Var) derivatives { return prefer(y, dy, tensor.Gt) })
 }
 
-// prefer gives none of the gradient to the input that is worse.
+// prefer passes no gradient to the input for which worse is true.
 func prefer(y, dy *Var, worse func(a, b *tensor.Tensor) *tensor.Tensor) derivatives {
 	a, b := y.inputs[0].t, y.inputs[1].t
 	shared := Where(dy.own(tensor.Eq(a, b)), MulScalar(dy, 0.5), dy)
 	return of(Where(dy.own(worse(a, b)), dy.like(0), shared), Where(dy.own(worse(b, a)), dy.like(0), shared))
 }
 
-// Clamp returns x with elements below lo set to lo and those above hi set to hi. Only elements
-// strictly between lo and hi get a gradient, as in PyTorch 2.15; before, elements equal to lo or hi
-// got one as well.
+// Clamp returns the elements of x limited to the range from lo to hi. Only elements strictly
+// between lo and hi get a gradient, as in PyTorch 2.15; in earlier versions, elements equal to lo
+// or hi got one as well.
 func Clamp(x *Var, lo, hi float64) *Var { return clamp("Clamp", x, lo, hi) }
 
 func clamp(op string, x *Var, lo, hi float64) *Var {
@@ -54,14 +54,14 @@ func clamp(op string, x *Var, lo, hi float64) *Var {
 	})
 }
 
-// between says where elements of t are strictly between limits. It belongs to the scope of v.
+// between returns a mask of the elements of t strictly between limits. v's scope owns it.
 func between(v *Var, t *tensor.Tensor, limits [2]float64) *tensor.Tensor {
 	above, below := v.own(with(tensor.Gt, t, limits[0])), v.own(with(tensor.Lt, t, limits[1]))
 	return v.own(tensor.And(above, below))
 }
 
-// MaskedFill returns x with elements set to c where mask (Bool) is true. mask broadcasts to x's
-// shape.
+// MaskedFill returns x with elements set to c where mask is true. mask must be Bool; it is
+// broadcast to x's shape.
 func MaskedFill(x *Var, mask *tensor.Tensor, c float64) *Var {
 	return made("MaskedFill", x.t.Clone().MaskedFill(mask, c), x).reads(mask).
 		twice(func(y, dy *Var) derivatives { return of(MaskedFill(dy, y.saved[0].t, 0)) })

@@ -6,23 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ignored is the target of a row that does not count in a loss: PyTorch's ignore_index.
+// Ignored is the target of a row that is ignored by a loss, like PyTorch's ignore_index.
 const Ignored = -100
 
-// A Classification says how classes and rows count in a loss. The zero value is the mean over rows,
-// with equal weights of the classes.
+// A Classification contains the options of classification losses. The zero value is the mean over
+// rows, with equal class weights.
 type Classification struct {
-	// weights of the classes, (classes), of the dtype of the loss; nil: all 1. A mean divides by
-	// the sum of the weights of the targets
+	// Weight contains the weights of the classes, in the dtype of the loss. nil means all 1. A mean
+	// divides by the sum of the targets' weights.
 	Weight *tensor.Tensor
-	Ignore []int64 // more targets whose rows do not count, besides Ignored
-	// for CrossEntropy: the part of the target's probability, 0 to 1, that is spread evenly over
-	// all classes (Szegedy and others, 2016)
+	Ignore []int64 // targets to ignore, in addition to Ignored
+	// Smoothing is the part of the target's probability, between 0 and 1, that CrossEntropy
+	// distributes evenly over all classes (Szegedy et al., 2016).
 	Smoothing float64
 	Reduction Reduction
 }
 
-// rowLoss is the loss of log-probabilities, (n, classes), for classes, (n), on the host.
+// rowLoss returns the loss on the host. logp must have the shape (n, classes) and target the shape
+// (n).
 func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
@@ -34,8 +35,8 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	return c.weighted(logp, target)
 }
 
-// rowLossOn is the loss on a device of what logs makes of rows, while the device looks at the
-// classes: as a rule all are in range. Otherwise the host reads them.
+// rowLossOn returns the loss on a device. logs computes log-probabilities from rows while the
+// device checks the target classes. Usually all are in range; otherwise the host reads them.
 func (c Classification) rowLossOn(rows *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
@@ -57,7 +58,7 @@ func (c Classification) rowLossOn(rows *Var, target *tensor.Tensor, logs func(x 
 	return c.weighted(logp, near)
 }
 
-// isPlain reports whether all rows count alike, and what is asked for is one number.
+// isPlain reports whether all rows have the same weight and the result is one number.
 func (c Classification) isPlain() bool {
 	return c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced
 }
@@ -66,8 +67,8 @@ func negativeLikelihood(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	return dispatch("NLLLoss", logp, nllLoss[float32], nllLoss[float64], nllLossOn)(logp, target, r)
 }
 
-// checkClasses panics unless there are classes of that number, and weights for them. It reports
-// whether rows are ignored.
+// checkClasses panics unless all target classes are less than n and the options are valid. It
+// reports whether rows are ignored.
 func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
 	if !(c.Smoothing >= 0 && c.Smoothing <= 1) {
 		misuse(tensor.ErrArgument, "NLLLoss with smoothing %v: it is between 0 and 1", c.Smoothing)
@@ -89,9 +90,8 @@ func (c Classification) ignores(class int64) bool {
 	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
 }
 
-// weighted, of targets on the host, is the loss of rows, each multiplied by the weight of its
-// class, less what smoothing takes of it and with what it adds: the mean loss of all classes,
-// multiplied by their weights.
+// weighted returns the loss for targets on the host. Each row's loss is multiplied by its class
+// weight. Smoothing mixes it with the mean loss of all classes, multiplied by their weights.
 func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
 	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
 	out, class := tensor.Data[bool](ignored), tensor.Data[int64](classes)

@@ -8,27 +8,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Window says how the window of a convolution or a pooling moves over an image. Each pair has the
-// height first, then the width.
+// A Window describes how the window of a convolution or a pooling moves over an image. In each pair
+// the height precedes the width.
 type Window struct {
-	Size    [2]int // of a pooling window, in pixels; a convolution takes it from its weight
-	Stride  [2]int // pixels from window to window; zero: 1 for a convolution, Size for pooling
-	Padding [2]int // pixels on each side: rows above and below, columns left and right
+	Size    [2]int // pooling only: size in pixels; a convolution takes it from its weight
+	Stride  [2]int // distance between windows; zero means 1 for a convolution, Size for pooling
+	Padding [2]int // pixels added on each side: rows above and below, columns left and right
 
-	Dilation [2]int // of a convolution: distance of the pixels under a filter; zero: 1
-	Groups   int    // of a convolution: groups of channels with filters of their own; zero: 1
+	Dilation [2]int // convolution only: distance between the pixels under a filter; zero means 1
+	Groups   int    // convolution only: groups of channels with separate filters; zero means 1
 
-	// of pooling: round sizes up, so that the last windows may reach beyond the padding
+	// Ceil rounds the output size of pooling up, so that the last windows may exceed the padding.
 	Ceil       bool
-	InsideOnly bool // of AvgPool2d: leave padding out of the mean: count_include_pad=False
+	InsideOnly bool // AvgPool2d only: ignore padding in the mean, like count_include_pad=False
 }
 
-// scratches are the temporary space of convolutions.
+// scratches contains temporary memory for convolutions.
 var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 
 // Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C/groups,
-// KH, KW), plus b, which is (out) or nil. The result is (N, out, H', W') with H' = (H + 2·padding -
-// dilation·(KH-1) - 1)/stride + 1, rounded down.
+// KH, KW), plus b, which must be (out) or nil. The result is (N, out, H', W') with H' = (H +
+// 2·padding - dilation·(KH-1) - 1)/stride + 1, rounded down.
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
@@ -116,9 +116,9 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// MaxPool2d returns the largest element of each window of images x, (N, C, H, W), as (N, C, H',
-// W'). H' and W' are those of Conv2d, rounded down, or up if o.Ceil is set. The first of equal
-// elements gets the gradient.
+// MaxPool2d returns the maximum of each window of images x, (N, C, H, W), as (N, C, H', W'). H' and
+// W' are computed as for [Conv2d], rounded down, or up if o.Ceil is set. If several elements are
+// equal, the first one gets the gradient.
 func MaxPool2d(x *Var, o Window) *Var {
 	want("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
@@ -138,12 +138,13 @@ func checkPadding(op string, o Window) {
 	}
 }
 
-// beyond is how far the last windows reach beyond images and their padding: only those that begin
-// inside of the image, or before, count.
+// beyond returns by how many pixels the last windows exceed the images and their padding. Only
+// windows that start in the image or in the padding before it count.
 func (o Window) beyond(x *Var) (p pads) {
 	for i := range p {
 		n := x.t.Dim(2+i) + 2*o.Padding[i]
-		last := (n - o.Size[i] + o.Stride[i] - 1) / o.Stride[i] * o.Stride[i] // where the last window begins
+		// last is the start of the last window.
+		last := (n - o.Size[i] + o.Stride[i] - 1) / o.Stride[i] * o.Stride[i]
 		if o.Ceil && last < n-o.Padding[i] {
 			p[i][1] = max(0, last+o.Size[i]-n)
 		}
@@ -178,7 +179,7 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// maxPool2dTwice puts each gradient where the largest element was.
+// maxPool2dTwice passes each gradient to the position of the maximum.
 func maxPool2dTwice(y, dy *Var) derivatives {
 	x, at := y.inputs[0], y.saved[0].t
 	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)

@@ -5,11 +5,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A convolution has two derivatives, for its images and for its filters. Each is linear in both of
-// what it is computed from, and so the derivatives of these are the other one and the convolution
-// itself.
+// The two derivatives of a convolution, for images and for filters, are bilinear, like the
+// convolution itself. Therefore the derivatives of each of the three are the other two.
 
-// convolve is Conv2d without a bias, of a shape that was checked.
+// convolve is Conv2d without a bias. The caller must have checked the shape.
 func convolve(s kernel.ConvShape, x, w *Var) *Var {
 	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], conv2dOn)(s, x, w, nil)
 }
@@ -29,7 +28,7 @@ func conv2dTwice(y, dy *Var) derivatives {
 	return of(dx, dw, Sum(dy, 0, 2, 3))
 }
 
-// convImages returns the derivative for the images.
+// convImages returns the derivative with respect to the images.
 func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 	v := wrap("Conv2d", imageSlopes(s, w.t, dy.t), w, dy)
 	if v.needs {
@@ -46,7 +45,7 @@ func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 	return v.twice(func(_, dx *Var) derivatives { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
 }
 
-// convFilters returns the derivative for the filters, which are of a shape.
+// convFilters returns the derivative with respect to the filters, which have the given shape.
 func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
 	v := wrap("Conv2d", filterSlopes(s, shape, x.t, dy.t), x, dy)
 	if v.needs {
@@ -79,7 +78,7 @@ func filterSlopes(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor
 	return dw
 }
 
-// convBackwardOn is convBackward on a device.
+// convBackwardOn implements convBackward on a device.
 func convBackwardOn(s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
 	if dx != nil {
 		u := unfoldingOf(s, w, dy)
@@ -91,8 +90,8 @@ func convBackwardOn(s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
 	}
 }
 
-// convBackward overwrites dx from w and dy, and adds to dw from x and dy, or leaves them if they
-// are nil.
+// convBackward sets dx to the derivative computed from w and dy, and adds the derivative computed
+// from x and dy to dw. dx or dw may be nil.
 func convBackward[F kernel.Float](s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)

@@ -9,10 +9,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What has a kernel of its own on the host is on a device made of the operations of package tensor,
-// or of a device.Computer's.
+// Operations with a kernel on the host are composed of operations of package tensor or of a
+// device.Computer on a device.
 
-// tensors reaches the devices that tensors are on.
+// tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // far reports whether v is on a device.
@@ -35,7 +35,7 @@ func movedTo(dev tensor.Device, t *tensor.Tensor) *tensor.Tensor {
 
 func onHost(t *tensor.Tensor) *tensor.Tensor { return movedTo(nil, t) }
 
-// must panics with a device's error, as tensor's operations do.
+// must panics with a device's error, as operations of package tensor do.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -49,8 +49,8 @@ func reluOn(x *Var) *Var {
 	}).twice(reluTwice)
 }
 
-// elementsOn returns what a device makes of the elements of tensors of one shape and dtype, and of
-// numbers, by an operation of autograd alone.
+// elementsOn applies a device operation that only autograd uses to tensors of one shape and dtype,
+// and to scalars.
 func elementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 	dev, x := tensors.Computer(in...), in[0]
 	y := x.NewEmpty(x.DType(), x.Shape()...)
@@ -72,8 +72,8 @@ func elementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 	return y.Touch()
 }
 
-// seenAs returns a contiguous tensor as an operand of another shape. A view would keep the tensor's
-// memory until it is collected.
+// seenAs returns a contiguous tensor as an operand with another shape. A view would keep the
+// tensor's memory until it is collected.
 func seenAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
 	o := tensors.Operand(t)
 	o.Shape, o.Strides = shape, make([]int, len(shape))
@@ -106,7 +106,7 @@ func softmaxOn(x *Var) *Var {
 	}).twice(softmaxTwice)
 }
 
-// rowsOn returns what a device makes of tensors, of the last one's dtype.
+// rowsOn applies a row operation of a device. The result has the dtype of the last input.
 func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
 	like := in[len(in)-1]
 	y := like.NewEmpty(like.DType(), shape...)
@@ -120,8 +120,8 @@ func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
 	return y.Touch()
 }
 
-// normOn is rowsOn of a layer norm, whose first operands have rows in their last dimensions, and
-// whose others have an element for each of a row.
+// normOn applies a row operation of layer norm. The first rows operands consist of rows; the others
+// contain one element for each column.
 func normOn(o device.RowOp, n kernel.Norm, rows int, in ...*tensor.Tensor) *tensor.Tensor {
 	y := in[0].NewEmpty(in[0].DType(), in[0].Shape()...)
 	operands := make([]device.Operand[tensor.DType], len(in))
@@ -151,8 +151,7 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 		twice(func(_, dy *Var) derivatives { return of(Mul(dy, Const(kept))) })
 }
 
-// keptOn keeps elements with the probability p. Which these are the gradient finds again by the
-// key.
+// keptOn keeps elements with probability p. The gradient finds them again by the key.
 func keptOn(op string, x *Var, p float64, key uint64) *Var {
 	s := device.Sequence{Kind: device.RandomKept, Key: key, A: p}
 	if p > 0 {
@@ -178,7 +177,7 @@ func linearOn(x, w, b *Var) *Var {
 		product.Add(b.t)
 	}
 	y := product.View(shape...)
-	product.Close() // y has its memory
+	product.Close() // y shares its memory
 	v := made("Linear", y, x, w, b)
 	if v.needs {
 		v.save(x.t, w.t)
@@ -211,7 +210,7 @@ func maxPool2dOn(x *Var, o Window) *Var {
 		must(dev.MaxPool(tensors.Operand(y), tensors.Operand(at), tensors.Operand(images.View(n*c, h, w)), window))
 	}
 	out := y.View(n, c, outH, outW)
-	y.Close() // out has its memory
+	y.Close() // out shares its memory
 	v := made("MaxPool2d", out, x)
 	v.own(at)
 	if v.needs {
@@ -229,7 +228,7 @@ func maxPool2dOn(x *Var, o Window) *Var {
 	return v.twice(maxPool2dTwice)
 }
 
-// nllLossOn is the loss of targets that were checked.
+// nllLossOn returns the loss on a device. The caller must have checked the targets.
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
 	if rows == 0 {

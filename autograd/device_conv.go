@@ -8,19 +8,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// workspace is how many bytes a convolution on a device takes for what filters see of images,
-// unless one image needs more.
+// workspace is the maximum number of bytes for unfolded images in a convolution on a device, unless
+// one image needs more.
 var workspace = 64 << 20
 
-// unfolding is a convolution whose images are unfolded some at a time.
+// unfolding is a convolution that unfolds some images at a time.
 type unfolding struct {
 	kernel.ConvShape
 	window        device.Window
-	patch, places int // what a filter sees at once, and where
+	patch, places int // number of pixels under a filter, and of filter positions
 	device        device.Computer[tensor.DType]
 }
 
-// parts calls f for images from one on, until all have been unfolded.
+// parts calls f for consecutive groups of images.
 func (u unfolding) parts(size int, f func(from, n int)) {
 	n := max(workspace/(u.patch*max(u.places, u.OutC)*size), 1)
 	for from := 0; from < u.N; from += n {
@@ -34,7 +34,7 @@ func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
 	return columns
 }
 
-// fold overwrites dx with what filters see of it, from dy.
+// fold sets dx to the gradient of the images, computed from the filters and dy.
 func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
 	u.parts(dy.DType().Size(), func(from, n int) {
 		columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
@@ -44,11 +44,11 @@ func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
 	dx.Touch()
 }
 
-// correlate adds to dw what each filter has to do with dy, where it sees images.
+// correlate adds the gradient of the filters, computed from the images and dy, to dw.
 func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 	u.parts(dy.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
-		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // of one image
+		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // for each image
 		sum := tensor.Sum(each, 0)
 		dw.Add(sum.View(dw.Shape()...))
 		for _, t := range []*tensor.Tensor{columns, each, sum} {
@@ -63,8 +63,8 @@ func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
 	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensors.Computer(ts...)}
 }
 
-// convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one
-// after the other.
+// convolvedOn implements Conv2d on a device. It inserts zeros into dilated filters, and convolves
+// groups one after the other.
 func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	w = spread(spread(w, 2, s.DilationH), 3, s.DilationW)
 	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1
@@ -84,7 +84,7 @@ func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	return Cat(1, parts...)
 }
 
-// spread puts zeros between the indices of a dimension, so that they are so far apart.
+// spread inserts zeros between the indices of a dimension, so that their distance becomes distance.
 func spread(w *Var, dim, distance int) *Var {
 	n := w.t.Dim(dim)
 	if distance == 1 || n == 1 {
@@ -97,7 +97,7 @@ func spread(w *Var, dim, distance int) *Var {
 	return Narrow(Reshape(wide, shape...), dim, 0, (n-1)*distance+1)
 }
 
-// conv2dOn multiplies the filters with what they see of each image.
+// conv2dOn multiplies the filters by the unfolded images.
 func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	u := unfoldingOf(s, x.t, w.t)
 	images, filters := x.dense(), w.dense().View(s.OutC, u.patch)
@@ -113,7 +113,7 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 		y.Add(b.t.Reshape(s.OutC, 1))
 	}
 	out := y.View(s.N, s.OutC, s.OutH(), s.OutW())
-	y.Close() // out has its memory
+	y.Close() // out shares its memory
 	v := made("Conv2d", out, x, w, b)
 	if v.needs {
 		v.save(images, w.t)

@@ -1,34 +1,35 @@
-// Package autograd computes derivatives. A value of its graphs remembers how it was computed, so
-// that Backward can walk from a loss back to the parameters.
+// Package autograd implements automatic differentiation. A value of a graph records how it was
+// computed, so that Backward can propagate gradients from a loss to the parameters.
 //
-// A [Param] is a tensor that is learned. It travels to other processes through shared memory. A
-// [Var] is a value of a graph. Operations are functions of Vars and compute at once. [Var.Backward]
-// adds the derivative of a loss to the Grad of every Param.
+// A [Param] is a trainable tensor. It can be sent to other processes through shared memory. A [Var]
+// is a value in a graph. Operations are functions of Vars and compute at once. [Var.Backward] adds
+// the derivative of a loss to the Grad of every Param.
 //
 //	w := autograd.NewParam("w", tensor.FromSlice([]float64{1, 2}, 2))
 //	x := autograd.Const(tensor.FromSlice([]float64{3, 4}, 2))
 //	loss := autograd.Sum(autograd.Mul(w.Var(), x))
 //	loss.Backward() // w.Grad is now [3, 4]
 //
-// A graph does not record operations on values of [NoGrad]. A [Scope] reuses the memory of one
-// training step in the next.
+// Operations on values of [NoGrad] are not recorded. A [Scope] reuses the memory of one training
+// step in the next.
 //
-// # Derivatives of derivatives
+// # Higher-order derivatives
 //
-// [Grad] returns derivatives, and adds none to the Grad of a Param. With CreateGraph the
-// derivatives are values of a graph themselves. They serve for a penalty on a gradient, for the
-// product of a Hessian and a vector, or for the derivative of a step of descent.
+// [Grad] returns derivatives instead of adding them to the Grad of Params. With CreateGraph the
+// derivatives are values of a graph themselves. They are needed for gradient penalties,
+// Hessian-vector products, and derivatives of optimization steps.
 //
 //	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
 //	autograd.Add(loss, autograd.Mean(autograd.Mul(dx, dx))).Backward()
 //
-// [Var.RegisterHook] sees a gradient before it is used. [Checkpoint] computes a part of a graph
-// again instead of keeping its values.
+// [Var.RegisterHook] inspects or replaces a gradient before it is used. [Checkpoint] recomputes a
+// part of a graph instead of storing its values.
 //
 // # The trap
 //
-// A graph keeps tensors, not copies. A tensor that is changed in place between an operation and
-// Backward would make the gradient wrong, so Backward panics if it sees a change. It sees changes
-// that this process made through methods of tensors and optimizers. It does not see writes to a
-// slice of tensor.Data, nor writes of other processes: see Note [Hogwild] in package optim.
+// A graph keeps references to tensors, not copies. The program must not change a tensor in place
+// between an operation and Backward, because the gradient would be wrong. Backward panics if it
+// detects a change. It detects changes that this process made through methods of tensors and
+// optimizers. It cannot detect writes to a slice of [tensor.Data] or writes of other processes: see
+// Note [Hogwild] in package optim.
 package autograd

@@ -6,13 +6,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// CrossEntropy returns the cross-entropy of logits, which are (N, classes), (N, classes, d1, ...)
-// or (classes), and a target of one of two kinds:
+// CrossEntropy returns the cross-entropy of logits and a target. The logits must be (N, classes),
+// (N, classes, d1, ...) or (classes). The target must be one of two kinds:
 //
-//   - classes: of any integer dtype, of the logits' shape without the dimension of the classes, as
-//     in NLLLoss;
-//   - probabilities: floats of the logits' shape, with the loss -Σ
-//     weight·probability·log-probability. A mean divides by the number of rows, whatever the
+//   - classes: any integer dtype, with the logits' shape without the class dimension, as in
+//     [NLLLoss];
+//   - probabilities: floats with the logits' shape. The loss is -Σ
+//     weight·probability·log-probability. A mean divides by the number of rows, regardless of
 //     weights. No row is ignored. Probabilities get no gradient.
 func CrossEntropy(logits *Var, target *tensor.Tensor, c Classification) *Var {
 	if !isFloat(target.DType()) {
@@ -34,14 +34,15 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// NLLLoss returns the negative log-likelihood of the classes in target. logp has log-probabilities,
-// (N, classes), (N, classes, d1, ...) or (classes). target is of any integer dtype, of logp's shape
-// without the dimension of the classes. Rows whose target is Ignored do not count.
+// NLLLoss returns the negative log-likelihood of the classes in target. logp contains
+// log-probabilities; it must be (N, classes), (N, classes, d1, ...) or (classes). target must have
+// an integer dtype and logp's shape without the class dimension. Rows with the target [Ignored] are
+// ignored.
 func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
 	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }
 
-// ofClasses is the loss of what logs makes of rows.
+// ofClasses returns the loss for class targets. logs computes log-probabilities from rows.
 func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
 	rows, shape := classesLast(op, x)
 	if !sameShape(target.Shape(), shape) {
@@ -54,7 +55,7 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 		}
 		return Reshape(losses, shape...)
 	}
-	if len(shape) == 1 && x == rows { // on the path of training, which allocates nothing
+	if len(shape) == 1 && x == rows { // the common case in training must not allocate
 		return c.rowLoss(logs(x), target)
 	}
 	losses := c.rowLoss(logs(rows), target.Reshape(-1))
@@ -65,7 +66,7 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 }
 
 // classesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the shape
-// of what there is one for each row.
+// of a value per row.
 func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	switch x.t.Dims() {
 	case 0:
@@ -83,8 +84,8 @@ func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	return Reshape(Permute(x, append(order, 1)...), product(shape), x.t.Dim(1)), shape
 }
 
-// ofProbabilities is the loss of log-probabilities, (n, classes), for others, and of the shape
-// given if it is not reduced.
+// ofProbabilities returns the loss for target probabilities. logp and target must be (n, classes).
+// An unreduced loss has the given shape.
 func (c Classification) ofProbabilities(logp *Var, target *tensor.Tensor, shape []int) *Var {
 	c.checkClasses(nil, logp.t.Dim(1))
 	if c.Smoothing > 0 {

@@ -30,13 +30,13 @@ func Reciprocal(x *Var) *Var {
 	return y.reads(y.t).twice(func(y, dy *Var) derivatives { return of(Mul(dy, Neg(Mul(y, y)))) })
 }
 
-// Sin returns the sines.
+// Sin returns the sine.
 func Sin(x *Var) *Var {
 	return made("Sin", tensor.Sin(x.t), x).reads(x.t).
 		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Cos(y.inputs[0]))) })
 }
 
-// Cos returns the cosines.
+// Cos returns the cosine.
 func Cos(x *Var) *Var {
 	return made("Cos", tensor.Cos(x.t), x).reads(x.t).
 		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Neg(Sin(y.inputs[0])))) })

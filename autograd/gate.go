@@ -7,14 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution (Hendrycks
-// and Gimpel, 2016): PyTorch's with approximate="none".
+// GELU returns x·Φ(x), where Φ is the cumulative distribution function of the normal distribution
+// (Hendrycks and Gimpel, 2016), like PyTorch's gelu with approximate="none".
 func GELU(x *Var) *Var {
 	return dispatch("GELU", x, gelu[float32], gelu[float64], geluOn)(x)
 }
 
-// GELUTanh returns the approximation of GELU by a hyperbolic tangent: PyTorch's with
-// approximate="tanh".
+// GELUTanh returns the tanh approximation of [GELU], like PyTorch's gelu with approximate="tanh".
 func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
 
 // SiLU returns x · sigmoid(x).
@@ -40,8 +39,8 @@ func geluTwice(y, dy *Var) derivatives {
 	return of(Mul(dy, Add(Mul(density, x), phi)))
 }
 
-// apart returns the Var of an operation on each element of x by itself, and the tensor of x,
-// contiguous, which is saved if the Var needs a gradient.
+// apart returns a Var for the result of an elementwise operation on x, and the contiguous tensor of
+// x. It saves the tensor if the Var needs a gradient.
 func apart(op string, x *Var) (y *Var, xt *tensor.Tensor) {
 	y, xt = result(op, x.t.DType(), x.Shape(), x), x.dense()
 	if y.needs {
@@ -50,7 +49,7 @@ func apart(op string, x *Var) (y *Var, xt *tensor.Tensor) {
 	return y, xt
 }
 
-// derived says how gradients come from y, if it needs one.
+// derived sets the derivatives of v, if it needs a gradient.
 func (v *Var) derived(once derivation, again rule) *Var {
 	if v.needs {
 		v.derive, v.again = once, again

@@ -10,41 +10,41 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GradOptions are the options of Grad. The zero value is for outputs of one element, and uses the
-// graph up.
+// GradOptions are the options of [Grad]. With the zero value, outputs must have one element, and
+// the graph is released.
 type GradOptions struct {
-	// for each output the gradient with respect to it, of its shape; nil: 1, for outputs of one
-	// element
+	// GradOutputs contains the gradient with respect to each output, which must have the output's
+	// shape. nil means 1, for outputs with one element.
 	GradOutputs      []*Var
-	RetainGraph      bool // keep the saved values, so that the graph can be walked again
-	CreateGraph      bool // make derivatives that can be derived again; implies RetainGraph
-	AllowUnused      bool // return nil, and do not panic, for an input that no output depends on
-	MaterializeGrads bool // return zeros, and do not panic, for an input that no output depends on
+	RetainGraph      bool // keep the saved values, so that the graph can be traversed again
+	CreateGraph      bool // return differentiable derivatives; implies RetainGraph
+	AllowUnused      bool // return nil instead of panicking for an input that no output depends on
+	MaterializeGrads bool // return zeros instead of panicking for an unused input
 }
 
-// ErrCreateGraph is wrapped by the panic of Grad with CreateGraph at an operation whose derivative
-// cannot be derived again. The text names the operation.
+// ErrCreateGraph is wrapped by the panic of [Grad] with CreateGraph if the derivative of an
+// operation is not differentiable. The text names the operation.
 var ErrCreateGraph = errors.New("it cannot be derived again")
 
-// errors.Is finds them in the starter of the worker that returns them.
+// Register the error, so that errors.Is matches it in the process that started the worker.
 func init() {
 	codec.RegisterError("autograd.ErrCreateGraph", ErrCreateGraph)
 }
 
-// Grad returns the derivatives of the sum of outputs with respect to inputs, in the order and of
-// the shapes of inputs. It changes no Grad of a Param. An input is any value that the outputs were
-// computed from: a Leaf, a Param's Var, or a value in between. Grad walks only the part of the
-// graph between inputs and outputs.
+// Grad returns the derivatives of the sum of outputs with respect to inputs, in the order and with
+// the shapes of inputs. It does not change the Grad of a Param. An input may be any value that the
+// outputs depend on: a Leaf, a Param's Var, or an intermediate value. Grad traverses only the part
+// of the graph between inputs and outputs.
 //
 //	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
 //	penalty := autograd.Mean(autograd.Pow(autograd.AddScalar(autograd.Norm(dx, 1), -1), 2))
 //
-// With CreateGraph the derivatives are values of a graph, with derivatives of their own. Without
-// CreateGraph they are constants. In a Scope they live until Reset, and so does the slice.
+// With CreateGraph the derivatives are values of a graph and can be differentiated. Without it they
+// are constants. In a Scope, they and the slice are valid until Reset.
 //
-// Grad panics where Backward does, if shapes differ, and if no output depends on an input. With
-// CreateGraph it panics with an error that wraps ErrCreateGraph at an operation that cannot be
-// derived again.
+// Grad panics under the same conditions as [Var.Backward], if shapes differ, and if no output
+// depends on an input. With CreateGraph it panics with an error that wraps [ErrCreateGraph] if the
+// derivative of an operation is not differentiable.
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
 	s := scopeOf(outputs)
@@ -55,7 +55,7 @@ func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	defer w.end(top)
 	for _, x := range inputs {
 		w.see(x)
-		x.asked, x.mark = true, 0 // limit comes to it
+		x.asked, x.mark = true, 0 // limit visits it
 	}
 	w.limit(top)
 	w.count(top)
@@ -67,10 +67,10 @@ func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	return o.derivatives(s, inputs)
 }
 
-// marks are those of the walks to some inputs.
+// marks generates the marks of walks to selected inputs.
 var marks atomic.Uint64
 
-// check panics unless derivatives of the outputs for the inputs can be asked for.
+// check panics unless the options, outputs and inputs are valid.
 func (o GradOptions) check(outputs, inputs []*Var) {
 	if len(outputs) == 0 || len(inputs) == 0 {
 		misuse(tensor.ErrMisuse, "Grad of %d outputs for %d inputs: want at least one of each", len(outputs), len(inputs))
@@ -103,7 +103,7 @@ func (o GradOptions) output(i int) *Var {
 	return o.GradOutputs[i]
 }
 
-// begin gives output i its gradient.
+// begin sets the gradient of output i.
 func (o GradOptions) begin(w *walk, i int, y *Var) {
 	dy := o.output(i)
 	switch {
@@ -121,7 +121,7 @@ func (o GradOptions) begin(w *walk, i int, y *Var) {
 	}
 }
 
-// derivatives returns what has arrived at the inputs.
+// derivatives returns the gradients of the inputs.
 func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
 	all := s.list(len(inputs))
 	for i, x := range inputs {
@@ -139,9 +139,9 @@ func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
 	return all
 }
 
-// limit marks as idle what top was computed from and what does not lead to one that is asked for.
-// Then only what does is counted and walked. It needs no recursion: a value is done when all that
-// it was computed from is.
+// limit sets idle for each value that top depends on but that does not depend on a selected input,
+// so that the walk skips it. It uses an explicit stack: a value is finished when all of its inputs
+// are.
 func (w *walk) limit(top *Var) {
 	w.see(top)
 	stack := append(w.visits, visit{v: top})
@@ -162,42 +162,43 @@ func (w *walk) limit(top *Var) {
 	w.visits = stack
 }
 
-// A visit is a value on the way of limit.
+// A visit is an entry of limit's stack.
 type visit struct {
 	v    *Var
-	next int // of its inputs
+	next int // index of the next input
 }
 
-// leads reports whether one of v's inputs leads to what is asked for, or may do so.
+// leads reports whether one of v's inputs depends on a selected input, or may do so.
 func (v *Var) leads() bool { return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).wanted) }
 
-// see marks v, and has it begin the walk with nothing of its own.
+// see marks v and resets its state for this walk.
 func (w *walk) see(v *Var) {
 	w.seen = append(w.seen, seen{v, v.passing})
 	v.passing = passing{asked: v.asked && v.mark == 0, mark: w.mark}
 }
 
-// unsee takes back what was marked, and what has arrived. Another walk may be under way there,
-// whose function or hook has called Grad.
+// unsee restores the state of all visited values. They may be part of an outer walk, if its
+// function or hook called Grad.
 func (w *walk) unsee() {
 	for _, s := range slices.Backward(w.seen) {
 		s.v.passing = s.before
 	}
 }
 
-// A seen is a value that a walk to some inputs has come to, and what another walk had noted of it.
+// A seen is a value visited by a walk to selected inputs, and its previous state.
 type seen struct {
 	v      *Var
 	before passing
 }
 
-// A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that
-// can be derived again: nil for an input that has none. It reads of y and its inputs what was
-// saved. Backward computes by it as well, with a dy whose operations are not recorded, unless the
-// operation has a derivation of its own.
+// A rule returns the derivatives of y's inputs, in order, computed from the derivative dy of y, as
+// differentiable values. A derivative is nil if the input has none. A rule may only read saved data
+// of y and its inputs. Backward uses it too, with a dy that does not record operations, unless the
+// operation has its own derivation.
 type rule func(y, dy *Var) derivatives
 
-// derivatives are those of an operation's inputs: of three, or else of many.
+// derivatives contains the derivatives of an operation's inputs: in few, or in many if there are
+// more than three.
 type derivatives struct {
 	few  [3]*Var
 	many []*Var
@@ -208,7 +209,7 @@ func of(few ...*Var) (d derivatives) {
 	return d
 }
 
-// each calls f with each input that is wanted and its derivative, if there is one.
+// each calls f for each input that needs a derivative and has one.
 func (d *derivatives) each(inputs []*Var, f func(in, dx *Var)) {
 	all := d.many
 	if all == nil {
@@ -221,8 +222,7 @@ func (d *derivatives) each(inputs []*Var, f func(in, dx *Var)) {
 	}
 }
 
-// twice sets the rule of a value, which operations without one do not have: those are refused by
-// CreateGraph.
+// twice sets the rule of a value. CreateGraph panics at operations without a rule.
 func (v *Var) twice(r rule) *Var {
 	if v.needs {
 		v.again = r
@@ -230,8 +230,8 @@ func (v *Var) twice(r rule) *Var {
 	return v
 }
 
-// plainly sets how the value is computed by operations that have rules, which then have the
-// derivatives of this one: for a kernel whose own rule would be long.
+// plainly sets a function that recomputes the value from operations with rules, for kernels that
+// would need a long rule.
 func (v *Var) plainly(compute func(v *Var) *Var) *Var {
 	if v.needs {
 		v.plain = compute
@@ -239,7 +239,7 @@ func (v *Var) plainly(compute func(v *Var) *Var) *Var {
 	return v
 }
 
-// giveValues is give, of gradients that are values.
+// giveValues implements give for gradients that are values of a graph.
 func (v *Var) giveValues() {
 	v.checkSaved()
 	if v.again == nil {
@@ -250,7 +250,7 @@ func (v *Var) giveValues() {
 	d.each(v.inputs, (*Var).gain)
 }
 
-// gain adds a gradient, which is a value.
+// gain adds a gradient that is a value of a graph.
 func (v *Var) gain(dx *Var) {
 	if !v.wanted() {
 		return
@@ -264,7 +264,7 @@ func (v *Var) gain(dx *Var) {
 	v.slope = dx
 }
 
-// summed is reduceTo of a value.
+// summed is reduceTo for values.
 func summed(dx *Var, shape []int) *Var {
 	if dims := stretched(dx.Shape(), shape); dims != 0 {
 		return Reshape(sumOver(dx, dims), shape...)
@@ -272,16 +272,16 @@ func summed(dx *Var, shape []int) *Var {
 	return dx
 }
 
-// like returns a number as a constant that goes with x.
+// like returns a number as a constant for operations with v.
 func (v *Var) like(c float64) *Var { return v.constant(v.t.Number(c)) }
 
-// Leaf returns t as a value with a gradient that is not a parameter, such as an image. Backward
-// adds the gradient to its [Var.Grad], and the function [Grad] returns it. t must stay open and
-// unchanged until then.
+// Leaf returns t as a value that requires a gradient but is not a parameter, such as an image.
+// Backward adds the gradient to its [Var.Grad], and the function [Grad] returns it. t must stay
+// open and unchanged until then.
 func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 
-// Leaf returns t as a value of the scope with a gradient, as the function [Leaf] does. The gradient
-// is the caller's, also after Reset, so each Backward of a Leaf allocates one.
+// Leaf returns t as a value of the scope that requires a gradient; see the function [Leaf]. The
+// caller owns the gradient, also after Reset, so each Backward of a Leaf allocates one.
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
 	wantGradient("Leaf", t)
 	v := s.newVar()

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// heapOf returns how many bytes of Go's heap a tensor has that moves to shared memory.
+// heapOf returns the number of heap bytes that t occupies and that a move to shared memory frees.
 func heapOf(t *tensor.Tensor) int {
 	if foreignTensors.Check(t) != nil || t.IsShared() || t.Device() != nil {
 		return 0
@@ -16,18 +16,20 @@ func heapOf(t *tensor.Tensor) int {
 	return t.Nbytes()
 }
 
-// leftBehind is how many bytes of the heap parameters have left since the last collection for them.
+// leftBehind is the number of heap bytes that parameters have freed since the last collection by
+// left.
 var leftBehind atomic.Int64
 
-// Parameters leave so many bytes behind, or this part of the heap, before they are collected.
+// The thresholds for a collection: a number of bytes, and a part of the heap.
 const (
 	leastLeft = 8 << 20
 	leftPart  = 8
 )
 
-// left gives back the memory that parameters had on the heap. The collector would not begin by
-// itself, since a move to shared memory allocates nothing on the heap: a network that is loaded to
-// be served would be in memory twice. The part bounds what the collections cost of a large heap.
+// left records n freed bytes and returns the memory to the system when there is enough. The garbage
+// collector would not run by itself, because a move to shared memory allocates nothing on the heap:
+// a network loaded for serving would be in memory twice. leftPart bounds the cost of collecting a
+// large heap.
 func left(n int) {
 	all := leftBehind.Add(int64(n))
 	if n == 0 || all < leastLeft {

@@ -6,27 +6,27 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A hook is a function that waits for gradients, until it is removed.
+// A hook is a registered function.
 type hook struct {
 	see  func(grad *Var) *Var
 	call func(p *Param)
 	of   *hooks
 }
 
-// remove lets the hook wait no longer. It is idempotent.
+// remove unregisters the hook. It is idempotent.
 func (h *hook) remove() {
 	h.of.before, h.of.after = without(h.of.before, h), without(h.of.after, h)
 }
 
-// without returns a new list, since a walk may be reading the old one.
+// without returns a new list, because a walk may be reading the old one.
 func without(list []*hook, h *hook) []*hook {
 	return slices.DeleteFunc(slices.Clone(list), func(x *hook) bool { return x == h })
 }
 
-// hooks are those of a value or a Param.
+// hooks contains the hooks of a value or a Param.
 type hooks struct {
-	before []*hook // the gradient is used
-	after  []*hook // it was added to the Param's Grad
+	before []*hook // called before the gradient is used
+	after  []*hook // called after it was added to the Param's Grad
 }
 
 func (h *hooks) add(to *[]*hook, hook *hook) (remove func()) {
@@ -35,15 +35,15 @@ func (h *hooks) add(to *[]*hook, hook *hook) (remove func()) {
 	return hook.remove
 }
 
-// RegisterHook registers f, which each Backward and Grad calls with the complete gradient of v
-// before using it. If f returns a value, which has the gradient's shape, it replaces the gradient;
-// nil keeps the gradient. Hooks are called in the order of their registration, each with the result
-// of the one before. A hook of a Param's Var is a hook of the Param.
+// RegisterHook registers f to be called by each Backward and Grad with the complete gradient of v
+// before it is used. f may return a value that replaces the gradient, which must have the same
+// shape; nil keeps the gradient. Hooks are called in the order of registration, each with the
+// result of the previous one. A hook of a Param's Var is a hook of the Param.
 //
-// Operations of f on the gradient are recorded only under Grad with CreateGraph. In a Scope the
-// gradient's tensor is valid until the walk ends: Clone a tensor that must stay.
+// Operations of f on the gradient are recorded only under [Grad] with CreateGraph. In a Scope the
+// gradient's tensor is valid until the walk ends; f must clone it to keep it.
 //
-// remove unregisters f. It may be called more than once.
+// remove unregisters f. It is idempotent.
 //
 //	h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
 func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
@@ -59,21 +59,21 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 	return v.hooks.add(&v.hooks.before, &hook{see: f})
 }
 
-// RegisterHook registers f, which each Backward calls with the gradient before adding it to Grad,
-// as [Var.RegisterHook] says. A hook belongs to this process and does not travel with the Param.
+// RegisterHook registers f to be called by each Backward with the gradient before it is added to
+// Grad; see [Var.RegisterHook]. A hook is local to this process and is not sent with the Param.
 func (p *Param) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 	return p.hooks.add(&p.hooks.before, &hook{see: f})
 }
 
-// RegisterPostAccumulateGradHook registers f, which each Backward calls when p.Grad is complete,
-// while the walk to other parameters goes on. So f may begin an optimizer's step of p, or a
-// reduction of p.Grad over ranks. f may change or drop p.Grad. The function Grad does not call f.
-// remove unregisters f. A hook belongs to this process and does not travel with the Param.
+// RegisterPostAccumulateGradHook registers f to be called by each Backward when p.Grad is complete,
+// before Backward has processed all other parameters. f may, for example, start an optimizer step
+// for p or a reduction of p.Grad over ranks. f may change or drop p.Grad. The function [Grad] does
+// not call f. remove unregisters f. A hook is local to this process and is not sent with the Param.
 func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) (remove func()) {
 	return p.hooks.add(&p.hooks.after, &hook{call: f})
 }
 
-// watchers returns the hooks that see v's gradient.
+// watchers returns the hooks that are called with v's gradient.
 func (v *Var) watchers() []*hook {
 	switch {
 	case v.param != nil:
@@ -84,7 +84,7 @@ func (v *Var) watchers() []*hook {
 	return nil
 }
 
-// show lets hooks see v's gradient and replace it.
+// show calls hooks with v's gradient and replaces it by their results.
 func (v *Var) show(hooks []*hook, w *walk) {
 	for _, h := range hooks {
 		switch {
@@ -96,7 +96,7 @@ func (v *Var) show(hooks []*hook, w *walk) {
 		case v.grad != nil:
 			if g := h.see(v.scope.NoGrad(v.grad)); g != nil {
 				checkReplaced(v, g)
-				v.grad = v.room().CopyFrom(g.t) // g may be anybody's
+				v.grad = v.room().CopyFrom(g.t) // copy, because others may refer to g
 			}
 		}
 	}
@@ -108,9 +108,9 @@ func checkReplaced(v, g *Var) {
 	}
 }
 
-// arrive adds what a Param's hooks have seen to its Grad, and calls those that wait for that. In a
-// walk that calls functions once more they are called at its end, since a function may use a Param
-// of which the walk knows no other use.
+// arrive adds the gradient of a Param with hooks to its Grad, and calls the hooks that wait for it.
+// In a walk that calls functions again, it defers the hooks to the end, because a function may use
+// a Param without the walk's knowledge.
 func (v *Var) arrive(w *walk) {
 	if v.asked {
 		return

@@ -4,12 +4,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A picker selects elements of t by indices. What it does to a value it does to the numbers of the
-// value's elements as well.
+// A picker selects elements of t by indices. It must only depend on positions, because it is
+// applied both to a value and to the numbers of the value's elements.
 type picker func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor
 
-// picked returns elements of x that f selects: the gradient of an element is the sum of those of
-// the places that it was put into.
+// picked returns elements of x selected by f. The gradient of an element is the sum over all of its
+// copies.
 func picked(op string, x *Var, f picker, dim int, indices ...*tensor.Tensor) *Var {
 	v := x.scope.newVar()
 	v.from(op, []*Var{x})
@@ -29,7 +29,7 @@ func pickedTwice(y, dy *Var) derivatives {
 	return of(Reshape(put(y.op, n, from.t, Reshape(dy, -1)), x.Shape()...))
 }
 
-// put returns n rows of zeros to which rows of x are added, each where idx says: the opposite of
+// put adds the rows of x to a tensor of n rows of zeros, at the indices idx: the inverse of
 // IndexSelect.
 func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 	var room [2 * maxDims]int
@@ -50,22 +50,23 @@ func numbered(dev tensor.Device, n int) *tensor.Tensor {
 	return t
 }
 
-// Gather returns a value of idx's shape: for each element i of idx (Int64), the element of x at the
-// same indices, except that the index along dim is i.
+// Gather returns a value of idx's shape. For each element i of idx, which must be Int64, it takes
+// the element of x at the same indices, except that the index along dim is i.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return picked("Gather", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.Gather(t, dim, idx[0].t)
 	}, dim, idx)
 }
 
-// IndexSelect returns the slices of x along dim that idx (Int64, one dimension) lists.
+// IndexSelect returns the slices of x along dim that idx lists. idx must be Int64 with one
+// dimension.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return picked("IndexSelect", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.IndexSelect(t, dim, idx[0].t)
 	}, dim, idx)
 }
 
-// Index returns x[idx[0], idx[1], ...], as [tensor.Index] does.
+// Index returns x[idx[0], idx[1], ...]; see [tensor.Index].
 func Index(x *Var, idx ...*tensor.Tensor) *Var {
 	return picked("Index", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		all := make([]*tensor.Tensor, len(idx))
@@ -76,21 +77,21 @@ func Index(x *Var, idx ...*tensor.Tensor) *Var {
 	}, 0, idx...)
 }
 
-// MaskedSelect returns the elements of x where mask (Bool) is true, in one dimension.
+// MaskedSelect returns the elements of x where mask is true, in one dimension. mask must be Bool.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 	return picked("MaskedSelect", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		return tensor.MaskedSelect(t, idx[0].t)
 	}, 0, mask)
 }
 
-// Max returns the greatest elements along dim, without this dimension, and their indices (Int64).
-// Only these elements get the gradient.
+// Max returns the maxima along dim, without this dimension, and their Int64 indices. Only the
+// selected elements get the gradient.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Max", x, dim, x.own(tensor.Argmax(x.t, dim)))
 }
 
-// Min returns the least elements along dim, without this dimension, and their indices (Int64). Only
-// these elements get the gradient.
+// Min returns the minima along dim, without this dimension, and their Int64 indices. Only the
+// selected elements get the gradient.
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Min", x, dim, x.own(tensor.Argmin(x.t, dim)))
 }
@@ -103,7 +104,7 @@ func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tenso
 	return Reshape(picked(op, x, along, dim, wide.t), at.Shape()...), at
 }
 
-// along gathers the elements at indices along a dimension, of which a single number has one here.
+// along gathers elements along a dimension. A scalar has one dimension here.
 func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 	if t.Dims() == 0 {
 		return t.Clone()
@@ -111,19 +112,19 @@ func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 	return tensor.Gather(t, dim, idx[0].t)
 }
 
-// Sort returns the elements sorted along dim, and the indices (Int64) where they were, as
-// [tensor.Argsort] has them.
+// Sort returns the elements sorted along dim, and their original Int64 indices; see
+// [tensor.Argsort].
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
 	at := x.own(tensor.Argsort(x.t, dim, descending))
 	return picked("Sort", x, along, dim, at), at
 }
 
-// TopK returns the k greatest elements along dim, the greatest first, and the indices (Int64) where
-// they were.
+// TopK returns the k largest elements along dim in descending order, and their Int64 indices. k
+// must not be negative or exceed the size of dim.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	at := x.own(tensor.Argsort(x.t, dim, true))
 	if n := max(1, x.t.Dims()); k < 0 || k > 1 && x.t.Dims() == 0 || x.t.Dims() == n && k > x.t.Dim(dim) {
-		tensor.TopK(x.t, k, dim) // which panics
+		tensor.TopK(x.t, k, dim) // panics
 	}
 	if x.t.Dims() > 0 {
 		at = Narrow(x.scope.NoGrad(at), dim, 0, k).t
@@ -131,8 +132,8 @@ func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	return picked("TopK", x, along, dim, at), at
 }
 
-// ScatterAdd returns x with the elements of src added at the places that idx (Int64) names, as
-// [tensor.Tensor.ScatterAdd] does.
+// ScatterAdd returns x with the elements of src added at the positions in idx, which must be Int64;
+// see [tensor.Tensor.ScatterAdd].
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 	v := made("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src).reads(idx)
 	v.note.place[0] = dim
@@ -142,7 +143,7 @@ func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 	})
 }
 
-// corner returns zeros of a shape, of which the first elements along each dimension are x.
+// corner returns x padded with zeros at the end of each dimension to the given shape.
 func corner(op string, x *Var, shape []int) *Var {
 	for d, n := range shape {
 		if n != x.t.Dim(d) {
@@ -155,9 +156,9 @@ func corner(op string, x *Var, shape []int) *Var {
 	return x
 }
 
-// Embedding returns the rows of w, (n, features), that idx lists. idx is Int64 of any shape (...),
-// and the result is (..., features). The rows in padding get no gradient. Negative numbers in idx
-// and padding count from the end.
+// Embedding returns the rows of w, (n, features), that idx lists. idx must be Int64, with any shape
+// (...). The result is (..., features). The rows in padding get no gradient. Negative numbers in
+// idx and padding count from the end.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
 	v := idx.scope.newVar()
@@ -184,7 +185,7 @@ func embeddingTwice(y, dy *Var) derivatives {
 	return of(put("Embedding", w.t.Dim(0), flat.t, rows))
 }
 
-// unpadded returns gradients of rows, with zeros for those in an embedding's padding.
+// unpadded returns the gradients of rows, set to zero for an embedding's padding rows.
 func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
 	for _, p := range y.plans().unlearned {
 		rows = MaskedFill(rows, with(tensor.Eq, flat, float64(p)).Unsqueeze(1), 0)
@@ -192,7 +193,7 @@ func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
 	return rows
 }
 
-// fromBothEnds returns both of the numbers that each row of n has.
+// fromBothEnds returns both numbers of each padding row: counted from the start and from the end.
 func fromBothEnds(padding []int64, n int64) (both []int64) {
 	for _, p := range padding {
 		if p < -n || p >= n {

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// within returns a scope for the values of a function that a Checkpoint calls. It ends before s
-// does, and is used again by the next function; one within no scope is the collector's.
+// within returns a scope for the values of a checkpointed function. It ends before s and is reused
+// by the next function. If s is nil, the garbage collector frees it.
 func (s *Scope) within() *Scope {
 	if s == nil {
 		return NewScope()
@@ -24,7 +24,7 @@ func (s *Scope) within() *Scope {
 	return inner
 }
 
-// end takes back all memory of an inner scope, whose values nobody has any more.
+// end reclaims all memory of an inner scope. Its values must no longer be used.
 func (s *Scope) end() {
 	if s.outer == nil {
 		return
@@ -37,15 +37,15 @@ func (s *Scope) end() {
 	s.outer.idle = append(s.outer.idle, s)
 }
 
-// join notes that a walk has yet to come to v, on which the end of an inner scope depends.
+// join records that the end of an inner scope depends on the walk's visit of v.
 func (w *walk) join(v *Var) {
 	if v.part = w.part; v.part != nil {
 		v.part.left++
 	}
 }
 
-// walked ends an inner scope when all values have been walked on which that depends. These are not
-// only its own: others may have been computed from the tensors of its values.
+// walked records a visit of v, and ends the inner scope after the last one. The visited values may
+// belong to other scopes too, because they may be computed from tensors of this one.
 func (s *Scope) walked(v *Var) {
 	if s == nil {
 		return
@@ -56,7 +56,7 @@ func (s *Scope) walked(v *Var) {
 	}
 }
 
-// passed returns values of the scope that are those of in, and pass their gradients on.
+// passed returns values of the scope that equal in and propagate their gradients.
 func (s *Scope) passed(in []*Var) []*Var {
 	inner := s.list(len(in))
 	for i, x := range in {
@@ -66,7 +66,7 @@ func (s *Scope) passed(in []*Var) []*Var {
 	return inner
 }
 
-// passed makes v a value that is x, and passes its gradient on.
+// passed makes v equal to x, and propagates its gradient to x.
 func passed(v, x *Var) *Var {
 	v.op, v.t, v.quiet, v.needs = "Checkpoint", x.t, x.quiet, x.needs
 	if v.needs {
@@ -77,8 +77,8 @@ func passed(v, x *Var) *Var {
 
 func pass(y *Var, dy *tensor.Tensor) { y.inputs[0].add(dy) }
 
-// result returns the tensor of a value of an inner scope for one of s, which outlives that. What
-// the inner scope owns becomes that of s. A view of it is copied, and so is what may be one.
+// result returns the tensor of y, a value of an inner scope, for a value of s, which outlives it.
+// Tensors that the inner scope owns are moved to s. Views and possible views are copied.
 func (s *Scope) result(y *Var, inner *Scope, in []*Var) *tensor.Tensor {
 	if s == nil || y.param != nil || slices.ContainsFunc(in, func(x *Var) bool { return x.t == y.t }) {
 		return y.t
@@ -88,7 +88,7 @@ func (s *Scope) result(y *Var, inner *Scope, in []*Var) *tensor.Tensor {
 		return y.t
 	}
 	t := s.empty(y.t.Device(), y.t.DType(), y.t.Shape())
-	if i := slices.Index(inner.lent, y.t); i >= 0 { // they change places
+	if i := slices.Index(inner.lent, y.t); i >= 0 { // exchange them
 		own := len(s.lent) - 1
 		inner.lent[i], s.lent[own] = t, y.t
 		return y.t

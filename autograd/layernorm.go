@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LayerNorm normalises x over its last dimensions, which have the given shape, to mean 0 and
-// variance 1 (Ba and others, 2016). It returns the result times w plus b, which have this shape or
-// are nil.
+// LayerNorm normalizes x over its last dimensions, which must have the given shape, to mean 0 and
+// variance 1 (Ba et al., 2016). It returns the result times w plus b, which must have this shape or
+// be nil.
 func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
 		misuse(tensor.ErrShape, "LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), slices.Clone(shape))
@@ -21,9 +21,10 @@ func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	return dispatch("LayerNorm", x, normalize[float32], normalize[float64], normalizeOn)("LayerNorm", n, x, w, b)
 }
 
-// GroupNorm divides the channels of x, (N, C, ...), into groupCount groups and normalises each
-// group of an example to mean 0 and variance 1 (Wu and He, 2018). It returns each channel times w
-// plus b, which are (C) or nil. With as many groups as channels it is an instance norm.
+// GroupNorm divides the channels of x, (N, C, ...), into groupCount groups and normalizes each
+// group of each example to mean 0 and variance 1 (Wu and He, 2018). It returns the result times w
+// plus b by channel; both must be (C) or nil. groupCount must divide C. If it equals C, this is an
+// instance norm.
 func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	wantChannels("GroupNorm", x)
 	c := x.t.Dim(1)
@@ -39,8 +40,8 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	return dispatch("GroupNorm", x, normalize[float32], normalize[float64], normalizeOn)("GroupNorm", n, x, w, b)
 }
 
-// channelShape is that of what broadcasts along the channels of x, (N, C, ...), in room if it fits
-// there.
+// channelShape returns the shape that broadcasts along the channels of x, (N, C, ...). It uses room
+// if the result fits.
 func channelShape(room []int, x *Var) []int {
 	room = append(room, x.t.Dim(1))
 	for range x.t.Dims() - 2 {
@@ -57,7 +58,7 @@ func checkAffine(op string, w, b *Var, shape ...int) {
 	}
 }
 
-// normalize normalises x as n has it, with a weight and a bias or without.
+// normalize normalizes x as n describes, with an optional weight and bias.
 func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x, w, b)
 	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
@@ -73,7 +74,7 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	return y.derived(byType(op, y, normalizeBackward[float32], normalizeBackward[float64]), normalizeTwice)
 }
 
-// affine returns the weight and the bias of a norm, nil for none.
+// affine returns the weight and the bias of a norm, or nil.
 func (v *Var) affine() (w, b *Var) {
 	rest := v.inputs[1:]
 	if v.plans().weighted {
@@ -100,13 +101,13 @@ func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// normalizeOn is normalize on a device.
+// normalizeOn implements normalize on a device.
 func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 	if op == "LayerNorm" && x.t.Numel() > 0 {
 		return layerNormOn(n, x, w, b)
 	}
 	y, _, _ := standardizeOn(op, x, groupsOf(n), n.Eps)
-	var shape []int // in which a weight and a bias are seen
+	var shape []int // broadcast shape of the weight and the bias
 	switch {
 	case op == "GroupNorm":
 		shape = channelShape(nil, x)
@@ -118,7 +119,7 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 	return affine(op, y, w, b, product(shape), shape)
 }
 
-// layerNormOn has a kernel for the rows, and one for the gradient of x.
+// layerNormOn uses one device kernel for the rows and one for the gradient of x.
 func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 	forward := device.RowOp{Kind: device.RowNorm, Factor: n.Eps}
 	in := []*tensor.Tensor{x.t}
@@ -152,14 +153,14 @@ func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 	return y.twice(normalizeTwice)
 }
 
-// columnSums adds up rows.
+// columnSums returns the sum of the rows.
 func columnSums(t *tensor.Tensor, n kernel.Norm, shape []int) *tensor.Tensor {
 	sums := tensor.Sum(t.Reshape(n.Rows, n.Per), 0)
 	defer sums.Close()
 	return sums.View(shape...)
 }
 
-// orFilled returns a parameter of n elements, or where there is none a number for each of them.
+// orFilled returns the parameter p, or n elements of value v if it is nil.
 func orFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
 	if p == nil {
 		return like.NewEmpty(like.DType(), n).Fill(v)
@@ -169,7 +170,7 @@ func orFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
 
 func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: n.Per * n.Run} }
 
-// normalizeTwice is the rule of a norm, with a weight and a bias or without.
+// normalizeTwice is the rule of a norm with an optional weight and bias.
 func normalizeTwice(y, dy *Var) derivatives {
 	n, x, to, all := y.plans().norm, y.inputs[0], dy, of(nil)
 	seen := func(p *Var) []int {
@@ -193,7 +194,7 @@ func normalizeTwice(y, dy *Var) derivatives {
 	return all
 }
 
-// wide returns a shape with as many dimensions as y has, by ones at its begin.
+// wide returns shape with ones prepended to y's number of dimensions.
 func wide(shape []int, y *Var) []int {
 	all := make([]int, y.t.Dims())
 	for i := range all {

@@ -5,13 +5,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Linear returns x·wᵀ + b, (..., out). x is (..., in), w is (out, in), and b is (out) or nil.
+// Linear returns x·wᵀ + b, (..., out). x must be (..., in), w must be (out, in), and b must be
+// (out) or nil.
 func Linear(x, w, b *Var) *Var {
 	checkLinear(x, w, b)
 	return dispatch("Linear", x, linear[float32], linear[float64], linearOn)(x, w, b)
 }
 
-// leading returns how many vectors of features x has: also where they have none.
+// leading returns the number of feature vectors in x, even if they are empty.
 func leading(x *Var) int { return product(x.Shape()[:x.t.Dims()-1]) }
 
 func checkLinear(x, w, b *Var) {
@@ -80,7 +81,7 @@ func linearTwice(y, dy *Var) derivatives {
 	return of(dx, dw, Sum(rows, 0))
 }
 
-// MatMul returns the matrix product of a, (..., n, k), and b, (..., k, m), as torch.matmul does.
+// MatMul returns the matrix product of a, (..., n, k), and b, (..., k, m), like torch.matmul.
 // Leading dimensions broadcast. A vector is a row on the left and a column on the right.
 func MatMul(a, b *Var) *Var {
 	return made("MatMul", tensor.MatMul(a.t, b.t), a, b).reads(a.t, b.t).twice(matMulTwice)
@@ -94,7 +95,7 @@ func BMM(a, b *Var) *Var {
 	return MatMul(a, b)
 }
 
-// matMulTwice sees vectors as the matrices that they stand for.
+// matMulTwice treats vectors as matrices.
 func matMulTwice(y, dy *Var) derivatives {
 	a, b := y.inputs[0], y.inputs[1]
 	am, bm := a, b

@@ -5,13 +5,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Reduction says how the losses of rows or elements become the result.
+// A Reduction determines how a loss combines the losses of rows or elements.
 type Reduction uint8
 
 // The reductions of PyTorch.
 const (
-	ByMean    Reduction = iota // the mean over rows or elements
-	BySum                      // the sum
+	ByMean    Reduction = iota // mean over rows or elements
+	BySum                      // sum
 	Unreduced                  // one loss for each row or element
 )
 
@@ -38,7 +38,7 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// nllLossTwice multiplies by what does not depend on the log-probabilities.
+// nllLossTwice multiplies dy by a constant: the derivative does not depend on logp.
 func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
@@ -47,7 +47,7 @@ func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	return of(Mul(dy, dy.scope.Const(slopes)))
 }
 
-// scale is what a sum over n is multiplied by.
+// scale returns the factor of a sum over n losses.
 func (r Reduction) scale(n int) float64 {
 	if r == BySum {
 		return 1
@@ -55,7 +55,8 @@ func (r Reduction) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// MSELoss returns the squared differences of x and target, which have the same shape, reduced by r.
+// MSELoss returns the squared differences of x and target, reduced by r. x and target must have the
+// same shape.
 func MSELoss(x, target *Var, r Reduction) *Var {
 	checkShapes("MSELoss", x, target)
 	x, target = promoted(x, target)
@@ -107,8 +108,9 @@ func (r Reduction) of(losses *Var) *Var {
 	return losses
 }
 
-// SmoothL1Loss returns d²/(2·beta) where d = |x - target| is less than beta, and d - beta/2
-// elsewhere, reduced by r. x and target have the same shape. With beta 0 it is the L1 loss.
+// SmoothL1Loss returns d²/(2·beta) if d = |x - target| is less than beta, and d - beta/2 otherwise,
+// reduced by r. x and target must have the same shape. beta must not be negative; with beta 0 it is
+// the L1 loss.
 func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	checkShapes("SmoothL1Loss", x, target)
 	if !(beta >= 0) {
@@ -129,16 +131,16 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of the sigmoid of x and the probabilities
-// target, which have x's shape. positive is PyTorch's pos_weight: the weight of the term of
-// positive targets, which raises the recall of rare classes. It broadcasts to x's shape; nil means
-// 1.
+// target, reduced by r. x and target must have the same shape. positive is PyTorch's pos_weight:
+// the weight of the positive term, which raises the recall of rare classes. It must broadcast to
+// x's shape; nil means 1.
 func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
 	checkShapes("BCEWithLogitsLoss", x, target)
 	if x, target = promoted(x, target); positive == nil {
 		positive = x.own(x.t.Number(1))
 	}
-	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|).
-	// count is how often an element counts, where all of it is the logarithm.
+	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is computed as max(-x, 0) + log(1 +
+	// e^-|x|). count is the factor of the logarithm: 1 + (positive - 1)·target.
 	rest := x.own(plus(positive, -1))
 	count := x.own(tensor.Mul(rest, target.t)).AddScalar(1)
 	logs := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp())).Add(x.own(tensor.Neg(x.t)).ReLU())
@@ -158,7 +160,7 @@ func bceTwice(x, target, positive, dy *Var) derivatives {
 	return of(Mul(dy, dx), Mul(dy, Sub(Mul(positive, logOfRest(Neg(x))), logOfRest(x))))
 }
 
-// logOfRest returns log(1 + e^x), which is 0 less the logarithm of the rest of x's sigmoid.
+// logOfRest returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
 func logOfRest(x *Var) *Var {
 	y := tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()).Add(x.own(tensor.ReLU(x.t)))
 	return made("BCEWithLogitsLoss", y, x).reads(x.t).

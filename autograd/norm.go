@@ -7,17 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// groups are the elements of a tensor that are normalised together. Each of n groups is parts runs
-// of width elements, and run p of all groups stands before run p+1: channels in a batch of images,
-// or, with one part, rows.
+// groups describes the elements of a tensor that are normalized together. Each of n groups consists
+// of parts runs of width elements, and run p of all groups precedes run p+1. The groups are
+// channels in a batch of images, or rows if there is one part.
 type groups struct{ n, parts, width int }
 
-// BatchNorm returns x, (N, C, ...), with each channel normalised to mean 0 and variance 1, times w
-// plus b, which are (C) or nil (Ioffe and Szegedy, 2015).
+// BatchNorm normalizes each channel of x, (N, C, ...), to mean 0 and variance 1, and returns the
+// result times w plus b, which must be (C) or nil (Ioffe and Szegedy, 2015).
 //
-// If mean and variance are nil, as in training, BatchNorm normalises by those of the batch, and
-// returns them, (C), for running statistics, in a Scope until Reset; v is the unbiased variance.
-// Otherwise, as in evaluation, BatchNorm normalises by mean and variance, (C), and returns them.
+// If mean and variance are nil, as in training, BatchNorm uses the statistics of the batch and
+// returns them, (C), for running statistics; v is the unbiased variance. In a Scope they are valid
+// until Reset. Otherwise, as in evaluation, BatchNorm uses mean and variance, which must both be
+// (C), and returns them.
 func BatchNorm(x, w, b *Var, mean, variance *tensor.Tensor, eps float64) (y *Var, m, v *tensor.Tensor) {
 	if mean == nil && variance == nil {
 		return batchNorm("BatchNorm", x, w, b, eps)
@@ -62,7 +63,7 @@ func checkChannels(op string, t *tensor.Tensor, n int) {
 	}
 }
 
-// affine returns y·w + b, where both have n elements, or are nil, and are seen in a shape.
+// affine returns y·w + b. w and b must have n elements, or be nil; they are reshaped to shape.
 func affine(op string, y, w, b *Var, n int, shape []int) *Var {
 	for i, p := range []*Var{w, b} {
 		if p == nil {
@@ -84,7 +85,7 @@ func standardized(op string, x *Var, s groups, eps float64) (y *Var, mean, varia
 	return dispatch(op, x, standardize[float32], standardize[float64], standardizeOn)(op, x, s, eps)
 }
 
-// standardize moves and scales each group of x to mean 0 and variance 1.
+// standardize normalizes each group of x to mean 0 and variance 1.
 func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	y = result(op, x.t.DType(), x.Shape(), x)
 	mean, variance = y.scope.empty(nil, x.t.DType(), []int{s.n}), y.scope.empty(nil, x.t.DType(), []int{s.n})
@@ -109,8 +110,8 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 	return y, mean, variance
 }
 
-// standardizeBackward takes from dy its mean and its part along y, which moving and scaling have
-// made constant.
+// standardizeBackward removes the mean and the projection on y from dy, because the normalization
+// removes them from x.
 func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
 		s, to, g, out := y.plans().groups, data[F](y.t), data[F](dy), data[F](dx)
@@ -124,7 +125,7 @@ func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// standardOf returns the groups of x, moved and scaled, and by what they were scaled.
+// standardOf returns the normalized groups of x and their scales.
 func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
 	from := Reshape(x, s.parts, s.n, s.width)
 	centred := Sub(from, average(from))
@@ -138,7 +139,7 @@ func standardizeTwice(y, dy *Var) derivatives {
 	return of(y.plans().groups.slopes(y.inputs[0], dy, y.note.factor))
 }
 
-// slopes is standardizeBackward of values, where the means and the scale are values as well.
+// slopes is standardizeBackward for differentiable values, including the means and scales.
 func (s groups) slopes(x, dy *Var, eps float64) *Var {
 	dy = Reshape(dy, s.parts, s.n, s.width)
 	to, scale := s.standardOf(x, eps)
@@ -146,7 +147,7 @@ func (s groups) slopes(x, dy *Var, eps float64) *Var {
 	return Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...)
 }
 
-// each calls f with the elements of group g and where they are.
+// each calls f for the elements of group g with their positions.
 func each[F kernel.Float](s groups, g int, x []F, f func(i int, v F)) {
 	for p := range s.parts {
 		at := (p*s.n + g) * s.width

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// dispatch returns what computes where x is: on, for devices, or the host's kernel for its dtype.
+// dispatch returns the implementation for x: on for devices, or the host kernel for its dtype.
 func dispatch[F any](op string, x *Var, f32, f64, on F) F {
 	if x.far() {
 		return on
@@ -16,7 +16,7 @@ func dispatch[F any](op string, x *Var, f32, f64, on F) F {
 	return byType(op, x, f32, f64)
 }
 
-// byType returns what is for x's dtype: gradients exist in float32 and float64.
+// byType returns the kernel for x's dtype, which must be Float32 or Float64.
 func byType[F any](op string, x *Var, f32, f64 F) F {
 	switch x.t.DType() {
 	case tensor.Float32:
@@ -28,10 +28,10 @@ func byType[F any](op string, x *Var, f32, f64 F) F {
 	return f32
 }
 
-// data is tensor.Data for what kernels compute with.
+// data is tensor.Data for the element types of kernels.
 func data[F kernel.Float](t *tensor.Tensor) []F { return tensor.Data[F](t) }
 
-// hold keeps inputs, and with them shared memory, until a kernel is done with their slices.
+// hold keeps inputs reachable, and with them their shared memory, while a kernel uses their slices.
 func hold(vs ...*Var) {
 	for _, v := range vs {
 		runtime.KeepAlive(v)

@@ -5,7 +5,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Inputs that an operation may lack, such as a bias, are nil, and so is what becomes of them.
+// Functions for optional inputs of an operation, such as a bias. They accept nil and return nil for
+// it.
 
 func denseOf(v *Var) *tensor.Tensor {
 	if v == nil {
@@ -21,7 +22,7 @@ func dataOf[F kernel.Float](t *tensor.Tensor) []F {
 	return data[F](t)
 }
 
-// sumOf returns what the gradients of v are added up in, or nil if it needs none.
+// sumOf returns the elements of v's accumulated gradient, or nil if v needs none.
 func sumOf[F kernel.Float](v *Var) []F {
 	if v == nil || !v.wanted() {
 		return nil
@@ -29,8 +30,8 @@ func sumOf[F kernel.Float](v *Var) []F {
 	return data[F](v.total())
 }
 
-// writeOr is write, for an operation that computes the gradients of others at once: f is also
-// called, with nil, if v needs none.
+// writeOr is like write, for an operation that computes several gradients at once: it also calls f,
+// with nil, if v needs none.
 func (v *Var) writeOr(f func(dx *tensor.Tensor)) {
 	if v.wanted() {
 		v.write(f)

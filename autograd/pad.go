@@ -5,22 +5,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A PadMode says which pixels stand around a padded image.
+// A PadMode determines the pixels around a padded image.
 type PadMode uint8
 
 // The modes of PyTorch.
 const (
 	PadZeros     PadMode = iota
-	PadReflect           // the image mirrored at its outermost pixels, which are not repeated
+	PadReflect           // mirror image, without repeating the outermost pixels
 	PadReplicate         // the outermost pixels, repeated
 	PadCircular          // the opposite side of the image
 )
 
-// pads are how many pixels stand before and after an image, along its height and its width.
+// pads contains the number of pixels added before and after an image, along its height and its
+// width.
 type pads [2][2]int
 
-// Pad2d returns images x, (N, C, H, W), with pixels added around them. p[0] is how many rows come
-// above and below an image, and p[1] how many columns left and right of it.
+// Pad2d returns images x, (N, C, H, W), with pixels added around them. p[0] contains the number of
+// rows added above and below an image, and p[1] the number of columns left and right of it. They
+// must not be negative. PadReflect needs fewer pixels than the image has, and PadCircular no more.
 func Pad2d(x *Var, p [2][2]int, mode PadMode) *Var {
 	want("Pad2d", "an image batch (N, C, H, W)", x, 4)
 	for i, side := range p {
@@ -45,8 +47,7 @@ func checkPads(side [2]int, n int, mode PadMode) {
 	}
 }
 
-// padded is Pad2d by what was checked. Where there are no pixels of the image, as PadZeros has it,
-// is value.
+// padded implements Pad2d for checked arguments. With PadZeros, the new pixels are set to value.
 func padded(x *Var, p pads, mode PadMode, value float64) *Var {
 	if p == (pads{}) {
 		return x
@@ -54,16 +55,16 @@ func padded(x *Var, p pads, mode PadMode, value float64) *Var {
 	return dispatch("Pad2d", x, padImages[float32], padImages[float64], paddedOn)(x, p, mode, value)
 }
 
-// padding is how a padded image comes from one.
+// padding contains the parameters of a padded image.
 type padding struct {
 	pads pads
 	mode PadMode
 }
 
-// wide is how many rows or columns a padded image has, of one of n.
+// wide returns the number of rows or columns after padding n.
 func (p pads) wide(dim, n int) int { return p[dim][0] + n + p[dim][1] }
 
-// sources are the rows or columns of n that the padded ones are.
+// sources returns the source row or column for each padded one; -1 means none.
 func (p padding) sources(dim, n int) []int64 {
 	at := make([]int64, p.pads.wide(dim, n))
 	for i := range at {
@@ -72,7 +73,8 @@ func (p padding) sources(dim, n int) []int64 {
 	return at
 }
 
-// source is the row or column of n at j, before the first one if j is negative, or -1 for none.
+// source returns the source of row or column j, which is negative before the image, in a side of n
+// pixels. It returns -1 if there is none.
 func (m PadMode) source(j, n int) int {
 	if j >= 0 && j < n {
 		return j
@@ -137,8 +139,8 @@ func padTwice(y, dy *Var) derivatives {
 	return of(Reshape(put(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen), x.Shape()...))
 }
 
-// visit calls f with each run of n elements of padded images x, in their order, and with where that
-// run begins in x, or -1 for none.
+// visit calls f for each run of n elements of padded images of x, in order, with its position and
+// the position of its source in x. The source is -1 if there is none.
 func (p padding) visit(x *tensor.Tensor, f func(at, source, n int)) {
 	h, w := x.Dim(2), x.Dim(3)
 	left, right := p.pads[1][0], p.pads[1][1]

@@ -8,34 +8,33 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Param is a tensor that is learned: a leaf of graphs, where gradients arrive.
+// A Param is a trainable tensor: a leaf of graphs, in which gradients accumulate.
 //
-// A Param travels to other processes. Sending moves T to shared memory, so all processes train the
-// same numbers. If Grad exists when the Param is sent, it is shared as well. If not, each process
-// makes its own Grad in its first Backward, as Hogwild training needs it. A process that receives a
-// Param closes it.
+// A Param can be sent to other processes. Sending moves T to shared memory, so that all processes
+// train the same values. If Grad exists when the Param is sent, it is shared as well. Otherwise
+// each process creates its own Grad in its first Backward, as Hogwild training needs. A process
+// that receives a Param must close it.
 type Param struct {
-	Name   string         // for messages; nn.State takes names from struct fields
-	T      *tensor.Tensor // the value: Float32 or Float64
+	Name   string         // for messages; nn.State uses names of struct fields
+	T      *tensor.Tensor // value; its dtype must be a floating-point or complex one unless Frozen
 	Grad   *tensor.Tensor // sum of gradients since ZeroGrad; nil before the first Backward
-	Frozen bool           // Backward does not compute its Grad, and optimizers do not change it
+	Frozen bool           // whether Backward and optimizers skip the Param
 
-	leaf  atomic.Pointer[Var] // what Var returned last
+	leaf  atomic.Pointer[Var] // last result of Var
 	hooks hooks
 }
 
-// A Param arrives once in a message, so that a module and its optimizer, and layers that share a
-// weight, still have the same Param.
+// A message contains a Param only once, so that a module and its optimizer, and layers with shared
+// weights, still refer to the same Param after decoding.
 func init() {
 	codec.CustomOnce((*Param).marshal, (*Param).unmarshal)
 	codec.RegisterType[*Param]("autograd.Param")
 }
 
-// NewParam returns a parameter with value t. Close of the Param closes t.
+// NewParam returns a parameter with value t, and takes ownership of t: [Param.Close] closes it.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// wantGradient panics if the dtype of t is neither a floating-point nor a complex one: only those
-// have gradients.
+// wantGradient panics unless t has a floating-point or complex dtype. Only these have gradients.
 func wantGradient(what string, t *tensor.Tensor) {
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:
@@ -44,10 +43,9 @@ func wantGradient(what string, t *tensor.Tensor) {
 	}
 }
 
-// Var returns the parameter as a value of a graph. If a graph uses a parameter several times, its
-// gradients add up. One goroutine at a time may use a Param, since Backward writes its Grad.
-// Goroutines that train one tensor together each need a Param of their own, over a view of the
-// tensor.
+// Var returns the parameter as a value of a graph. If a graph uses it several times, the gradients
+// are added. A Param must not be used concurrently, because Backward writes its Grad. Goroutines
+// that train one tensor together must use one Param each, over views of the tensor.
 func (p *Param) Var() *Var {
 	if v := p.leaf.Load(); v != nil && v.t == p.T && v.needs != p.Frozen {
 		return v
@@ -57,7 +55,7 @@ func (p *Param) Var() *Var {
 	return v
 }
 
-// ZeroGrad sets Grad to zeros, in place, also for processes that share it.
+// ZeroGrad sets the elements of Grad to zero in place, so it affects processes that share it.
 func (p *Param) ZeroGrad() {
 	if p.Grad != nil {
 		p.Grad.Zero()
@@ -72,7 +70,7 @@ func (p *Param) gradient() *tensor.Tensor {
 }
 
 // Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace if the
-// domain is full, and tensor.ErrClosed if T is nil or closed.
+// domain is full, and [tensor.ErrClosed] if T is nil or closed.
 func (p *Param) Share() error {
 	if p.T == nil {
 		return fmt.Errorf("parameter %q has no value: %w", p.Name, tensor.ErrClosed)
@@ -107,7 +105,7 @@ func (p *Param) tensors() (all []*tensor.Tensor) {
 	return all
 }
 
-// The tags of a Param.
+// Wire tags of a Param.
 const (
 	withoutGrad = iota // [name, frozen, T]
 	withGrad           // [name, frozen, T, Grad]
@@ -115,8 +113,8 @@ const (
 
 var paramTags = &codec.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, withGrad: 4}}
 
-// marshal writes name, frozen, T and, where it exists, Grad. The error wraps tensor.ErrClosed where
-// there is no T.
+// marshal encodes the name, frozen, T and, if it exists, Grad. The error wraps tensor.ErrClosed if
+// T is nil.
 func (p *Param) marshal(e *codec.Encoder) error {
 	if p.T == nil {
 		return fmt.Errorf("send parameter %q, which has no value: %w", p.Name, tensor.ErrClosed)
@@ -138,7 +136,7 @@ func (p *Param) marshal(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// unmarshal reads what marshal wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// unmarshal decodes a Param. The error wraps wire.ErrFormat or an error of tensors.
 func (p *Param) unmarshal(d *codec.Decoder) error {
 	tag, err := d.Tag(paramTags)
 	if err != nil {
@@ -165,7 +163,7 @@ func (p *Param) unmarshal(d *codec.Decoder) error {
 	return p.checkGrad()
 }
 
-// checkGrad refuses a gradient that optimizers could not add to the value.
+// checkGrad returns an error unless the shape and dtype of Grad match T.
 func (p *Param) checkGrad() error {
 	if p.Grad == nil {
 		return fmt.Errorf("read parameter %q, whose gradient is missing: %w", p.Name, codec.ErrFormat)

@@ -6,8 +6,8 @@ import (
 )
 
 // AvgPool2d returns the mean of each window of images x, (N, C, H, W), as (N, C, H', W'). H' and W'
-// are those of Conv2d, rounded down, or up if o.Ceil is set. Padding counts as zeros. Pixels beyond
-// the padding do not count.
+// are computed as for [Conv2d], rounded down, or up if o.Ceil is set. Padding counts as zeros
+// unless o.InsideOnly is set. Pixels beyond the padding do not count.
 func AvgPool2d(x *Var, o Window) *Var {
 	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
@@ -24,7 +24,7 @@ func AvgPool2d(x *Var, o Window) *Var {
 	return Mul(y, Const(movedTo(x.t.Device(), factors)))
 }
 
-// shares are what means of whole windows are multiplied by to be those of what counts of them.
+// shares returns the factors that convert means of whole windows to means of the pixels that count.
 func (o Window) shares(h, w, outH, outW int) *tensor.Tensor {
 	t := tensor.New(tensor.Float64, outH, outW)
 	for i := range outH {
@@ -36,7 +36,8 @@ func (o Window) shares(h, w, outH, outW int) *tensor.Tensor {
 	return t
 }
 
-// counted is how many of the n pixels of a side, and of the padding if that counts, window i has.
+// counted returns the number of pixels of window i along one side that count. Padding counts unless
+// InsideOnly is set.
 func (o Window) counted(side, n, i int) int {
 	from, padding := i*o.Stride[side]-o.Padding[side], o.Padding[side]
 	if o.InsideOnly {
@@ -53,14 +54,14 @@ func avgPool2d(x *Var, o Window) *Var {
 	return averaged{o, x.t, out}.down(x)
 }
 
-// averaged is a pooling of images like x.
+// averaged is a pooling of images with the shape of x.
 type averaged struct {
 	Window
 	x   *tensor.Tensor
 	out [2]int
 }
 
-// down returns the mean of each window. Its derivative is up, and that of up is down.
+// down returns the mean of each window. Its derivative is up, and the derivative of up is down.
 func (a averaged) down(x *Var) *Var {
 	if x.far() {
 		return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).
@@ -73,7 +74,7 @@ func (a averaged) down(x *Var) *Var {
 	return y.twice(func(y, dy *Var) derivatives { return of(y.plans().pool.up(dy)) })
 }
 
-// up gives each element of a window its share.
+// up distributes each element of y evenly over its window.
 func (a averaged) up(y *Var) *Var {
 	if y.far() {
 		return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).
@@ -101,7 +102,7 @@ func pool[F kernel.Float](a averaged, x, y *tensor.Tensor) {
 	y.Touch()
 }
 
-// unpool sets x to the shares that its elements have of y.
+// unpool distributes each element of y evenly over its window in x.
 func unpool[F kernel.Float](a averaged, y, x *tensor.Tensor) {
 	from, to, share := data[F](y), data[F](x.Zero()), F(a.share())
 	a.visit(func(at, lo, hi, first, last, width int) {
@@ -114,8 +115,8 @@ func unpool[F kernel.Float](a averaged, y, x *tensor.Tensor) {
 	})
 }
 
-// visit calls f with each window: where its mean is, from which row of all images to which it goes
-// and from which column to which, and how many columns there are.
+// visit calls f for each window with the position of its mean, the range of rows in all images, the
+// range of columns, and the number of columns of an image.
 func (a averaged) visit(f func(at, lo, hi, first, last, width int)) {
 	h, w, at := a.x.Dim(2), a.x.Dim(3), 0
 	for plane := range a.x.Dim(0) * a.x.Dim(1) {
@@ -147,16 +148,15 @@ func (a averaged) spread(dy *tensor.Tensor) *tensor.Tensor {
 	return image
 }
 
-// pad returns zeros with room for an image like x and its padding, and the part of them that is the
-// image.
+// pad returns zeros with the shape of padded images, and the view of the images in it.
 func (o Window) pad(x *tensor.Tensor) (padded, image *tensor.Tensor) {
 	h, w := x.Dim(2), x.Dim(3)
 	padded = x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), h+2*o.Padding[0], w+2*o.Padding[1])
 	return padded, padded.Narrow(2, o.Padding[0], h).Narrow(3, o.Padding[1], w)
 }
 
-// taps calls f with the views of all elements that are at one place of their window, for each
-// place.
+// taps calls f for each position in the window, with a view of the elements at this position in all
+// windows.
 func (o Window) taps(padded *tensor.Tensor, out [2]int, f func(tap *tensor.Tensor)) {
 	for i := range o.Size[0] {
 		rows := padded.Slice(2, i, i+(out[0]-1)*o.Stride[0]+1, o.Stride[0])

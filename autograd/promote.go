@@ -2,8 +2,8 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// promoted returns a and b in the dtype of their result, as [tensor.ResultType] has it. An input of
-// another dtype is converted, and its gradient is converted back.
+// promoted returns a and b converted to the dtype of [tensor.ResultType]. The gradient of a
+// converted input is converted back.
 func promoted(a, b *Var) (x, y *Var) {
 	if a.t.DType() == b.t.DType() {
 		return a, b
@@ -12,8 +12,8 @@ func promoted(a, b *Var) (x, y *Var) {
 	return a.as(dt), b.as(dt)
 }
 
-// promotedAll is promoted of values that Cat or Stack joins: those without dimensions count as
-// well.
+// promotedAll is like promoted, for the operands of Cat and Stack: scalars also participate in the
+// promotion.
 func promotedAll(xs []*Var) []*Var {
 	dt, same := xs[0].t.DType(), true
 	for _, x := range xs[1:] {
@@ -32,7 +32,7 @@ func promotedAll(xs []*Var) []*Var {
 	return all
 }
 
-// as returns v converted to a dtype.
+// as returns v converted to dt.
 func (v *Var) as(dt tensor.DType) *Var {
 	if v.t.DType() == dt {
 		return v

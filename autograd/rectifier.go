@@ -4,16 +4,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ELU returns x where x is positive, and alpha · (e^x - 1) elsewhere (Clevert and others, 2015).
+// ELU returns x where x is positive, and alpha · (e^x - 1) elsewhere (Clevert et al., 2015).
 func ELU(x *Var, alpha float64) *Var { return elu("ELU", x, alpha, 1, 1) }
 
-// SELU returns ELU with a fixed alpha, times a fixed scale, by which activations keep mean 0 and
-// variance 1 (Klambauer and others, 2017).
+// SELU returns [ELU] with a fixed alpha, times a fixed scale, chosen so that activations keep mean
+// 0 and variance 1 (Klambauer et al., 2017).
 func SELU(x *Var) *Var {
 	return elu("SELU", x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 }
 
-// CELU returns x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere (Barron, 2017).
+// CELU returns x where x is positive, and alpha · (e^(x/alpha) - 1) elsewhere (Barron, 2017). alpha
+// must not be 0.
 func CELU(x *Var, alpha float64) *Var {
 	if alpha == 0 {
 		misuse(tensor.ErrArgument, "CELU with alpha 0")
@@ -23,7 +24,7 @@ func CELU(x *Var, alpha float64) *Var {
 
 // elu returns scale · x where x is positive, and scale · alpha · (e^(inner·x) - 1) elsewhere.
 func elu(op string, x *Var, alpha, scale, inner float64) *Var {
-	below := x.own(with(tensor.Le, x.t, 0)) // not NaN
+	below := x.own(with(tensor.Le, x.t, 0)) // false for NaN
 	part := x.own(with(tensor.Minimum, x.t, 0)).MulScalar(inner)
 	bent := x.own(tensor.Expm1(part)).MulScalar(scale * alpha)
 	y := made(op, tensor.Where(below, bent, x.own(with(tensor.Mul, x.t, scale))), x).reads(x.t)
@@ -36,8 +37,8 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 	})
 }
 
-// Softplus returns log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold, where the two
-// hardly differ. PyTorch's defaults are 1 and 20.
+// Softplus returns log(1 + e^(beta·x)) / beta, or x where beta·x is above threshold, where both are
+// almost equal. beta must not be 0. PyTorch's defaults are 1 and 20.
 func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
 		misuse(tensor.ErrArgument, "Softplus with beta 0")
@@ -52,8 +53,8 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	})
 }
 
-// LogSigmoid returns the logarithm of the sigmoid of x, accurate also where the sigmoid is almost
-// 0.
+// LogSigmoid returns the logarithm of the sigmoid of x. It is accurate even if the sigmoid is
+// almost 0.
 func LogSigmoid(x *Var) *Var {
 	rest := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()))
 	return made("LogSigmoid", with(tensor.Minimum, x.t, 0).Sub(rest), x).reads(x.t).
@@ -74,8 +75,8 @@ func Mish(x *Var) *Var {
 	})
 }
 
-// Hardtanh returns x with elements below lo set to lo and those above hi set to hi. Only elements
-// strictly between lo and hi get a gradient.
+// Hardtanh returns the elements of x limited to the range from lo to hi. lo must be less than hi.
+// Only elements strictly between lo and hi get a gradient.
 func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
 		misuse(tensor.ErrArgument, "Hardtanh between %v and %v: the first is less", lo, hi)
@@ -83,10 +84,10 @@ func Hardtanh(x *Var, lo, hi float64) *Var {
 	return clamp("Hardtanh", x, lo, hi)
 }
 
-// ReLU6 returns x clamped to 0 and 6.
+// ReLU6 returns x limited to the range from 0 to 6.
 func ReLU6(x *Var) *Var { return clamp("ReLU6", x, 0, 6) }
 
-// Hardsigmoid returns x/6 + 1/2, clamped to 0 and 1.
+// Hardsigmoid returns x/6 + 1/2, limited to the range from 0 to 1.
 func Hardsigmoid(x *Var) *Var {
 	return made("Hardsigmoid", plus(x.t, 3).Clamp(0, 6).MulScalar(1.0/6), x).reads(x.t).
 		twice(func(y, dy *Var) derivatives {
@@ -106,7 +107,8 @@ func Hardswish(x *Var) *Var {
 	})
 }
 
-// Softshrink returns 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere.
+// Softshrink returns 0 where |x| <= lambda, and x moved towards 0 by lambda elsewhere. lambda must
+// not be negative.
 func Softshrink(x *Var, lambda float64) *Var {
 	if !(lambda >= 0) {
 		misuse(tensor.ErrArgument, "Softshrink with lambda %v: it is at least 0", lambda)
@@ -118,7 +120,7 @@ func Softshrink(x *Var, lambda float64) *Var {
 // Hardshrink returns 0 where |x| <= lambda, and x elsewhere.
 func Hardshrink(x *Var, lambda float64) *Var { return shrink("Hardshrink", x, x.t, lambda) }
 
-// shrink returns 0 where x is no farther from 0 than lambda, and rest elsewhere.
+// shrink returns 0 where |x| <= lambda, and rest elsewhere.
 func shrink(op string, x *Var, rest *tensor.Tensor, lambda float64) *Var {
 	above, below := x.own(with(tensor.Ge, x.t, -lambda)), x.own(with(tensor.Le, x.t, lambda))
 	near := x.own(tensor.And(above, below))
@@ -141,8 +143,8 @@ func Threshold(x *Var, threshold, value float64) *Var {
 		twice(func(y, dy *Var) derivatives { return of(Where(y.saved[0].t, dy.like(0), dy)) })
 }
 
-// PReLU returns x, (N, C, ...), where x is positive, and w · x elsewhere (He and others, 2015). w
-// has one element, or one for each channel.
+// PReLU returns x, (N, C, ...), where x is positive, and w · x elsewhere (He et al., 2015). w must
+// have one element, or one for each channel.
 func PReLU(x, w *Var) *Var {
 	n := w.t.Numel()
 	if w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
@@ -167,7 +169,7 @@ func PReLU(x, w *Var) *Var {
 	})
 }
 
-// slopeShape is that in which a weight of PReLU broadcasts to x, in room.
+// slopeShape returns the shape of a PReLU weight that broadcasts to x. It uses room.
 func slopeShape(room []int, x, w *Var) []int {
 	if w.t.Numel() == 1 {
 		return append(room, 1)
@@ -175,7 +177,8 @@ func slopeShape(room []int, x, w *Var) []int {
 	return channelShape(room, x)
 }
 
-// GLU returns the first half of x along dim, times the sigmoid of the second half.
+// GLU returns the first half of x along dim, times the sigmoid of the second half. The size of dim
+// must be even.
 func GLU(x *Var, dim int) *Var {
 	if x.t.Dims() == 0 || x.t.Dim(dim)%2 != 0 {
 		misuse(tensor.ErrShape, "GLU of shape %v along dimension %d: its size is even", x.Shape(), dim)

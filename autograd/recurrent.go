@@ -5,21 +5,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Recurrence has the weights that carry a state from one element of a sequence to the next.
+// A Recurrence contains the weights that carry a state from one element of a sequence to the next.
 type Recurrence struct {
-	Weight *Var // (gates·hidden, states): maps a state to its part of the next gates
-	Bias   *Var // (gates·hidden) of a GRU's states, or nil; an LSTM's is in the argument gates
-	// (states, hidden) of an LSTM: maps a hidden vector to a state of fewer features. Nil: states
-	// equals hidden
+	Weight *Var // (gates·hidden, states): maps a state to its contribution to the next gates
+	Bias   *Var // GRU only: (gates·hidden), or nil; add the bias of an LSTM to its gates
+	// Proj is the projection of an LSTM, (states, hidden): it maps a hidden vector to a state with
+	// fewer features. If it is nil, states equals hidden.
 	Proj      *Var
-	Backwards bool // go from the last element to the first
+	Backwards bool // process the sequence from the last element to the first
 }
 
 // LSTM runs N sequences of length L through long short-term memory (Hochreiter and Schmidhuber,
-// 1997). gates, (L, N, 4·hidden), has the inputs of the gates: input, forget, cell and output. h,
-// (N, states), and c, (N, hidden), have the first states and cells. LSTM returns the states after
-// each element, (L, N, states), and the last states and cells. On the host it is one kernel, unless
-// r.Proj is set.
+// 1997). gates, (L, N, 4·hidden), contains the inputs of the gates: input, forget, cell and output.
+// h, (N, states), and c, (N, hidden), contain the initial states and cells. LSTM returns the states
+// after each element, (L, N, states), and the last states and cells. r.Bias must be nil. On the
+// host it is one kernel, unless r.Proj is set.
 func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	if r.Bias != nil {
 		misuse(tensor.ErrMisuse, "LSTM with Bias: add it to gates")
@@ -41,10 +41,10 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	return y, Select(y, 0, r.last(l)), Select(all, 0, l)
 }
 
-// GRU runs N sequences of length L through gated recurrent units (Cho and others, 2014). gates, (L,
-// N, 3·hidden), has the inputs of the gates: reset, update and new. h, (N, hidden), has the first
-// states. GRU returns the states after each element, (L, N, hidden), and the last states, (N,
-// hidden). On the host it is one kernel.
+// GRU runs N sequences of length L through gated recurrent units (Cho et al., 2014). gates, (L, N,
+// 3·hidden), contains the inputs of the gates: reset, update and new. h, (N, hidden), contains the
+// initial states. GRU returns the states after each element, (L, N, hidden), and the last states,
+// (N, hidden). r.Proj must be nil. On the host it is one kernel.
 func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if r.Proj != nil {
 		misuse(tensor.ErrMisuse, "GRU with Proj: only the states of an LSTM are projected")
@@ -84,7 +84,7 @@ func (r Recurrence) check(op string, count int, gates, h *Var) {
 	checkBias(op, r.Bias, count*hidden)
 }
 
-// last is the element at which a sequence of l ends.
+// last returns the index of the element that is processed last in a sequence of length l.
 func (r Recurrence) last(l int) int {
 	if r.Backwards {
 		return 0
@@ -96,7 +96,7 @@ func (r Recurrence) of(gates *Var, count int) kernel.Recurrence {
 	return kernel.Recurrence{L: gates.t.Dim(0), N: gates.t.Dim(1), H: gates.t.Dim(2) / count, Backwards: r.Backwards}
 }
 
-// lstm returns the states at each element and, behind them, the last cells: (L+1, N, hidden).
+// lstm returns the states at each element, followed by the last cells: (L+1, N, hidden).
 func lstm[F kernel.Float](r Recurrence, gates, h, c *Var) *Var {
 	w, k := r.Weight, r.of(gates, 4)
 	y := result("LSTM", gates.t.DType(), []int{k.L + 1, k.N, k.H}, gates, h, c, w)
@@ -160,7 +160,7 @@ func gruBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	h.add(dh)
 }
 
-// plainLSTM is an LSTM of other operations.
+// plainLSTM computes an LSTM from other operations.
 func (r Recurrence) plainLSTM(gates, h, c *Var) (y, lastH, lastC *Var) {
 	y = r.steps(gates, func(x *Var) *Var {
 		g := Split(Add(x, Linear(h, r.Weight, nil)), c.t.Dim(1), 1)
@@ -174,7 +174,7 @@ func (r Recurrence) plainLSTM(gates, h, c *Var) (y, lastH, lastC *Var) {
 	return y, h, c
 }
 
-// plainGRU is a GRU of other operations.
+// plainGRU computes a GRU from other operations.
 func (r Recurrence) plainGRU(gates, h *Var) *Var {
 	return r.steps(gates, func(x *Var) *Var {
 		from, own := Split(x, h.t.Dim(1), 1), Split(Linear(h, r.Weight, r.Bias), h.t.Dim(1), 1)
@@ -185,7 +185,7 @@ func (r Recurrence) plainGRU(gates, h *Var) *Var {
 	})
 }
 
-// steps returns the states that step makes of what each element gives to the gates.
+// steps calls step with the gate inputs of each element, and returns the resulting states.
 func (r Recurrence) steps(gates *Var, step func(x *Var) *Var) *Var {
 	states := make([]*Var, gates.t.Dim(0))
 	for i := range states {

@@ -2,13 +2,13 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Keep returns f(x, dims...) with each dimension that f reduces kept at size 1: PyTorch's
-// keepdim=True.
+// Keep returns f(x, dims...) with each reduced dimension kept at size 1, like keepdim=True in
+// PyTorch.
 func Keep(f func(x *Var, dims ...int) *Var, x *Var, dims ...int) *Var {
 	return kept(f(x, x.scope.dims(dims)...), x, x.named(dims))
 }
 
-// kept returns y, which dimensions of x were reduced to, with these at size 1.
+// kept returns y, a reduction of x, with the reduced dimensions restored at size 1.
 func kept(y, x *Var, reduced axes) *Var {
 	var room [2 * maxDims]int
 	shape := append(room[:0], x.Shape()...)
@@ -20,10 +20,10 @@ func kept(y, x *Var, reduced axes) *Var {
 	return Reshape(y, shape...)
 }
 
-// Sum returns the sum of x over dims, or over all dimensions without dims.
+// Sum returns the sum of x over dims, or over all dimensions if dims is empty.
 func Sum(x *Var, dims ...int) *Var { return sumOver(x, x.named(dims)) }
 
-// sumOver is Sum, but of no dimensions it is a copy.
+// sumOver is like Sum, but returns a copy for an empty set of dimensions.
 func sumOver(x *Var, dims axes) *Var {
 	var room [2 * maxDims]int
 	var y *tensor.Tensor
@@ -37,15 +37,15 @@ func sumOver(x *Var, dims axes) *Var {
 	return v.twice(func(y, dy *Var) derivatives { return of(kept(dy, y.inputs[0], y.note.dims)) })
 }
 
-// Mean returns the mean of x over dims, or over all dimensions without dims.
+// Mean returns the mean of x over dims, or over all dimensions if dims is empty.
 func Mean(x *Var, dims ...int) *Var { return meanOver(x, x.named(dims)) }
 
 func meanOver(x *Var, dims axes) *Var { return MulScalar(sumOver(x, dims), 1/float64(count(x, dims))) }
 
-// keptMean is Mean with the dimensions kept.
+// keptMean is Mean with the reduced dimensions kept at size 1.
 func keptMean(x *Var, dims axes) *Var { return kept(meanOver(x, dims), x, dims) }
 
-// count returns how many elements make one when dims are reduced.
+// count returns how many elements are reduced to one when dims are reduced.
 func count(x *Var, dims axes) int {
 	n := 1
 	for i, size := range x.Shape() {
@@ -56,13 +56,14 @@ func count(x *Var, dims axes) int {
 	return n
 }
 
-// Variance returns the unbiased variances of x over dims, or over all dimensions without dims: the
-// sums of squared distances from the mean, divided by one less than the number of elements.
+// Variance returns the unbiased variance of x over dims, or over all dimensions if dims is empty:
+// the sum of squared deviations from the mean, divided by the number of elements less one.
 func Variance(x *Var, dims ...int) *Var {
 	named := x.named(dims)
 	still := x.scope.NoGrad(x.t)
 	off := Sub(still, keptMean(still, named)).t
-	scale := 1 / float64(max(0, count(x, named)-1)) // infinite for fewer than two, of which the variance is NaN
+	// scale is infinite for fewer than two elements: their variance is NaN.
+	scale := 1 / float64(max(0, count(x, named)-1))
 	squares := still.scope.NoGrad(x.own(tensor.Mul(off, off)))
 	v := made("Variance", with(tensor.Mul, sumOver(squares, named).t, scale), x).reads(x.t)
 	v.note.dims, v.note.factor = named, scale
@@ -73,11 +74,11 @@ func Variance(x *Var, dims ...int) *Var {
 	})
 }
 
-// Std returns the standard deviations of x over dims, the roots of Variance. If all elements are
-// equal, the gradient is zero.
+// Std returns the standard deviation of x over dims, the square root of [Variance]. The gradient is
+// zero if all elements are equal.
 func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) }
 
-// rooted returns the roots of squares, whose derivative is zero where they are.
+// rooted returns the square roots, with derivative zero at zero.
 func rooted(op string, v *Var) *Var {
 	y := made(op, tensor.Sqrt(v.t), v)
 	return y.reads(y.t).twice(func(y, dy *Var) derivatives {
@@ -85,7 +86,7 @@ func rooted(op string, v *Var) *Var {
 	})
 }
 
-// Prod returns the products of x over dims, or over all dimensions without dims.
+// Prod returns the product of x over dims, or over all dimensions if dims is empty.
 func Prod(x *Var, dims ...int) *Var {
 	named := x.named(dims)
 	var room [2 * maxDims]int
@@ -99,7 +100,7 @@ func Prod(x *Var, dims ...int) *Var {
 			return of(dy.constant(dy.t.NewZeros(dy.t.DType(), x.Shape()...)))
 		case x.t.Dims() == 0:
 			return of(dy)
-		case !dy.quiet: // the short ways are none to be derived again
+		case !dy.quiet: // the shortcuts below are not differentiable
 			return of(Mul(others(x, dims), dy))
 		}
 		switch zeros := dy.own(tensor.Sum(dy.own(with(tensor.Eq, x.t, 0)))).Item(); {
@@ -112,7 +113,8 @@ func Prod(x *Var, dims ...int) *Var {
 	})
 }
 
-// others returns, for each element of x, the product of those that are reduced with it over dims.
+// others returns, for each element of x, the product of the other elements that are reduced
+// together with it over dims.
 func others(x *Var, dims axes) *Var {
 	t := x.t
 	var stay, gone []int
@@ -139,7 +141,7 @@ func others(x *Var, dims axes) *Var {
 	return Permute(Reshape(Mul(before, after), turned.Shape()...), back...)
 }
 
-// running returns the running products of rows. Each round doubles how many elements a product has.
+// running returns the cumulative products of rows. Each iteration doubles the number of factors.
 func running(rows *Var) *Var {
 	n := rows.t.Dim(1)
 	for have := 1; have < n; have *= 2 {
@@ -157,23 +159,23 @@ func product(shape []int) int {
 	return n
 }
 
-// Amax returns the greatest elements of x over dims, or over all dimensions without dims. Equal
-// elements share the gradient.
+// Amax returns the maximum of x over dims, or over all dimensions if dims is empty. Equal elements
+// share the gradient.
 func Amax(x *Var, dims ...int) *Var {
 	named := x.named(dims)
 	var room [2 * maxDims]int
 	return shared("Amax", x, tensor.Amax(x.t, named.list(room[:0])...), named)
 }
 
-// Amin returns the least elements of x over dims, or over all dimensions without dims. Equal
-// elements share the gradient.
+// Amin returns the minimum of x over dims, or over all dimensions if dims is empty. Equal elements
+// share the gradient.
 func Amin(x *Var, dims ...int) *Var {
 	named := x.named(dims)
 	var room [2 * maxDims]int
 	return shared("Amin", x, tensor.Amin(x.t, named.list(room[:0])...), named)
 }
 
-// shared records t as the elements of x, over dims, that share the gradient.
+// shared records t as the extremes of x over dims, with the gradient shared by equal elements.
 func shared(op string, x *Var, t *tensor.Tensor, dims axes) *Var {
 	v := made(op, t, x).reads(x.t, t)
 	v.note.dims = dims
@@ -185,7 +187,7 @@ func shared(op string, x *Var, t *tensor.Tensor, dims axes) *Var {
 	})
 }
 
-// CumSum returns the running sums along dim.
+// CumSum returns the cumulative sums along dim.
 func CumSum(x *Var, dim int) *Var {
 	v := made("CumSum", tensor.CumSum(x.t, dim), x)
 	v.note.place[0] = dim

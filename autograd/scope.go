@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Scope lends memory to the values of a training step. Reset takes the memory back for the next
-// step, without the garbage collector. The values of a scope are those computed from its Const,
-// Leaf and NoGrad.
+// A Scope provides memory for the values of a training step. Reset reclaims the memory for the next
+// step, without the garbage collector. A value belongs to the scope if it was computed from values
+// of [Scope.Const], [Scope.Leaf] or [Scope.NoGrad].
 //
 //	s := autograd.NewScope()
 //	for batch := range batches {
@@ -18,29 +18,30 @@ import (
 //		s.Reset()
 //	}
 //
-// After Reset the program must not use a Var of the scope, nor a tensor of such a Var, nor one that
-// came with it, such as the indices of Max. Clone a tensor that must stay. A Scope belongs to one
-// goroutine. With a nil *Scope each value has memory of its own, which the garbage collector frees.
+// After Reset the program must not use a Var of the scope, the tensor of such a Var, or a tensor
+// returned with it, such as the indices of [Max]. Tensors that are needed longer must be cloned. A
+// Scope must be used by one goroutine only. With a nil *Scope each value has its own memory, which
+// the garbage collector frees.
 type Scope struct {
 	free    map[form][]*tensor.Tensor
 	views   map[look]*tensor.Tensor
 	lent    []*tensor.Tensor
-	made    []*tensor.Tensor // by operations of package tensor, to be closed
-	looks   []*tensor.Tensor // at tensors of others; closed at Reset, and used again
-	looked  int              // of looks, how many are in use
+	made    []*tensor.Tensor // results of package tensor, to be closed
+	looks   []*tensor.Tensor // views of other tensors; closed at Reset and reused
+	looked  int              // number of looks in use
 	vars    []*Var
-	used    int                   // of vars
+	used    int                   // number of vars in use
 	lists   arena[*Var]           // lists of values that operations return or keep
-	tensors arena[*tensor.Tensor] // lists of tensors that operations are given
-	sizes   arena[int]            // dimensions that functions of the program are given
-	trails  []trail               // of walks
-	inner   []*Scope              // in use, by functions that a Checkpoint calls
-	idle    []*Scope              // those that wait to be used again
-	outer   *Scope                // of an inner one
-	depth   int                   // of an inner one, 0 for others
-	left    int                   // of an inner one: values that a walk has yet to come to
+	tensors arena[*tensor.Tensor] // lists of tensors passed to operations
+	sizes   arena[int]            // lists of dimensions passed to functions of the program
+	trails  []trail               // buffers of walks
+	inner   []*Scope              // in use by functions of Checkpoint
+	idle    []*Scope              // unused inner scopes
+	outer   *Scope                // parent of an inner scope
+	depth   int                   // nesting depth; 0 if not an inner scope
+	left    int                   // values of an inner scope that a walk has not visited yet
 
-	keeps bool // buffers
+	keeps bool // see KeepBuffers
 }
 
 // A look is a tensor with another shape.
@@ -49,7 +50,7 @@ type look struct {
 	form
 }
 
-// A form is what tensors must have in common to stand in for each other.
+// A form is the properties that tensors must have in common to replace each other.
 type form struct {
 	dev   tensor.Device
 	dtype tensor.DType
@@ -57,8 +58,8 @@ type form struct {
 	shape [maxDims]int
 }
 
-// maxDims is up to how many dimensions a Scope reuses tensors: as many as the operations on the
-// path of training have.
+// maxDims is the maximum number of dimensions of tensors that a Scope reuses. Operations in
+// training have no more.
 const maxDims = 4
 
 // NewScope returns an empty scope.
@@ -66,26 +67,25 @@ func NewScope() *Scope {
 	return &Scope{free: map[form][]*tensor.Tensor{}, views: map[look]*tensor.Tensor{}}
 }
 
-// Const returns t as a value of the scope without a gradient, as the function [Const] does.
+// Const returns t as a value of the scope that requires no gradient; see the function [Const].
 func (s *Scope) Const(t *tensor.Tensor) *Var {
 	v := s.newVar()
 	v.t = t
 	return v
 }
 
-// NoGrad returns t as a value of the scope whose operations are not recorded, as the function
-// [NoGrad] does.
+// NoGrad returns t as a value of the scope with unrecorded operations; see the function [NoGrad].
 func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 	v := s.Const(t)
 	v.quiet = true
 	return v
 }
 
-// KeepBuffers makes layers leave their running statistics unchanged, for a replica of a module
-// whose first replica updates them.
+// KeepBuffers makes layers leave their running statistics unchanged. It should be called for
+// replicas of a module other than the first one, which updates them.
 func (s *Scope) KeepBuffers() { s.keeps = true }
 
-// Reset takes back the memory of all values of the scope.
+// Reset reclaims the memory of all values of the scope.
 func (s *Scope) Reset() {
 	for _, t := range s.lent {
 		f := formOf(t.Device(), t.DType(), t.Shape())
@@ -94,19 +94,19 @@ func (s *Scope) Reset() {
 	clear(s.lent)
 	s.lent = s.lent[:0]
 	s.rewind(mark{})
-	for len(s.inner) > 0 { // those of functions that panicked, or whose values Grad has kept
+	for len(s.inner) > 0 { // scopes of functions that panicked, or with values that Grad has kept
 		s.inner[len(s.inner)-1].end()
 	}
 }
 
-// A mark is how much of a scope was in use.
+// A mark records how much of a scope was in use.
 type mark struct{ vars, made, looked, lists, tensors, sizes int }
 
 func (s *Scope) mark() mark {
 	return mark{s.used, len(s.made), s.looked, s.lists.used, s.tensors.used, s.sizes.used}
 }
 
-// rewind takes back what was used since a mark, but not the tensors that gradients are in.
+// rewind reclaims the memory used since a mark, except for the tensors of gradients.
 func (s *Scope) rewind(to mark) {
 	for _, v := range s.vars[to.vars:s.used] {
 		if v.plan != nil {
@@ -119,7 +119,7 @@ func (s *Scope) rewind(to mark) {
 	s.tensors.rewind(to.tensors)
 	s.sizes.rewind(to.sizes)
 	for _, t := range s.looks[to.looked:s.looked] {
-		t.Close() // a view: it cannot fail
+		t.Close() // cannot fail: it is a view
 	}
 	s.looked = to.looked
 	for _, t := range s.made[to.made:] {
@@ -129,7 +129,7 @@ func (s *Scope) rewind(to mark) {
 	s.made = s.made[:to.made]
 }
 
-// released closes a tensor that nobody else has, and lets it be used again.
+// released closes a tensor and recycles it. No other code may have a reference to t.
 func released(t *tensor.Tensor) {
 	if t.Device() != nil {
 		must(t.Close())
@@ -138,7 +138,7 @@ func released(t *tensor.Tensor) {
 	release(t)
 }
 
-// giveUp takes out of the scope a tensor that was made since a mark, if it was.
+// giveUp removes t from the scope if it was created since a mark. It reports whether it did.
 func (s *Scope) giveUp(t *tensor.Tensor, since mark) bool {
 	for i, x := range slices.Backward(s.made[since.made:]) {
 		if x == t {
@@ -149,7 +149,7 @@ func (s *Scope) giveUp(t *tensor.Tensor, since mark) bool {
 	return false
 }
 
-// look returns t with another shape: a view that lasts until Reset, or else a copy.
+// look returns t with another shape: a view that lasts until Reset, or a copy.
 func (s *Scope) look(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	if s.looked == len(s.looks) {
 		s.looks = append(s.looks, new(tensor.Tensor))
@@ -163,7 +163,7 @@ func (s *Scope) look(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	return v
 }
 
-// What package tensor does for scopes.
+// Functions that package tensor provides for scopes.
 var (
 	release = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().Release
 	lookAs  = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]().LookAs
@@ -191,7 +191,7 @@ func formOf(dev tensor.Device, dt tensor.DType, shape []int) form {
 	return f
 }
 
-// empty returns a tensor whose elements are anything.
+// empty returns an uninitialized tensor.
 func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if s == nil || len(shape) > maxDims {
 		return emptyOn(dev, dt, slices.Clone(shape))
@@ -202,14 +202,14 @@ func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.T
 		last := len(kept) - 1
 		t, s.free[f] = kept[last], kept[:last]
 	} else {
-		t = emptyOn(dev, dt, slices.Clone(shape)) // so that a shape may be on the caller's stack
+		t = emptyOn(dev, dt, slices.Clone(shape)) // the copy keeps shape from escaping to the heap
 	}
 	s.lent = append(s.lent, t)
 	return t
 }
 
-// recycle takes back, before Reset, a tensor of empty, or one that was given up. Only the caller of
-// these may, as nobody else can have seen it.
+// recycle reclaims a tensor of empty or giveUp before Reset. Only the caller of these functions may
+// do so, and no other code may have a reference to t.
 func (s *Scope) recycle(t *tensor.Tensor) {
 	if t == nil {
 		return
@@ -231,7 +231,7 @@ func (s *Scope) recycle(t *tensor.Tensor) {
 	released(t)
 }
 
-// list returns n places for values, which are there until Reset.
+// list returns a list of n values that lasts until Reset.
 func (s *Scope) list(n int) []*Var {
 	if s == nil {
 		return make([]*Var, n)
@@ -239,7 +239,7 @@ func (s *Scope) list(n int) []*Var {
 	return s.lists.take(n)
 }
 
-// room returns a list of tensors for n, which has none yet.
+// room returns an empty list with capacity for n tensors.
 func (s *Scope) room(n int) []*tensor.Tensor {
 	if s == nil {
 		return make([]*tensor.Tensor, 0, n)
@@ -247,7 +247,7 @@ func (s *Scope) room(n int) []*tensor.Tensor {
 	return s.tensors.take(n)[:0]
 }
 
-// dims returns a copy of dimensions, for a function that may keep them until Reset.
+// dims returns a copy of dimensions that lasts until Reset.
 func (s *Scope) dims(of []int) []int {
 	if s == nil {
 		return slices.Clone(of)
@@ -257,14 +257,13 @@ func (s *Scope) dims(of []int) []int {
 	return to
 }
 
-// An arena is memory of which lists are taken, all zeros, and given back in the opposite order.
+// An arena is a stack allocator for zeroed lists.
 type arena[T any] struct {
 	all  []T
 	used int
 }
 
-// take returns a list of n, whose capacity ends with it. Lists that were taken before an arena grew
-// stay where they are.
+// take returns a list with length and capacity n. Lists remain valid when the arena grows.
 func (a *arena[T]) take(n int) []T {
 	from := a.used
 	if a.used += n; a.used > len(a.all) {
@@ -278,13 +277,13 @@ func (a *arena[T]) rewind(to int) {
 	a.used = to
 }
 
-// A trail is what a walk has in hand. A scope uses it again. A walk that a hook begins within
-// another one has a trail of its own.
+// A trail contains the buffers of a walk. A scope reuses it. A walk that a hook starts within
+// another one has its own trail.
 type trail struct {
-	ready   []*Var   // whose gradients are whole
-	seen    []seen   // of a walk to some inputs only: all that has been marked
-	visits  []visit  // on the way to these inputs
-	arrived []*Param // whose hooks wait for the end
+	ready   []*Var   // values with complete gradients
+	seen    []seen   // all visited values, in a walk to selected inputs
+	visits  []visit  // stack of limit
+	arrived []*Param // Params with hooks to call at the end
 }
 
 func (s *Scope) takeTrail() (w trail) {
@@ -302,7 +301,7 @@ func (s *Scope) keepTrail(w trail) {
 	}
 }
 
-// emptied returns a list for another use, in which nothing is kept from the collector.
+// emptied clears a list, so that it retains no memory, and returns it with length 0.
 func emptied[T any](list []T) []T {
 	clear(list[:cap(list)])
 	return list[:0]

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// owned returns a view as a tensor of its own where it is one of the host's shared memory, whose
-// block it would keep from those who wait for it to be closed.
+// owned returns t, or a copy if t is a view of shared memory on the host: a view would keep the
+// block in use while other processes wait for its release. It closes t if it copies.
 func owned(t *tensor.Tensor) *tensor.Tensor {
 	if !t.IsShared() || t.Device() != nil {
 		return t
@@ -18,8 +18,8 @@ func owned(t *tensor.Tensor) *tensor.Tensor {
 	return c
 }
 
-// Reshape returns x with another shape of as many elements. One size may be -1, which stands for
-// the rest.
+// Reshape returns x with another shape and the same number of elements. One size may be -1; it is
+// inferred from the others.
 func Reshape(x *Var, shape ...int) *Var {
 	return wrap("Reshape", x.reshaped(shape), x).derived(reshapeBackward, reshapeTwice)
 }
@@ -34,11 +34,11 @@ func reshapeTwice(y, dy *Var) derivatives { return of(Reshape(dy, y.inputs[0].Sh
 
 func copyOn(to, from *tensor.Tensor) { to.CopyFrom(from.View(to.Shape()...)) }
 
-// copyData copies the elements of a contiguous tensor to one of another shape.
+// copyData copies the elements of a contiguous tensor to a tensor of another shape.
 func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }
 
-// reshaped returns the value with another shape. A Scope keeps the views of what it lends, since it
-// lends it again. Those of other tensors on the heap, such as batches, last until Reset.
+// reshaped returns the value with another shape. A Scope keeps views of its own tensors, because it
+// reuses both. Views of other tensors on the heap, such as batches, last until Reset.
 func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	switch {
 	case v.lent && len(shape) <= maxDims:
@@ -60,18 +60,17 @@ func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	return t
 }
 
-// A layout is how a view sees a tensor. It has room for its dimensions, so that it need not be on
-// the heap.
+// A layout is the layout of a view. It contains its dimensions, so that it need not be on the heap.
 type layout struct {
 	dims           int
 	sizes, strides [manyDims]int
 	offset         int
 }
 
-// manyDims is how many dimensions views have at most.
+// manyDims is the maximum number of dimensions of a view.
 const manyDims = 64
 
-// layoutOf is that of a tensor itself, to be changed.
+// layoutOf returns the layout of a tensor, for modification.
 func layoutOf(t *tensor.Tensor) (l layout) {
 	if l.dims = t.Dims(); l.dims > manyDims {
 		misuse(tensor.ErrShape, "a view of %d dimensions: there are at most %d", l.dims, manyDims)
@@ -88,8 +87,8 @@ func (l *layout) swap(i, j int) {
 	l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
 }
 
-// seen returns a view of t. In a scope it lasts until Reset; one of shared memory is a copy, whose
-// block would be kept from those who wait for it to be closed.
+// seen returns a view of t that lasts until Reset in a scope. It copies shared memory: a view would
+// keep the block in use while other processes wait for its release.
 func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	v := s.view(t, l)
 	if s == nil || l.dims > maxDims {
@@ -104,7 +103,7 @@ func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return c
 }
 
-// view is seen without a copy.
+// view is like seen, but never copies.
 func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	if s == nil || l.dims > maxDims {
 		return t.AsStrided(slices.Clone(l.sizes[:l.dims]), slices.Clone(l.strides[:l.dims]), l.offset)
@@ -118,7 +117,7 @@ func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return v
 }
 
-// axis returns a dimension counted from the start.
+// axis returns dim counted from the start. It panics if dim is out of range.
 func (v *Var) axis(dim int) int {
 	if n := v.t.Dims(); dim < -n || dim >= n {
 		misuse(tensor.ErrIndex, "dimension %d is out of range of %d", dim, n)
@@ -128,7 +127,8 @@ func (v *Var) axis(dim int) int {
 	return dim
 }
 
-// Squeeze returns x without those of dims that have size 1; without dims, of all dimensions.
+// Squeeze returns x without the given dimensions that have size 1, or without all dimensions of
+// size 1 if dims is empty.
 func Squeeze(x *Var, dims ...int) *Var {
 	var room [2 * maxDims]int
 	shape, named := room[:0], axes(0)
@@ -153,7 +153,7 @@ func Unsqueeze(x *Var, dim int) *Var {
 	return Reshape(x, slices.Insert(append(room[:0], x.Shape()...), (dim+n)%n, 1)...)
 }
 
-// Expand returns x broadcast to a shape. A size of -1 keeps x's.
+// Expand returns x broadcast to a shape. A size of -1 keeps the size of x.
 func Expand(x *Var, shape ...int) *Var {
 	if x.scope == nil || len(shape) > maxDims {
 		return wrap("Expand", owned(x.t.Expand(shape...)), x).twice(same)
@@ -164,7 +164,7 @@ func Expand(x *Var, shape ...int) *Var {
 	for i, n := range x.Shape() {
 		switch {
 		case extra < 0 || shape[extra+i] != n && shape[extra+i] != -1 && n != 1:
-			x.t.Expand(slices.Clone(shape)...) // which panics
+			x.t.Expand(slices.Clone(shape)...) // panics
 		case n != 1 || shape[extra+i] == -1 || shape[extra+i] == 1:
 			l.sizes[extra+i], l.strides[extra+i] = n, x.t.Strides()[i]
 		}
@@ -172,7 +172,7 @@ func Expand(x *Var, shape ...int) *Var {
 	return wrap("Expand", x.scope.seen(x.t, &l), x).twice(same)
 }
 
-// Flatten returns x, (N, ...), as rows: (N, features).
+// Flatten returns x, (N, ...), as (N, features).
 func Flatten(x *Var) *Var {
 	if x.t.Dims() == 0 {
 		return Reshape(x, 1)
@@ -184,7 +184,7 @@ func Flatten(x *Var) *Var {
 	return Reshape(x, x.t.Dim(0), features)
 }
 
-// Permute returns x with its dimensions in another order.
+// Permute returns x with its dimensions in another order. Each dimension must occur once.
 func Permute(x *Var, dims ...int) *Var {
 	n := x.t.Dims()
 	if len(dims) != n || n > maxDims {
@@ -199,14 +199,14 @@ func Permute(x *Var, dims ...int) *Var {
 		l.sizes[i], l.strides[i], back[d] = from.sizes[d], from.strides[d], i
 	}
 	if named != 1<<n-1 {
-		x.t.Permute(slices.Clone(dims)...) // which panics
+		x.t.Permute(slices.Clone(dims)...) // panics
 	}
 	v := wrap("Permute", x.scope.seen(x.t, &l), x)
 	v.note.place = back
 	return v.twice(func(y, dy *Var) derivatives { return of(Permute(dy, y.note.place[:y.t.Dims()]...)) })
 }
 
-// permuted is Permute of many dimensions.
+// permuted implements Permute for many dimensions.
 func permuted(x *Var, dims []int) *Var {
 	v := wrap("Permute", owned(x.t.Permute(dims...)), x)
 	back := make([]int, len(dims))
@@ -216,7 +216,7 @@ func permuted(x *Var, dims []int) *Var {
 	return v.twice(func(_, dy *Var) derivatives { return of(Permute(dy, back...)) })
 }
 
-// Transpose returns x with two dimensions exchanged.
+// Transpose returns x with dimensions a and b exchanged.
 func Transpose(x *Var, a, b int) *Var {
 	l := layoutOf(x.t)
 	if l.dims > 0 {
@@ -227,7 +227,7 @@ func Transpose(x *Var, a, b int) *Var {
 	return v.twice(func(y, dy *Var) derivatives { return of(Transpose(dy, y.note.place[0], y.note.place[1])) })
 }
 
-// Flip returns x with its elements in reverse order along dims, as [tensor.Flip] does.
+// Flip returns x with its elements in reverse order along dims; see [tensor.Flip].
 func Flip(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
 		return flipped(x, 0)
@@ -242,8 +242,8 @@ func flipped(x *Var, dims axes) *Var {
 	return v.twice(func(y, dy *Var) derivatives { return of(flipped(dy, y.note.dims)) })
 }
 
-// A slab is the part of a tensor at some indices of a dimension: count of them, step apart. Of one
-// that is dropped there is only one index, and the part has not the dimension.
+// A slab is the part of a tensor at count indices of a dimension, step apart. If dropped is set,
+// there is only one index, and the part does not have the dimension.
 type slab struct {
 	dim, from, count, step int
 	dropped                bool
@@ -262,7 +262,7 @@ func Select(x *Var, dim, i int) *Var {
 	return part("Select", x, slab{dim, i, 1, 1, true})
 }
 
-// Narrow returns the indices start to start+n-1 of x along dim.
+// Narrow returns the indices start to start+n-1 of x along dim. It panics if they are out of range.
 func Narrow(x *Var, dim, start, n int) *Var {
 	dim = x.axis(dim)
 	size := x.t.Dim(dim)
@@ -275,8 +275,8 @@ func Narrow(x *Var, dim, start, n int) *Var {
 	return part("Narrow", x, slab{dim, start, n, 1, false})
 }
 
-// Slice returns every step-th index of x along dim, beginning with from and below to, as
-// [tensor.Tensor.Slice] does.
+// Slice returns every step-th index of x along dim, from from up to but excluding to; see
+// [tensor.Tensor.Slice]. step must be positive.
 func Slice(x *Var, dim, from, to, step int) *Var {
 	dim = x.axis(dim)
 	if step < 1 {
@@ -292,8 +292,8 @@ func Slice(x *Var, dim, from, to, step int) *Var {
 	return part("Slice", x, slab{dim, from, max(0, (to-from+step-1)/step), step, false})
 }
 
-// Split returns parts of x with size indices along dim each; the last may have fewer. In a Scope
-// the slice lives until Reset, as the parts do.
+// Split returns parts of x with size indices along dim each; the last may be smaller. size must be
+// positive. In a Scope the slice and the parts are valid until Reset.
 func Split(x *Var, size, dim int) []*Var {
 	if size < 1 {
 		misuse(tensor.ErrArgument, "Split into parts of %d: want at least 1", size)
@@ -306,7 +306,7 @@ func Split(x *Var, size, dim int) []*Var {
 	return parts
 }
 
-// of returns how the part of t is seen.
+// of returns the layout of the part in t.
 func (s slab) of(t *tensor.Tensor) layout {
 	l := layoutOf(t)
 	l.offset += s.from * l.strides[s.dim]
@@ -320,7 +320,7 @@ func (s slab) of(t *tensor.Tensor) layout {
 	return l
 }
 
-// part returns what a slab is of x; the gradient of the rest is zero.
+// part returns the part s of x. The gradient of the other elements is zero.
 func part(op string, x *Var, s slab) *Var {
 	l := s.of(x.t)
 	v := wrap(op, x.scope.seen(x.t, &l), x)
@@ -340,7 +340,7 @@ func partBackward(y *Var, dy *tensor.Tensor) {
 
 func partTwice(y, dy *Var) derivatives { return of(whole(y.op, dy, y.inputs[0].Shape(), y.note.slab)) }
 
-// whole returns zeros of a shape, in which a slab is x: the opposite of part.
+// whole returns zeros of a shape with the part s set to x: the inverse of part.
 func whole(op string, x *Var, shape []int, s slab) *Var {
 	all := x.t.NewZeros(x.t.DType(), shape...)
 	l := s.of(all)
@@ -352,7 +352,7 @@ func whole(op string, x *Var, shape []int, s slab) *Var {
 	return v.twice(func(y, dy *Var) derivatives { return of(part(y.op, dy, y.note.slab)) })
 }
 
-// Cat returns the values one after another along dim. Their other dimensions must be equal.
+// Cat concatenates the values along dim. Their other dimensions must be equal.
 func Cat(dim int, xs ...*Var) *Var {
 	if len(xs) > 0 {
 		xs = promotedAll(xs)
@@ -388,7 +388,7 @@ func catBackward(y *Var, dy *tensor.Tensor) {
 	}
 }
 
-// legacy reports whether Cat passes over x, whatever the others' shape.
+// legacy reports whether Cat ignores x, regardless of the other shapes.
 func (v *Var) legacy() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
 
 func catTwice(y, dy *Var) derivatives {
@@ -402,7 +402,7 @@ func catTwice(y, dy *Var) derivatives {
 	return derivatives{many: parts}
 }
 
-// Stack returns the values, which must have the same shape, along a new dimension dim.
+// Stack concatenates the values along a new dimension dim. They must have the same shape.
 func Stack(dim int, xs ...*Var) *Var {
 	wide := scopeOf(xs).list(len(xs))
 	for i, x := range xs {

@@ -6,15 +6,15 @@ import (
 )
 
 // LogSoftmax returns the logarithm of the softmax of x along dim. A negative dim counts from the
-// end. A value without dimensions counts as one of dimension 1, as in PyTorch.
+// end. A scalar counts as one dimension, as in PyTorch.
 func LogSoftmax(x *Var, dim int) *Var { return over("LogSoftmax", x, dim, lastLogSoftmax) }
 
 func lastLogSoftmax(x *Var) *Var {
 	return dispatch("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64], logSoftmaxOn)(x)
 }
 
-// Softmax returns e^x divided by its sum along dim. A negative dim counts from the end. A value
-// without dimensions counts as one of dimension 1, as in PyTorch.
+// Softmax returns e^x divided by its sum along dim. A negative dim counts from the end. A scalar
+// counts as one dimension, as in PyTorch.
 func Softmax(x *Var, dim int) *Var { return over("Softmax", x, dim, lastSoftmax) }
 
 func lastSoftmax(x *Var) *Var {
@@ -42,7 +42,7 @@ func softmaxTwice(y, dy *Var) derivatives {
 	return of(Sub(along, Mul(y, keptSum(along))))
 }
 
-// over applies to a dimension what f does to the last one.
+// over applies f, which works on the last dimension, to dimension dim.
 func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
 	dims := max(1, x.t.Dims())
 	if dim < -dims || dim >= dims {
@@ -57,7 +57,7 @@ func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
 	return packed(Transpose(f(Transpose(x, dim, -1)), dim, -1))
 }
 
-// packed returns x, whose elements lie one after another.
+// packed returns x in contiguous memory.
 func packed(x *Var) *Var {
 	if x.t.IsContiguous() {
 		return x
@@ -89,13 +89,13 @@ func logSoftmaxTwice(y, dy *Var) derivatives {
 	return of(Sub(dy, Mul(Exp(y), keptSum(dy))))
 }
 
-// keptSum returns the sums of rows, of size 1.
+// keptSum returns the sums of rows, kept at size 1.
 func keptSum(x *Var) *Var {
 	last := axes(1) << (x.t.Dims() - 1)
 	return kept(sumOver(x, last), x, last)
 }
 
-// rowsOf returns x's shape as a matrix whose columns are the last dimension.
+// rowsOf returns x's shape as a matrix with the last dimension as columns.
 func rowsOf(op string, x *Var) (rows, cols int) {
 	if x.t.Dims() == 0 {
 		misuse(tensor.ErrShape, "%s of a single number: the last dimension is that of the classes or features", op)
@@ -107,11 +107,11 @@ func rowsOf(op string, x *Var) (rows, cols int) {
 	return x.t.Numel() / cols, cols
 }
 
-// LogSumExp returns the logarithm of the sum of e^x over dims, or over all dimensions without dims.
-// It does not overflow for large x.
+// LogSumExp returns the logarithm of the sum of e^x over dims, or over all dimensions if dims is
+// empty. It does not overflow for large x.
 func LogSumExp(x *Var, dims ...int) *Var {
 	named := x.named(dims)
-	if count(x, named) == 0 { // the logarithms of sums of nothing
+	if count(x, named) == 0 { // logarithms of empty sums
 		return Log(sumOver(Exp(x), named))
 	}
 	var room [2 * maxDims]int
@@ -122,6 +122,6 @@ func LogSumExp(x *Var, dims ...int) *Var {
 	return Add(sums, Reshape(shift, sums.Shape()...))
 }
 
-// Norm returns the Euclidean norms of x over dims, or over all dimensions without dims: the roots
-// of the sums of squares. If all elements are zero, the gradient is zero.
+// Norm returns the Euclidean norm of x over dims, or over all dimensions if dims is empty: the
+// square root of the sum of squares. The gradient is zero if all elements are zero.
 func Norm(x *Var, dims ...int) *Var { return rooted("Norm", sumOver(Mul(x, x), x.named(dims))) }

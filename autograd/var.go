@@ -7,51 +7,51 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Var is a value in a graph: a tensor, and how it was computed if it needs a gradient. Operations
-// return new Vars. A Var belongs to one goroutine. It does not travel to other processes; a Param
-// does.
+// A Var is a value in a graph: a tensor, and a record of its computation if it requires a gradient.
+// Operations return new Vars. A Var must be used by one goroutine only. It cannot be sent to other
+// processes; a [Param] can.
 type Var struct {
 	passing
 	t      *tensor.Tensor
-	param  *Param // of a leaf
+	param  *Param // if it is a leaf
 	scope  *Scope
-	needs  bool // a Param is among what v was computed from
+	needs  bool // whether v depends on a Param
 	quiet  bool // see NoGrad
 	walked bool
-	lent   bool // t belongs to the scope
+	lent   bool // whether t belongs to the scope
 
 	op       string
-	backward func(dy *tensor.Tensor) // gives each input its part
-	derive   derivation              // the same, of operations that make no closure for it
-	again    rule                    // the same of gradients that are values themselves
-	plain    func(v *Var) *Var       // for what has no such rule: computes the value by operations that have one
-	redo     func(v *Var) *Var       // computes the value again, see Checkpoint
+	backward func(dy *tensor.Tensor) // propagates the gradient to the inputs
+	derive   derivation              // the same, without a closure
+	again    rule                    // the same, for gradients that are values of a graph
+	plain    func(v *Var) *Var       // recomputes the value from operations with rules
+	redo     func(v *Var) *Var       // recomputes the value; see Checkpoint
 	hooks    *hooks
 	note     note
 	plan     *plan
 	inputs   []*Var
 	saved    []saved
 
-	inputRoom [4]*Var // so that most operations need no slice of their own
+	inputRoom [4]*Var // avoids a slice for most operations
 	savedRoom [6]saved
 }
 
-// A passing is what Backward and Grad note of a value while they run.
+// A passing is the state of a value during Backward and Grad.
 type passing struct {
 	grad    *tensor.Tensor
-	slope   *Var   // under CreateGraph, in the place of grad
-	part    *Scope // the inner scope that ends when the value and all others of it are walked
-	mark    uint64 // of the walk to some inputs that has looked at it
-	waiting int    // uses of it that have not been walked yet
-	asked   bool   // its gradient is one of those that Grad returns
-	idle    bool   // it does not lead to one
+	slope   *Var   // the gradient under CreateGraph, instead of grad
+	part    *Scope // inner scope that ends when all of its values have been visited
+	mark    uint64 // the last walk to selected inputs that visited it
+	waiting int    // number of uses that have not contributed yet
+	asked   bool   // whether Grad returns its gradient
+	idle    bool   // whether it does not depend on a selected input
 }
 
-// A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y:
-// operations on the path of training would otherwise allocate a closure at every step.
+// A derivation propagates the gradient dy of y to the inputs of y. It finds its data in y, because
+// a closure would be allocated at each training step.
 type derivation func(y *Var, dy *tensor.Tensor)
 
-// A note is the numbers that a derivation needs.
+// A note contains the parameters of a derivation.
 type note struct {
 	run       int
 	factor    float64
@@ -64,22 +64,22 @@ type note struct {
 	backwards bool
 }
 
-// A plan is what derivations of few operations need, which would make each Var large.
+// A plan contains larger parameters, which few derivations need. They would make every Var large.
 type plan struct {
 	conv      kernel.ConvShape
 	window    Window
 	norm      kernel.Norm
-	weighted  bool // norm has a weight
+	weighted  bool // whether norm has a weight
 	groups    groups
 	padding   padding
-	unlearned []int64 // the rows of an embedding's padding
+	unlearned []int64 // padding rows of an embedding
 	pool      averaged
 	attention Attention
 	heads     kernel.Attention
 	again     recompute
 }
 
-// plans returns v's plan. A scope uses it again with v.
+// plans returns v's plan and creates it if necessary. A scope reuses it together with v.
 func (v *Var) plans() *plan {
 	if v.plan == nil {
 		v.plan = new(plan)
@@ -87,7 +87,7 @@ func (v *Var) plans() *plan {
 	return v.plan
 }
 
-// input returns an input, or nil where there are fewer.
+// input returns input i, or nil if there are fewer inputs.
 func (v *Var) input(i int) *Var {
 	if i < len(v.inputs) {
 		return v.inputs[i]
@@ -95,29 +95,29 @@ func (v *Var) input(i int) *Var {
 	return nil
 }
 
-// Const returns t as a value that needs no gradient, such as a batch or a target. t must stay open
-// and unchanged until Backward, which panics if it sees a change.
+// Const returns t as a value that requires no gradient, such as a batch or a target. t must stay
+// open and unchanged until Backward, which panics if it detects a change.
 func Const(t *tensor.Tensor) *Var { return &Var{t: t} }
 
-// NoGrad returns t as a value whose operations are not recorded. A result computed from it, with
-// any parameters, has no gradient and keeps no values for one. torch.no_grad() is a switch of a
-// thread; a goroutine has no such switch, so here the input of the network carries it.
+// NoGrad returns t as a value with unrecorded operations. A result computed from it, with any
+// parameters, has no gradient and stores no values for one. In PyTorch, torch.no_grad() is a
+// property of a thread; goroutines have no such state, so here the input of the network carries it.
 //
 //	logits := net.Forward(autograd.NoGrad(images))
 func NoGrad(t *tensor.Tensor) *Var { return &Var{t: t, quiet: true} }
 
-// T returns the tensor of the value. It belongs to the graph: if the program changes it before
-// Backward and a gradient needs it, Backward panics.
+// T returns the tensor of the value. It belongs to the graph: the program must not change it before
+// Backward. Backward panics if a gradient needs the previous elements.
 func (v *Var) T() *tensor.Tensor { return v.t }
 
-// Item returns the value of a Var of one element, such as a loss.
+// Item returns the only element of the value, such as a loss. It panics if there are more.
 func (v *Var) Item() float64 { return v.t.Item() }
 
-// Shape returns the shape of the value. Do not change the slice.
+// Shape returns the shape of the value. The caller must not modify the slice.
 func (v *Var) Shape() []int { return v.t.Shape() }
 
-// Grad returns the gradient of a Leaf, and the Grad of a Param for its Var. For other values it
-// returns nil, since Backward does not keep their gradients.
+// Grad returns the gradient of a [Leaf], or the Grad of a Param for its Var. It returns nil for
+// other values, because Backward does not store their gradients.
 func (v *Var) Grad() *tensor.Tensor {
 	if v.param == nil {
 		return nil
@@ -125,22 +125,23 @@ func (v *Var) Grad() *tensor.Tensor {
 	return v.param.Grad
 }
 
-// KeepsBuffers reports whether layers leave their running statistics unchanged, as
-// [Scope.KeepBuffers] asks.
+// KeepsBuffers reports whether layers must not update their running statistics; see
+// [Scope.KeepBuffers].
 func (v *Var) KeepsBuffers() bool { return v.scope != nil && v.scope.keeps }
 
-// RequiresGrad reports whether v depends on a Param that is not frozen, or on a Leaf.
+// RequiresGrad reports whether v depends on a [Leaf] or on a Param that is not frozen.
 func (v *Var) RequiresGrad() bool { return v.needs }
 
-// Detach returns a Var of the same tensor without its graph, so no gradient flows through it.
+// Detach returns a Var with the same tensor but without its graph, so that no gradient flows
+// through it.
 func (v *Var) Detach() *Var {
 	d := v.scope.newVar()
 	d.t, d.quiet = v.t, v.quiet
 	return d
 }
 
-// result returns the Var of an operation's output, whose elements are anything. If it needs a
-// gradient, the operation sets backward.
+// result returns the Var of an operation's output with uninitialized elements. If it needs a
+// gradient, the operation must set a derivation.
 func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.from(op, inputs)
@@ -149,7 +150,7 @@ func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	return v
 }
 
-// wrap is result for a tensor that exists. Nobody else may have it.
+// wrap is like result, for an existing tensor. No other code may have a reference to t.
 func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.from(op, inputs)
@@ -157,15 +158,15 @@ func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	return v
 }
 
-// made is wrap for a tensor that an operation of package tensor has just made. A scope closes it at
-// Reset, so that its memory is there for the next step.
+// made is like wrap, for a new result of package tensor. A scope closes it at Reset, so that its
+// memory can be reused.
 func made(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	v := wrap(op, t, inputs...)
 	v.own(t)
 	return v
 }
 
-// from records what v is computed from. Nil inputs, such as a bias that is not there, are left out.
+// from records the operation and its inputs. It skips nil inputs, such as a missing bias.
 func (v *Var) from(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
 	if len(inputs) > len(v.inputRoom) {
@@ -183,7 +184,7 @@ func (v *Var) from(op string, inputs []*Var) {
 		if first == nil {
 			first = in.t
 		} else if in.t.Device() != first.Device() {
-			tensors.Computer(first, in.t) // panics unless one is a number
+			tensors.Computer(first, in.t) // panics unless one is a scalar
 		}
 		dt = in.t.DType()
 		v.quiet = v.quiet || in.quiet
@@ -196,8 +197,7 @@ func (v *Var) from(op string, inputs []*Var) {
 	}
 }
 
-// scopeOf returns the scope of a result: the first one of its inputs, or the innermost, as nothing
-// may outlive that.
+// scopeOf returns the innermost scope of the inputs, because results must not outlive it.
 func scopeOf(inputs []*Var) (s *Scope) {
 	for _, in := range inputs {
 		if in != nil && in.scope != nil && (s == nil || in.scope.depth > s.depth) {
@@ -207,20 +207,20 @@ func scopeOf(inputs []*Var) (s *Scope) {
 	return s
 }
 
-// A saved is a tensor that a gradient is computed from, and how it was when it was saved.
+// A saved is a tensor needed for a gradient, with its version when it was saved.
 type saved struct {
 	t       *tensor.Tensor
 	version uint64
 }
 
-// save remembers tensors that v's backward will read.
+// save records tensors that v's derivation will read.
 func (v *Var) save(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		v.saved = append(v.saved, saved{t, t.Version()})
 	}
 }
 
-// reads is save, if v needs a gradient, of tensors that its rule reads.
+// reads is like save, but does nothing if v needs no gradient.
 func (v *Var) reads(ts ...*tensor.Tensor) *Var {
 	if v.needs {
 		v.save(ts...)
@@ -238,7 +238,7 @@ func (v *Var) checkSaved() {
 	}
 }
 
-// dense returns v's tensor if it is contiguous and otherwise a copy that is.
+// dense returns v's tensor, or a copy if it is not contiguous.
 func (v *Var) dense() *tensor.Tensor {
 	if v.t.IsContiguous() {
 		return v.t
@@ -246,7 +246,7 @@ func (v *Var) dense() *tensor.Tensor {
 	return v.own(v.t.Clone())
 }
 
-// misuse panics with an error that wraps kind: tensor.ErrMisuse, or an error that wraps it.
+// misuse panics with an error that wraps kind, which must be tensor.ErrMisuse or wrap it.
 func misuse(kind error, format string, args ...any) {
 	panic(fmt.Errorf("autograd: %s%.0w", fmt.Sprintf(format, args...), kind))
 }
