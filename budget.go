@@ -12,9 +12,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Threads returns how many threads this process may keep busy. In a worker this is its share of
-// what its starter had. In the first process it is the number of CPUs that affinity and the control
-// group's quota allow. In a worker GOMAXPROCS is set to the share. SetThreads changes the number.
+// Threads returns the number of threads that this process should keep busy. In a worker, it is the
+// worker's share of its parent's threads, and GOMAXPROCS is set to it. In the first process, it is
+// the number of CPUs that the affinity mask and the control group's quota allow. [SetThreads]
+// changes it.
 func Threads() int {
 	if n := chosenThreads.Load(); n > 0 {
 		return int(n)
@@ -22,7 +23,7 @@ func Threads() int {
 	return granted()
 }
 
-// granted is the number of threads that this process has been given.
+// granted returns the number of threads that this process was given.
 func granted() int {
 	if self != nil {
 		return self.threads
@@ -30,10 +31,11 @@ func granted() int {
 	return machineThreads()
 }
 
-// SetThreads sets how many threads this process may keep busy, at least 1: torch.set_num_threads.
-// It sets GOMAXPROCS, which also bounds the kernels of package tensor. Processes that are started
-// later share the new number. If the number is above what this process was given, all processes get
-// slower, and SetThreads logs a warning.
+// SetThreads sets the number of threads that this process may keep busy, like
+// torch.set_num_threads. n must be at least 1; SetThreads panics otherwise. It sets GOMAXPROCS,
+// which also limits the kernels of package tensor. Processes that are started later share the new
+// number. If n exceeds the number that this process was given, all processes get slower, and
+// SetThreads logs a warning.
 func SetThreads(n int) {
 	if n < 1 {
 		panic(fmt.Sprintf("shoal: SetThreads(%d): at least 1 thread is needed", n))
@@ -46,15 +48,15 @@ func SetThreads(n int) {
 	}
 }
 
-var chosenThreads atomic.Int64 // 0: the program has not chosen
+var chosenThreads atomic.Int64 // 0: not set
 
 var machineThreads = sync.OnceValue(sys.CPUs)
 
 // share divides a budget among workers. Each worker gets at least one thread.
 func share(total, workers int) int { return max(1, total/max(1, workers)) }
 
-// budgetEnv tells the budget to Go and to the usual numeric libraries, which read these variables
-// at their start.
+// budgetEnv returns the environment variables that limit the threads of Go and of common numeric
+// libraries, which read them at start.
 func budgetEnv(threads int) []string {
 	n := strconv.Itoa(threads)
 	return []string{
@@ -65,7 +67,7 @@ func budgetEnv(threads int) []string {
 	}
 }
 
-// mergeEnv joins lists of KEY=VALUE. Of equal keys the last one counts.
+// mergeEnv merges lists of KEY=VALUE. The last value of a key wins.
 func mergeEnv(lists ...[]string) []string {
 	var env []string
 	at := make(map[string]int)

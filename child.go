@@ -14,25 +14,25 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A child is a life of a Process in an operating system process. It has that process, and our ends
-// of the files that connect us with it.
+// A child is an operating system process that runs a Process once, with this process's ends of the
+// connected files.
 type child struct {
 	process *os.Process
 	death   death
-	control *os.File   // socket, control frames both ways
-	crash   *os.File   // memory file that the runtime of the child writes to when it gives up
-	stdout  *os.File   // pipe, nil with Files
-	stderr  *os.File   // pipe, or the file itself
-	tail    *tail      // the tail of stderr, nil with Files
-	theirs  []*os.File // the ends that only the child needs once it runs
+	control *os.File   // socket for control frames in both directions
+	crash   *os.File   // memory file for the crash output of the child's runtime
+	stdout  *os.File   // pipe; nil with Files
+	stderr  *os.File   // pipe, or the output file with Files
+	tail    *tail      // end of stderr; nil with Files
+	theirs  []*os.File // the child's ends, to be closed after its start
 	pumps   sync.WaitGroup
 
-	warm   bool     // it was started before its job was known
-	owner  *Process // nil while it waits for its job
+	warm   bool     // started before its job was known
+	owner  *Process // nil until it gets a job
 	reply  reply
-	forced atomic.Pointer[string] // why the owner made it end
-	told   chan struct{}          // closed when the job is written
-	ended  chan struct{}          // closed when no process is left to be told anything
+	forced atomic.Pointer[string] // why the owner ended it
+	told   chan struct{}          // closed when the job has been written
+	ended  chan struct{}          // closed when the process has ended
 }
 
 // newChild gives the job of p to a child: a new one, or one that waits for a job.
@@ -65,11 +65,11 @@ func newChild(p *Process, s *encodedArg) (life, error) {
 	return c, nil
 }
 
-// atOnce is the size that certainly fits into the buffer of a new socket.
+// atOnce is the maximum size of a job that fits in the buffer of a new socket.
 const atOnce = 32 << 10
 
-// serve writes the job, on a goroutine if that may block, and begins to read what the child writes.
-// If the job cannot be written, no process is left to read it.
+// serve writes the job, on a goroutine if that may block, and starts reading the child's output. It
+// ignores write errors, because the process has ended then.
 func (c *child) serve(p *Process, job []byte) {
 	c.owner = p
 	write := func() {
@@ -95,7 +95,8 @@ func (c *child) end(sig os.Signal, why string) error {
 	return c.signal(sig)
 }
 
-// cancel writes a cancellation behind the job. A process that hangs may never have read the job.
+// cancel writes a cancellation after the job. It must not block: a hanging process may never have
+// read the job.
 func (c *child) cancel(cause error) {
 	go func() {
 		select {
@@ -106,7 +107,7 @@ func (c *child) cancel(cause error) {
 	}()
 }
 
-// cancelFrame carries the cause. If the cause cannot cross, it carries the text of the cause.
+// cancelFrame encodes the cause, or an error with its text if it cannot be encoded.
 func cancelFrame(cause error) []byte {
 	body, err := encode(cancellationPlan, cancellation{cause})
 	if err != nil {
@@ -115,7 +116,7 @@ func cancelFrame(cause error) []byte {
 	return appendFrame(nil, frameCancel, body)
 }
 
-// listen begins to read what the child writes.
+// listen starts reading the child's control frames and output.
 func (c *child) listen() {
 	p := c.owner
 	c.pump(c.control, &controlFrames{each: c.receive})
@@ -131,9 +132,9 @@ func (c *child) listen() {
 	c.pump(c.stderr, &lines{to: p.group.err, prefix: prefix, tail: c.tail})
 }
 
-// pump copies r to w on a goroutine, until the other end is closed, or until the process is dead
-// and everything that it wrote is read. These differ: another program that the child started may
-// hold the other end, and live.
+// pump copies r to w on a goroutine, until the other end is closed, or until the process has ended
+// and all of its output has been read. These differ if another program that the child started still
+// has the other end.
 func (c *child) pump(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
 		goexit.Call(func() error { copyOutput(r, w); return nil }, func(err error) {
@@ -163,7 +164,7 @@ func copyOutput(r *os.File, w io.Writer) {
 	}
 }
 
-// wait blocks until the child has ended and all its output was passed on.
+// wait blocks until the child has ended and all of its output has been copied.
 func (c *child) wait() error { return c.exitError(c.await()) }
 
 func (c *child) await() ending {
@@ -174,7 +175,7 @@ func (c *child) await() ending {
 	close(c.ended)
 	for _, r := range []*os.File{c.control, c.stdout, c.stderr} {
 		if r != nil {
-			r.SetReadDeadline(time.Unix(1, 0)) // a file has no deadline, and no pump
+			r.SetReadDeadline(time.Unix(1, 0)) // fails for a file, which has no pump
 		}
 	}
 	c.pumps.Wait()
@@ -188,13 +189,14 @@ func (c *child) await() ending {
 	return e
 }
 
-// close closes our ends.
+// close closes this process's ends.
 func (c *child) close() {
 	closeAll([]*os.File{c.control, c.crash, c.stdout, c.stderr})
 	c.death.close()
 }
 
-// maxCrash is how much of a crash is read. The goroutine that caused the crash comes first.
+// maxCrash is the maximum number of bytes read from a crash. The goroutine that caused it comes
+// first.
 const maxCrash = 64 << 10
 
 func readCrash(f *os.File) string {

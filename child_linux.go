@@ -13,11 +13,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// image is the running program itself, so a rebuilt or deleted file cannot mismatch. The new
-// process resolves the link, and its image is still its starter's at that moment.
+// image is the running program itself, so that a rebuilt or deleted file does not matter. The new
+// process resolves the link while its image is still its parent's.
 const image = "/proc/self/exe"
 
-// startChild runs the program again.
+// startChild starts the program again.
 func startChild(b launch) (_ *child, err error) {
 	c := &child{warm: b.warm, told: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
@@ -51,8 +51,8 @@ func startChild(b launch) (_ *child, err error) {
 	return c, nil
 }
 
-// astray is why a process cannot be in the working directory. The call that starts it names the
-// program instead.
+// astray returns an error if the working directory is not accessible. The error of os.StartProcess
+// would name the program instead.
 func (b launch) astray() error {
 	if b.workDir == "" {
 		return nil
@@ -63,8 +63,8 @@ func (b launch) astray() error {
 	return nil
 }
 
-// open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and
-// the worker's in c.theirs.
+// open creates the descriptors of a worker, in the order of the fd constants. It stores this
+// process's ends in c, and the worker's ends in c.theirs.
 func (c *child) open(b launch) ([]*os.File, error) {
 	inherited, err := inherited()
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 	return out, errs, nil
 }
 
-// openControl returns the worker's end of the control socket. Only our end is non-blocking, which
-// puts it into Go's poller. The worker does the same with its own end.
+// openControl returns the worker's end of the control socket. Only this process's end is
+// non-blocking, as Go's poller requires. The worker does the same with its own end.
 func (c *child) openControl() (*os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -122,32 +122,32 @@ func (c *child) openControl() (*os.File, error) {
 	return their, err
 }
 
-// pollable makes a file whose reads park only the goroutine.
+// pollable returns a file for fd that uses Go's poller, so that a read blocks a goroutine instead
+// of a thread.
 func pollable(fd int, name string) (*os.File, error) {
 	err := syscall.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), name), err
 }
 
-// An inheritedFiles has the files that every worker of this process inherits from it.
+// inheritedFiles contains the files that every worker of this process inherits.
 type inheritedFiles struct {
 	null      *os.File   // stdin
-	lifelines []*os.File // read ends, the root's first, this process's own last
-	own       *os.File   // write end of our lifeline; nothing is ever written to it
+	lifelines []*os.File // read ends; the root's is first, this process's is last
+	own       *os.File   // write end of this process's lifeline; never written to
 }
 
-// lineage has the files that every worker inherits, when the first one was started.
+// lineage contains the inherited files after the first worker has been started.
 var lineage struct {
 	sync.Mutex
 	files *inheritedFiles
 }
 
-// inherited opens the files that stay open as long as this process lives. If that fails, because no
-// more files can be opened at the moment, the next call tries it again.
+// inherited opens the files that stay open while this process lives. If this fails, for example
+// because too many files are open, the next call tries again.
 //
-// Note [Lifelines]: the write end of a process's lifeline exists in that process alone. So the
-// kernel closes it at the process's death, however the process dies. All processes below it have
-// the read end. A program that is just being started holds a copy between its fork and its exec,
-// which ends by close-on-exec.
+// Note [Lifelines]: the write end of a process's lifeline exists only in that process. Therefore
+// the kernel closes it when the process dies, for any reason. All descendants have the read end. A
+// program that is being started has a copy between fork and exec, which close-on-exec closes.
 func inherited() (*inheritedFiles, error) {
 	lineage.Lock()
 	defer lineage.Unlock()
@@ -172,8 +172,8 @@ func inherited() (*inheritedFiles, error) {
 	return l, nil
 }
 
-// drain reads what is left in r, without waiting. It is bounded, because a process may go on
-// writing.
+// drain reads the remaining bytes of r without blocking. It stops at maxLeft bytes, because a
+// process may go on writing.
 func drain(r *os.File, w io.Writer, buf []byte) {
 	raw, err := r.SyscallConn()
 	if err != nil {
@@ -194,17 +194,17 @@ func drain(r *os.File, w io.Writer, buf []byte) {
 	})
 }
 
-// maxLeft is more than the kernel buffers in a pipe or a socket.
+// maxLeft is larger than the kernel's buffer of a pipe or a socket.
 const maxLeft = 8 << 20
 
-// death is the parent's proof that a process has ended.
+// death detects the end of a process.
 type death struct{ pidfd *sys.Pidfd }
 
-// wait parks the goroutine, not a thread, until the process has ended. It does not reap the
+// wait blocks the goroutine, not a thread, until the process has ended. It does not reap the
 // process.
 func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
 
-// over reports whether the process has ended, without waiting.
+// over reports whether the process has ended, without blocking.
 func (d death) over() bool {
 	ended, err := d.pidfd.Exited()
 	return ended || err != nil

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// startChild needs Linux.
+// startChild returns an error that wraps errors.ErrUnsupported.
 func startChild(b launch) (*child, error) {
 	return nil, fmt.Errorf("shoal: processes need Linux: %w", errors.ErrUnsupported)
 }

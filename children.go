@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// Package shoaltest asks the root for the children by internal/leak.
+// Package shoaltest gets the children through internal/leak.
 func init() {
 	leak.Processes = leak.Program{
 		Begin: func() {
@@ -19,7 +19,7 @@ func init() {
 				self.serve()
 			}
 			registry.Seal()
-			inherited() // it opens now the files that a process opens once and for ever
+			inherited() // opens the files that stay open for the life of the process
 		},
 		Rest:     reserve.rest,
 		Children: children,
@@ -48,8 +48,7 @@ func children() []string {
 	return left
 }
 
-// A trail is a list of calls, the last one first. It is taken without waiting for the look-up of
-// their places.
+// A trail is a call stack, innermost call first. Recording it does not look up file names.
 type trail []uintptr
 
 func callers() trail {
@@ -57,7 +56,7 @@ func callers() trail {
 	return pcs[:runtime.Callers(2, pcs)]
 }
 
-// place returns file and line of the last call from outside this package.
+// place returns the file and line of the innermost call from outside this package.
 func (t trail) place() string {
 	frames := runtime.CallersFrames(t)
 	for {

@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// This file is all that the package knows of wire: how an argument and the control messages become
-// bytes.
+// This file encodes arguments and control messages. No other file of the package uses
+// internal/codec, except to register errors and to set up a worker.
 
-// A parcel is an argument on its way: bytes, and the blocks to which they refer by index.
+// A parcel is an encoded argument: bytes, and the blocks to which they refer by index.
 type parcel struct {
 	Body   []byte
 	Blocks []uint64
@@ -29,19 +29,19 @@ type job struct {
 	Nice    int   // 0: unchanged
 	CPUs    []int // nil: all
 	Parent  Identity
-	Seed    uint64 // the seed of the random numbers
+	Seed    uint64 // seed of the random numbers
 
-	Deadline sys.Deadline // of the group's context
+	Deadline sys.Deadline // deadline of the group's context
 }
 
-// ready is the first message of a process.
-type ready struct{ Seat int } // the seat in the domain; a process that waits for its job sends two such messages
+// ready is the first message of a process. A process that waits for its job sends two.
+type ready struct{ Seat int } // seat in the domain
 
 // outcome is the last message of a process.
 type outcome struct {
 	Kind  string // one of the kinds below
-	Text  string // the text of a panic
-	Err   error  // the returned error, or the value of the panic if it was an error
+	Text  string // text of a panic
+	Err   error  // returned error, or the value of a panic if it is an error
 	Stack string
 }
 
@@ -53,7 +53,7 @@ const (
 	kindNotRegistered = "not registered"
 )
 
-// cancellation tells a process to stop, and why.
+// cancellation tells a process to stop, with the cause.
 type cancellation struct{ Cause error }
 
 var (
@@ -72,7 +72,7 @@ func mustPlan[T any]() *codec.Plan[T] {
 	return p
 }
 
-// encode makes the body of a control message. It holds no blocks.
+// encode encodes a control message. It must not contain blocks.
 func encode[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	e := codec.Encoder{Limits: codec.Limits{Bytes: maxFrame}}
 	e.Reset(nil)
@@ -81,7 +81,7 @@ func encode[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	return e.Message().Body, err
 }
 
-// decode reads a control message.
+// decode decodes a control message.
 func decode[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 	d := codec.Decoder{Limits: codec.Limits{Bytes: maxFrame}}
 	d.Reset(codec.Message{Body: body}, nil)
@@ -90,23 +90,23 @@ func decode[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 	return v, err
 }
 
-// argument moves values of one type.
+// argument encodes and decodes values of type In.
 type argument[In any] struct{}
 
-// check has the plan built, and returns an error if that is not possible.
+// check returns an error if values of type In cannot be encoded.
 func (argument[In]) check() error { return codec.Check[In]() }
 
-// An encodedArg is an encoded argument. It holds the argument's blocks until each of its receivers
-// holds them as well, or is dead.
+// An encodedArg is an encoded argument. It holds references to the argument's blocks until each
+// receiver has its own or has ended.
 type encodedArg struct {
 	parcel
 	mu        sync.Mutex
 	receivers int
 	delivery  *arena.Delivery // nil if there are no blocks
-	kept      []any           // values that must not be collected before the receivers have ended
+	kept      []any           // values that must stay reachable until the receivers have ended
 }
 
-// encode packs in, and its files, for n receivers. Each receiver calls done once.
+// encode encodes in and files for n receivers. done or lost must be called once for each receiver.
 func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) {
 	var e codec.Encoder
 	e.Reset(nil)
@@ -131,7 +131,7 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 	return s, nil
 }
 
-// hold takes a reference of each block, all or none.
+// hold acquires a reference to each block. If it fails, it acquires none.
 func (s *encodedArg) hold(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
@@ -149,17 +149,17 @@ func (s *encodedArg) hold(blocks []arena.Handle) error {
 	return nil
 }
 
-// done is called when one receiver holds the blocks itself.
+// done must be called when a receiver has its own references to the blocks.
 func (s *encodedArg) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.receivers--; s.receivers == 0 && s.delivery != nil {
-		s.delivery.Close() // an unknown block is not an error of this caller
+		s.delivery.Close() // the caller is not responsible for an unknown block
 	}
 }
 
-// lost is called when one receiver has ended and never held the blocks. The processes that hold
-// them are told of this. pid is 0 if the receiver could not be started.
+// lost must be called when a receiver has ended without references to the blocks. It notifies the
+// processes that hold the blocks. pid is 0 if the receiver could not be started.
 func (s *encodedArg) lost(pid int) {
 	if s.delivery != nil {
 		s.mu.Lock()
@@ -169,8 +169,8 @@ func (s *encodedArg) lost(pid int) {
 	s.done()
 }
 
-// decode unpacks an argument and its files in the process that receives it, while the sender still
-// holds its blocks. The receiver closes e.
+// decode decodes an argument and its files in the receiver. The sender must hold the blocks
+// meanwhile. The caller must close e.
 func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {
@@ -190,18 +190,19 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error
 	return in, files, e, err
 }
 
-// ends are the parts of an argument for which others wait: the ends of queues, and a rank's group.
+// ends contains the parts of an argument that other processes wait for: ends of queues, and the
+// membership in a rank's group.
 type ends []codec.Watcher
 
-// close is for a function that has returned. A process leaves no rank by its end alone, and a
-// goroutine leaves nothing.
+// close must be called when the function has returned: the end of a process does not announce that
+// its rank has left a group, and the end of a goroutine closes nothing.
 func (e ends) close() {
 	for _, w := range e {
 		w.Done(false)
 	}
 }
 
-// imported has the blocks of a parcel, which this process holds.
+// imported contains the blocks of a parcel, with references of this process.
 type imported struct {
 	domain  *arena.Domain
 	handles []arena.Handle
@@ -226,7 +227,7 @@ func importBlocks(blocks []uint64) (*imported, error) {
 	return b, nil
 }
 
-// Take returns a block with a reference of its own, as codec.Blocks demands.
+// Take returns a block with an additional reference, as codec.Blocks requires.
 func (b *imported) Take(i int) (arena.Handle, error) {
 	h := b.handles[i]
 	return h, b.domain.Retain(h)

@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// Done is closed when the process has ended and all its output was passed on. It is Python's
-// sentinel, for a select.
+// Done returns a channel that is closed when the process has ended and all of its output has been
+// copied. It is like Python's sentinel, for use in a select.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// ExitCode returns the exit status. It is -N if signal N has ended the process, and -1 if the
-// process could not be started. The bool is false while the process runs. A goroutine has the exit
-// status that a process would have.
+// ExitCode returns the exit status. It is -N if signal N ended the process, and -1 if the process
+// could not be started. ended is false while the process runs. The exit status of a goroutine is
+// the same as for a process.
 func (p *Process) ExitCode() (code int, ended bool) {
 	select {
 	case <-p.ended:
@@ -29,9 +29,9 @@ func (p *Process) ExitCode() (code int, ended bool) {
 	return pe.ExitCode, true
 }
 
-// Wait blocks until the process has ended and all its output was passed on, or until ctx is done.
-// It returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times. It
-// does not replace Group.Wait.
+// Wait blocks until the process has ended and all of its output has been copied, or until ctx is
+// done. It returns nil, a [*ProcessError], or the cause of ctx. It may be called any number of
+// times. It does not replace [Group.Wait].
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -46,9 +46,9 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Poll waits until the process has ended and all its output was passed on. With it ipc.Wait can
-// wait for a process among queues and pipes, as Python's connection.wait does with a sentinel. Poll
-// returns nil, however the process ended, or the cause of ctx.
+// Poll waits until the process has ended and all of its output has been copied. It lets ipc.Wait
+// wait for a process together with queues and pipes, like a sentinel in Python's connection.wait.
+// Poll returns nil, even if the process failed, or the cause of ctx.
 func (p *Process) Poll(ctx context.Context) error {
 	p.Wait(ctx)
 	select {

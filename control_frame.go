@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Control frames travel on the control socket between a process and a worker that it started.
-// PROTOCOL.md, section Spawn, has the picture:
+// Control frames are exchanged on the control socket between a process and a worker that it
+// started. See PROTOCOL.md, section Spawn:
 //
 //	0  length of the body, 4 bytes, little endian
 //	4  kind, 1 byte
@@ -17,17 +17,18 @@ const frameHeader = 5
 type frameKind byte
 
 const (
-	frameJob    frameKind = 1 // to the worker: what to run
-	frameCancel frameKind = 2 // to the worker: stop, and why
-	frameReady  frameKind = 3 // from the worker: the argument is decoded, its blocks are held
+	frameJob    frameKind = 1 // to the worker: the function to run
+	frameCancel frameKind = 2 // to the worker: stop, with the cause
+	frameReady  frameKind = 3 // from the worker: the argument has been decoded, its blocks are held
 	frameDone   frameKind = 4 // from the worker: the result of the job
 
-	// frameRefused is from a worker of another version, instead of all others: text that says which
-	// versions have met. It is the same in all versions, as the header is.
+	// frameRefused is the only frame from a worker of another version. Its text describes both
+	// versions. The frame and the header must stay the same in all versions.
 	frameRefused frameKind = 5
 )
 
-// maxFrame bounds the length that a reader accepts: an argument's default limit and some more.
+// maxFrame is the maximum body length that a reader accepts. It exceeds the default limit of an
+// argument.
 const maxFrame = 96 << 20
 
 func appendFrame(b []byte, kind frameKind, body []byte) []byte {
@@ -45,7 +46,7 @@ func parseHeader(h []byte) (frameKind, int, error) {
 	return frameKind(h[4]), int(n), nil
 }
 
-// readFrame blocks until one frame has come.
+// readFrame blocks until it has read one frame.
 func readFrame(r io.Reader) (frameKind, []byte, error) {
 	var h [frameHeader]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -60,21 +61,21 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 		_, err = io.ReadFull(r, body)
 		return kind, body, err
 	}
-	body, err := io.ReadAll(io.LimitReader(r, int64(n))) // which grows as the bytes arrive
+	body, err := io.ReadAll(io.LimitReader(r, int64(n))) // allocates as the bytes arrive
 	if err == nil && len(body) < n {
 		err = io.ErrUnexpectedEOF
 	}
 	return kind, body, err
 }
 
-// promised is the size of a body for which there is memory before it has come.
+// promised is the maximum size of a body for which memory is allocated before it arrives.
 const promised = 1 << 20
 
-// controlFrames cuts a stream, which arrives piecemeal, into control frames.
+// controlFrames splits a stream into control frames.
 type controlFrames struct {
 	part []byte
 	each func(kind frameKind, body []byte)
-	err  error // after an error everything is read and dropped, so that the writer does not block
+	err  error // after an error, input is discarded, so that the writer does not block
 }
 
 func (f *controlFrames) Write(p []byte) (int, error) {
@@ -86,7 +87,7 @@ func (f *controlFrames) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next hands one whole frame on, and reports whether there was one.
+// next calls each with one complete frame. It returns false if there is none.
 func (f *controlFrames) next() bool {
 	if len(f.part) < frameHeader {
 		return false

@@ -1,5 +1,5 @@
-// Package shoal runs functions of a program in processes of their own, as torch.multiprocessing
-// does, and lets them work on the same memory.
+// Package shoal runs functions of a program in separate processes, like torch.multiprocessing, and
+// lets them share memory.
 //
 //	var square = shoal.Register("square", func(ctx context.Context, rank int, in []float64) error {
 //		fmt.Println(in[rank] * in[rank])
@@ -12,32 +12,32 @@
 //		return square.Spawn(ctx, 3, []float64{2, 3, 4}) // three processes; waits for all
 //	}
 //
-// A worker is the same program, started again. It finds the function by the name given to Register.
-// A [Func] starts n processes by Spawn, or one at a time into a [Group] by Go. Memory in the
-// argument, as tensors and queues have it, is shared. All other values are copied.
+// A worker is a new process of the same program. It finds the function by the name passed to
+// [Register]. [Func.Spawn] starts n processes and waits; [Func.Go] adds one process to a [Group].
+// Shared memory in the argument, such as tensors and queues, is shared. All other values are
+// copied.
 //
-// Every failure of a process is an error, a [*ProcessError], in the process that started it: an
-// error that its function returned, with its sentinels; a panic of any goroutine, with its stack;
-// an exit, a signal, a lack of memory. The first failure cancels the rest of the group. In the
-// other direction, when a process dies, even by kill -9, all processes below it end within a
-// moment.
+// Every failure of a process is returned as an error, a [*ProcessError], in the process that
+// started it: an error that its function returned, including its sentinels; a panic of any
+// goroutine, with its stack; an exit, a signal, or lack of memory. The first failure cancels the
+// rest of the group. In the other direction, when a process dies, even by kill -9, all of its
+// descendants end shortly afterwards.
 //
-// The starter prints what workers print, in whole lines, to its stdout and stderr. The threads of
-// workers share the starter's budget, see [Threads], so that many workers do not get into each
-// other's way.
+// The process that starts workers copies their output, in whole lines, to its stdout and stderr.
+// Workers share its thread budget, see [Threads], so that many workers do not slow each other down.
 //
-// A process is started for its function, or it has waited for one, or it is a goroutine: see
-// [StartMethod]. [Options] have its environment, its working directory, its niceness and its
-// processors, and the policy for its failures.
+// A process may be started for its function, may have been waiting for one, or may be replaced by a
+// goroutine: see [StartMethod]. [Options] sets the environment, working directory, niceness and
+// processors of processes, and the restart policy.
 //
-// There is one trap: package-level initialisers, init functions and the statements of main before
-// Main run in every worker as well. A program that loads a data set there loads it once per worker.
-// [IsWorker] tells the processes apart. Flags are not parsed in workers.
+// The trap: package-level initializers, init functions and the statements of main before [Main] run
+// in every worker as well. A program that loads a data set there loads it once per worker.
+// [IsWorker] distinguishes the processes. Flags are not parsed in workers.
 //
-// A program that imports package net is a dynamic binary if a C compiler is installed. Each of its
-// workers then loads the C library first, which takes more than half a millisecond. Build the
-// program with CGO_ENABLED=0.
+// A program that imports package net is dynamically linked if a C compiler is installed. Each of
+// its workers then loads the C library first, which takes more than half a millisecond. Such
+// programs should be built with CGO_ENABLED=0.
 //
-// Processes need Linux 5.10. Elsewhere Main and Register work, and each call that starts a process
-// returns an error that wraps [errors.ErrUnsupported].
+// Starting processes requires Linux 5.10. On other systems Main and Register work, and functions
+// that start a process return an error that wraps [errors.ErrUnsupported].
 package shoal

@@ -7,15 +7,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// This file is all that the package knows of domains. Every process that it starts joins its
-// starter's domain.
+// This file manages the domain. Every process that this package starts joins its parent's domain.
 
-// home tells apart the domains that this process has had. A process inherits the domain that its
-// starter has at that time.
+// home returns the token of the current domain. A new process inherits the domain that its parent
+// has at that time.
 func home() arena.Token {
 	d, err := arena.Default()
 	if err != nil {
-		return arena.Token{} // the call that starts a process returns this error
+		return arena.Token{} // starting a process returns this error
 	}
 	return d.Token()
 }
@@ -32,11 +31,11 @@ func domainFiles() ([]*os.File, error) {
 	return d.Files(), nil
 }
 
-// inspectable makes the domain of a family answer to arena.Inspect. This is the task of the
-// family's root. If it fails, nothing depends on it. The listener ends with the domain.
+// inspectable makes the domain answer arena.Inspect, in the root process only. Errors are ignored,
+// because no other function depends on it. The listener is closed with the domain.
 var inspectable sync.Once
 
-// joinDomain makes the inherited domain this process's default and returns its seat there.
+// joinDomain makes the inherited domain this process's default domain and returns its seat.
 func joinDomain(control, data *os.File) (seat int, err error) {
 	d, err := arena.Attach(control, data)
 	if err != nil {
@@ -46,15 +45,15 @@ func joinDomain(control, data *os.File) (seat int, err error) {
 	return d.Seat(), nil
 }
 
-// leaveDomain releases all that this process holds.
+// leaveDomain releases everything that this process holds in the domain.
 func leaveDomain() {
 	if d := arena.Current(); d != nil {
 		d.Close()
 	}
 }
 
-// reapDomain takes back what a process held that has ended, now instead of at the next notice, and
-// a while later the pages that nobody has used since.
+// reapDomain releases the holdings of ended processes now instead of at the next notification, and
+// unused pages some time later.
 func reapDomain() {
 	if d := arena.Current(); d != nil {
 		d.Reap()

@@ -10,69 +10,67 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// The ways in which a process can fail that are no error of its function. Test for them with
-// errors.Is.
+// Errors that describe failures of processes other than an error of their function. Use [errors.Is]
+// to test for them.
 var (
-	// ErrMemoryInUse is returned by SetMemory if this process has shared memory already.
+	// ErrMemoryInUse is returned by SetMemory if this process already has shared memory.
 	ErrMemoryInUse = errors.New("shoal: this process has shared memory already")
-	// ErrPanic is wrapped if the function, or any goroutine of its process, panicked, or if the Go
-	// runtime gave up.
+	// ErrPanic is wrapped if the function or another goroutine of its process panicked, or if the
+	// Go runtime failed.
 	ErrPanic = errors.New("shoal: panic")
 
 	// ErrExited is wrapped if a process ended, by os.Exit or by a signal, before its function had
 	// returned.
 	ErrExited = errors.New("shoal: process ended early")
 
-	// ErrOOM is wrapped if, as far as can be known, the kernel's out-of-memory killer has ended a
-	// process.
+	// ErrOOM is wrapped if the kernel's out-of-memory killer has probably ended a process.
 	ErrOOM = errors.New("shoal: out of memory")
 
-	// ErrNoMain is returned by each call that starts a process in a program that has not called
-	// Main or TestMain yet. Without Main the new process would run the program from its beginning,
-	// and would start processes in its turn.
+	// ErrNoMain is returned by functions that start a process if the program has not called Main or
+	// TestMain. Without Main, the new process would run the program from the beginning and start
+	// processes itself.
 	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoaltest.TestMain first in TestMain")
 
-	// ErrNotRegistered is wrapped if the new process does not know the function: it was registered
-	// under a condition that does not hold there.
+	// ErrNotRegistered is wrapped if the new process does not have the function, because it was
+	// registered under a condition that is false there.
 	ErrNotRegistered = errors.New("shoal: function is not registered in the new process")
 
-	// ErrArgument is wrapped if the argument of a function could not be sent or read.
+	// ErrArgument is wrapped if the argument of a function could not be encoded or decoded.
 	ErrArgument = errors.New("shoal: argument did not cross")
 
-	// ErrOrphaned is the cause (see context.Cause) of a worker's context when the process that
-	// started it, or an ancestor of that process, has died. The worker ends a moment later, see
-	// Options.OrphanGrace.
+	// ErrOrphaned is the cause (see context.Cause) of a worker's context when its parent or another
+	// ancestor has died. The worker is ended shortly afterwards, see Options.OrphanGrace.
 	ErrOrphaned = errors.New("shoal: a parent process has died")
 
 	// ErrInterrupted is the cause of a worker's context after Process.Interrupt.
 	ErrInterrupted = errors.New("shoal: interrupted")
 
-	// ErrAbandoned is wrapped if a goroutine did not stop when it was told to. It was left alone
-	// and runs on.
+	// ErrAbandoned is wrapped if a goroutine did not stop when it was canceled. It is still
+	// running.
 	ErrAbandoned = errors.New("shoal: goroutine left alone")
 
-	// ErrClosed is wrapped by the errors of a Group after Wait or Close, and is the cause of its
+	// ErrClosed is wrapped by errors of a Group after Wait or Close, and is the cause of its
 	// workers' cancellation. It wraps os.ErrClosed.
 	ErrClosed = fmt.Errorf("shoal: group is closed%.0w", os.ErrClosed)
 )
 
-// A ProcessError says which process failed, and how. Error is one line. %+v adds the remote stack
-// and the last lines of stderr. errors.Is and errors.As look into Err.
+// A ProcessError describes the failure of a process. Error returns one line. The verb %+v adds the
+// remote stack and the last lines of stderr. [errors.Is] and [errors.As] examine Err.
 type ProcessError struct {
-	Func string // name given to Register
+	Func string // name passed to Register
 	Rank int
 	PID  int // 0 if the process could not be started
 
 	// Err is the error that the function returned, or wraps ErrPanic, ErrExited, ErrOOM,
-	// ErrNotRegistered, ErrArgument or ErrAbandoned. A returned error has its text and every
-	// sentinel that wire.RegisterError knows.
+	// ErrNotRegistered, ErrArgument or ErrAbandoned. A returned error keeps its text and every
+	// sentinel registered with wire.RegisterError.
 	Err error
 
-	Stack    string    // the stack of the panic, the user's frames first; empty if there was none
-	Stderr   string    // the last lines: at most 64, at most 8 KiB
-	ExitCode int       // -1 if a signal ended it or it could not be started
-	Signal   os.Signal // the signal that ended it, or nil
-	OOM      bool      // the kernel's out-of-memory killer has probably ended it; Err says how probably
+	Stack    string    // stack of the panic, starting with the user's frames; may be empty
+	Stderr   string    // last lines: at most 64, at most 8 KiB
+	ExitCode int       // -1 if a signal ended the process or it could not be started
+	Signal   os.Signal // signal that ended the process, or nil
+	OOM      bool      // whether the out-of-memory killer has probably ended it; see Err
 }
 
 // follows reports whether the process failed because another one had ended.
@@ -92,7 +90,7 @@ func (e *ProcessError) Error() string {
 // Unwrap returns Err.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// Format prints the line for %v and %s, and everything for %+v.
+// Format prints the line for %v and %s, and all details for %+v.
 func (e *ProcessError) Format(s fmt.State, verb rune) {
 	io.WriteString(s, e.Error())
 	if verb != 'v' || !s.Flag('+') {
@@ -108,7 +106,7 @@ func section(w io.Writer, title, text string) {
 	}
 }
 
-// oneLine joins the lines of a text that may come from errors.Join or from anywhere.
+// oneLine returns the text of an error with its lines joined.
 func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
@@ -126,7 +124,7 @@ func (f failures) Error() string {
 
 func (f failures) Unwrap() []error { return f }
 
-// Format hands the verb on, so that %+v prints every stack, which errors.Join does not do.
+// Format forwards the verb, so that %+v prints every stack, unlike errors.Join.
 func (f failures) Format(s fmt.State, verb rune) {
 	for i, err := range f {
 		if i > 0 {
@@ -140,7 +138,7 @@ func (f failures) Format(s fmt.State, verb rune) {
 	}
 }
 
-// join makes one error of the errors of a group.
+// join combines the errors of a group into one.
 func join(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -151,7 +149,7 @@ func join(errs []error) error {
 	return failures(errs)
 }
 
-// A described error has a text of its own. For errors.Is and errors.As it is everything in kinds.
+// A described error has its own text and wraps all errors in kinds.
 type described struct {
 	text  string
 	kinds []error

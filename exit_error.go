@@ -9,17 +9,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// An ending is what the starter knows of an ended process besides the process's own words on the
-// control socket.
+// An ending contains information about an ended process that does not come from its control socket.
 type ending struct {
 	state  *os.ProcessState // nil if it could not be read
 	err    error            // why the state could not be read
-	crash  string           // what the runtime wrote when it gave up
-	fatal  string           // its reason, if it was not a panic
+	crash  string           // crash output of the runtime
+	fatal  string           // reason of a crash other than a panic
 	stderr string
 }
 
-// exitError makes an error of an ending and the reply. It is nil if all went well.
+// exitError returns the error for an ended process, or nil if it succeeded.
 func (c *child) exitError(e ending) error {
 	pe := &ProcessError{Func: c.owner.name, Rank: c.owner.rank, PID: c.pid(), Stderr: e.stderr, ExitCode: -1}
 	if e.state != nil {
@@ -44,15 +43,16 @@ func (c *child) exitError(e ending) error {
 	return pe
 }
 
-// threadless reports whether the runtime gave up for want of a thread, in its own words or in those
-// of cgo.
+// threadless reports whether the runtime failed to create a thread, according to its message or
+// cgo's.
 func (e ending) threadless() bool {
 	said := e.crash + e.fatal + e.stderr
 	return e.state != nil && (strings.Contains(said, "failed to create new OS thread") ||
 		strings.Contains(said, cgoPrefix+"pthread_create failed"))
 }
 
-// died adds that a participant has left the domain by its death. What it held was reaped.
+// died adds a PeerError to the error if the process was a participant of the domain. Its holdings
+// have been reaped.
 func (c *child) died(how error) error {
 	if !c.reply.member {
 		return how
@@ -60,7 +60,8 @@ func (c *child) died(how error) error {
 	return describe(how.Error(), how, &arena.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
-// untimely is the error of a process that ended without a reply, or badly after its reply.
+// untimely returns the error for a process that ended without a reply, or abnormally after its
+// reply.
 func (c *child) untimely(e ending, pe *ProcessError) error {
 	if e.state == nil {
 		return describe(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
@@ -93,7 +94,7 @@ func (c *child) untimely(e ending, pe *ProcessError) error {
 	return describe(how, kinds...)
 }
 
-// explain puts blame into words.
+// explain describes the result of blame.
 func (c *oomCounter) explain() (rose bool, text string) {
 	rose, shared := c.blame()
 	if shared {
@@ -103,10 +104,10 @@ func (c *oomCounter) explain() (rose bool, text string) {
 	return rose, "by the kernel's out-of-memory killer"
 }
 
-// failed reports whether the process said that something went wrong.
+// failed reports whether the process failed.
 func (o outcome) failed() bool { return o.Kind != kindReturned || o.Err != nil }
 
-// err makes an error of an outcome that failed.
+// err returns the error of a failed outcome.
 func (o outcome) err() error {
 	switch o.Kind {
 	case kindReturned:

@@ -9,10 +9,10 @@ import (
 
 type filesKey struct{}
 
-// File returns number i of the Options.Files of a process. ctx is the context of the process's
-// function. The file is the process's own, another descriptor of the same open file, under the name
-// that it had. It is closed when the function has returned. A process that is started again gets a
-// new one. The error wraps fs.ErrNotExist if there is no such file.
+// File returns file i of [Options].Files. ctx must be the context passed to the process's function,
+// or derived from it. The file is a separate descriptor of the same open file, with its original
+// name. It is closed when the function has returned. A restarted process gets a new descriptor. The
+// error wraps [fs.ErrNotExist] if there is no such file.
 func File(ctx context.Context, i int) (*os.File, error) {
 	files, _ := ctx.Value(filesKey{}).([]*os.File)
 	if i < 0 || i >= len(files) {

@@ -13,29 +13,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Group is a set of processes that live and end together: the first one that fails cancels the
-// others. Several goroutines may call its methods. Every group needs a Wait or a Close.
+// A Group is a set of processes that live and end together: the first failure cancels the others.
+// Its methods may be called concurrently. The caller must call [Group.Wait] or [Group.Close].
 type Group struct {
 	opts     Options
 	out, err *stream
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	seed   func() uint64 // the seeds of its processes follow from it; drawn when the first process starts
+	seed   func() uint64 // source of its processes' seeds; drawn when the first process starts
 
 	mu       sync.Mutex
-	changed  sync.Cond // signals a change of live
+	changed  sync.Cond // signals changes of live
 	live     map[*Process]struct{}
-	all      []*Process // in the order of their start
+	all      []*Process // in start order
 	ranks    map[string]int
-	failures []error // those of killed processes first, those that follow from others last
-	killed   int     // how many the first are
-	causes   int     // how many the last stand behind
+	failures []error // first those of killed processes, last those caused by other failures
+	killed   int     // number of failures of killed processes
+	causes   int     // number of failures not caused by others
 	closed   bool
 }
 
-// NewGroup returns an empty group. When ctx is cancelled, so are the contexts of its processes, and
-// they have the deadline of ctx. The caller Waits for it or closes it.
+// NewGroup returns an empty group. The contexts of its processes are canceled when ctx is, and have
+// the deadline of ctx. The caller must call [Group.Wait] or [Group.Close].
 func NewGroup(ctx context.Context, opts Options) *Group {
 	opts = opts.withDefaults()
 	g := &Group{
@@ -52,12 +52,11 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 }
 
 // Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
-// first failure cancels the others. The error joins all failures as that of Group.Wait does, each a
-// *ProcessError. The thread budget of this process is divided by n. The contexts of the processes
-// have the deadline of ctx.
+// first failure cancels the others. The error joins all failures in the same order as [Group.Wait],
+// each a [*ProcessError]. The thread budget of this process is divided by n. The contexts of the
+// processes have the deadline of ctx.
 //
-// Tensors and other shared values in the argument are not copied: every process works on the same
-// memory.
+// Tensors and other shared values in the argument are not copied: all processes share their memory.
 func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	if n < 1 {
 		return fmt.Errorf("shoal: %s.Spawn: %d processes; at least 1 is needed", f.name, n)
@@ -70,8 +69,9 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	return g.Wait()
 }
 
-// Start starts n processes with ranks 0 to n-1, the same argument and Options, and does not wait:
-// it is Python's start_processes. The caller Joins, Waits for or closes the group.
+// Start starts n processes with ranks 0 to n-1, the same argument and opts, without waiting for
+// them, like start_processes in PyTorch. The caller must wait for the group with [Group.Wait] or
+// [Group.Join], or call [Group.Close].
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
@@ -97,9 +97,9 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 	return nil
 }
 
-// Go starts one more process in g. Ranks count per function within a group. Go does not wait for
-// the process, and never returns nil. A process that could not be started has failed, and
-// Process.Wait and Group.Wait return the error.
+// Go starts one more process in g. Ranks are counted per function within a group. Go does not wait
+// for the process, and never returns nil. If the process cannot be started, [Process.Wait] and
+// [Group.Wait] return the error.
 func (f *Func[In]) Go(g *Group, in In) *Process {
 	s, err := f.ship(g, in, 1)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
 	return f.arg.encode(in, g.opts.Files, n)
 }
 
-// start adds a process to the group.
+// start adds a process to the group and starts it.
 func (g *Group) start(name string, s *encodedArg) *Process {
 	p, err := g.enter(name)
 	if err != nil {
@@ -133,14 +133,15 @@ func (g *Group) start(name string, s *encodedArg) *Process {
 	return p
 }
 
-// unstarted adds a process that failed before it began.
+// unstarted adds a process that failed before its start.
 func (g *Group) unstarted(name string, err error) *Process {
 	p, refused := g.enter(name)
 	p.finish(p.failure(cmp.Or(refused, err)))
 	return p
 }
 
-// enter gives the next process its rank.
+// enter adds a process to the group and assigns its rank. The process is valid even if there is an
+// error.
 func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,7 +162,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	return p, g.opts.check()
 }
 
-// leave takes note of the end of a process.
+// leave records the end of a process.
 func (g *Group) leave(p *Process, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,8 +177,8 @@ func (g *Group) leave(p *Process, err error) {
 	g.changed.Broadcast()
 }
 
-// fail takes note of a failure. A process that notices the end of another one may end before the
-// system, or the other one itself, says why: its failure follows from that one.
+// fail records a failure. A process that detects the end of another one may end before the other's
+// failure is known: its own failure is then ordered last.
 func (g *Group) fail(p *Process, err error) {
 	pe, ok := err.(*ProcessError)
 	switch {
@@ -193,8 +194,8 @@ func (g *Group) fail(p *Process, err error) {
 	g.causes++
 }
 
-// awaitDeadline waits until the group's context has noticed its deadline, if err says that a
-// process has: its timer may be the quicker one.
+// awaitDeadline waits until the group's context has reached its deadline if err shows that a
+// process has. The process's timer may be earlier.
 func (g *Group) awaitDeadline(err error) {
 	at, ok := g.ctx.Deadline()
 	if ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
@@ -202,7 +203,7 @@ func (g *Group) awaitDeadline(err error) {
 	}
 }
 
-// echo reports whether err only says that a process obeyed the cancellation.
+// echo reports whether err is only the result of the cancellation.
 func (g *Group) echo(err error) bool {
 	if g.ctx.Err() == nil {
 		return false
@@ -210,12 +211,12 @@ func (g *Group) echo(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(g.ctx)) || errors.Is(err, ErrClosed)
 }
 
-// Wait blocks until every process of the group has ended, and closes the group. Its error is nil,
-// or joins all failures, each a *ProcessError, the first one first; but those of processes that
-// something killed come before the others, and those that say that another process has ended, or
-// has closed what both used, come last. An error that a process
-// returned only because it was cancelled is no failure. The cancellation of the group's context is
-// a failure, whatever the processes returned after it.
+// Wait blocks until every process of the group has ended, and closes the group. It returns nil, or
+// an error that joins all failures, each a [*ProcessError], in order of time, with two exceptions:
+// failures of killed processes come first, and failures caused by the end of another process, or
+// because another process closed a shared object, come last. An error that a process returned only
+// because it was canceled is not a failure. The cancellation of the group's context is a failure,
+// regardless of the results of the processes.
 func (g *Group) Wait() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +226,7 @@ func (g *Group) Wait() error {
 	return g.conclude()
 }
 
-// conclude closes a group without processes and returns its error.
+// conclude closes a group without running processes and returns its error. mu must be held.
 func (g *Group) conclude() error {
 	if !g.closed {
 		g.closed = true
@@ -237,10 +238,10 @@ func (g *Group) conclude() error {
 	return join(g.failures)
 }
 
-// Join waits as Wait does, until ctx is done. If no process has failed by then, it returns false
-// and no error, and may be called again. Once a process has failed, Join waits as long as Grace
-// lets the others live, and returns true and the error of Wait. With context.WithTimeout it is
-// Python's ProcessContext.join(timeout).
+// Join waits like [Group.Wait], but only until ctx is done. If no process has failed by then, it
+// returns false and no error, and may be called again. After a failure, Join waits for the others
+// as long as Grace lets them live, and returns true and the error of Wait. With
+// [context.WithTimeout] it is like ProcessContext.join(timeout) in PyTorch.
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -255,9 +256,9 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	return true, g.conclude()
 }
 
-// Poll waits until no process of the group runs. With it ipc.Wait can wait for a group among queues
-// and pipes. A Wait then returns at once. Poll leaves the group open. It returns nil or the cause
-// of ctx.
+// Poll waits until no process of the group is running. It lets ipc.Wait wait for a group together
+// with queues and pipes. [Group.Wait] then returns at once. Poll does not close the group. It
+// returns nil or the cause of ctx.
 func (g *Group) Poll(ctx context.Context) error {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -281,16 +282,15 @@ func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// Processes returns the processes in the order in which they were started. With one function this
-// is the order of ranks.
+// Processes returns the processes in the order of their start. With one function this is rank
+// order.
 func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.all)
 }
 
-// A halt is the cause of a cancellation by the group itself, not by the context that the group was
-// given.
+// A halt is the cause of a cancellation by the group itself, not by the context passed to NewGroup.
 type halt struct{ error }
 
 func (h *halt) Unwrap() error { return h.error }
@@ -300,9 +300,9 @@ func (g *Group) halted() bool {
 	return own
 }
 
-// Close ends the processes that still run, by a cancel message, by SIGTERM after Grace and by
-// SIGKILL after Grace again, and waits for them. It returns what Wait returns. It is meant for
-// defer: after Wait it does nothing.
+// Close ends the processes that are still running: by cancellation, by SIGTERM after Grace, and by
+// SIGKILL after another Grace. It waits for them and returns the same error as [Group.Wait]. It
+// should be deferred: after Wait it does nothing else.
 func (g *Group) Close() error {
 	g.cancel(&halt{ErrClosed})
 	return g.Wait()

@@ -2,7 +2,7 @@ package shoal
 
 import "sync"
 
-// A groupSet has the groups with processes.
+// A groupSet contains the groups with running processes.
 type groupSet struct {
 	mu  sync.Mutex
 	set map[*Group]struct{}
@@ -36,19 +36,18 @@ func (l *groupSet) list() []*Group {
 	return all
 }
 
-// close ends every process that this one has started.
+// close ends every process that this process has started.
 func (l *groupSet) close() {
 	all := l.list()
 	for _, g := range all {
-		g.cancel(&halt{ErrClosed}) // all of them at once
+		g.cancel(&halt{ErrClosed}) // cancel all of them at once
 	}
 	for _, g := range all {
 		g.Close()
 	}
 }
 
-// ActiveChildren returns the processes that this one has started and that have not ended,
-// goroutines included.
+// ActiveChildren returns the running processes that this process has started, including goroutines.
 func ActiveChildren() []*Process {
 	var all []*Process
 	for _, g := range groups.list() {

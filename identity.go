@@ -9,19 +9,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An Identity names a process.
+// An Identity identifies a process.
 type Identity struct {
-	Name   string // the name of the function, or main for a process that was not started by this package
+	Name   string // name of the function, or main if the process was not started by this package
 	Rank   int
 	PID    int
-	Parent *Identity // the process that has started it, without a Parent; nil if this package has not
+	Parent *Identity // parent, with a nil Parent; nil if not started by this package
 }
 
 // String returns name, rank and process id on one line.
 func (i Identity) String() string { return fmt.Sprintf("%s rank %d (pid %d)", i.Name, i.Rank, i.PID) }
 
-// Current returns the identity of this process. A goroutine that stands for a process shares it.
-// When the process of its Parent dies, the context of a worker ends with ErrOrphaned.
+// Current returns the identity of this process. A goroutine that replaces a process shares it. When
+// the Parent dies, the context of a worker is canceled with [ErrOrphaned].
 func Current() Identity {
 	i := identity()
 	if self != nil {
@@ -31,8 +31,7 @@ func Current() Identity {
 	return i
 }
 
-// identity returns the identity of this process without its Parent. The workers of this process are
-// told it.
+// identity returns the identity of this process without its Parent, as its workers receive it.
 func identity() Identity {
 	if self != nil {
 		return Identity{Name: self.job.Func, Rank: self.job.Rank, PID: os.Getpid()}
@@ -40,15 +39,15 @@ func identity() Identity {
 	return Identity{Name: "main", PID: os.Getpid()}
 }
 
-// Seed returns the seed of a worker's random numbers. For ctx, or a context that is derived from
-// it, this is the seed of the function that was given ctx. The seed follows from the starter's
-// tensor.InitialSeed, from the worker's rank, and from how often the worker was started. So each
-// worker has another one, and after tensor.ManualSeed it is the same in every run. A process begins
-// its default generator with the seed. A goroutine that stands for a process shares the generator
-// of its process, and makes one of its own by tensor.NewGenerator(shoal.Seed(ctx)). With any other
-// context Seed returns the seed of this process.
+// Seed returns the seed of a worker's random numbers. ctx should be the context passed to the
+// worker's function, or derived from it; for any other context Seed returns the seed of this
+// process. The seed is derived from the parent's tensor.InitialSeed, the worker's rank, and the
+// number of times that the worker was started. Therefore each worker has a different seed, and
+// after tensor.ManualSeed it is the same in every run. A process initializes its default generator
+// with its seed. A goroutine that replaces a process shares the generator of its process; it should
+// create its own with tensor.NewGenerator(shoal.Seed(ctx)).
 func Seed(ctx context.Context) uint64 { return seed.From(ctx).Initial() }
 
-// CPUCount returns how many processors the machine has running. How many this process can use is
-// Threads.
+// CPUCount returns the number of online processors of the machine. See [Threads] for the number
+// that this process can use.
 func CPUCount() int { return sys.MachineCPUs() }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A launch has the facts that are needed to start a process, before the process has a job.
+// A launch contains the parameters for starting a process before it has a job.
 type launch struct {
 	executable, workDir string
 	env                 []string
 	threads             int
 	orphanGrace         time.Duration
 
-	title string                                 // the name in ps
-	warm  bool                                   // the process is to wait for its job
-	files func() (out, errs *os.File, err error) // makes the files for the output; nil for pipes
+	title string                                 // name in ps
+	warm  bool                                   // whether the process must wait for its job
+	files func() (out, errs *os.File, err error) // creates output files; nil for pipes
 }
 
 func launchOf(o Options) launch {
@@ -23,13 +23,13 @@ func launchOf(o Options) launch {
 		orphanGrace: o.OrphanGrace}
 }
 
-// kind is equal for launches of which one can stand in for the other. The number of threads comes
-// with the job.
+// kind returns a key that is equal for interchangeable launches. The number of threads is not part
+// of it: it is sent with the job.
 func (b launch) kind() string {
 	return fmt.Sprintf("%q %q %q %d", b.executable, b.workDir, b.env, b.orphanGrace)
 }
 
 const titlePrefix = "shoal: "
 
-// title is the name of a worker in ps.
+// title returns the name of a worker in ps.
 func title(name string, rank int) string { return fmt.Sprintf("%s%s %d", titlePrefix, name, rank) }

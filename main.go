@@ -15,27 +15,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// Main runs a program that starts processes. Call it first in main; it never returns.
+// Main runs a program that starts processes. It must be called first in main. It never returns.
 //
-// Package-level initialisers, init functions and the statements of main before Main run in every
-// worker as well, as unguarded statements do in Python. IsWorker tells the processes apart. In a
-// worker Main runs the function of the worker and exits.
+// Package-level initializers, init functions and the statements of main before Main run in every
+// worker as well, like unguarded statements in Python. [IsWorker] distinguishes the processes. In a
+// worker, Main runs the worker's function and exits.
 //
-// In the first process Main calls run, with a context that the first SIGINT or SIGTERM cancels. A
-// second signal kills. When run has returned, Main ends the processes that still run. Then it
-// prints the error of run, if there is one, and exits with this status:
+// In the first process, Main calls run with a context that the first SIGINT or SIGTERM cancels. A
+// second signal kills the process. After run has returned, Main ends the processes that are still
+// running. Then it prints the error of run, if there is one, and exits with this status:
 //
-//   - 0 if run returned nil, also after a signal: a run that has drained its work returns nil;
-//   - the status of an error with a method ExitCode() int, such as [*ExitError], which run returned
+//   - 0 if run returned nil, even after a signal: a run that has drained its work returns nil;
+//   - the status of an error with a method ExitCode() int, such as [*ExitError], that run returned
 //     or wrapped;
 //   - 130 or 143 after SIGINT or SIGTERM, if run returned another error;
 //   - 1 if it returned another error without a signal.
 //
-// A call of [runtime.Goexit] in run, such as that of a FailNow of package testing, is an error of
-// run.
+// A call of [runtime.Goexit] in run, for example by FailNow of package testing, counts as an error
+// of run.
 //
-// Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the
-// argument.
+// Flags are not parsed in workers, although workers have the same os.Args[1:]: values should be
+// passed in the argument.
 func Main(run func(ctx context.Context) error) {
 	if self != nil {
 		self.serve()
@@ -43,7 +43,8 @@ func Main(run func(ctx context.Context) error) {
 	runRoot(run)
 }
 
-// IsWorker reports whether this process was started by Spawn or Go. It may be called from init on.
+// IsWorker reports whether this process was started by this package. It may be called from init
+// functions.
 func IsWorker() bool { return self != nil }
 
 // runRoot runs the function of the first process and exits.
@@ -56,7 +57,7 @@ func runRoot(run func(ctx context.Context) error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		s := &interrupt{<-signals}
-		signal.Stop(signals) // the next one has its usual effect
+		signal.Stop(signals) // restore the default effect of the next signal
 		caught.Store(s)
 		cancel(s)
 	}()
@@ -66,13 +67,14 @@ func runRoot(run func(ctx context.Context) error) {
 	})
 }
 
-// An ExitError is an error of the function of [Main] that chooses the exit status of the program.
+// An ExitError is an error returned by the function passed to [Main] that sets the exit status of
+// the program.
 type ExitError struct {
 	Status int   // 0 to 255
-	Err    error // what Main prints; nil for nothing
+	Err    error // the error that Main prints; nil for none
 }
 
-// Error returns the text of Err.
+// Error returns the text of Err, or the status if Err is nil.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)
@@ -86,8 +88,8 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // ExitCode returns Status.
 func (e *ExitError) ExitCode() int { return e.Status }
 
-// exitStatus reports the error of the program and returns its exit status. s is the signal that
-// cancelled its context, or nil.
+// exitStatus prints the error of the program and returns its exit status. s is the signal that
+// canceled its context, or nil.
 func exitStatus(err error, s *interrupt) int {
 	if err == nil {
 		return 0
@@ -111,8 +113,8 @@ func exitStatus(err error, s *interrupt) int {
 	return 1
 }
 
-// exitCode returns the status that an error chooses, or 1 if there is no such status.
-// *exec.ExitError has -1 for a process that a signal has ended.
+// exitCode returns the exit status of e, or 1 if it is out of range. *exec.ExitError returns -1 for
+// a process ended by a signal.
 func exitCode(e interface{ ExitCode() int }) int {
 	if code := e.ExitCode(); code >= 0 && code <= 255 {
 		return code
@@ -120,7 +122,7 @@ func exitCode(e interface{ ExitCode() int }) int {
 	return 1
 }
 
-// leave ends the processes that this one has started, and gives up its seat in the domain.
+// leave ends the processes that this process has started, and leaves the domain.
 func leave() {
 	groups.close()
 	reserve.close()
@@ -136,8 +138,8 @@ func report(err error) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
 }
 
-// details returns what %+v adds to err, or to an error that err wraps: fmt.Errorf and errors.Join
-// do not hand %+v on.
+// details returns the text that %+v adds to err or to an error that it wraps, because fmt.Errorf
+// and errors.Join do not forward %+v.
 func details(err error) string {
 	if _, ok := err.(fmt.Formatter); ok {
 		if text := fmt.Sprintf("%+v", err); text != err.Error() {
@@ -159,22 +161,23 @@ func details(err error) string {
 	return ""
 }
 
-// An interrupt is the cause of a context that a signal has cancelled.
+// An interrupt is the cause of a context canceled by a signal.
 type interrupt struct{ sig os.Signal }
 
 func (i *interrupt) Error() string        { return i.sig.String() }
 func (i *interrupt) Is(target error) bool { return target == context.Canceled }
 
-// unlessIn returns i if err does not have it already, so that one interrupt is reported once.
+// unlessIn returns i unless err contains it already, so that it is reported once.
 func (i *interrupt) unlessIn(err error) error {
-	p, ok := errors.AsType[*ProcessError](err) // a terminal's signal reaches a worker that does not catch it yet
+	// A terminal also sends the signal to workers that do not catch it yet.
+	p, ok := errors.AsType[*ProcessError](err)
 	if errors.Is(err, context.Canceled) || ok && p.Signal == i.sig {
 		return nil
 	}
 	return i
 }
 
-// status returns the exit status that a shell reports for a process that the signal has killed.
+// status returns the exit status that a shell reports for a process killed by the signal.
 func (i *interrupt) status() int {
 	if s, ok := i.sig.(syscall.Signal); ok {
 		return 128 + int(s)

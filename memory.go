@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// SetMemory gives the shared memory of this program other limits than the default ones. Call it
-// before Main. Workers inherit the memory of the process that starts them, so in a worker SetMemory
-// does nothing. It returns ErrMemoryInUse if this process has shared memory already.
+// SetMemory sets the limits of this program's shared memory. It must be called before [Main].
+// Workers inherit the memory of their parent, so in a worker SetMemory does nothing. It returns
+// [ErrMemoryInUse] if this process already has shared memory.
 func SetMemory(o shm.Options) error {
 	if IsWorker() {
 		return nil
@@ -30,8 +30,8 @@ func SetMemory(o shm.Options) error {
 	return nil
 }
 
-// MemoryStats returns the figures of the memory that this process shares with others, in bytes and
-// blocks. They are zero as long as no memory was shared.
+// MemoryStats returns statistics of the memory that this process shares with others, in bytes and
+// blocks. They are zero if no memory has been shared.
 func MemoryStats() shm.Stats {
 	if d := internal.Current(); d != nil {
 		return d.Stats()
@@ -39,10 +39,9 @@ func MemoryStats() shm.Stats {
 	return shm.Stats{}
 }
 
-// Inspect asks which processes hold how much shared memory. It asks all programs of this user, in
-// this network namespace, that have a process started by Shoal. It maps no memory. The reports are
-// those of the programs that answer within five seconds and before ctx ends. The error says why
-// others do not answer.
+// Inspect returns reports of the shared memory used by all Shoal programs of this user in this
+// network namespace. It maps no memory. It returns the reports of the programs that answer within
+// five seconds and before ctx ends, and an error that describes why others do not.
 func Inspect(ctx context.Context) ([]shm.Report, error) {
 	addresses, err := internal.Domains()
 	if err != nil {

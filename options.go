@@ -11,68 +11,67 @@ import (
 	"time"
 )
 
-// Options of a Group. The zero value is good.
+// Options are the options of a [Group]. The zero value contains the defaults.
 type Options struct {
-	// Start is how processes are started.
+	// Start is the start method.
 	Start StartMethod
 
-	// Workers is how many processes are expected, for the thread budget: each gets
-	// Threads()/Workers, at least one. 0 means as many as there are threads, so each gets one.
+	// Workers is the expected number of processes, for the thread budget: each gets
+	// Threads()/Workers, but at least one. 0 means one thread for each process.
 	Workers int
 
-	// Threads replaces the share that a worker would get.
+	// Threads overrides the number of threads of a worker. 0 means its share.
 	Threads int
 
-	// Grace is how long a cancelled worker has until SIGTERM, and then until SIGKILL. The default
-	// is 2 s.
+	// Grace is the time from the cancellation of a worker to SIGTERM, and from SIGTERM to SIGKILL.
+	// The default is 2 s.
 	Grace time.Duration
 
-	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died,
-	// however it died. The default is 50 ms.
+	// OrphanGrace is how long a worker and its descendants may run after their parent has died, for
+	// any reason. The default is 50 ms.
 	OrphanGrace time.Duration
 
-	// Restart is the policy for a process that fails. The zero value does nothing.
+	// Restart is the policy for processes that fail. The zero value does nothing.
 	Restart Restart
 
-	// OnRestart, if not nil, is called each time that Restart applies, before the pause. Each call
-	// has a goroutine of its own, on which it may close the group.
+	// OnRestart, if not nil, is called for each restart, before the pause. Each call runs on its
+	// own goroutine, which may close the group.
 	OnRestart func(RestartEvent)
 
-	// FirstRank is the rank of the first process of each function. It is 0, unless a group replaces
-	// a process of another one.
+	// FirstRank is the rank of the first process of each function. It should be 0 unless a group
+	// replaces a process of another one.
 	FirstRank int
 
-	// Files are given to each process, which gets them by [File]. They are the counterpart of
-	// ExtraFiles, for every start method. They stay the caller's, and must be open while processes
-	// are started. A process that is started again has them again, even if the caller has closed
-	// them. Pass a listener as the file that its method File returns. net.FileListener makes a
-	// listener of it in the worker.
+	// Files are passed to each process, which gets them with [File], like ExtraFiles but for every
+	// start method. The caller still owns them and must keep them open while processes are started.
+	// A restarted process gets them even if the caller has closed them. To pass a listener, use the
+	// result of its method File; the worker converts it with net.FileListener.
 	Files []*os.File
 
-	// Executable is the program that is started. It must be a build of this one, with the same
+	// Executable is the program to start. It must be a build of the running program, with the same
 	// functions and the same types. Empty means the running program.
 	Executable string
 
-	// Env has entries KEY=VALUE that replace or add to those of this process.
+	// Env contains entries KEY=VALUE that replace or add to this process's environment.
 	Env []string
 
-	// WorkDir is the working directory; empty means that of this process.
+	// WorkDir is the working directory. Empty means the current one.
 	WorkDir string
 
-	// Nice is the niceness, -20 to 19. 0 leaves it unchanged. A value below that of this process
-	// needs the privilege.
+	// Nice is the niceness, -20 to 19. 0 means unchanged. A value below the current niceness
+	// requires privileges.
 	Nice int
 
-	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r %
-	// len(CPUs)]. Empty means no confinement. To have threads for all its processors a worker also
-	// needs Threads.
+	// CPUs contains sets of processors for workers: worker r is confined to CPUs[r % len(CPUs)].
+	// Empty means no confinement. Threads must be set too if a worker should have a thread for each
+	// of its processors.
 	CPUs [][]int
 
-	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
-	// writes to each from one goroutine at a time.
+	// Stdout and Stderr receive the output of workers. The defaults are os.Stdout and os.Stderr. A
+	// group writes to each from one goroutine at a time.
 	Stdout, Stderr io.Writer
 
-	// Output is the way of that output, and Dir the folder for Files.
+	// Output is the treatment of the output, and Dir the directory for Files.
 	Output Output
 	Dir    string
 }
@@ -84,7 +83,7 @@ const (
 	defaultMaxBackoff  = 10 * time.Second
 )
 
-// withDefaults fills in the fields that are not set.
+// withDefaults sets unset fields to their defaults.
 func (o Options) withDefaults() Options {
 	if o.Start == DefaultStart {
 		o.Start = CurrentStartMethod()
@@ -102,7 +101,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check finds options with which no process could be started.
+// check returns an error if no process can be started with the options.
 func (o Options) check() error {
 	switch {
 	case !o.Start.valid():
@@ -127,7 +126,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// threads returns the budget of one worker.
+// threads returns the thread budget of one worker.
 func (o Options) threads() int {
 	switch {
 	case o.Threads > 0:
@@ -138,7 +137,7 @@ func (o Options) threads() int {
 	return 1
 }
 
-// cpus returns the processors of the worker with that rank. It returns nil for all.
+// cpus returns the processors of the worker with the given rank, or nil for all.
 func (o Options) cpus(rank int) []int {
 	if len(o.CPUs) == 0 {
 		return nil

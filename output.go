@@ -10,35 +10,35 @@ import (
 	"sync"
 )
 
-// Output says what becomes of the output of workers.
+// Output is the treatment of the output of workers.
 type Output int
 
 const (
-	// Lines copies whole lines to the starter's stdout and stderr.
+	// Lines copies whole lines to this process's stdout and stderr.
 	Lines Output = iota
 
-	// PrefixRank does the same, with "[train 3] " in front of each line.
+	// PrefixRank is like Lines, with the prefix "[train 3] " on each line.
 	PrefixRank
 
-	// Files writes to files in Options.Dir: train.3.out and train.3.err. The starter takes no part
-	// in it.
+	// Files makes workers write directly to files in Options.Dir, such as train.3.out and
+	// train.3.err.
 	Files
 )
 
-// Note [Whole lines]: a line of a worker is never cut by another worker's line. It never cuts a
-// line of the starter that one call wrote, as fmt.Println and json.Encoder do. Each chunk of whole
-// lines is one Write. On an *os.File its own lock orders the Writes of one process. On another
-// writer the lock of the stream orders them. A line longer than maxLine is passed on in pieces, and
-// a last line without an end gets one.
+// Note [Whole lines]: a line of a worker is never interrupted by another worker's line. It never
+// interrupts a line of this process that was written by one call, for example of fmt.Println or
+// json.Encoder. Each chunk of whole lines is one Write. On an *os.File, the file's own lock orders
+// the Writes of one process. On other writers, the lock of the stream orders them. A line longer
+// than maxLine is copied in pieces. An unterminated last line is terminated.
 const maxLine = 1 << 20
 
-// A stream is a destination that several workers write to.
+// A stream is an output shared by several workers.
 type stream struct {
 	mu *sync.Mutex
 	w  io.Writer
 }
 
-// newStreams makes the two streams of a group. Equal writers share a lock.
+// newStreams returns the two streams of a group. Equal writers share a lock.
 func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	out = &stream{new(sync.Mutex), stdout}
 	err = &stream{new(sync.Mutex), stderr}
@@ -48,25 +48,25 @@ func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	return out, err
 }
 
-// same compares two writers. Writers of a type that cannot be compared are not the same.
+// same compares two writers. It returns false if their type is not comparable.
 func same(a, b io.Writer) bool {
 	defer func() { recover() }()
 	return a == b
 }
 
-// write never fails: a worker need not die because no process reads its output.
+// write ignores errors: a worker should not fail because its output cannot be written.
 func (s *stream) write(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.w.Write(p)
 }
 
-// lines passes whole lines of one worker on.
+// lines copies the output of one worker in whole lines.
 type lines struct {
 	to     *stream
 	prefix string
 	part   []byte
-	tail   *tail // keeps the last lines, or nil
+	tail   *tail // keeps the last lines; may be nil
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -102,7 +102,7 @@ func (l *lines) flush(n int) {
 	l.part = append(l.part[:0], l.part[n:]...)
 }
 
-// finish ends the last line.
+// finish terminates and writes the last line.
 func (l *lines) finish() {
 	if len(l.part) > 0 {
 		l.part = append(l.part, '\n')
@@ -115,15 +115,15 @@ const (
 	tailLines = 64
 )
 
-// tail keeps the end of a stream, and the line by which the runtime says why it gives up. The
-// runtime writes that line before it turns to the crash output, and the goroutines that follow may
-// be long.
+// tail keeps the end of a stream, and the runtime's message about the reason of a crash. The
+// runtime writes that message before it switches to the crash output, and the goroutines that
+// follow may be long.
 type tail struct {
 	b     []byte
 	fatal string
 }
 
-// How the runtime and its cgo say why they give up.
+// Prefixes of the messages of the runtime and of cgo before they exit.
 const (
 	fatalPrefix = "fatal error: "
 	cgoPrefix   = "runtime/cgo: "
@@ -146,8 +146,8 @@ func (t *tail) add(p []byte) {
 // String returns the last lines.
 func (t *tail) String() string { return lastLines(t.b) }
 
-// lastLines cuts to the last tailLines lines and tailBytes bytes. It drops a line whose beginning
-// is lost, unless it is the only line.
+// lastLines returns the last tailLines lines, at most tailBytes bytes. It drops an incomplete first
+// line unless it is the only line.
 func lastLines(b []byte) string {
 	b = bytes.TrimRight(b, "\n")
 	if len(b) > tailBytes {
@@ -166,7 +166,7 @@ func lastLines(b []byte) string {
 	return string(b[from+1:])
 }
 
-// tailOf reads the end of a file of stderr.
+// tailOf returns the end of a stderr file.
 func tailOf(f *os.File) *tail {
 	t := new(tail)
 	size, err := f.Seek(0, io.SeekEnd)
@@ -179,7 +179,7 @@ func tailOf(f *os.File) *tail {
 	return t
 }
 
-// openOutputs makes the two files of a worker.
+// openOutputs creates the two files of a worker.
 func openOutputs(dir, name string, rank int) (out, err *os.File, failed error) {
 	if failed = os.MkdirAll(dir, 0o777); failed != nil {
 		return nil, nil, failed

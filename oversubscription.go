@@ -9,36 +9,36 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Too many threads]: more busy threads than processors make every process slower, by far more
-// than their number. A thread that loses its processor in the middle of a step lets others wait for
-// that step. A group that shares the budget among its workers does not oversubscribe. A group with
-// the option Threads, or with more workers than processors, can. But workers that wait, as servers
-// do, disturb no process, however many there are. So if there could be too many threads, this
-// process now and then counts the threads that run or could run. If they are too many, it says so
-// once. It says so once more if it sees that they do harm, which is when the kernel takes
-// processors away from the workers all the time.
+// Note [Too many threads]: more busy threads than processors slow down every process, by much more
+// than the ratio. For example, a thread that is preempted during a step delays all threads that
+// wait for that step. A group that divides the budget among its workers does not oversubscribe. A
+// group with the option Threads, or with more workers than processors, may. However, waiting
+// workers, such as servers, harm no process, even if there are many. Therefore, if there may be too
+// many threads, this process periodically counts the runnable threads. If there are too many, it
+// logs one warning. It logs a second one if they do harm, because the kernel preempts the workers
+// all the time.
 
 const (
-	// involuntary switches a second for each CPU, of all workers together: more than this means
-	// that threads queue for processors
+	// involuntary context switches of all workers, per second and CPU; more of them mean that
+	// threads queue for processors
 	oversubscribedSwitches = 100
-	oversubscriptionLooks  = 5 // in a row: a thread that runs at one moment may wait at the next
+	oversubscriptionLooks  = 5 // consecutive samples: a thread may run at one moment only
 )
 
 var oversubscriptionPeriod = 5 * time.Second
 
-// oversubscription watches the workers of this process.
+// oversubscription is the state of the monitor.
 var oversubscription struct {
 	mu       sync.Mutex
 	off      bool
-	warned   bool // it has warned that there are too many
+	warned   bool // the first warning has been logged
 	watching bool
-	hurt     bool // it has warned that they do harm
-	looks    int  // periods that are over
+	hurt     bool // the second warning has been logged
+	looks    int  // number of completed periods
 }
 
-// SetThreadWarning says whether this process warns, by package slog, when its workers keep more
-// threads busy than there are CPUs. It warns unless it is told not to.
+// SetThreadWarning enables or disables warnings by package slog if this process's workers keep more
+// threads busy than there are CPUs. They are enabled by default.
 func SetThreadWarning(on bool) {
 	oversubscription.mu.Lock()
 	oversubscription.off = !on
@@ -46,7 +46,7 @@ func SetThreadWarning(on bool) {
 	watchOversubscription()
 }
 
-// allowed is how many threads the workers that run may keep busy.
+// allowed returns the number of threads that the running workers may keep busy.
 func allowed() (threads int) {
 	for _, p := range busyProcesses() {
 		threads += p.group.opts.threads()
@@ -54,13 +54,13 @@ func allowed() (threads int) {
 	return threads
 }
 
-// busyProcesses returns the workers that are processes.
+// busyProcesses returns the running workers that are processes.
 func busyProcesses() []*Process {
 	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
 }
 
-// busy counts the threads of workers that run or could run, and the workers that have such threads.
-// Only threads that are busy in all looks count.
+// busy returns the number of workers with runnable threads, and the number of these threads. It
+// takes several samples while there are more threads than CPUs.
 func busy(cpus int) (workers, threads int) {
 	for n := range oversubscriptionLooks {
 		if n > 0 {
@@ -80,7 +80,8 @@ func busy(cpus int) (workers, threads int) {
 	return workers, threads
 }
 
-// watchOversubscription is called when there may be too many threads to be watched.
+// watchOversubscription starts the monitor if there may be too many threads. It must be called
+// after a process has started, and after warnings have been enabled.
 func watchOversubscription() {
 	oversubscription.mu.Lock()
 	defer oversubscription.mu.Unlock()
@@ -91,8 +92,8 @@ func watchOversubscription() {
 	}
 }
 
-// watchBusy looks now and then, as long as there may be too many threads, and until it has said
-// all. No goroutine waits in between.
+// watchBusy checks once per period, while there may be too many threads and not all warnings have
+// been logged. It uses timers instead of a goroutine.
 func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(oversubscriptionPeriod, func() {
 		workers, threads := busy(cpus)
@@ -103,7 +104,7 @@ func watchBusy(before map[int]int64, cpus int) {
 	})
 }
 
-// judgeBusy reports whether there is nothing left to watch for.
+// judgeBusy logs warnings and reports whether the monitor has finished.
 func judgeBusy(workers, threads, cpus int, switches float64) (over bool) {
 	oversubscription.mu.Lock()
 	defer oversubscription.mu.Unlock()
@@ -115,7 +116,7 @@ func judgeBusy(workers, threads, cpus int, switches float64) (over bool) {
 	return !oversubscription.watching
 }
 
-// sayOversubscription gives the warnings that were not given yet. mu is held.
+// sayOversubscription logs the warnings that have not been logged. mu must be held.
 func sayOversubscription(workers, threads, cpus int, switches float64) {
 	if !oversubscription.warned {
 		oversubscription.warned = true
@@ -129,7 +130,7 @@ func sayOversubscription(workers, threads, cpus int, switches float64) {
 	}
 }
 
-// warnOversubscription says how many workers and threads are busy.
+// warnOversubscription logs the number of busy workers and threads.
 func warnOversubscription(workers, threads, cpus int) {
 	if workers > cpus {
 		slog.Warn("shoal: more busy workers than CPUs, so they take turns; start at most as many as there are CPUs, or call shoal.SetThreadWarning(false)",
@@ -140,7 +141,7 @@ func warnOversubscription(workers, threads, cpus int) {
 		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
 }
 
-// workerSwitches returns the involuntary switches of each worker so far.
+// workerSwitches returns the number of involuntary context switches of each worker.
 func workerSwitches() map[int]int64 {
 	all := make(map[int]int64)
 	for _, p := range busyProcesses() {
@@ -151,7 +152,7 @@ func workerSwitches() map[int]int64 {
 	return all
 }
 
-// switchesPerSecond counts the workers that were there before.
+// switchesPerSecond returns the rate of all workers that existed at the first sample.
 func switchesPerSecond(before, now map[int]int64, d time.Duration) float64 {
 	var n int64
 	for pid, then := range before {

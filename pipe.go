@@ -7,18 +7,18 @@ import (
 	"io"
 )
 
-// StartPiped starts one process with a side of a pipe as its argument, and returns the other side:
+// StartPiped starts one process with one end of a pipe as its argument, and returns the other end:
 //
 //	var echo = shoal.Register("echo", func(ctx context.Context, rank int, c *ipc.PipeEnd[string, string]) error { … })
 //
 //	conn, group, err := shoal.StartPiped(ctx, echo, ipc.Pipe[string, string], shoal.Options{})
 //
-// pipe makes both sides, of which the first stays here: [ipc.Pipe]. The process alone has the other
-// side, so a Recv here ends when the process does. Send all else that the process needs as the
-// first value.
+// pipe must return both ends, such as [ipc.Pipe]; the caller keeps the first one. Only the process
+// has the other end, so Recv in this process returns when the process ends. Other data for the
+// process should be sent as the first value.
 //
-// The caller closes the side, and Joins, Waits for or Closes the group. After an error there is
-// neither a side nor a group.
+// The caller must close the returned end, and must call [Group.Wait], [Group.Join] or
+// [Group.Close]. If there is an error, StartPiped returns neither an end nor a group.
 //
 // [ipc.Pipe]: https://pkg.go.dev/github.com/shoal-mp/shoal/ipc#Pipe
 func StartPiped[Here, There io.Closer](ctx context.Context, f *Func[There], pipe func() (Here, There, error),

@@ -13,46 +13,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Process is a process that this one has started, or a goroutine that stands for one. Several
-// goroutines may call its methods.
+// A Process is a process started by this one, or a goroutine that replaces one. Its methods may be
+// called concurrently.
 type Process struct {
 	group *Group
 	name  string
 	rank  int
 
-	ended chan struct{} // closed when the process has ended for good
+	ended chan struct{} // closed when the process has ended permanently
 	err   error         // set before ended is closed
 
-	origin trail       // the calls that started it
-	settle func()      // says once what became of the argument
-	got    atomic.Bool // the latest life holds the argument, or did
-	kept   []any       // parts of the argument that the garbage collector would close, kept until the process has ended
-	asked  atomic.Bool // one of its methods asked for its end, so the end is no failure of the group
-	forced atomic.Bool // its group ends it, so the signal of its end is none of the failure's causes
+	origin trail       // call stack of the start
+	settle func()      // calls done or lost of the argument, once
+	got    atomic.Bool // whether the latest life has had the argument
+	kept   []any       // values that must stay reachable until the process has ended
+	asked  atomic.Bool // ended by one of its methods, so its end is not a failure
+	forced atomic.Bool // ended by its group, so its signal is not the cause of a failure
 
 	mu       sync.Mutex
-	life     life // the latest life; nil if it could not be started
+	life     life // latest life; nil if it could not be started
 	restarts int
 }
 
-// A life of a Process is one child process, or one goroutine. A Process that is restarted has
+// A life is one execution of a Process: a child process or a goroutine. A restarted Process has
 // several.
 type life interface {
 	pid() int
-	cancel(cause error)                  // tells the function to stop, without waiting
-	signal(sig os.Signal) error          // any signal
-	end(sig os.Signal, why string) error // a signal that is to end it; why goes into the error if it is not empty
+	cancel(cause error)                  // cancels the function's context; must not block
+	signal(sig os.Signal) error          // sends any signal
+	end(sig os.Signal, why string) error // sends a signal to end it, with why in the error
 	wait() error                         // waits for the end; nil or a *ProcessError; called once
 }
 
 // Name returns the name of the process's function.
 func (p *Process) Name() string { return p.name }
 
-// Rank returns the number of the process among those of its function in its group.
+// Rank returns the rank of the process among the processes of its function in its group.
 func (p *Process) Rank() int { return p.rank }
 
-// PID returns the process id, and after a restart the new one. It is 0 if the process could not be
-// started. A goroutine has the id of this process.
+// PID returns the process id, which changes with a restart. It is 0 if the process could not be
+// started. For a goroutine it is the id of this process.
 func (p *Process) PID() int {
 	if l := p.now(); l != nil {
 		return l.pid()
@@ -60,7 +60,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Restarts returns how often the process was started again under Options.Restart.
+// Restarts returns how often the process was restarted by Options.Restart.
 func (p *Process) Restarts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,9 +77,9 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Signal sends sig to the process. The error is os.ErrProcessDone if the process has ended. A
-// worker ignores SIGINT, which a terminal sends to every process; Interrupt cancels a worker. For a
-// goroutine any signal is errors.ErrUnsupported.
+// Signal sends sig to the process. It returns [os.ErrProcessDone] if the process has ended. A
+// worker ignores SIGINT, which a terminal sends to every process; use [Process.Interrupt] to cancel
+// a worker. For a goroutine the error wraps [errors.ErrUnsupported].
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.now()
 	if l == nil || !p.Alive() {
@@ -88,9 +88,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return l.signal(sig)
 }
 
-// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. After
-// Interrupt, Terminate or Kill the end of the process is what its starter wanted: the process is
-// not started again, and its end is no failure of the group.
+// Interrupt cancels the context of only this process, with the cause [ErrInterrupted]. After
+// Interrupt, [Process.Terminate] or [Process.Kill], the process is not restarted, and its end is
+// not a failure of the group. They return [os.ErrProcessDone] if the process has ended.
 func (p *Process) Interrupt() error {
 	p.asked.Store(true)
 	if !p.Alive() {
@@ -100,12 +100,12 @@ func (p *Process) Interrupt() error {
 	return nil
 }
 
-// Terminate sends SIGTERM, which ends a worker that does not catch it. The context of a goroutine
-// is cancelled instead.
+// Terminate sends SIGTERM, which ends a worker that does not catch it. For a goroutine, it cancels
+// the context.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// Kill ends the process at once, by SIGKILL. A goroutine cannot be ended: its context is cancelled
-// and it is left alone, so that Wait returns an error that wraps ErrAbandoned.
+// Kill sends SIGKILL. A goroutine cannot be killed: its context is canceled and it is abandoned, so
+// Wait returns an error that wraps [ErrAbandoned].
 func (p *Process) Kill() error { return p.end(os.Kill) }
 
 func (p *Process) end(sig os.Signal) error {
@@ -116,7 +116,7 @@ func (p *Process) end(sig os.Signal) error {
 	return p.now().end(sig, "")
 }
 
-// seed returns the seed of the random numbers of the next life.
+// seed returns the seed of the next life's random numbers.
 func (p *Process) seed() uint64 {
 	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
@@ -127,7 +127,7 @@ func (p *Process) now() life {
 	return p.life
 }
 
-// start begins the first life. A goroutine begins the later lives, and handles the end.
+// start starts the first life. A goroutine starts later lives and handles the end.
 func (p *Process) start(s *encodedArg) error {
 	p.kept = s.kept
 	p.settle = sync.OnceFunc(func() {
@@ -150,7 +150,7 @@ func (p *Process) start(s *encodedArg) error {
 	return nil
 }
 
-// begin begins a life.
+// begin starts a life.
 func (p *Process) begin(s *encodedArg) (l life, err error) {
 	p.got.Store(false)
 	switch p.group.opts.Start {
@@ -165,13 +165,14 @@ func (p *Process) begin(s *encodedArg) (l life, err error) {
 	p.mu.Lock()
 	p.life = l
 	p.mu.Unlock()
-	if p.group.ctx.Err() != nil { // stop may have told the life before this one
+	if p.group.ctx.Err() != nil { // stop may have canceled the previous life
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	return l, nil
 }
 
-// live returns the error of the last life. failed is why there is no first life, or nil.
+// live waits for all lives and returns the error of the last one. failed is the reason if the first
+// life could not be started.
 func (p *Process) live(l life, failed error, s *encodedArg) error {
 	r := p.group.opts.Restart
 	for row, attempts := 0, 0; ; {
@@ -183,7 +184,8 @@ func (p *Process) live(l life, failed error, s *encodedArg) error {
 			err = l.wait()
 			p.group.awaitDeadline(err)
 		}
-		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() { // else another life takes its place
+		// An unused life is replaced without counting as a restart.
+		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() {
 			permanent := failed != nil && !sys.Transient(failed)
 			if err == nil || permanent || !r.allows(attempts) || !p.wanted() {
 				return err
@@ -194,7 +196,7 @@ func (p *Process) live(l life, failed error, s *encodedArg) error {
 			if !p.rest(pause) {
 				return err
 			}
-			if failed == nil { // the restart is counted once, however many attempts it takes
+			if failed == nil { // counted once, regardless of the number of attempts
 				p.countRestart()
 			}
 		}
@@ -202,10 +204,10 @@ func (p *Process) live(l life, failed error, s *encodedArg) error {
 	}
 }
 
-// wanted reports whether no method has asked for the end of p.
+// wanted reports whether neither p nor its group has been told to end.
 func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
 
-// rest waits before a restart, and reports whether p is started again.
+// rest waits before a restart. It returns false if p must not be restarted.
 func (p *Process) rest(pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
@@ -215,8 +217,8 @@ func (p *Process) rest(pause time.Duration) bool {
 	}
 }
 
-// arrived is called when the process holds the argument. A group that may have to start another
-// process keeps the argument.
+// arrived must be called when the process has decoded the argument. The argument is kept if the
+// process may be restarted.
 func (p *Process) arrived() {
 	p.got.Store(true)
 	if p.group.opts.Restart.Max == 0 {
@@ -224,10 +226,10 @@ func (p *Process) arrived() {
 	}
 }
 
-// stop runs when the group is cancelled. It tells the process to stop, and if that does not help,
-// ends it.
+// stop is called when the group is canceled. It cancels the process, and ends it if that has no
+// effect.
 func (p *Process) stop() {
-	if l := p.now(); l != nil { // else its first start has failed, and is not tried again
+	if l := p.now(); l != nil { // nil if the first start failed and is not repeated
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {
@@ -262,7 +264,7 @@ func (p *Process) finish(err error) {
 	p.group.leave(p, err)
 }
 
-// failure wraps the reason why the process could not be started.
+// failure returns the error for a process that could not be started.
 func (p *Process) failure(err error) error {
 	if err == nil {
 		return nil

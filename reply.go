@@ -7,19 +7,19 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A reply is what a child has told on the control socket. The goroutine that reads from the socket
-// writes the reply. Others read it when that goroutine has ended.
+// A reply is the state that a child has reported on the control socket. Only the goroutine that
+// reads the socket writes it. Others may read it after that goroutine has ended.
 type reply struct {
-	member bool // it is a member of the domain, in seat
+	member bool // whether it has joined the domain, in seat
 	seat   int
-	begun  bool // it has the argument
+	begun  bool // whether it has decoded the argument
 	done   bool
 	result outcome
-	other  string // not empty: the child is of another version, and says so
-	err    error  // the reply made no sense
+	other  string // message of a child with another version, or empty
+	err    error  // error of a malformed reply
 }
 
-// receive takes a control frame of the child.
+// receive handles a control frame of the child.
 func (c *child) receive(kind frameKind, body []byte) {
 	c.reply.take(kind, body)
 	if kind == frameReady {
@@ -28,7 +28,7 @@ func (c *child) receive(kind frameKind, body []byte) {
 	}
 }
 
-// take reads a frame.
+// take decodes a frame.
 func (r *reply) take(kind frameKind, body []byte) {
 	switch kind {
 	case frameReady:
@@ -43,7 +43,7 @@ func (r *reply) take(kind frameKind, body []byte) {
 	}
 }
 
-// refusal is why the child has not begun, if it has said so. It is nil if it has not.
+// refusal returns the reason reported by a child that could not start its function, or nil.
 func (r *reply) refusal() error {
 	switch {
 	case r.other != "":
@@ -54,11 +54,11 @@ func (r *reply) refusal() error {
 	return nil
 }
 
-// unused reports whether the child died before it had its job, so that the function has not begun.
-// If the child had been waiting for a job, this is no failure of the function.
+// unused reports whether a child that waited for a job died before it got one. This is not a
+// failure of the function.
 func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
-// join notes the seat in the domain.
+// join records the seat in the domain.
 func (r *reply) join(body []byte) {
 	var m ready
 	if m, r.err = decode(readyPlan, body); r.err == nil {

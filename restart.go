@@ -7,47 +7,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// Restart is a policy for processes that fail. A process that the group has cancelled, or that its
-// starter has ended, is not started again.
+// Restart is the policy for restarting processes that fail. A process canceled by its group, or
+// ended by its parent, is not restarted.
 //
-// A process that could not be started for want of descriptors, processes or memory (EMFILE, ENFILE,
-// EAGAIN, ENOMEM) has failed as well: the policy applies, also to its first start. Another error of
-// a start ends the process for good.
+// A process that could not be started because of a lack of descriptors, processes or memory
+// (EMFILE, ENFILE, EAGAIN, ENOMEM) counts as failed: the policy also applies to its first start.
+// Other start errors are permanent.
 //
-// Each restart is a warning by package log/slog, a call of Options.OnRestart, and counted: see
-// Process.Restarts, and Restarts of [MemoryStats].
+// Each restart is logged as a warning by package log/slog, reported to Options.OnRestart, and
+// counted: see [Process.Restarts], and Restarts of [MemoryStats].
 type Restart struct {
-	// Max is how often a process is started again after a failure, with its rank and its first
-	// argument: 0 never, -1 without limit. Pass values that change meanwhile as an ipc.Latest, of
-	// which the process then loads the newest. The group notices only the failure after the last
-	// restart.
+	// Max is the maximum number of restarts of a process: 0 means none, -1 no limit. A restarted
+	// process has the same rank and the original argument. Values that change meanwhile should be
+	// passed as an ipc.Latest, from which the process loads the newest one. Only the failure after
+	// the last restart is a failure of the group.
 	//
 	// A value that a process has taken from a queue by Get or All is lost with the process. A
-	// process that is started again should take its tasks by [ipc.Receiver.Leases], and
-	// acknowledge each one when it is done: then the task of a killed process goes back to the
-	// queue.
+	// restarted process should take its tasks by [ipc.Receiver.Leases] and acknowledge each one
+	// when it is done: the task of a killed process then returns to the queue.
 	Max int
 
-	// Backoff is the pause before the first restart, 100 ms by default. It doubles each time, up to
-	// MaxBackoff, 10 s by default. After a process that has run for MaxBackoff or longer it is
-	// Backoff again.
+	// Backoff is the pause before the first restart; the default is 100 ms. It doubles with each
+	// restart, up to MaxBackoff; the default is 10 s. It is reset after a process has run for at
+	// least MaxBackoff.
 	Backoff, MaxBackoff time.Duration
 }
 
-// A RestartEvent says which process is started again, and why. Options.OnRestart receives it.
+// A RestartEvent describes a restart. It is passed to Options.OnRestart.
 type RestartEvent struct {
 	Func    string
 	Rank    int
 	Attempt int           // 1 for the first restart of the process
-	Pause   time.Duration // until the restart
-	Err     error         // a *ProcessError: how the process ended, or, with PID 0, why it could not be started
+	Pause   time.Duration // pause before the restart
+	Err     error         // a *ProcessError; its PID is 0 if the process could not be started
 }
 
-// allows reports whether there is a restart after n others.
+// allows reports whether a restart is allowed after n others.
 func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
 
-// row counts failures that follow one another soon: it returns their number with one that ended a
-// life, where there were n before. A server that is killed once a day never waits longer.
+// row returns the number of consecutive failures, given the previous number and the duration of the
+// life that failed. A server that is killed once a day never waits longer.
 func (r Restart) row(n int, life time.Duration) int {
 	if life >= r.MaxBackoff {
 		return 1
@@ -55,7 +54,7 @@ func (r Restart) row(n int, life time.Duration) int {
 	return n + 1
 }
 
-// pause returns how long to wait after n failures in a row, 1 or more.
+// pause returns the pause after n consecutive failures. n must be at least 1.
 func (r Restart) pause(n int) time.Duration {
 	d := r.Backoff
 	for ; n > 1 && d < r.MaxBackoff; n-- {
@@ -64,7 +63,7 @@ func (r Restart) pause(n int) time.Duration {
 	return min(d, r.MaxBackoff)
 }
 
-// reportRestart tells that a process is started again.
+// reportRestart logs and reports a restart.
 func (g *Group) reportRestart(e RestartEvent) {
 	slog.Warn("shoal: a process has failed and is started again", "func", e.Func, "rank", e.Rank, "attempt", e.Attempt,
 		"pause", e.Pause, "cause", e.Err)
@@ -73,7 +72,7 @@ func (g *Group) reportRestart(e RestartEvent) {
 	}
 }
 
-// countRestart counts a process that is started again.
+// countRestart counts a restart.
 func (p *Process) countRestart() {
 	p.mu.Lock()
 	p.restarts++

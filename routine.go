@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A routine is a life of a Process on a goroutine of this one.
+// A routine is a life of a Process on a goroutine of this process.
 type routine struct {
 	p        *Process
 	undo     context.CancelCauseFunc
@@ -22,8 +22,8 @@ type routine struct {
 	err      error
 }
 
-// newRoutine reads the argument before it returns: a goroutine that is left alone has no right to
-// the argument any more.
+// newRoutine decodes the argument before it returns, because an abandoned goroutine must not use
+// the argument later.
 func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
@@ -33,8 +33,8 @@ func newRoutine(p *Process, s *encodedArg) *routine {
 	return r
 }
 
-// prepare returns a function that does the job. If the job cannot be done, the function reports
-// why.
+// prepare returns a function that does the job, or a function that returns the reason why it cannot
+// be done.
 func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) {
 	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
 	defer func() {
@@ -54,8 +54,7 @@ func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) 
 	return func(ctx context.Context) outcome { return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)} }
 }
 
-// run does the job. The deferred call is reached however the function ends, by runtime.Goexit as
-// well.
+// run does the job. The deferred function runs even if the job calls runtime.Goexit.
 func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome) {
 	o := goexited
 	defer func() {
@@ -69,7 +68,7 @@ func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome)
 	o = do(ctx)
 }
 
-// tell makes the error of an outcome.
+// tell sets the error of an outcome. Only the first call has an effect.
 func (r *routine) tell(o outcome) {
 	r.conclude.Do(func() {
 		if o.failed() {
@@ -92,8 +91,7 @@ func (r *routine) signal(sig os.Signal) error {
 	return fmt.Errorf("send %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
-// end cancels the context. A goroutine cannot be ended, so the last signal only ends the wait for
-// the goroutine.
+// end cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return.
 func (r *routine) end(sig os.Signal, why string) error {
 	r.cancel(ErrInterrupted)
 	if sig != os.Kill {

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Shutdown ends everything that Shoal has in this process, for good: the processes and groups that
-// it has started, also those that wait for a job, and its part in the shared memory. Every
-// goroutine of Shoal has ended when Shutdown returns, or ends a moment later. Main does the same at
-// the end of a program. So Shutdown is for programs without an end of that kind: those that use
-// Shoal for a while, and tests that look for goroutines that were left, such as goleak's.
+// Shutdown permanently ends all activity of Shoal in this process: it ends the processes and groups
+// that this process has started, including processes that wait for a job, and leaves the shared
+// memory. All goroutines of Shoal have ended when Shutdown returns, or end shortly afterwards.
+// [Main] does the same at the end of a program. Shutdown is for programs that only use Shoal for a
+// while, and for tests that check for leaked goroutines, for example with goleak.
 //
-// The caller must have closed pools, managers and loaders, and must use no tensor, queue or lock
-// afterwards, nor a slice over shared memory. A call that starts a process then returns an error
-// that wraps ErrClosed. Shutdown is idempotent.
+// The caller must have closed pools, managers and loaders, and must not use tensors, queues, locks
+// or slices over shared memory afterwards. Functions that start a process then return an error that
+// wraps [ErrClosed]. Shutdown is idempotent.
 func Shutdown() {
 	shutdown.Store(true)
 	groups.close()
@@ -21,8 +21,8 @@ func Shutdown() {
 	leaveDomain()
 }
 
-// shutdown reports whether Shutdown was called.
+// shutdown is set by Shutdown.
 var shutdown atomic.Bool
 
-// errShutdown is the error of a start after Shutdown.
+// errShutdown is returned by functions that start a process after Shutdown.
 var errShutdown = fmt.Errorf("shoal: Shutdown was called%.0w", ErrClosed)

@@ -2,9 +2,9 @@ package shoal
 
 import "strings"
 
-// splitCrash separates the parts of what the runtime writes when it gives up: the reason, up to the
-// first empty line, and the goroutines. For a fatal error it writes only the goroutines here, and
-// the reason on stderr.
+// splitCrash splits the crash output of the runtime into the reason, up to the first empty line,
+// and the goroutines. For a fatal error the crash output contains only the goroutines; the reason
+// is in fatal, from stderr.
 func splitCrash(text, fatal string) (reason, stack string) {
 	stack = strings.TrimSpace(text)
 	if !strings.HasPrefix(stack, "goroutine ") {
@@ -21,13 +21,13 @@ func splitCrash(text, fatal string) (reason, stack string) {
 	return reason, goroutine + "\n" + userFrames(frames)
 }
 
-// repanicked is how the runtime marks a panic that went through [goexit.Call].
+// repanicked is the runtime's mark of a panic that passed through [goexit.Call].
 const repanicked = " [recovered, repanicked]"
 
-// userFrames drops the frames at the top of a stack that belong to the runtime and to the panic
-// itself, so that the first frame is where the user's code was.
+// userFrames removes the topmost frames that belong to the runtime and to the panic itself, so that
+// the first frame is the user's code.
 //
-// A frame is a line with the function and an indented line with the file.
+// A frame consists of a line with the function and an indented line with the file.
 func userFrames(stack string) string {
 	rest := stack
 	for rest != "" {
@@ -37,7 +37,7 @@ func userFrames(stack string) string {
 		}
 		_, rest, _ = strings.Cut(after, "\n")
 	}
-	return stack // nothing else was there
+	return stack // there are no other frames
 }
 
 func isRuntimeFrame(function string) bool {
@@ -50,11 +50,12 @@ func isRuntimeFrame(function string) bool {
 	return false
 }
 
-// panicStack cuts debug.Stack, called while recovering, to the frames below the panic.
+// panicStack returns the frames below the panic from the result of debug.Stack, called during
+// recovery.
 func panicStack(stack []byte) string {
 	s := string(stack)
 	if _, below, ok := strings.Cut(s, "\npanic("); ok {
-		_, below, _ = strings.Cut(below, "\n") // the rest of the line, then its file
+		_, below, _ = strings.Cut(below, "\n") // skip the rest of the line and its file
 		_, below, _ = strings.Cut(below, "\n")
 		return userFrames(below)
 	}

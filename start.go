@@ -6,30 +6,30 @@ import (
 	"sync"
 )
 
-// A StartMethod says how the processes of a group are started: Python's get_context. All methods
-// run the same functions.
+// A StartMethod determines how the processes of a group are started, like get_context in Python.
+// All methods run the same functions.
 type StartMethod int
 
 // The start methods.
 const (
-	// DefaultStart is the method that SetStartMethod has set, or else SpawnStart.
+	// DefaultStart is the method set by SetStartMethod, or else SpawnStart.
 	DefaultStart StartMethod = iota
 
 	// SpawnStart starts the program again for each process.
 	SpawnStart
 
-	// WarmStart hands the job to a process that was started before and waits for a job. It is
-	// forkserver's counterpart. Each such process serves once, and its successor is started in the
-	// background. See also [Warm].
+	// WarmStart sends the job to a process that was started earlier and waits for a job, like
+	// Python's forkserver. Such a process does one job; its successor is started in the background.
+	// See also [Warm].
 	WarmStart
 
 	// GoroutineStart runs the function on a goroutine of this process: for tests, for functions
-	// that need no protection, and for comparison. The argument is copied as it is for a process.
-	// When the function has returned, the ends of queues and pipes in its argument are closed, as
-	// the end of a process closes them. Panics come back as a *ProcessError. A cancelled goroutine
-	// that does not stop is left alone. Options that only a process can have do not apply:
-	// environment, niceness, output, Threads. Goroutines cannot train one network as processes do
-	// in Hogwild: Backward of one panics when it sees the steps of another.
+	// that need no isolation, and for comparison. The argument is copied as for a process. When the
+	// function has returned, the ends of queues and pipes in its argument are closed, as at the end
+	// of a process. Panics are returned as a *ProcessError. A canceled goroutine that does not stop
+	// is abandoned. Options that need a process have no effect: environment, niceness, output,
+	// Threads. Goroutines cannot train one network as processes do in Hogwild: Backward panics when
+	// it detects the updates of another goroutine.
 	GoroutineStart
 )
 
@@ -45,22 +45,23 @@ func (m StartMethod) String() string {
 
 func (m StartMethod) valid() bool { return m >= 0 && int(m) < len(startNames) }
 
-// startMethods are the methods besides DefaultStart.
+// startMethods contains all methods except DefaultStart.
 var startMethods = []StartMethod{SpawnStart, WarmStart, GoroutineStart}
 
-// ErrStartMethod is wrapped if a start method is unknown, if it is set twice, or if it cannot do
-// what the Options ask for.
+// ErrStartMethod is wrapped if a start method is unknown, is set twice, or does not support the
+// Options.
 var ErrStartMethod = errors.New("shoal: start method")
 
-// programStart is the start method of the groups that do not choose one.
+// programStart is the default start method of groups.
 var programStart struct {
 	mu     sync.Mutex
 	method StartMethod
 	set    bool
 }
 
-// SetStartMethod chooses the start method of every group of this process that does not choose one
-// itself. Call it in main: a second call is an error, unless it is forced.
+// SetStartMethod sets the start method of groups in this process that do not choose one. It should
+// be called in main. The error wraps [ErrStartMethod] if m is unknown, or if a method is already
+// set and force is false.
 func SetStartMethod(m StartMethod, force bool) error {
 	if !m.valid() || m == DefaultStart {
 		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, m, startMethods)

@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// oomCounter remembers how often the kernel has killed for lack of memory.
+// oomCounter stores the kernel's count of out-of-memory kills.
 type oomCounter struct{ seen atomic.Int64 }
 
-// oom is read for the first time when the first group is made, before the start of any process that
-// it could be about.
+// oom is first called when the first group is created, before any process that could be killed is
+// started.
 var oom = sync.OnceValue(func() *oomCounter {
 	c := new(oomCounter)
 	n, _, err := sys.OOMKills()
@@ -22,8 +22,8 @@ var oom = sync.OnceValue(func() *oomCounter {
 	return c
 })
 
-// blame is asked after a process was killed. It reports whether there were more such kills than
-// before, and whether they may have hit a process of another program.
+// blame is called after a process was killed. rose reports whether the count has increased, and
+// shared whether the kills may have hit a process of another program.
 func (c *oomCounter) blame() (rose, shared bool) {
 	n, shared, err := sys.OOMKills()
 	if err != nil {

@@ -12,15 +12,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart,
-// and returns when they are ready. A job begins as soon as one of these processes has read it. A
-// successor of this process is started meanwhile. Kinds differ by Executable, Env, WorkDir and
-// OrphanGrace. Threads and Workers give the number of threads of most jobs, as in a group. Workers
-// is n if it is 0. A job with another number of threads costs a moment. With n = 0 Warm ends the
-// processes that wait. They end with this process at the latest. Each costs its memory and a seat
-// of the domain's 256.
+// Warm keeps n started processes of the kind described by opts waiting for jobs of groups with
+// WarmStart. It returns when they are ready. A waiting process starts a job as soon as it has read
+// it; meanwhile its successor is started. Kinds differ by Executable, Env, WorkDir and OrphanGrace.
+// Threads and Workers determine the number of threads of most jobs, as in a group; Workers defaults
+// to n. A job with another number of threads starts slightly later. If n is 0, Warm ends the
+// waiting processes. They end with this process at the latest. Each uses memory and one of the
+// domain's 256 seats.
 //
-// A group with WarmStart that finds no process of its kind starts one, and from then on one waits.
+// A group with WarmStart that finds no process of its kind starts one, and from then on keeps one
+// waiting.
+//
+// Warm returns [ErrNoMain] before [Main], an error that wraps [ErrClosed] after [Shutdown], and an
+// error that wraps the cause of ctx if ctx is done first.
 func Warm(ctx context.Context, n int, opts Options) error {
 	switch {
 	case n < 0:
@@ -34,31 +38,31 @@ func Warm(ctx context.Context, n int, opts Options) error {
 	return reserve.keep(ctx, launchOf(opts.withDefaults()), n)
 }
 
-// reserve has the processes that wait for a job.
+// reserve contains the processes that wait for a job.
 var reserve = warmPool{kinds: make(map[string]*warmKind)}
 
 type warmPool struct {
 	mu     sync.Mutex
-	home   arena.Token          // the domain of the processes that wait
+	home   arena.Token          // domain of the waiting processes
 	kinds  map[string]*warmKind // by domain and kind of launch
 	closed bool
 }
 
-// A warmKind has the processes of one kind.
+// A warmKind contains the waiting processes of one kind.
 type warmKind struct {
 	launch launch
 	want   int
-	asked  int // how often Warm has set how many are wanted
+	asked  int // number of calls of Warm for this kind
 	ready  []*child
-	busy   bool // a goroutine is starting more
+	busy   bool // whether a goroutine is starting processes
 	err    error
-	more   chan struct{} // closed and made anew at each change
+	more   chan struct{} // closed and replaced at each change
 }
 
-// kindOf returns the warmKind for a kind of launch. Processes that are started from now on have as
-// many threads as are wanted now, because a later change of the number stops the world. mu is held.
+// kindOf returns the warmKind for a launch. New processes are started with the requested number of
+// threads, because changing it later stops the world. mu must be held.
 func (w *warmPool) kindOf(b launch) *warmKind {
-	if h := home(); h != w.home { // the processes that wait are in another domain, where no job comes for them
+	if h := home(); h != w.home { // waiting processes in another domain can get no job
 		w.home = h
 		for _, r := range w.kinds {
 			r.want = 0
@@ -81,8 +85,8 @@ func (r *warmKind) changed() {
 	r.more = make(chan struct{})
 }
 
-// keep sets how many processes wait, and returns when so many wait and no goroutine starts another
-// one.
+// keep sets the number of waiting processes, and blocks until they are ready and no goroutine is
+// starting more.
 func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,12 +113,12 @@ func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 	return nil
 }
 
-// refillDelay is how long the start of a successor is put off, so that it does not take the
-// processor from the worker that begins.
+// refillDelay delays the start of a successor, so that it does not compete for the processor with
+// the worker that starts its job.
 const refillDelay = time.Millisecond
 
-// take returns a process that waits, or nil if there is none. Call refill when the process has its
-// job.
+// take returns a waiting process, or nil if there is none. The caller must call refill after it has
+// sent the job.
 func (w *warmPool) take(b launch) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,13 +129,12 @@ func (w *warmPool) take(b launch) *child {
 		if !c.death.over() {
 			return c
 		}
-		go c.await() // the process has died while it waited
+		go c.await() // the process died while waiting
 	}
 	return nil
 }
 
-// refill has another process started in the place of one that was taken, unless Warm sets a new
-// number meanwhile.
+// refill starts a replacement for a process that was taken, unless Warm is called meanwhile.
 func (w *warmPool) refill(b launch) {
 	w.mu.Lock()
 	r := w.kindOf(b)
@@ -148,8 +151,8 @@ func (w *warmPool) refill(b launch) {
 	})
 }
 
-// fill starts the missing processes, one after the other, unless a goroutine does so already. mu is
-// held.
+// fill starts the missing processes one after the other, unless a goroutine already does. mu must
+// be held.
 func (w *warmPool) fill(r *warmKind) {
 	if r.busy || w.closed || len(r.ready) >= r.want {
 		return
@@ -161,7 +164,7 @@ func (w *warmPool) fill(r *warmKind) {
 	}()
 }
 
-// add starts one process, unless there are enough, and reports whether it did so.
+// add starts one process. It returns false if there are enough.
 func (w *warmPool) add(r *warmKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +182,7 @@ func (w *warmPool) add(r *warmKind) bool {
 		r.err = err
 	default:
 		r.ready = append(r.ready, c)
-		r.clear() // the new process may be of no use any more
+		r.clear() // the new process may not be needed any more
 	}
 	r.changed()
 	return true
@@ -200,7 +203,7 @@ func startWarm(b launch) (*child, error) {
 	return nil, c.stillborn(cmp.Or(c.reply.err, err))
 }
 
-// stillborn is the error of a process that ended before it could wait for a job.
+// stillborn returns the error of a process that ended before it could wait for a job.
 func (c *child) stillborn(err error) error {
 	c.process.Kill()
 	c.death.wait()
@@ -216,14 +219,14 @@ func (c *child) stillborn(err error) error {
 	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
 }
 
-// clear ends the processes beyond the wanted number. mu is held.
+// clear ends the waiting processes in excess of the wanted number. mu must be held.
 func (r *warmKind) clear() {
 	for len(r.ready) > r.want {
 		r.dismiss()
 	}
 }
 
-// dismiss ends one process that waits. mu is held.
+// dismiss ends one waiting process. mu must be held.
 func (r *warmKind) dismiss() {
 	c := r.ready[len(r.ready)-1]
 	r.ready = r.ready[:len(r.ready)-1]
@@ -231,7 +234,7 @@ func (r *warmKind) dismiss() {
 	c.await()
 }
 
-// close ends all processes that wait. Those that are being started follow.
+// close ends all waiting processes, including those that are being started.
 func (w *warmPool) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +253,7 @@ func (w *warmPool) close() {
 	}
 }
 
-// rest ends all processes that wait. The next start may make more, unless the end is for good.
+// rest ends all waiting processes. Unless forGood is set, later starts may create new ones.
 func (w *warmPool) rest(forGood bool) {
 	w.close()
 	w.mu.Lock()

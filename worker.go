@@ -18,32 +18,32 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// self is this process as a worker. It is nil in a process that was not started by this package. It
-// is set before any code of a package that imports this one runs, because initialisers may ask
+// self is this process as a worker, or nil if the process was not started by this package. It must
+// be initialized before any code of an importing package runs, because initializers may call
 // IsWorker.
 var self = adopt()
 
-// A worker is this process, seen from inside.
+// A worker is the state of this process as a worker.
 type worker struct {
 	workerEnv
 	control   *os.File
 	domain    [2]*os.File    // control and data
-	lifelines []*os.File     // of the ancestors, passed on to every descendant
-	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
-	title     *os.File       // the name of a worker that waits for its job; nil if it cannot be written
+	lifelines []*os.File     // of the ancestors; inherited by every descendant
+	guarded   sync.WaitGroup // done when ancestors are monitored and SIGINT is caught
+	title     *os.File       // process name of a worker without a job; nil if not writable
 	seat      int
 	job       job
 }
 
-// Exit statuses of a worker whose function did not return nil. The starter goes by the reply. These
-// statuses are for ps and the shell.
+// Exit statuses of a worker with a function that failed. The parent uses the reply; the statuses
+// are for ps and the shell.
 const (
 	exitFailed   = 1
 	exitPanicked = 2
 	exitOrphaned = 3
 )
 
-// serve does the job for which this process was started, and never returns.
+// serve does the job of this process. It never returns.
 func (w *worker) serve() {
 	codec.Trust(false)
 	registry.Seal()
@@ -54,7 +54,7 @@ func (w *worker) serve() {
 	}
 	kind, body, err := readFrame(w.control)
 	if err != nil {
-		os.Exit(exitOrphaned) // the starter has died, or given up
+		os.Exit(exitOrphaned) // the parent has died or given up
 	}
 	var j job
 	if kind == frameJob {
@@ -72,16 +72,16 @@ func (w *worker) serve() {
 	w.run(ctx)
 }
 
-// enter makes this process a participant of the domain.
+// enter joins the domain.
 func (w *worker) enter() (err error) {
 	if w.seat, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
-		w.guarded.Wait() // nothing that was asked for runs unwatched
+		w.guarded.Wait() // do not run user code unmonitored
 	}
 	return err
 }
 
-// enterEarly makes it a participant before the job is known. It also does the other steps that are
-// the same for all jobs.
+// enterEarly joins the domain before the job is known, and performs the other steps that are the
+// same for all jobs.
 func (w *worker) enterEarly() error {
 	if err := w.enter(); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (w *worker) enterEarly() error {
 	return w.ready()
 }
 
-// practise has the plans built by which a job is read and done. It runs when no process waits for
-// this one.
+// practise compiles the codecs for reading and completing a job. It runs while no other process
+// waits for this one.
 func practise() {
 	for f := range functions.All {
 		f.practise()
@@ -104,15 +104,16 @@ func practise() {
 	startThreads(2)
 }
 
-// startThreads has the runtime start so many threads besides the present one, which the runtime
-// keeps: one to wait for the control socket, and one for the goroutine that the job wakes first.
+// startThreads makes the runtime create n threads in addition to the current one, which it keeps:
+// one to wait for the control socket, and one for the first goroutine of a job.
 func startThreads(n int) {
 	var locked sync.WaitGroup
 	enough := make(chan struct{})
 	for range n {
 		locked.Add(1)
 		go func() {
-			runtime.LockOSThread() // no other goroutine runs on it, so the next one needs another thread
+			// A locked thread runs no other goroutine, so the next one needs a new thread.
+			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			locked.Done()
 			<-enough
@@ -122,7 +123,7 @@ func startThreads(n int) {
 	close(enough)
 }
 
-// ready tells the starter that this process is ready for the next message.
+// ready tells the parent that this process is ready for the next message.
 func (w *worker) ready() error {
 	body, err := encode(readyPlan, ready{w.seat})
 	if err != nil {
@@ -134,7 +135,7 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// listen waits for a cancellation and for the end of the parent. A lifeline that hung up looks like
+// listen waits for a cancellation and for the end of the parent. An error of the socket counts as
 // the end of the parent.
 func (w *worker) listen(cancel context.CancelCauseFunc) {
 	for {
@@ -150,7 +151,7 @@ func (w *worker) listen(cancel context.CancelCauseFunc) {
 	}
 }
 
-// cancelled is the cause that a worker sees: the cause that its starter sent, and always a
+// cancelled is the cause of a worker's context: it wraps the cause that its parent sent, and
 // context.Canceled.
 type cancelled struct{ error }
 
@@ -159,8 +160,8 @@ func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled}
 // goexited is the outcome of a function that has neither returned nor panicked.
 var goexited = outcome{Kind: kindPanicked, Text: goexit.Err.Error()}
 
-// run does the job, on the main goroutine, and exits. The deferred call is reached however the
-// function ends, by runtime.Goexit as well.
+// run does the job on the main goroutine, and exits. The deferred function runs even if the job
+// calls runtime.Goexit.
 func (w *worker) run(ctx context.Context) {
 	o := goexited
 	defer func() {
@@ -173,7 +174,8 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) perform(ctx context.Context) outcome {
-	seed.Process.Set(w.job.Seed) // before the argument is read, which may draw random numbers of the worker
+	// The seed must be set before the argument is decoded, which may draw random numbers.
+	seed.Process.Set(w.job.Seed)
 	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}
@@ -191,7 +193,7 @@ func (w *worker) perform(ctx context.Context) outcome {
 	return outcome{Kind: kindReturned, Err: run(ctx, w.job.Rank)}
 }
 
-// prepare sets up this process as the job demands.
+// prepare sets up this process for the job.
 func (w *worker) prepare() error {
 	if w.warm {
 		w.dress()
@@ -209,11 +211,12 @@ func (w *worker) prepare() error {
 	return nil
 }
 
-// dress gives a process that was started without a job what other workers get at their start: the
-// name of its function, as far as that is possible, and its threads.
+// dress sets the properties that other workers get at their start: the process name, as far as
+// possible, and the number of threads.
 func (w *worker) dress() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
-	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix)) // os.ErrInvalid of nil
+	// This fails with os.ErrInvalid if w.title is nil.
+	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix))
 	w.title.Close()
 	if n := max(w.job.Threads, 1); n != w.threads {
 		w.threads = n
@@ -225,7 +228,7 @@ func (w *worker) dress() {
 	}
 }
 
-// panicked describes the recovered value.
+// panicked returns the outcome for a recovered value.
 func panicked(v any, stack []byte) outcome {
 	o := outcome{Kind: kindPanicked, Stack: panicStack(stack)}
 	if err, ok := v.(error); ok {
@@ -235,7 +238,7 @@ func panicked(v any, stack []byte) outcome {
 	return o
 }
 
-// textOf prints a value whose methods may panic.
+// textOf returns the text of a value with methods that may panic.
 func textOf(v any) (s string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -251,7 +254,7 @@ func textOf(v any) (s string) {
 	return fmt.Sprint(v)
 }
 
-// end tells the outcome, leaves the domain and exits.
+// end reports the outcome, leaves the domain and exits.
 func (w *worker) end(o outcome) {
 	leave()
 	w.control.Write(appendFrame(nil, frameDone, encodeOutcome(o)))
@@ -264,11 +267,10 @@ func (w *worker) end(o outcome) {
 	os.Exit(exitFailed)
 }
 
-// maxText is the longest text that is sent of an error that does not cross as it is.
+// maxText is the maximum length of the text of an error that cannot be encoded.
 const maxText = 64 << 10
 
-// encodeOutcome always finds a message to send: an error may be too long, or may panic when it is
-// asked for its text.
+// encodeOutcome always returns a message: an error may be too long, or its methods may panic.
 func encodeOutcome(o outcome) []byte {
 	if body, err := tryEncode(o); err == nil {
 		return body
@@ -293,7 +295,7 @@ func tryEncode(o outcome) (body []byte, err error) {
 	return encode(outcomePlan, o)
 }
 
-// cut shortens a text.
+// cut truncates a text to maxText bytes.
 func cut(s string) string {
 	if len(s) <= maxText {
 		return s
@@ -301,7 +303,7 @@ func cut(s string) string {
 	return fmt.Sprintf("%s… (%d more bytes)", s[:maxText], len(s)-maxText)
 }
 
-// Sentinels of this package keep their identity through any number of processes.
+// Register the sentinels, so that they keep their identity in other processes.
 func init() {
 	codec.RegisterError("shoal.ErrMemoryInUse", ErrMemoryInUse)
 	codec.RegisterError("shoal.ErrPanic", ErrPanic)

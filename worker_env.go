@@ -7,36 +7,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// workerEnvKey is removed before any code of the user's runs, so that programs which a worker
-// starts are not mistaken for workers.
+// workerEnvKey is removed from the environment before any user code runs, so that programs started
+// by a worker are not taken for workers.
 const workerEnvKey = sys.WorkerKey
 
-// workerEnvVersion changes whenever the meaning of the variable, the descriptors or the frames
-// does.
+// workerEnvVersion must change whenever the variable, the descriptors or the frames change.
 const workerEnvVersion = 5
 
-// A workerEnv is what a worker must know before it has read its job.
+// A workerEnv contains the parameters that a worker needs before it has read its job.
 type workerEnv struct {
-	lifelines   int // the number of descriptors from fdLifelines on
+	lifelines   int // number of descriptors from fdLifelines on
 	threads     int
 	orphanGrace time.Duration
-	warm        bool // it waits for its job when it has joined the domain, and says so
+	warm        bool // join the domain, report it, and wait for the job
 }
 
-// The descriptors of a new worker. 0 is /dev/null, 1 and 2 are its output.
+// Descriptors of a new worker. 0 is /dev/null, 1 and 2 are its output.
 const (
-	fdControl       = 3 // stream socket: frames both ways
-	fdCrash         = 4 // memory file: what the runtime writes when it gives up
+	fdControl       = 3 // stream socket for frames in both directions
+	fdCrash         = 4 // memory file for the crash output of the runtime
 	fdDomainControl = 5
 	fdDomainData    = 6
-	fdLifelines     = 7 // pipes, the root's first; end of file means that the ancestor is dead
+	fdLifelines     = 7 // pipes, the root's first; end of file means that the ancestor has died
 )
 
 func (m workerEnv) String() string {
 	return fmt.Sprintf("%s=%d %d %d %d %t", workerEnvKey, workerEnvVersion, m.lifelines, m.threads, int64(m.orphanGrace), m.warm)
 }
 
-// A versionError says that the program that started this one is of another version.
+// A versionError reports that the parent has another protocol version.
 type versionError int
 
 func (v versionError) Error() string {
@@ -44,7 +43,7 @@ func (v versionError) Error() string {
 		"build both from one version of Shoal", workerEnvVersion, int(v))
 }
 
-// parseMark reads the value of the variable. The version comes first in every version, and the rest
+// parseMark parses the value of the variable. The version must come first in all versions; the rest
 // may differ.
 func parseMark(value string) (m workerEnv, err error) {
 	var version int

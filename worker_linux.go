@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// adopt makes a worker of this process if it was started as one. It hides the variable and the
-// descriptors from all code that runs later. From now on this process notices a panic of any
-// goroutine and the death of an ancestor.
+// adopt returns the worker if this process was started as one, or nil. It hides the variable and
+// the descriptors from code that runs later. From then on, panics of any goroutine and the death of
+// an ancestor are detected.
 func adopt() *worker {
 	value, ok := os.LookupEnv(workerEnvKey)
 	if !ok {
@@ -34,8 +34,8 @@ func adopt() *worker {
 	if err != nil {
 		fatal(err)
 	}
-	// ps -e and top would show "exe". Package initialisation runs on the main thread, whose name is
-	// the name of the process.
+	// Without this, ps -e and top would show "exe". Package initialization runs on the main thread,
+	// and its name is the name of the process.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
 	w := &worker{workerEnv: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
@@ -48,10 +48,10 @@ func adopt() *worker {
 	if err := catchCrashes(os.NewFile(fdCrash, "crash")); err != nil {
 		fatal(err)
 	}
-	// A terminal sends SIGINT to every process, and the root turns it into a cancellation. The
-	// worker catches SIGINT and does not ignore it, because an ignored signal stays ignored in
-	// programs that the worker starts. It does so on another goroutine, because the runtime takes
-	// its time for it.
+	// A terminal sends SIGINT to every process, and the root converts it to a cancellation. The
+	// worker catches SIGINT instead of ignoring it, because an ignored signal stays ignored in
+	// programs that the worker starts. It does so on another goroutine, because signal.Notify is
+	// slow.
 	w.guarded.Go(func() { signal.Notify(make(chan os.Signal, 1), os.Interrupt) })
 	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
 	return w
@@ -68,8 +68,8 @@ func isSocket(fd int) bool {
 	return err == nil
 }
 
-// watchOver starts the thread that ends this process when an ancestor has died, whatever else the
-// process is doing.
+// watchOver starts a thread that ends this process after an ancestor has died, regardless of the
+// state of other threads.
 func (w *worker) watchOver() {
 	fds := make([]int, w.workerEnv.lifelines)
 	for i := range fds {
@@ -88,8 +88,8 @@ func (w *worker) watchOver() {
 	}()
 }
 
-// catchCrashes has the runtime write to f when it gives up. The runtime makes a duplicate of its
-// own.
+// catchCrashes makes the runtime write its crash output to f. The runtime duplicates the
+// descriptor.
 func catchCrashes(f *os.File) error {
 	defer f.Close()
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
@@ -98,7 +98,7 @@ func catchCrashes(f *os.File) error {
 	return nil
 }
 
-// childrenOf lists the processes whose parent this one is, as far as the kernel tells.
+// childrenOf returns the children of this process according to the kernel.
 func childrenOf() []string {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	var pids []string
