@@ -1,19 +1,21 @@
-// Package shm has the figures, the limits and the errors of shared memory.
+// Package shm contains the options, statistics and errors of shared memory.
 //
-// All processes of a program share one domain, an arena of blocks. The domain frees a block when
-// its last holder lets go: a process or a message. A process that is killed with SIGKILL, between
-// any two instructions, lets go as well. Tensors, queues and locks lie in blocks, so a program
-// seldom meets the memory itself. It meets these types:
+// All processes of a program share one domain, an arena of reference-counted blocks. The domain
+// frees a block when its last holder, a process or a message, releases it. The references of a
+// process that is killed with SIGKILL, between any two instructions, are released too. Tensors,
+// queues and locks are stored in blocks, so a program seldom deals with the memory itself. It may
+// encounter these types:
 //
-//   - [SpaceError], wrapping [ErrNoSpace]: the domain's budget is used up; its fields say by which
-//     processes and queues;
-//   - [PeerError]: another process of the domain died, and what that means here;
-//   - [Options], for shoal.SetMemory: a budget other than what the machine has free;
-//   - [Stats] and [Report], from shoal.MemoryStats and shoal.Inspect, or from the command
-//     `shoal inspect`.
+//   - [SpaceError], wrapping [ErrNoSpace]: the domain's budget is exhausted; its fields list the
+//     processes and queues that hold the memory;
+//   - [PeerError]: another process of the domain died, and the effect on the caller;
+//   - [Options], for shoal.SetMemory: a budget other than the machine's free memory;
+//   - [Stats] and [Report], returned by shoal.MemoryStats and shoal.Inspect, and printed by the
+//     command `shoal inspect`.
 //
-// The trap: a slice over shared memory, such as tensor.Data returns, is borrowed. Once this process
-// has closed its last tensor over a block, another process may be given the memory.
+// The trap: a slice over shared memory, such as the result of tensor.Data, is borrowed. It must not
+// be used after this process has closed its last tensor over the block, because the memory may then
+// belong to another process.
 //
-// docs/memory.md has the layout and the protocol.
+// docs/memory.md describes the layout and the protocol.
 package shm

@@ -2,11 +2,11 @@ package shm
 
 import "fmt"
 
-// A PeerError says that another process died, and which process it was.
+// A PeerError reports the death of another process.
 type PeerError struct {
-	PID   int   // process id, in the namespace of the process that noticed; 0 on another machine, or not started
-	Seat  int   // its seat in the domain, 0 to 255; -1 if it is not known by its seat
-	Cause error // what its death means for the caller
+	PID   int   // process id in this process's namespace; 0 on another machine, or not started
+	Seat  int   // its seat in the domain, 0 to 255; -1 if unknown
+	Cause error // the effect of its death on the caller
 }
 
 // Error returns one line.
@@ -20,5 +20,5 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("shm: process %d died: %v", e.PID, e.Cause)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Cause.
 func (e *PeerError) Unwrap() error { return e.Cause }

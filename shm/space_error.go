@@ -5,18 +5,18 @@ import (
 	"strconv"
 )
 
-// A SpaceError says how much memory was asked for, how much there is, and which processes and
-// queues hold it. All numbers are bytes. It wraps ErrNoSpace.
+// A SpaceError describes a failed allocation: the requested and the available memory, and the
+// largest holders. All numbers are bytes. It wraps [ErrNoSpace].
 type SpaceError struct {
-	Want    int64    // what the caller asked for
-	Used    int64    // committed and charged to the domain
-	Limit   int64    // the domain's budget
-	Free    int64    // what this process could still commit, by the budget and by its machine and cgroup
-	Machine string   // what the machine or its control group has left, where the budget has room and they have not
-	Spent   string   // what is used up where it is not the budget: addresses or blocks, and what to do
-	Unread  int64    // the part of Used in blocks that only unread messages hold
-	Queues  []Unread // the queues of these messages, most memory first, at most three
-	Holders []Holder // the processes that hold most, largest first, at most three
+	Want    int64    // requested size
+	Used    int64    // bytes committed and charged to the domain
+	Limit   int64    // budget of the domain
+	Free    int64    // bytes this process could still commit, by budget, machine and cgroup
+	Machine string   // remaining memory of the machine or cgroup, if this is the limit
+	Spent   string   // exhausted addresses or blocks, if this is the limit, with a remedy
+	Unread  int64    // bytes of Used in blocks that only unread messages hold
+	Queues  []Unread // queues of these messages, most memory first, at most three
+	Holders []Holder // processes that hold most memory, largest first, at most three
 }
 
 // Error returns one line.
@@ -43,13 +43,12 @@ func (e *SpaceError) Error() string {
 // Unwrap returns ErrNoSpace.
 func (e *SpaceError) Unwrap() error { return ErrNoSpace }
 
-// Unread counts the messages in one queue that nobody has received, and the memory that only these
-// messages hold.
+// Unread describes the unread messages in one queue, and the memory that only they hold.
 type Unread struct {
-	Queue    string // the queue's block, as shoal inspect prints it
-	Name     string // the name under which the queue is bound, or empty
-	Label    string // the Go type of the queue's values, or empty
-	Messages int    // unread messages
+	Queue    string // block of the queue, as printed by shoal inspect
+	Name     string // bound name of the queue, or empty
+	Label    string // Go type of the queue's values, or empty
+	Messages int    // number of unread messages
 	Bytes    int64  // bytes of blocks that only these messages hold
 }
 

@@ -1,34 +1,34 @@
 package shm
 
-// Stats are a domain's counters. They are read one after the other. So while processes allocate and
-// free, the counters may disagree by what happened in between.
+// Stats contains the counters of a domain. They are not read atomically: counters may be
+// inconsistent if processes allocate and free concurrently.
 type Stats struct {
-	Participants int   // living ones
+	Participants int   // living participants
 	Limit        int64 // budget in bytes
-	Committed    int64 // bytes charged to the budget: those of blocks in use and of idle blocks
+	Committed    int64 // bytes charged to the budget, for blocks in use and idle blocks
 	Blocks       int   // blocks in use
 	Bytes        int64 // committed bytes of blocks in use
-	InTransit    int   // references to blocks that unread messages hold
-	Idle         int   // free blocks that keep their pages for the next allocation
+	InTransit    int   // references to blocks held by unread messages
+	Idle         int   // free blocks with pages kept for the next allocation
 	IdleBytes    int64 // committed bytes of idle blocks
-	Allocs       int64 // blocks allocated since the domain was made, by every participant
+	Allocs       int64 // blocks allocated by all participants since the creation of the domain
 	Copied       int64 // bytes that Shoal's packages copied into or out of blocks
-	Reaped       int   // participants that died and were reaped
-	Dropped      int   // messages that were lost because the process that was reading them died
-	Restarts     int   // processes that groups have started again, by shoal.Options.Restart
-	Retries      int   // tasks that pools have run again, by pool.Options.Retries
+	Reaped       int   // participants that died and have been reaped
+	Dropped      int   // messages lost because the process that was reading them died
+	Restarts     int   // processes restarted by groups, by shoal.Options.Restart
+	Retries      int   // tasks repeated by pools, by pool.Options.Retries
 }
 
-// A Report describes a domain: its counters, its largest holders of memory and its names.
+// A Report describes a domain: its counters, its largest memory holders and its names.
 type Report struct {
-	PID     int // process id of the process that made the report
+	PID     int // process id of the process that created the report
 	Seat    int // seat of that process in the domain, 0 to 255
 	Stats   Stats
 	Holders []Holder // processes that hold memory, largest first
 	Names   []string // bound names, sorted
 }
 
-// A Holder is a process of the domain with the bytes of all blocks that it holds.
+// A Holder is a process of the domain, with the total size of the blocks that it holds.
 type Holder struct {
 	PID   int
 	Seat  int
