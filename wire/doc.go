@@ -1,13 +1,14 @@
-// Package wire registers a program's own types and errors, so that their values cross processes.
+// Package wire registers a program's types and errors, so that their values can be sent to other
+// processes.
 //
-// Most values need nothing: numbers, strings, times, slices, maps, structs of exported fields,
-// pointers, tensors and the objects of packages ipc and manager travel as they are. A value whose
-// type implements [encoding.BinaryMarshaler] and [encoding.BinaryUnmarshaler] travels as the bytes
-// of MarshalBinary. Every program that takes part registers two things, in an init function or a
+// Most values need no registration: numbers, strings, times, slices, maps, structs of exported
+// fields, pointers, tensors and the objects of packages ipc and manager. A value that implements
+// [encoding.BinaryMarshaler] and [encoding.BinaryUnmarshaler] is sent as the bytes of
+// MarshalBinary. All participating programs must register the following, in an init function or a
 // package variable:
 //
-//   - a type whose values messages hold in an interface: [RegisterType];
-//   - an error that [errors.Is] should find in another process: [RegisterError].
+//   - types of values in interfaces: [RegisterType];
+//   - errors that [errors.Is] should match in another process: [RegisterError].
 //
 // The trap: both sides must use the same name for the same type. A receiver that does not know the
 // name returns [ErrUnknownType].
