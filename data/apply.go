@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gather has the Dataset write samples to rows. What a Transform changes is written to memory of
-// the worker's first, and the rest where it belongs.
+// gather calls g to write samples to rows of a batch. If there is a Transform, the first field is
+// written to scratch memory and then transformed into the batch.
 func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	if w.transform == nil {
 		defer w.span("fetch", w.track.Now())
@@ -25,14 +25,14 @@ func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	parts[0] = raw
 	err = g.Gather(w.ctx, indices, parts)
 	if w.span("fetch", begin); err != nil {
-		w.scratch = nil // the next samples may be of another layout
+		w.scratch = nil // the next samples may have another layout
 		return err
 	}
 	return w.apply(into[0], raw)
 }
 
-// raw returns memory for the first fields of samples as they are before the Transform. It is to be
-// closed.
+// raw returns scratch memory for the first fields of samples before the Transform. The caller must
+// close the tensor.
 func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 	n := len(indices)
 	if w.scratch == nil {
@@ -49,7 +49,8 @@ func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 	return w.scratch.Narrow(0, 0, n), nil
 }
 
-// apply writes the Transform of src to dst.
+// apply writes the Transform of src to dst. It returns an error that wraps [ErrShape] if the result
+// has another dtype or shape than dst.
 func (w *worker) apply(dst, src *tensor.Tensor) error {
 	defer w.span("transform", w.track.Now())
 	out := w.transform.Apply(dst, src)
@@ -64,8 +65,9 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 	return nil
 }
 
-// transformed transforms the first tensor of a sample; of a value, the first that is not made of a
-// number or a string.
+// transformed applies the Transform to the first tensor of a sample. In a structured sample,
+// tensors made from numbers or strings do not count. It returns an error that wraps [ErrSample] if
+// there is no tensor.
 func (w *worker) transformed(s *sample) error {
 	at := 0
 	if s.spec != "" {

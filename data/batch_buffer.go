@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A layout is the dtype and the shape of each field of a sample, and where it is.
+// A layout is the dtype, shape and device of each field of a sample.
 type layout []field
 
 type field struct {
@@ -17,7 +17,7 @@ type field struct {
 	device tensor.Device // nil is the host
 }
 
-// layoutOf returns the layout of fields that have skip dimensions in front of those of a sample.
+// layoutOf returns the layout of fields, without their first skip dimensions.
 func layoutOf(fields []*tensor.Tensor, skip int) layout {
 	lay := make(layout, len(fields))
 	for k, t := range fields {
@@ -32,7 +32,7 @@ func (lay layout) equal(o layout) bool {
 	})
 }
 
-// device returns where one of the fields is that is not on the host.
+// device returns the device of the first field that is not on the host, or nil.
 func (lay layout) device() tensor.Device {
 	for _, f := range lay {
 		if f.device != nil {
@@ -42,11 +42,12 @@ func (lay layout) device() tensor.Device {
 	return nil
 }
 
-// single is the number of rows of a batch that is one sample, without a dimension for the batch.
+// single is the number of rows of a batch that consists of one sample without a batch dimension.
 const single = -1
 
-// places returns the shapes of the fields of so many rows, where on the host each begins, and how
-// many bytes those take, and all.
+// places returns the shapes of the fields for the given number of rows and the offset of each host
+// field in the block. here is the size of the block in bytes, and size includes the fields on
+// devices.
 func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int) {
 	for _, f := range lay {
 		shape := slices.Clone(f.shape)
@@ -66,11 +67,11 @@ func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int
 	return shapes, starts, here, size
 }
 
-// fieldAlign is what the fields of a batch begin at a multiple of: a cache line.
+// fieldAlign is the alignment of the fields in a batch: a cache line.
 const fieldAlign = 64
 
-// A batchBuffer is the memory of a batch: one block, whatever the number of its fields, but for
-// those on a device.
+// A batchBuffer is the memory of a batch: one block for all fields on the host, and one tensor for
+// each field on a device.
 type batchBuffer struct {
 	owner  *Loader // may be nil
 	layout layout
@@ -78,24 +79,24 @@ type batchBuffer struct {
 	size   int // in bytes
 	once   sync.Once
 	batch  Batch          // all rows; see all
-	block  *tensor.Tensor // what they are views of, on the heap
-	shared bool           // has to be closed
+	block  *tensor.Tensor // the block on the heap that batch views
+	shared bool           // must be closed
 }
 
-// newBatchBuffer makes a buffer with its memory.
+// newBatchBuffer makes a buffer and allocates its memory.
 func newBatchBuffer(lay layout, rows int, shared bool) (*batchBuffer, error) {
 	f := planBatchBuffer(nil, lay, rows, shared)
 	err := f.allocate()
 	return f, err
 }
 
-// planBatchBuffer makes a buffer that has no memory yet.
+// planBatchBuffer makes a buffer without memory.
 func planBatchBuffer(owner *Loader, lay layout, rows int, shared bool) *batchBuffer {
 	_, _, _, size := lay.places(rows)
 	return &batchBuffer{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
 }
 
-// allocate gives a buffer its memory.
+// allocate allocates the memory of a buffer, or reuses an earlier batch's.
 func (f *batchBuffer) allocate() error {
 	if f.owner != nil && f.owner.reuse(f) {
 		return nil
@@ -127,23 +128,23 @@ func (f *batchBuffer) allocate() error {
 	return nil
 }
 
-// all returns the batch of all rows. On the heap it has its memory from when the first worker comes
-// to it: new memory costs about as much as filling it, so nothing that is needed sooner has to
-// wait, and what an earlier batch had is the later taken the warmer.
+// all returns the tensors of all rows. Heap memory is allocated by the first worker that calls all,
+// for two reasons: fresh memory costs about as much as filling it, so more urgent work goes first,
+// and the later an earlier batch's memory is reused, the more likely it is in a cache.
 func (f *batchBuffer) all() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {
 			return
 		}
 		if err := f.allocate(); err != nil {
-			panic(err) // the heap has room, and a view of a block of its size is sound
+			panic(err) // heap allocation does not fail, and the views fit the block
 		}
 	})
 	return f.batch
 }
 
-// deliver returns the tensors that the consumer gets. With the option Reuse they are views, because
-// the workers need the buffer's own tensors again, whatever the consumer has done to its batch.
+// deliver returns the tensors for the consumer. With Options.Reuse they are views, because the
+// workers need the buffer's own tensors again even if the consumer closes its batch.
 func (f *batchBuffer) deliver() Batch {
 	if f.owner != nil && f.owner.overwrites() {
 		return f.all().rows(0, f.rows)
@@ -151,8 +152,8 @@ func (f *batchBuffer) deliver() Batch {
 	return slices.Clone(f.all())
 }
 
-// spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a
-// clearing for each page.
+// spare pools heap blocks of closed Loaders. Fresh blocks cost a page fault or a clearing for each
+// page.
 var spare sync.Pool
 
 func newBlock(size int, shared, own bool) (*tensor.Tensor, error) {
@@ -181,10 +182,10 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// own reports whether the batch is the consumer's.
+// own reports whether the consumer owns the batch.
 func (f *batchBuffer) own() bool { return f.owner != nil && !f.owner.opts.Reuse }
 
-// end gives the memory of a buffer back that nobody uses.
+// end releases the memory of an unused buffer.
 func (f *batchBuffer) end() {
 	closeAll(f.batch)
 	if f.block != nil {
@@ -192,7 +193,7 @@ func (f *batchBuffer) end() {
 	}
 }
 
-// rows returns views of n rows of a batch from one on, to be closed.
+// rows returns views of n rows of each field, beginning with row from. The caller must close them.
 func (b Batch) rows(from, n int) Batch {
 	views := make(Batch, len(b))
 	for k, t := range b {
@@ -201,7 +202,8 @@ func (b Batch) rows(from, n int) Batch {
 	return views
 }
 
-// put copies a sample to a row.
+// put copies a sample to a row. It returns an error that wraps [ErrShape] if the sample does not
+// fit.
 func (b Batch) put(row int, s Sample) error {
 	if err := b.fits(s); err != nil {
 		return err
@@ -216,7 +218,8 @@ func (b Batch) put(row int, s Sample) error {
 	return nil
 }
 
-// fits returns an ErrShape unless a sample has the dtypes and shapes of the rows.
+// fits returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and devices of
+// the rows.
 func (b Batch) fits(s Sample) error {
 	if len(s) != len(b) {
 		return fmt.Errorf("%w: %d fields, where the first sample of the batch has %d", ErrShape, len(s), len(b))
@@ -231,7 +234,8 @@ func (b Batch) fits(s Sample) error {
 	return nil
 }
 
-// without moves the rows that follow one of those given up, and returns views of what is left.
+// without removes the rows listed in gaps. It moves the following rows up and returns views of the
+// remaining ones.
 func (b Batch) without(gaps []int) Batch {
 	n := b[0].Dim(0)
 	for k, t := range b {
@@ -254,7 +258,7 @@ func (b Batch) without(gaps []int) Batch {
 	return b
 }
 
-// nbytes returns how many bytes all fields have.
+// nbytes returns the size of all fields in bytes.
 func (b Batch) nbytes() (n int) {
 	for _, t := range b {
 		n += t.Nbytes()

@@ -6,28 +6,29 @@ import (
 )
 
 // Note [The way of a batch]
-// The plan makes a batchState, and the prefetcher moves it from phase to phase until the consumer
-// has the batch. Its workers get a fetchRequest and return a fetchResult, and nothing else is said
-// between the two sides, whether a worker is a goroutine or a process.
+// The plan makes a batchState, and the prefetcher moves it from phase to phase until it is
+// delivered to the consumer. Workers receive a fetchRequest and return a fetchResult. The two sides
+// share no other state, whether a worker is a goroutine or a process.
 //
-// Workers write samples to the rows of one buffer where all samples have one layout. That is known
-// from the batch before, or from the batch's own first sample. Where a sample turns out to have
-// another layout, the batch begins anew. Batches without a layout are made by one worker each.
+// If all samples have one layout, workers write them to the rows of one buffer. The layout is taken
+// from the previous batch, or from the first sample of the batch itself. If a sample turns out to
+// have another layout, the batch begins again. Batches without a common layout are made by one
+// worker each.
 
-// A batchPhase is how far a batch has come.
+// A batchPhase is the progress of a batch.
 type batchPhase uint8
 
 const (
-	planned    batchPhase = iota // nothing of it was asked for
-	probing                      // one sample was asked for, to learn the layout
-	assuming                     // rows were asked for, in the layout of the batch before
-	filling                      // rows were asked for, in the layout of its own first sample
-	mismatched                   // one of the rows did not fit: what else was asked for ends first
-	making                       // a worker was asked for the batch
-	ready                        // the consumer can have it, or its error
+	planned    batchPhase = iota // nothing has been requested
+	probing                      // one sample was requested, to learn the layout
+	assuming                     // rows were requested, in the layout of the previous batch
+	filling                      // rows were requested, in the layout of its own first sample
+	mismatched                   // a row did not fit; waits for the other requests
+	making                       // a worker was asked to make the whole batch
+	ready                        // the batch or its error can be delivered
 )
 
-// phaseAfter has, for each phase, those that may follow.
+// phaseAfter lists the phases that may follow each phase.
 var phaseAfter = [...][]batchPhase{
 	planned:    {probing, assuming, making, ready},
 	probing:    {filling, making, ready},
@@ -42,39 +43,39 @@ var phaseNames = [...]string{"planned", "probing", "assuming", "filling", "misma
 
 func (p batchPhase) String() string { return phaseNames[p] }
 
-// A batchState is a batch from its planning to its delivery. What is below phase is the
-// prefetcher's, under its mu, until the batch is delivered.
+// A batchState is a batch from its planning to its delivery. The fields from phase on are guarded
+// by prefetcher.mu until delivery.
 type batchState struct {
-	number  int   // of the batch in this iteration
-	indices []int // its samples, of a Dataset
-	portion       // of a Stream, instead of indices
+	number  int   // number of the batch in this iteration
+	indices []int // samples of a Dataset
+	portion       // samples of a Stream, instead of indices
 
 	phase    batchPhase
-	requests int          // under way
-	bytes    int          // as far as they are known, and else as many as those of the batch before
-	buffer   *batchBuffer // where workers write rows; nil where a worker makes the batch
+	requests int          // requests in flight
+	bytes    int          // size; if unknown, an estimate from the previous batch
+	buffer   *batchBuffer // rows written by workers; nil if a worker makes the batch
 	batch    Batch
-	spec     string        // of the batch, if it is structured
-	like     string        // of its samples
-	bad      []SampleError // At is where in the batch
+	spec     string        // structure of a structured batch
+	like     string        // structure of its samples
+	bad      []SampleError // At is the position in the batch
 
-	asked, began, done int64 // on the timeline: a worker was asked, has begun, was the last to be done
+	asked, began, done int64 // timeline: first request, begin of the first worker, completion
 	err                error
 }
 
-// A portion is what a batch has of a part of a Stream.
+// A portion is the range of a part of a Stream that forms a batch.
 type portion struct {
 	part     Part
-	progress *progress   // of the part
-	before   *batchState // that which has to be read first, nil once it was
+	progress *progress   // progress of the part
+	before   *batchState // batch that must be read first; nil once it was
 	from     int         // samples of the part before this batch
 	size     int         // samples wanted
 	read     int         // samples read
-	kept     int         // of these in the batch, as far as a Source has told
-	end      bool        // of the part
+	kept     int         // samples of these in the batch, as reported by a Source
+	end      bool        // the part has ended
 }
 
-// to moves a batch to its next phase.
+// to moves a batch to its next phase. It panics if phaseAfter does not allow it.
 func (b *batchState) to(next batchPhase) {
 	if !slices.Contains(phaseAfter[b.phase], next) {
 		panic(fmt.Sprintf("data: a batch that is %v cannot be %v next", b.phase, next))
@@ -82,7 +83,8 @@ func (b *batchState) to(next batchPhase) {
 	b.phase = next
 }
 
-// empty reports whether there is nothing to deliver: it was planned behind the end of its part.
+// empty reports whether there is nothing to deliver, because the batch was planned beyond the end
+// of its part.
 func (b *batchState) empty() bool {
 	return b.batch == nil && b.err == nil && len(b.bad) == 0 && b.read == 0
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// BatchesOf yields the batches of the next epoch of l, as Batches does, each as a B. For samples
-// that are structs, B is a struct with fields of the same names: tensors for tensors, numbers and
-// bools, []string for strings, NestedRows for fields that are Nested, and slices for slices. A
-// field that B lacks is an error. With any for B or for a field, maps are map[string]any and lists
-// []any. For plain samples a batch is a list of tensors; B is Batch, or a struct that is a tuple.
+// BatchesOf yields the batches of the next epoch of l, as [Loader.Batches] does, converted to B.
+// For samples that are structs, B is a struct with fields of the same names: tensors for tensors,
+// numbers and bools, []string for strings, [NestedRows] for [Nested] fields, and slices for slices.
+// A field that is missing in B is an error. With any as B or as a field, maps are map[string]any
+// and lists are []any. For plain samples a batch is a list of tensors, and B must be [Batch] or a
+// struct tagged as a tuple.
 //
-// With BatchSize Single, numbers and strings stay numbers and strings. To load a certain epoch,
-// call l.Resume(State{Seed: seed, Epoch: epoch}) before.
+// With BatchSize [Single], numbers and strings stay numbers and strings. To load a particular
+// epoch, call l.Resume(State{Seed: seed, Epoch: epoch}) first.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {
@@ -34,7 +35,7 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	}
 }
 
-// value is the batch with its structure.
+// value returns the batch with its structure.
 func (s *batchState) value() tree.Value {
 	spec := s.spec
 	if spec == "" {

@@ -10,7 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// buffer returns the buffer of a batch. If it is in shared memory, it has that.
+// buffer returns a buffer for a batch. Shared memory is allocated at once, heap memory when the
+// first worker uses it. The error wraps [arena.ErrNoSpace] if shared memory is full, or [ErrPlace]
+// for samples on a device with worker processes.
 func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) {
 	_, here := c.(*goroutineExecutor)
 	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
@@ -26,22 +28,22 @@ func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) 
 		err = f.allocate()
 	}
 	if errors.Is(err, arena.ErrNoSpace) && !l.opts.Reuse {
-		// what it finds that nobody has, is given back some time after: a batch that has to wait
-		// tries again
+		// Finalizers return the memory of unreachable batches some time after the collection, so
+		// this attempt may still fail. The batch is then tried again later.
 		runtime.GC()
 		err = f.allocate()
 	}
 	return f, err
 }
 
-// overwrites reports whether the Loader keeps the memory of the batches that it delivers.
+// overwrites reports whether the Loader overwrites delivered batches, as Options.Reuse asks.
 func (l *Loader) overwrites() bool { return l.opts.Reuse && !l.opts.Shared }
 
-// inSharedMemory reports whether batches are to be there even if goroutines make them.
+// inSharedMemory reports whether batches must be in shared memory even if goroutines make them.
 func (l *Loader) inSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
-// reuse gives a buffer the memory of an earlier batch, if there is any that fits: of the last one,
-// which is most likely in a cache.
+// reuse gives f the memory of an earlier batch of the same layout, if there is one. It prefers the
+// latest one, which is most likely in a cache.
 func (l *Loader) reuse(f *batchBuffer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +57,7 @@ func (l *Loader) reuse(f *batchBuffer) bool {
 	return false
 }
 
-// pin locks the pages of a batch, if that is wanted, and there is a device.
+// pin locks the pages of a batch, if Options.PinMemory is set and there is a device.
 func (l *Loader) pin(b Batch) error {
 	if !l.opts.PinMemory {
 		return nil
@@ -71,7 +73,7 @@ func (l *Loader) pin(b Batch) error {
 	return nil
 }
 
-// shed closes the buffers that are kept for later, and reports whether there were any.
+// shed closes the buffers kept for reuse, and reports whether there were any.
 func (l *Loader) shed() bool {
 	l.mu.Lock()
 	idle := l.idle
@@ -83,8 +85,8 @@ func (l *Loader) shed() bool {
 	return len(idle) > 0
 }
 
-// forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are
-// gone.
+// forget recycles the memory of a batch that is no longer used. The memory of a batch with skipped
+// samples is freed instead, because its tensors have been replaced by views.
 func (l *Loader) forget(s *batchState) {
 	if s.buffer == nil || len(s.bad) > 0 || l.overwrites() {
 		closeAll(s.batch)
@@ -97,7 +99,8 @@ func (l *Loader) forget(s *batchState) {
 	s.buffer, s.batch = nil, nil
 }
 
-// recycle keeps a buffer for later, unless its batch would be the consumer's.
+// recycle keeps a buffer for reuse, or closes it if enough are kept, if the Loader is closed, or if
+// batches belong to the consumer in shared memory.
 func (l *Loader) recycle(f *batchBuffer) {
 	l.mu.Lock()
 	keep := f.batch != nil && l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)

@@ -11,38 +11,38 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-// ordersKept is how many epochs keep the list of their batches: trainers may be in different ones.
+// ordersKept is the number of epochs with a cached order. Trainers may be in different epochs.
 const ordersKept = 4
 
-// A byNumber makes single batches of a Loader, in any order and at the same time, with workers that
-// stay. A batch does not depend on those that were made before. Those of a Stream have no numbers,
-// and are made byPart.
+// A byNumber implements [maker.Maker]. It makes single batches of a Loader in any order and
+// concurrently, with workers that persist. A batch does not depend on the batches made before it.
+// Batches of a Stream have no numbers; they are made by byPart.
 type byNumber struct {
-	l     *Loader    // like the user's, but in shared memory
-	alone sync.Mutex // without workers one caller at a time is the worker
-	skips sync.Mutex // Skip is the user's, and need not be safe
+	l     *Loader    // copy of the user's Loader, with batches in shared memory
+	alone sync.Mutex // serializes callers if there are no workers
+	skips sync.Mutex // serializes calls of Skip, which need not be safe for concurrent use
 
 	mu       sync.Mutex
 	executor executor
 	closed   bool
-	orders   []*epochOrder // the one used last is last
+	orders   []*epochOrder // cache; most recently used last
 	known    lastLayout
 }
 
-// A lastLayout is what the batch before has told of the next.
+// A lastLayout is the layout learned from the previous batch.
 type lastLayout struct {
 	layout     layout
 	spec, like string
 	loose      bool
 }
 
-// An epochOrder has the samples of each batch of an epoch.
+// An epochOrder lists the samples of each batch of an epoch.
 type epochOrder struct {
 	epoch   int
 	once    sync.Once
-	all     []int // of a Sampler
+	all     []int // order of a Sampler
 	size    int
-	batches [][]int // of a BatchSampler
+	batches [][]int // batches of a BatchSampler
 }
 
 func newByNumber(of *Loader) (*byNumber, error) {
@@ -56,10 +56,10 @@ func newByNumber(of *Loader) (*byNumber, error) {
 	return m, nil
 }
 
-// Workers returns how many workers there are.
+// Workers returns the number of workers.
 func (m *byNumber) Workers() int { return m.l.opts.Workers }
 
-// Identity returns what the batches follow from.
+// Identity returns the parameters that determine the batches.
 func (m *byNumber) Identity() maker.Identity {
 	id := maker.Identity{Seed: m.l.opts.Seed}
 	if m.l.opts.Batches == nil {
@@ -85,7 +85,7 @@ func (m *byNumber) Identity() maker.Identity {
 	return id
 }
 
-// order returns the order of an epoch.
+// order returns the order of an epoch, from the cache if possible.
 func (m *byNumber) order(epoch int) *epochOrder {
 	m.mu.Lock()
 	at := slices.IndexFunc(m.orders, func(o *epochOrder) bool { return o.epoch == epoch })
@@ -108,7 +108,7 @@ func (m *byNumber) order(epoch int) *epochOrder {
 	return o
 }
 
-// batch returns the samples of a batch.
+// batch returns the samples of batch n.
 func (o *epochOrder) batch(n int) []int {
 	if o.batches != nil {
 		return o.batches[n]
@@ -116,10 +116,10 @@ func (o *epochOrder) batch(n int) []int {
 	return o.all[n*o.size : min((n+1)*o.size, len(o.all))]
 }
 
-// Batch makes a batch of an epoch.
+// Batch makes batch number of an epoch.
 func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch, err error) {
 	var indices []int
-	err = recovered(func() error { // the samplers are the user's, and this goroutine is the library's
+	err = recovered(func() error { // samplers are user code, which may panic
 		n := m.l.Len()
 		if n < 0 {
 			return errNumbers
@@ -136,7 +136,7 @@ func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch,
 	return m.make(ctx, epoch, number, indices)
 }
 
-// Gather makes a batch of samples.
+// Gather makes a batch of the given samples.
 func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.Batch, error) {
 	set, ok := m.l.source.(Dataset)
 	if !ok {
@@ -176,7 +176,7 @@ func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (
 	return m.settled(b)
 }
 
-// settled is what the caller gets of a batch.
+// settled converts a batch to the caller's type, after Skip has been called for failed samples.
 func (m *byNumber) settled(b *batchState) (maker.Batch, error) {
 	m.skips.Lock()
 	defer m.skips.Unlock()
@@ -198,7 +198,8 @@ func (m *byNumber) settled(b *batchState) (maker.Batch, error) {
 	return made, nil
 }
 
-// staff returns the workers, and what the last batch was like.
+// staff returns the executor and the latest layout. It starts workers for the first batch, and
+// again if they are broken.
 func (m *byNumber) staff() (x executor, known lastLayout, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,7 +219,7 @@ func (m *byNumber) staff() (x executor, known lastLayout, err error) {
 	return m.executor, m.known, nil
 }
 
-// learn notes what a batch was like.
+// learn records the layout of a batch.
 func (m *byNumber) learn(p *prefetcher) {
 	p.mu.Lock()
 	known := lastLayout{p.layout, p.spec, p.like, p.loose}
@@ -228,7 +229,7 @@ func (m *byNumber) learn(p *prefetcher) {
 	m.mu.Unlock()
 }
 
-// Close ends the workers.
+// Close stops the workers.
 func (m *byNumber) Close() error {
 	m.mu.Lock()
 	x := m.executor

@@ -10,24 +10,24 @@ import (
 	"github.com/shoal-mp/shoal/data/internal/maker"
 )
 
-// mostOpen is how many parts one loop may have open, unless the Loader has more.
+// mostOpen is the maximum number of open parts of one loop, unless Options.Parts is larger.
 const mostOpen = 4096
 
-// A byPart makes the batches of a Stream for a loop that is elsewhere, with workers of its own:
-// they are where that loop is.
+// A byPart makes the batches of a Stream for a loop in another process. It has its own workers,
+// because the position in each part belongs to the loop.
 type byPart struct {
 	m     *byNumber
-	ctx   context.Context // of all that is read: workers keep a part open as long as it is the same
+	ctx   context.Context // of all reads; workers keep a part open while the context is the same
 	end   context.CancelCauseFunc
 	begun prints
 
 	mu       sync.Mutex
 	executor executor
-	open     map[int]bool // parts that were asked for
+	open     map[int]bool // parts that were requested
 	reading  sync.WaitGroup
 }
 
-// Reader begins a loop over an epoch. It has no workers before the first Read.
+// Reader begins a loop over a Stream. Workers start with the first Read.
 func (m *byNumber) Reader() maker.Reader {
 	r := &byPart{m: m, open: make(map[int]bool)}
 	r.ctx, r.end = context.WithCancelCause(m.l.closed)
@@ -36,7 +36,7 @@ func (m *byNumber) Reader() maker.Reader {
 
 var errNumbers = errors.New("data: the batches and samples of a Stream have no numbers")
 
-// Read makes a batch of a portion.
+// Read makes the batch of a portion.
 func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, err error) {
 	x, err := r.staff(of)
 	if err != nil {
@@ -58,13 +58,14 @@ func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, 
 	switch {
 	case err != nil:
 		return none, err
-	case b == nil: // nothing was left
+	case b == nil: // the part had ended before
 		return maker.Batch{End: true}, nil
 	}
 	return r.m.settled(b)
 }
 
-// staff returns the workers, who are hired for the first portion, and again if they have died.
+// staff returns the executor. It starts workers for the first portion, and again if they are
+// broken. If err is nil, the caller must call r.reading.Done.
 func (r *byPart) staff(of maker.Portion) (x executor, err error) {
 	l := r.m.l
 	if !l.streams() {
@@ -96,14 +97,14 @@ func (r *byPart) staff(of maker.Portion) (x executor, err error) {
 	return r.executor, nil
 }
 
-// Close ends the workers.
+// Close stops the workers and waits for running reads.
 func (r *byPart) Close() error {
 	r.end(ErrClosed)
 	r.mu.Lock()
 	x := r.executor
 	r.executor = nil
 	r.mu.Unlock()
-	r.reading.Wait() // without workers the executor is the reader's
+	r.reading.Wait() // without workers, Read runs the executor in its own goroutine
 	if x != nil {
 		x.close()
 	}

@@ -10,26 +10,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate is a registered function that makes a batch of samples: torch's collate_fn.
-// RegisterCollate makes it.
+// A Collate is a registered function that makes a batch of samples, as torch's collate_fn does. It
+// must be made by [RegisterCollate].
 type Collate struct {
 	name   string
 	make   makeBatch
-	values bool // of what the set returned, before a Transform
+	values bool // takes the values returned by the data set, before a Transform
 }
 
-// A makeBatch makes a batch, and says how its tensors are put together; spec is empty for a plain
+// A makeBatch makes a batch. spec describes the structure of the batch; it is empty for a plain
 // batch.
 type makeBatch func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
 
-// RegisterCollate makes f usable as Options.Collate. T is Sample, which f gets after the Transform;
-// or, for a ValueDataset, the type of its values, or any. The batch is a Batch, or a value that
-// BatchesOf returns. Its tensors mostly have a first dimension for the samples. f may call Stack
-// and DefaultCollate.
+// RegisterCollate registers f under a name for use as Options.Collate. T must be [Sample], which f
+// receives after the Transform, or, for a [ValueDataset], the type of its values, or any. B must be
+// [Batch] or a value that [BatchesOf] can return. Its tensors should have a first dimension for the
+// samples. f may call [Stack] and [DefaultCollate]. Samples of one layout need no Collate.
 //
-// Keep the result in a package-level variable, so that worker processes have it under the same
-// name. RegisterCollate panics if the name is taken, and after shoal.Main has begun. Samples of one
-// layout need no Collate.
+// The result should be kept in a package-level variable, so that worker processes register the same
+// name. RegisterCollate panics if the name is empty or taken, if f is nil, and after shoal.Main has
+// begun.
 func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples []T) (batch B, err error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
@@ -51,7 +51,7 @@ func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples 
 	return c
 }
 
-// ofSamples makes batches by a function of plain samples.
+// ofSamples adapts a function of plain samples.
 func (c *Collate) ofSamples(f func(ctx context.Context, samples []Sample) (Batch, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		plain := make([]Sample, len(samples))
@@ -66,7 +66,7 @@ func (c *Collate) ofSamples(f func(ctx context.Context, samples []Sample) (Batch
 	}
 }
 
-// ofValues makes batches by a function whose batch has any structure.
+// ofValues adapts a function that returns a batch of any structure.
 func (c *Collate) ofValues(f func(ctx context.Context, samples []sample) (any, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		v, err := f(ctx, samples)
@@ -81,7 +81,8 @@ func (c *Collate) ofValues(f func(ctx context.Context, samples []sample) (any, e
 	}
 }
 
-// valuesAs returns samples as what the Collate of a name takes.
+// valuesAs returns the values of samples as type T. It returns an error that wraps [ErrSample] if a
+// value has another type. name is the name of the Collate.
 func valuesAs[T any](samples []sample, name string) ([]T, error) {
 	all := make([]T, len(samples))
 	for k, s := range samples {
@@ -95,9 +96,9 @@ func valuesAs[T any](samples []sample, name string) ([]T, error) {
 	return all, nil
 }
 
-// DefaultCollate makes a batch of values as a Loader does. Maps become map[string]any, lists []any,
-// and strings []string. The caller closes the tensors of the batch. The error names the sample and
-// the place in it.
+// DefaultCollate makes a batch of values as a [Loader] does. Maps become map[string]any, lists
+// become []any, and strings become []string. The caller must close the tensors of the batch. The
+// error wraps [ErrSample] or [ErrShape] and names the sample and the path in it.
 func DefaultCollate(samples []any, how Ragged) (any, error) {
 	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rules())
 	for k, s := range samples {
@@ -115,7 +116,8 @@ func DefaultCollate(samples []any, how Ragged) (any, error) {
 	return batch.Any()
 }
 
-// check returns an ErrEmptyBatch unless something was made that can be delivered.
+// check returns an error that wraps [ErrEmptyBatch] if b has no fields, or [ErrSample] if a field
+// is nil or closed.
 func (c *Collate) check(b Batch) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: the Collate %q made one of no fields", ErrEmptyBatch, c.name)
@@ -128,9 +130,9 @@ func (c *Collate) check(b Batch) error {
 
 var collates registry.Table[*Collate]
 
-// Stack is the default Collate. It copies samples of one layout into a batch whose tensors lie in
-// one block of shared memory, or of the heap if shared is false. The caller closes the batch. The
-// error wraps ErrShape or ErrSample and says which sample is at fault.
+// Stack is the default Collate. It copies samples of one layout into a batch that is allocated as
+// one block, in shared memory if shared is true and on the heap otherwise. The caller must close
+// the batch. The error wraps [ErrShape] or [ErrSample] and names the sample.
 func Stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
@@ -153,7 +155,7 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// convert makes a batch of one sample, without a dimension for the batch: torch's default_convert.
+// convert makes a batch of one sample without a batch dimension, as torch's default_convert does.
 func convert(s Sample, shared bool) (Batch, error) {
 	f, err := newBatchBuffer(layoutOf(s, 0), single, shared)
 	if err != nil {
@@ -165,8 +167,8 @@ func convert(s Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// gather copies rows of src, contiguous, to the first rows of dst, contiguous and of the same
-// dtype. Rows are copied whole.
+// gather copies the given rows of src to the first rows of dst. Both must be contiguous, with the
+// same dtype and row size.
 func gather(dst, src *tensor.Tensor, rows []int) {
 	to, from := tensor.Bytes(dst), tensor.Bytes(src)
 	n := len(from) / max(1, src.Dim(0))

@@ -22,17 +22,17 @@ func init() {
 	codec.RegisterType[*valuedChain]("data.valuedChain")
 }
 
-// A combination is a Dataset of other data sets.
+// A combination is a [Dataset] made of other data sets.
 type combination interface {
 	DatasetCloser
 	parts() []Any[Dataset]
-	value(ctx context.Context, i int) (any, error) // sample i as its data set makes it
+	value(ctx context.Context, i int) (any, error) // sample i as its data sets return it
 }
 
-// A valuedDataset is a combination with a ValueDataset in it, and so a ValueDataset itself.
+// A valuedDataset is a combination that contains a [ValueDataset], and is therefore one itself.
 type valuedDataset struct{ Of Any[combination] }
 
-// valued makes a combination a ValueDataset if one of its data sets is one.
+// valued wraps c in a [valuedDataset] if one of its data sets is a [ValueDataset].
 func valued(c combination) DatasetCloser {
 	if slices.ContainsFunc(c.parts(), func(d Any[Dataset]) bool { return hasValues(d.Value) }) {
 		return &valuedDataset{Any[combination]{c}}
@@ -48,7 +48,7 @@ func (d *valuedDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return d.Of.Value.Get(ctx, i)
 }
 
-// Value returns sample i as its data set makes it.
+// Value returns sample i as its data sets return it.
 func (d *valuedDataset) Value(ctx context.Context, i int) (any, error) {
 	return d.Of.Value.value(ctx, i)
 }
@@ -56,8 +56,8 @@ func (d *valuedDataset) Value(ctx context.Context, i int) (any, error) {
 // Close closes the data sets that the combination owns.
 func (d *valuedDataset) Close() error { return d.Of.Value.Close() }
 
-// gatherFrom has samples of a data set written to rows of a batch, by itself if it is a Gatherer.
-// names are what their generators begin with.
+// gatherFrom writes samples of ds to the rows of into, with Gather if ds is a [Gatherer]. names are
+// the indices of the samples in the combination, which seed their random generators.
 func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batch) error {
 	if g, ok := ds.(Gatherer); ok {
 		return g.Gather(ctx, indices, into)
@@ -78,7 +78,7 @@ func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batc
 	return nil
 }
 
-// closeDatasets closes those that can be.
+// closeDatasets closes the data sets that have a Close method.
 func closeDatasets(of []Any[Dataset]) error {
 	var errs []error
 	for _, d := range of {
@@ -97,19 +97,19 @@ func boxed(of []Dataset) []Any[Dataset] {
 	return all
 }
 
-// outside is the error of a sample that there is not.
+// outside returns the error for sample i of n if i is out of range.
 func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
 
-// A concatDataset is several data sets one after the other.
+// A concatDataset concatenates several data sets.
 type concatDataset struct {
 	Of   []Any[Dataset]
-	Ends []int // where each ends: torch's cumulative_sizes
+	Ends []int // end of each data set, as torch's cumulative_sizes
 }
 
 var _ Gatherer = (*concatDataset)(nil)
 
-// NewConcatDataset returns the samples of several data sets, one set after the other: torch's
-// ConcatDataset. It is a ValueDataset if one of them is. Its Close closes the data sets.
+// NewConcatDataset returns the concatenation of several data sets, as torch's ConcatDataset does.
+// The result is a [ValueDataset] if one of them is. Its Close closes the data sets.
 func NewConcatDataset(of ...Dataset) DatasetCloser {
 	d := &concatDataset{Of: boxed(of)}
 	n := 0
@@ -120,7 +120,7 @@ func NewConcatDataset(of ...Dataset) DatasetCloser {
 	return valued(d)
 }
 
-// Len returns the number of samples of all.
+// Len returns the number of samples in all data sets.
 func (d *concatDataset) Len() int {
 	if len(d.Ends) == 0 {
 		return 0
@@ -128,7 +128,7 @@ func (d *concatDataset) Len() int {
 	return d.Ends[len(d.Ends)-1]
 }
 
-// find returns which data set has sample i, and as which.
+// find returns the data set that contains sample i, and the index of the sample in it.
 func (d *concatDataset) find(i int) (part, inside int, err error) {
 	if i < 0 || i >= d.Len() {
 		return 0, 0, outside(i, d.Len())
@@ -140,7 +140,7 @@ func (d *concatDataset) find(i int) (part, inside int, err error) {
 	return part, i, nil
 }
 
-// Get returns a sample.
+// Get returns sample i. It returns an error if i is out of range.
 func (d *concatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	part, inside, err := d.find(i)
 	if err != nil {
@@ -149,8 +149,8 @@ func (d *concatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return d.Of[part].Value.Get(ctx, inside)
 }
 
-// Gather writes samples to the rows of a batch, as many at once as follow each other in one data
-// set.
+// Gather writes samples to the rows of a batch. Consecutive samples of one data set are gathered
+// with one call.
 func (d *concatDataset) Gather(ctx context.Context, indices []int, into Batch) error {
 	run, first := []int(nil), 0
 	for k := 0; k < len(indices); k++ {
@@ -188,13 +188,13 @@ func (d *concatDataset) value(ctx context.Context, i int) (any, error) {
 // Close closes the data sets.
 func (d *concatDataset) Close() error { return closeDatasets(d.Of) }
 
-// A stackDataset has samples with the fields of several data sets side by side.
+// A stackDataset combines the fields of several data sets.
 type stackDataset struct{ Of []Any[Dataset] }
 
-// NewStackDataset returns a data set whose samples have the fields of several data sets side by
-// side: torch's StackDataset. If one of them is a ValueDataset, so is the result, and a value is
-// the list of their values. Its Close closes the data sets. NewStackDataset panics unless there is
-// at least one data set, and all have the same length.
+// NewStackDataset returns a data set in which sample i has the fields of sample i of each given
+// data set, as torch's StackDataset does. If one of them is a [ValueDataset], so is the result, and
+// a value is the list of their values. Its Close closes the data sets. NewStackDataset panics if
+// there is no data set, or if their lengths differ.
 func NewStackDataset(of ...Dataset) DatasetCloser {
 	if len(of) == 0 {
 		panic("data: a StackDataset of nothing")
@@ -240,7 +240,7 @@ func (d *stackDataset) value(ctx context.Context, i int) (any, error) {
 // Close closes the data sets.
 func (d *stackDataset) Close() error { return closeDatasets(d.Of) }
 
-// A subset is some samples of a data set.
+// A subset consists of selected samples of a data set.
 type subset struct {
 	Of      Any[Dataset]
 	Indices []int
@@ -248,9 +248,9 @@ type subset struct {
 
 var _ Gatherer = (*subset)(nil)
 
-// NewSubset returns a data set of the samples of another data set that indices lists, in this
-// order: torch's Subset. It is a ValueDataset if of is. The caller still closes of. NewSubset
-// panics if an index is out of range.
+// NewSubset returns a data set that selects samples of another one, in the order of indices, as
+// torch's Subset does. The result is a [ValueDataset] if of is. The caller must not modify indices
+// afterwards, and must still close of. NewSubset panics if an index is out of range.
 func NewSubset(of Dataset, indices []int) Dataset {
 	for _, i := range indices {
 		if i < 0 || i >= of.Len() {
@@ -263,7 +263,7 @@ func NewSubset(of Dataset, indices []int) Dataset {
 // Len returns the number of samples.
 func (d *subset) Len() int { return len(d.Indices) }
 
-// Get returns a sample.
+// Get returns sample i of the subset. It returns an error if i is out of range.
 func (d *subset) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= len(d.Indices) {
 		return nil, outside(i, len(d.Indices))
@@ -292,13 +292,13 @@ func (d *subset) value(ctx context.Context, i int) (any, error) {
 	return Value(ctx, d.Of.Value, d.Indices[i])
 }
 
-// Close leaves the data set to its owner.
+// Close does nothing, because the caller owns the data set.
 func (d *subset) Close() error { return nil }
 
-// RandomSplit divides a data set into subsets of the given lengths, at random by the seed alone:
-// torch's random_split. Lengths are numbers of samples that add up to of.Len(), or fractions that
-// add up to 1. Fractions are rounded down, and the subsets get the samples that are left one by one
-// in turn.
+// RandomSplit divides a data set at random into subsets of the given lengths, as torch's
+// random_split does. The division depends only on the seed. Lengths must be numbers of samples that
+// add up to of.Len(), or fractions that add up to 1; otherwise RandomSplit panics. Fractions are
+// rounded down, and the remaining samples are added to the subsets one by one in turn.
 func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	n, sum := of.Len(), 0.0
 	for _, l := range lengths {
@@ -334,11 +334,11 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	return all
 }
 
-// A chainDataset is several Streams one after the other: of each, the same part.
+// A chainDataset concatenates several Streams part by part.
 type chainDataset struct{ Of []Any[Stream] }
 
-// NewChainDataset returns the samples of several Streams, one Stream after the other: torch's
-// ChainDataset. Part i has part i of each Stream. It is a ValueStream if one of them is.
+// NewChainDataset returns the concatenation of several Streams, as torch's ChainDataset does. Part
+// i consists of part i of each Stream. The result is a [ValueStream] if one of them is.
 func NewChainDataset(of ...Stream) Stream {
 	d := new(chainDataset)
 	for _, s := range of {
@@ -350,25 +350,25 @@ func NewChainDataset(of ...Stream) Stream {
 	return d
 }
 
-// Samples yields the samples of the same part of each Stream.
+// Samples yields the samples of part p of each Stream.
 func (d *chainDataset) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	return inTurn(d.Of, func(s Stream) iter.Seq2[Sample, error] { return s.Samples(ctx, p) })
 }
 
-// A valuedChain is a chainDataset with a ValueStream in it, and so a ValueStream itself.
+// A valuedChain is a chainDataset that contains a [ValueStream], and is therefore one itself.
 type valuedChain struct{ Of chainDataset }
 
-// Samples yields the tensors of the samples of the same part of each Stream.
+// Samples yields the tensors of the samples of part p of each Stream.
 func (d *valuedChain) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	return d.Of.Samples(ctx, p)
 }
 
-// Values yields the samples of the same part of each Stream, as they were made.
+// Values yields the samples of part p of each Stream as the Stream returns them.
 func (d *valuedChain) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
 	return inTurn(d.Of.Of, func(s Stream) iter.Seq2[any, error] { return valuesOf(ctx, s, p) })
 }
 
-// inTurn yields what each Stream yields.
+// inTurn concatenates the sequences of several Streams.
 func inTurn[T any](of []Any[Stream], samples func(s Stream) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, s := range of {

@@ -10,17 +10,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Sample has the fields of one example, such as an image and a label, without a dimension for the
-// batch.
+// A Sample is the list of fields of one example, such as an image and a label, without a batch
+// dimension.
 type Sample []*tensor.Tensor
 
-// A Batch is several samples together: the fields of a Sample, each with a first dimension for the
-// samples.
+// A Batch is a list of fields, in the order of the [Sample]. The first dimension of each tensor is
+// the batch dimension.
 type Batch []*tensor.Tensor
 
-// Close closes the tensors of the batch. The Loader uses the memory for a later batch as soon as
-// all views of it are closed as well. To keep a part of the batch, Clone it before, or keep a view,
-// as of Narrow or Select, and close the view later. Close is idempotent.
+// Close closes the tensors of the batch. The Loader reuses the memory once all views of it are
+// closed as well. To keep a part of the batch, clone it before Close, or keep a view (such as from
+// Narrow or Select) and close the view later. Close is idempotent.
 func (b Batch) Close() (err error) {
 	for _, t := range b {
 		if t != nil {
@@ -30,7 +30,7 @@ func (b Batch) Close() (err error) {
 	return err
 }
 
-// sound returns an ErrSample unless a batch can be made of s.
+// sound returns an error that wraps [ErrSample] if s has no fields, or if a field is nil or closed.
 func (s Sample) sound() (err error) {
 	if len(s) == 0 {
 		return fmt.Errorf("%w: it has no fields", ErrSample)
@@ -46,43 +46,45 @@ func (s Sample) sound() (err error) {
 			return fmt.Errorf("%w: field %d is nil", ErrSample, k)
 		}
 		at = k
-		t.Version() // panics if it is closed
+		t.Version() // panics if the tensor is closed
 	}
 	return nil
 }
 
-// A Dataset is a numbered set of samples. All samples have the same number of fields, and within a
-// batch a field has one dtype and shape. Worker goroutines call Get at the same time. For worker
-// processes, the type of the Dataset is registered by wire.RegisterType. Random numbers for a
-// sample come from [Rand] or [SampleSeed].
+// A Dataset is a set of samples with random access by index. All samples must have the same number
+// of fields, and within a batch each field must have one dtype and shape. Get may be called
+// concurrently by worker goroutines. To use worker processes, register the Dataset's type with
+// wire.RegisterType. Random augmentation should take its random numbers from [Rand] or
+// [SampleSeed], so that it does not depend on the workers.
 //
-// The Loader copies the Sample that Get returns into the batch, and does not close it.
+// The Loader copies the Sample returned by Get into the batch. It does not close the tensors, and
+// Get must not return closed ones.
 type Dataset interface {
 	Len() int
 	Get(ctx context.Context, i int) (Sample, error)
 }
 
-// A DatasetCloser is a Dataset that has files or memory. The caller closes it when no Loader uses
-// it.
+// A DatasetCloser is a [Dataset] that owns files or memory. The caller must close it, after the
+// last Loader that uses it.
 type DatasetCloser interface {
 	Dataset
 	Close() error
 }
 
-// A Gatherer is a Dataset that writes its samples into a batch itself, which is faster than Get,
-// since it makes no tensors. Gather writes sample indices[k] to row k of each tensor of into, which
-// has as many rows as indices. The rows have the layout of the batch before. If a sample has
-// another layout, Gather returns an error. Random numbers for sample i come from SampleSeed(ctx,
-// i).
+// A Gatherer is a [Dataset] that writes samples into a batch directly. This is faster than Get
+// because no tensors are made. Gather must write sample indices[k] to row k of each tensor in into,
+// which has len(indices) rows. The rows have the layout of the previous batch; Gather must return
+// an error if a sample has another layout. Random numbers for sample i should be seeded with
+// [SampleSeed](ctx, i).
 type Gatherer interface {
 	Dataset
 	Gather(ctx context.Context, indices []int, into Batch) error
 }
 
-// An Opener is a Dataset or a Stream that each worker opens for itself, such as one over a file or
-// a connection. Each worker calls Open once before its first sample, as torch calls worker_init_fn.
-// Open returns the same or another Dataset or Stream. If it has a Close, the worker calls Close at
-// its end.
+// An Opener is a [Dataset] or a [Stream] that each worker opens for itself, such as one over a file
+// or a connection. Each worker calls Open once before its first sample, as torch calls
+// worker_init_fn. Open must return a Dataset or a Stream, which may be the receiver. If the result
+// has a Close method, the worker calls it when it ends.
 type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
@@ -97,7 +99,8 @@ func encodeAny(e *codec.Encoder, v any) error {
 	return plan.Encode(e, v)
 }
 
-// decodeAny reads a value of any type that is a T.
+// decodeAny decodes a value of a registered type. It returns an error that wraps [codec.ErrFormat]
+// if the value is not a T.
 func decodeAny[T any](d *codec.Decoder) (t T, err error) {
 	plan, err := anyPlan()
 	if err != nil {
@@ -114,12 +117,13 @@ func decodeAny[T any](d *codec.Decoder) (t T, err error) {
 	return t, nil
 }
 
-// A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be
-// passed to other processes, which then read the same memory. Do not write to the tensors while a
-// Loader uses them. Several goroutines may use a TensorDataset.
+// A TensorDataset is a [Dataset] in memory: sample i consists of row i of each tensor. After
+// [TensorDataset.Share] it can be passed to other processes, which then read the same memory. The
+// tensors must not be modified while a Loader uses them. Get and Gather may be called from several
+// goroutines.
 //
-// The tensors may be on a device. Then batches are gathered on the device and stay there, and
-// worker processes are refused with ErrPlace.
+// The tensors may be on a device. Batches are then gathered on the device and stay there, and a
+// Loader with worker processes fails with [ErrPlace].
 type TensorDataset struct {
 	Tensors []*tensor.Tensor // contiguous tensors with the same first dimension
 }
@@ -128,8 +132,9 @@ var _ Gatherer = (*TensorDataset)(nil)
 
 func init() { codec.RegisterType[*TensorDataset]("data.TensorDataset") }
 
-// NewTensorDataset makes a TensorDataset of tensors with the same first dimension. Its Close closes
-// the tensors.
+// NewTensorDataset returns a TensorDataset of the given tensors, which must have the same first
+// dimension; otherwise it panics. [TensorDataset.Close] closes the tensors. A tensor that is not
+// contiguous is replaced by a copy, and the caller must close the original.
 func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 	if len(tensors) == 0 {
 		panic("data: a TensorDataset of no tensors")
@@ -147,7 +152,7 @@ func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 // Len returns the number of samples.
 func (d *TensorDataset) Len() int { return d.Tensors[0].Dim(0) }
 
-// Get returns views of sample i's rows.
+// Get returns views of row i of each tensor. It returns an error if i is out of range.
 func (d *TensorDataset) Get(_ context.Context, i int) (Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, fmt.Errorf("sample %d of %d: out of range", i, d.Len())
@@ -159,7 +164,8 @@ func (d *TensorDataset) Get(_ context.Context, i int) (Sample, error) {
 	return s, nil
 }
 
-// Gather copies samples into the rows of a batch.
+// Gather copies the given rows of each tensor to into. It returns an error if an index is out of
+// range.
 func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) error {
 	for _, i := range indices {
 		if i < 0 || i >= d.Len() {
@@ -176,8 +182,8 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 	return nil
 }
 
-// Narrow returns the n samples from start on, as views of the same memory. The caller closes both
-// sets.
+// Narrow returns a TensorDataset of n samples beginning with sample start, as views of the same
+// memory. The caller must close both.
 func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	ts := make([]*tensor.Tensor, len(d.Tensors))
 	for k, t := range d.Tensors {
@@ -186,8 +192,9 @@ func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	return &TensorDataset{ts}
 }
 
-// Share moves the samples to shared memory, if they are not there yet. Then passing the set to
-// other processes copies nothing. The error wraps shm.ErrNoSpace if the domain is full.
+// Share moves the tensors to shared memory unless they are there already, so that passing the
+// TensorDataset to other processes copies no data. The error wraps shm.ErrNoSpace if the domain is
+// full.
 func (d *TensorDataset) Share() error {
 	for k, t := range d.Tensors {
 		if err := t.Share(); err != nil {
@@ -197,8 +204,8 @@ func (d *TensorDataset) Share() error {
 	return nil
 }
 
-// To moves the samples to a device, or to the host if dev is nil. The error is the device's, and
-// then no sample has moved.
+// To moves the tensors to a device, or to the host if dev is nil. If it fails, it returns the
+// device's error and no tensor has moved.
 func (d *TensorDataset) To(dev tensor.Device) error {
 	var moved []*tensor.Tensor
 	for k, t := range d.Tensors {

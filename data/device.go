@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// deviceOf returns the device on which a data set in memory has samples, nil if it has none there.
+// deviceOf returns the device that holds the samples of a data set in memory, or nil for the host
+// and for other data sets.
 func deviceOf(source any) tensor.Device {
 	var parts []Any[Dataset]
 	switch d := source.(type) {
@@ -25,12 +26,12 @@ func deviceOf(source any) tensor.Device {
 	return nil
 }
 
-// apart is the error of samples on a device that processes are to load.
+// apart returns the [ErrPlace] error for samples on dev with worker processes.
 func apart(dev tensor.Device) error {
 	return fmt.Errorf("%w: they are on %v; take Workers 0, or Goroutines, or a Loader in each process", ErrPlace, dev)
 }
 
-// pick copies rows of src to dst, on their device.
+// pick copies the given rows of src to dst on their device.
 func pick(dst, src *tensor.Tensor, rows []int) error {
 	at := make([]int64, len(rows))
 	for k, i := range rows {

@@ -1,4 +1,4 @@
-// Package data has data sets, samplers and transforms, and loads batches of samples, as
+// Package data provides data sets, samplers, transforms and a loader of batches, as
 // torch.utils.data does.
 //
 //	train := datasets.Digits(12_000, 1) // or datasets.MNIST(dir, true)
@@ -14,16 +14,16 @@
 //		images, labels := batch[0], batch[1] // (64, 1, 28, 28) float32 and (64) int64
 //	}
 //
-// Package data/datasets reads files of known forms, and package data/download fetches MNIST. If
-// several processes of a training read one set, one of them loads it, moves it to shared memory by
-// Share and passes it to the others as an argument. Each process has a Loader of its own, with its
-// own seed, or with a [Shard] of the samples.
+// Package data/datasets reads common file formats, and package data/download fetches MNIST. If
+// several training processes use one data set, one of them should load it, move it to shared memory
+// with [TensorDataset.Share] and pass it to the others as an argument. Each process makes its own
+// [Loader], with its own seed or with a [Shard] of the samples.
 //
-// The workers of a Loader are goroutines or processes. A sample is a function of the seed, the
-// epoch and its number, so the batches do not depend on the workers. A Loader replaces a worker
-// that dies. A [State] lets another program go on. See docs/data.md.
+// Workers are goroutines or processes. A sample is a function of the seed, the epoch and its index,
+// so the batches do not depend on the workers. A Loader replaces a worker that dies. A [State] lets
+// another program continue an epoch. See docs/data.md.
 //
-// The trap: the consumer closes each batch when it is done with it, by [Batch.Close], so that the
-// next batch gets the memory. A batch that is dropped instead costs time. Set Options.Shared for
-// batches that are sent to another process.
+// The consumer should close each batch with [Batch.Close] when it is done, so that the next batch
+// can reuse the memory. Dropping a batch instead costs time. To send batches to another process,
+// set Options.Shared.
 package data

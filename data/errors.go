@@ -11,39 +11,39 @@ import (
 
 var (
 	ErrClosed    = fmt.Errorf("data: closed%.0w", os.ErrClosed)     // the Loader was closed
-	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than its header promises
-	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than its header promises
-	// a file of another kind of data; a sample unlike the others of its batch
+	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than announced
+	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than announced
+	// a file of another kind of data, or a sample that differs in layout from its batch
 	ErrShape = errors.New("data: not the shape of this data set")
 	ErrPart  = errors.New("data: the stream does not heed its Part")
 	ErrState = errors.New("data: not a state of this Loader")
 
-	// ErrPlace is wrapped where samples are on a device and workers are processes.
+	// ErrPlace is wrapped by the error for samples on a device with worker processes.
 	ErrPlace = errors.New("data: processes do not load samples from a device")
 
-	// ErrSample is wrapped where a Dataset or a Stream returned a Sample without fields, or with a
-	// field that is nil or closed.
+	// ErrSample is wrapped by the error for a [Dataset] or [Stream] that returned a Sample without
+	// fields, or with a nil or closed field.
 	ErrSample = errors.New("data: not a sample")
-	// ErrEmptyBatch is wrapped where a BatchSampler asks for a batch of no samples, and where a
-	// Collate returns an empty batch.
+	// ErrEmptyBatch is wrapped by the error for a [BatchSampler] that lists a batch without
+	// samples, and for a [Collate] that returns an empty batch.
 	ErrEmptyBatch = errors.New("data: an empty batch")
 
-	// ErrTimeout is returned where a batch took longer than Options.Timeout. It wraps
-	// context.DeadlineExceeded.
+	// ErrTimeout is returned if a batch is not ready within Options.Timeout. It wraps
+	// [context.DeadlineExceeded].
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
 
-// A SampleError says which sample could not be loaded, which worker tried, and why.
+// A SampleError reports a sample that could not be loaded, the worker that tried, and the cause.
 type SampleError struct {
-	Index  int   // number of the sample, in its part if it is one of a Stream
-	Part   Part  // part of a Stream
+	Index  int   // index of the sample, within its part for a Stream
+	Part   Part  // part of the Stream; the zero Part for a Dataset
 	Epoch  int   // number of the epoch, from 0
 	Worker int   // ID of the worker, -1 without workers
-	At     int   // place of the sample in its batch
+	At     int   // position of the sample in its batch
 	Err    error // error of the Dataset; wraps a *shoal.ProcessError if the sample killed its workers
 }
 
-// Error returns one line.
+// Error returns a one-line description.
 func (e *SampleError) Error() string {
 	what := fmt.Sprintf("load sample %d", e.Index)
 	if e.Part.Count > 0 {
@@ -55,10 +55,10 @@ func (e *SampleError) Error() string {
 	return fmt.Sprintf("%s: %v", what, e.Err)
 }
 
-// Unwrap returns Err.
+// Unwrap returns e.Err.
 func (e *SampleError) Unwrap() error { return e.Err }
 
-// A loader in a worker process returns these to its starter.
+// The errors are registered because a Loader in a worker process may return them to its parent.
 func init() {
 	codec.RegisterError("data.ErrClosed", ErrClosed)
 	codec.RegisterError("data.ErrTruncated", ErrTruncated)

@@ -2,16 +2,18 @@ package data
 
 import "context"
 
-// An executor is the workers of a Loader. The result of each fetch that is submitted is told to its
-// prefetcher once, perhaps before submit returns, and before close does.
+// An executor runs the fetches of a Loader on its workers. For each submitted fetch it calls
+// [prefetcher.finished] exactly once, possibly before submit returns and at the latest before close
+// returns.
 type executor interface {
 	submit(f *fetch)
-	step() bool   // does one fetch in the caller's goroutine, where no other would
-	broken() bool // nobody does any fetch any more
+	step() bool   // runs one fetch in the caller's goroutine, if there are no workers
+	broken() bool // reports whether the workers are gone and fetches can only fail
 	close()
 }
 
-// employ gives a prefetcher its executor.
+// employ sets the prefetcher's executor: a new one, or the kept one if Options.Persistent is set.
+// It returns [ErrClosed] if a Persistent Loader was closed.
 func (l *Loader) employ(p *prefetcher) (err error) {
 	if !l.opts.Persistent {
 		p.executor, err = l.newExecutor(p.timeline)
@@ -21,7 +23,7 @@ func (l *Loader) employ(p *prefetcher) (err error) {
 	defer l.mu.Unlock()
 	if l.kept != nil && l.kept.broken() {
 		l.ending++
-		go func(kept executor) { // its workers have ended; an epoch that still has it is told of each fetch
+		go func(kept executor) { // its workers are gone; epochs that use it still get their results
 			kept.close()
 			l.mu.Lock()
 			l.ending--
@@ -73,10 +75,10 @@ func (l *Loader) newExecutor(t *timeline) (executor, error) {
 	return newGoroutineExecutor(c), nil
 }
 
-// choose is what Auto has come to.
+// choose sets the kind of workers that the Loader uses.
 func (l *Loader) choose(k Kind) { l.kind.Store(uint32(k)) }
 
-// dismiss is the end of a prefetcher, and of its executor unless that is kept.
+// dismiss ends a prefetcher, and closes its executor unless Options.Persistent is set.
 func (l *Loader) dismiss(p *prefetcher, cancel context.CancelCauseFunc) {
 	p.leave()
 	cancel(nil)

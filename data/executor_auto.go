@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// An autoExecutor is an executor that begins with goroutines, tries processes where a sample takes
-// long enough, and stays with what needs less time for one: goroutines get into each other's way at
-// the allocator, the garbage collector or a lock of a decoder, and processes do not.
+// An autoExecutor begins with goroutines, tries processes if a sample is expensive enough, and
+// keeps the kind with the lower cost per sample. Goroutines contend for the allocator, the garbage
+// collector and the locks of decoders; processes do not.
 type autoExecutor struct {
 	l          *Loader
 	s          workerConfig
 	goroutines *goroutineExecutor
-	trying     sync.WaitGroup  // the start of the processes
-	closed     context.Context // is done after close
+	trying     sync.WaitGroup  // goroutines that start and close the processes
+	closed     context.Context // done after close
 	end        context.CancelFunc
 
 	mu      sync.Mutex
 	phase   trialPhase
 	apart   *processExecutor
-	handing sync.WaitGroup // requests on their way to apart, which must not be finished before they come
-	before  [kinds]cost    // when the trial began
+	handing sync.WaitGroup // fetches being submitted to apart; finish must wait for them
+	before  [kinds]cost    // costs when the trial began
 }
 
 type trialPhase int
 
 const (
-	alone   trialPhase = iota // goroutines are being measured
-	coming                    // so they are while processes start
-	trial                     // processes are being measured
-	decided                   // for processes, or for goroutines if there is no apart
+	alone   trialPhase = iota // measuring goroutines
+	coming                    // still goroutines, while processes start
+	trial                     // measuring processes
+	decided                   // processes were chosen, or goroutines if apart is nil
 )
 
 const (
 	kinds        = 2                      // Goroutines and Processes
-	trialSamples = 64                     // are enough to know what one costs
-	worthwhile   = 100 * time.Microsecond // a sample that costs less does not pay for being handed to a process
-	margin       = 0.9                    // by how much processes have to be better
+	trialSamples = 64                     // samples needed to estimate a cost
+	worthwhile   = 100 * time.Microsecond // cheaper samples are not worth a message to a process
+	margin       = 0.9                    // processes must be faster by this factor
 )
 
 func newAutoExecutor(l *Loader, s workerConfig) *autoExecutor {
@@ -57,7 +57,8 @@ func (a *autoExecutor) submit(j *fetch) {
 
 func (a *autoExecutor) step() bool { return a.goroutines.step() }
 
-// pick returns the processes if they are to do the next request; it is being handed to them then.
+// pick returns the processes if they should run the next fetch, and nil for goroutines. If the
+// result is not nil, the caller must call a.handing.Done after it has submitted the fetch.
 func (a *autoExecutor) pick() *processExecutor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +81,8 @@ func (a *autoExecutor) pick() *processExecutor {
 	return a.apart
 }
 
-// try has processes started, if they may be worth it. mu is held.
+// try starts the processes in the background, unless samples are too cheap for them. The caller
+// must hold a.mu.
 func (a *autoExecutor) try(local cost) {
 	if local.each() < worthwhile {
 		a.decide(false)
@@ -89,9 +91,9 @@ func (a *autoExecutor) try(local cost) {
 	a.phase = coming
 	a.trying.Go(func() {
 		apart := a.s
-		apart.Track = apart.Workers // goroutines have theirs until they have ended
+		apart.Track = apart.Workers // the first tracks belong to the goroutines
 		var p *processExecutor
-		err := recovered(func() (err error) { // the data set writes itself to a message
+		err := recovered(func() (err error) { // encodes the data set, which runs user code
 			p, err = newProcessExecutor(apart, a.l.opts.Process)
 			return err
 		})
@@ -100,13 +102,13 @@ func (a *autoExecutor) try(local cost) {
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.phase != coming { // closed meanwhile
+		if a.phase != coming { // closed in the meantime
 			if p != nil {
 				a.trying.Go(p.close)
 			}
 			return
 		}
-		if err != nil { // the Dataset cannot go there, say
+		if err != nil { // for example, the Dataset cannot be sent
 			if p != nil {
 				a.trying.Go(p.close)
 			}
@@ -117,7 +119,7 @@ func (a *autoExecutor) try(local cost) {
 	})
 }
 
-// decide ends the trial. mu is held.
+// decide ends the trial and sets the kind of workers. The caller must hold a.mu.
 func (a *autoExecutor) decide(processes bool) {
 	a.phase = decided
 	kind := Goroutines
@@ -147,7 +149,7 @@ func (a *autoExecutor) close() {
 	a.trying.Wait()
 }
 
-// A cost is how many samples workers of a kind have loaded, and how long that took them.
+// A cost is the number of samples loaded by workers of one kind and the time they took.
 type cost struct {
 	samples int
 	busy    time.Duration
@@ -157,7 +159,7 @@ func (c cost) since(before cost) cost { return cost{c.samples - before.samples, 
 
 func (c cost) each() time.Duration { return c.busy / time.Duration(max(1, c.samples)) }
 
-// broken reports that of the processes: another trial may find them well again.
+// broken reports whether the processes are broken. A new executor then runs a new trial.
 func (a *autoExecutor) broken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

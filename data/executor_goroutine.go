@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
-// A goroutineExecutor is goroutines, or the consumer alone.
+// A goroutineExecutor runs fetches in worker goroutines, or in the consumer's goroutine if there
+// are no workers.
 type goroutineExecutor struct {
 	config workerConfig
 	wg     sync.WaitGroup
@@ -20,10 +21,10 @@ type goroutineExecutor struct {
 	more    sync.Cond
 	fetches []*fetch
 	parts   lanes
-	lanes   [][]*fetch // of a Stream
+	lanes   [][]*fetch // queues of each worker for the parts of a Stream that are assigned to it
 	closed  bool
-	alone   *worker // the consumer
-	err     error   // of its Open
+	alone   *worker // the consumer as a worker, made by step
+	err     error   // error of making alone
 }
 
 func newGoroutineExecutor(c workerConfig) *goroutineExecutor {
@@ -41,7 +42,7 @@ func (e *goroutineExecutor) submit(f *fetch) {
 	}
 }
 
-// enqueue puts a fetch where a worker will find it. It reports false if the executor is closed.
+// enqueue queues a fetch for a worker. It returns false if the executor is closed.
 func (e *goroutineExecutor) enqueue(f *fetch) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +60,7 @@ func (e *goroutineExecutor) enqueue(f *fetch) bool {
 	return true
 }
 
-// next waits for a fetch that worker id may do; nil if the executor is closed.
+// next waits for a fetch for worker id. It returns nil if the executor is closed.
 func (e *goroutineExecutor) next(id int) (f *fetch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +75,8 @@ func (e *goroutineExecutor) next(id int) (f *fetch) {
 	}
 }
 
-// pop takes a fetch, nil if there is none. mu is held.
+// pop removes and returns a fetch for worker id, or nil if there is none. The caller must hold
+// e.mu.
 func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	from := &e.fetches
 	if lane := &e.lanes[id]; len(*lane) > 0 {
@@ -88,9 +90,9 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve does fetches until the executor is closed. w is nil and err too if the worker is new. If
-// the data set calls runtime.Goexit in a fetch, another goroutine goes on with the worker. If it
-// does so in Open, each fetch fails.
+// serve runs fetches until the executor is closed. A new worker is made if w and err are both nil.
+// If the data set calls [runtime.Goexit] in a fetch, another goroutine continues with the same
+// worker; if it does so in Open, all fetches of this worker fail.
 func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	closed := false
 	defer func() {
@@ -99,12 +101,12 @@ func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 		}
 	}()
 	if w == nil && err == nil {
-		err = exited(id) // unless newWorker returns
+		err = exited(id) // overwritten when newWorker returns
 		w, err = newWorker(context.Background(), e.config, id)
 	}
 	for f := e.next(id); f != nil; f = e.next(id) {
 		if do(w, err, f) && f.p.waiting.Swap(false) {
-			runtime.Gosched() // to the consumer, who would otherwise wait until a worker has nothing to do
+			runtime.Gosched() // let the consumer run, which otherwise waits until a worker is idle
 		}
 	}
 	closed = true
@@ -113,16 +115,16 @@ func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	}
 }
 
-// exited is the error of a worker whose goroutine was ended by runtime.Goexit. As a process, the
-// worker would have died.
+// exited returns the error of a worker that called [runtime.Goexit]. It is the error of a worker
+// process that died, because a process would have died too.
 func exited(id int) error {
 	return &shoal.ProcessError{Func: "data.Loader", Rank: id, PID: os.Getpid(), ExitCode: -1,
 		Err: fmt.Errorf("%w: %w", shoal.ErrPanic, goexit.Err)}
 }
 
-// do does a fetch, and reports whether its batch is ready. err is why there is no worker. A panic,
-// or a call of runtime.Goexit, fails the fetch: this goroutine is the library's, and the program
-// could not recover it.
+// do runs a fetch and reports whether its batch is ready. If err is not nil, there is no worker,
+// and the fetch fails with err. A panic or a call of [runtime.Goexit] fails the fetch: this
+// goroutine belongs to the library, so the program could not recover it.
 func do(w *worker, err error, f *fetch) bool {
 	if err == nil {
 		err = context.Cause(f.p.ctx)
@@ -138,8 +140,8 @@ func do(w *worker, err error, f *fetch) bool {
 	return isReady
 }
 
-// attempt has the worker do a fetch. If runtime.Goexit ends it, the fetch is finished as that of a
-// worker that has died.
+// attempt runs a fetch on a worker. If the data set calls [runtime.Goexit], it finishes the fetch
+// with the error of a dead worker.
 func attempt(w *worker, f *fetch) (result fetchResult, err error) {
 	done := false
 	defer func() {
@@ -176,7 +178,7 @@ func (e *goroutineExecutor) step() bool {
 	return true
 }
 
-// close waits for the fetches that have been begun. The others fail.
+// close waits for running fetches and fails the queued ones with [ErrClosed].
 func (e *goroutineExecutor) close() {
 	e.mu.Lock()
 	e.closed = true
@@ -184,7 +186,7 @@ func (e *goroutineExecutor) close() {
 	e.more.Broadcast()
 	e.wg.Wait()
 	for id := range e.lanes {
-		for f := e.pop(id); f != nil; f = e.pop(id) { // no worker is left
+		for f := e.pop(id); f != nil; f = e.pop(id) { // all workers have ended
 			f.p.finished(f, fetchResult{}, ErrClosed)
 		}
 	}

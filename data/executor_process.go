@@ -13,18 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// A processExecutor is processes: one pool, or for a Stream, whose parts stay with their workers, a
-// pool of one worker for each.
+// A processExecutor runs fetches in worker processes. For a Dataset they form one pool. For a
+// Stream, where each part stays with one worker, each worker has a pool of its own.
 type processExecutor struct {
 	loader  uint64
 	pools   []*pool.Pool
 	parts   lanes
 	failing sync.WaitGroup
 	config  workerConfig
-	ended   atomic.Bool // a pool has no worker any more and will have none
+	ended   atomic.Bool // a pool has lost its workers and cannot replace them
 }
 
-// newProcessExecutor starts them and does not wait.
+// newProcessExecutor starts the processes and returns without waiting for them.
 func newProcessExecutor(c workerConfig, opts shoal.Options) (*processExecutor, error) {
 	e := &processExecutor{loader: loaders.Add(1)}
 	c.Loader, c.Shared = e.loader, true
@@ -62,12 +62,12 @@ func (e *processExecutor) submit(f *fetch) {
 		if errors.Is(err, pool.ErrBroken) {
 			e.ended.Store(true)
 		}
-		// The pool may tell of a failure while it cannot take tasks.
+		// The pool may report a failure while it holds a lock and cannot accept tasks.
 		e.failing.Go(func() { f.p.finished(f, fetchResult{}, err) })
 	})
 }
 
-// ready waits until all have opened the data set.
+// ready waits until all workers have opened the data set.
 func (e *processExecutor) ready(ctx context.Context) error {
 	for _, p := range e.pools {
 		if err := p.Ready(ctx); err != nil {
@@ -77,7 +77,7 @@ func (e *processExecutor) ready(ctx context.Context) error {
 	return nil
 }
 
-// finish is close after all fetches are done.
+// finish waits for all submitted fetches, and then closes the executor.
 func (e *processExecutor) finish() {
 	for _, p := range e.pools {
 		p.Finish()
@@ -99,16 +99,15 @@ func (e *processExecutor) close() {
 	e.failing.Wait()
 	if t := e.config.Timeline; t != nil {
 		for id := range e.config.Workers {
-			t.End(1+e.config.Track+id, time.Now()) // a process that ends does not say so
+			t.End(1+e.config.Track+id, time.Now()) // the process itself does not end its track
 		}
 	}
 }
 
-// workersHere are the workers in this process, by the numbers of their Loaders: one, unless workers
-// are goroutines.
-var workersHere sync.Map // of *worker by uint64
+// workersHere holds the workers of this process by [workerConfig.Loader]. A worker process has one.
+var workersHere sync.Map // uint64 -> *worker
 
-// What workers that are processes do.
+// Functions registered for worker processes.
 var (
 	openWorker = pool.RegisterInit("data.open", func(ctx context.Context, c workerConfig) error {
 		w, err := newWorker(ctx, c, c.First+pool.Rank(ctx))

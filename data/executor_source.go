@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// A sourceExecutor has the batches of a Stream made elsewhere.
+// A sourceExecutor reads the batches of a Stream from a [maker.Source], such as a data host.
 type sourceExecutor struct {
 	reader maker.Reader
 	asked  sync.WaitGroup
@@ -19,7 +19,7 @@ func (e *sourceExecutor) submit(f *fetch) {
 		b, err := e.reader.Read(f.p.ctx,
 			maker.Portion{Epoch: r.Epoch, Part: r.Part.Index, Count: r.Part.Count, From: r.From, N: r.N})
 		if b.Spec == tree.Tensors(len(b.Tensors)) {
-			b.Spec = "" // of plain samples
+			b.Spec = "" // a plain batch
 		}
 		f.p.finished(f, fetchResult{Batch: b.Tensors, Spec: b.Spec, Kept: b.Samples, Read: b.Read, End: b.End,
 			Began: begin}, err)

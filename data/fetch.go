@@ -7,48 +7,47 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A fetchRequest is what a worker is to do at once: to write some samples to rows of a batch, or to
-// make a batch of them.
+// A fetchRequest asks a worker to write samples to rows of a batch, or to make a batch.
 type fetchRequest struct {
-	Loader  uint64 // number of the Loader in its process, for a worker that is a process
+	Loader  uint64 // ID of the Loader in its process, for worker processes
 	Epoch   int
 	Indices []int
-	Into    Batch  // as many rows; nil for a batch of the worker's making
-	Like    string // description of the samples that belong there; empty for plain ones
-	Part    Part   // of a Stream: instead of Indices, the N samples after the first From
+	Into    Batch  // rows to write, one for each index; nil if the worker makes the batch
+	Like    string // structure that the samples must have; empty for plain ones
+	Part    Part   // for a Stream, instead of Indices: N samples after the first From
 	From, N int
-	Batch   uint64 // what it is for, on the timeline
+	Batch   uint64 // key of the batch on the timeline
 }
 
-// A fetchResult is what came of a fetchRequest. Its Batch is the receiver's, who closes it.
+// A fetchResult is the result of a fetchRequest. The receiver owns Batch and must close it.
 type fetchResult struct {
-	Batch  Batch  // unless Into was given
-	Spec   string // of the batch, if it is structured
-	Like   string // of its samples
+	Batch  Batch  // nil if Into was given
+	Spec   string // structure of a structured batch
+	Like   string // structure of its samples
 	Bad    []failed
-	Read   int    // samples of a Stream
-	Kept   int    // of these in the batch, if a Source has made it
-	End    bool   // the part is over
+	Read   int    // samples of a Stream that were read
+	Kept   int    // samples of these in the batch, if a Source made it
+	End    bool   // the part has ended
 	Print  uint64 // fingerprint of the part's first samples
 	Worker int
 	Kind   Kind
 	Took   time.Duration
-	Began  int64  // on the clock of the timeline
-	sent   func() `wire:"-"` // told when the result is on its way to another process; nil for no telling
+	Began  int64  // on the timeline's clock
+	sent   func() `wire:"-"` // called when the result has been sent to another process; may be nil
 }
 
 // A failed is a sample that could not be loaded.
 type failed struct {
-	At  int // in the request
+	At  int // position in the request
 	Err error
 }
 
-// fields is a fetchResult without its methods, for the plan of its message.
+// fields is fetchResult without its methods, so that its encoding plan does not call them.
 type fields fetchResult
 
 var fieldsPlan = sync.OnceValues(codec.PlanOf[fields])
 
-// MarshalWire writes a result. Its batch, which the worker has made, is then the receiver's alone.
+// MarshalWire encodes a result. The ownership of its batch passes to the receiver.
 func (r *fetchResult) MarshalWire(e *codec.Encoder) error {
 	plan, err := fieldsPlan()
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *fetchResult) MarshalWire(e *codec.Encoder) error {
 	return plan.Encode(e, fields(*r))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire decodes a result written by MarshalWire.
 func (r *fetchResult) UnmarshalWire(d *codec.Decoder) error {
 	plan, err := fieldsPlan()
 	if err != nil {
@@ -76,26 +75,25 @@ func (r *fetchResult) UnmarshalWire(d *codec.Decoder) error {
 	return err
 }
 
-// A fetch is a request on its way to a worker, and what the prefetcher has to know when its result
-// comes.
+// A fetch is a request to a worker, together with the batch that receives the result.
 type fetch struct {
 	p     *prefetcher
 	b     *batchState
-	from  int // index of the first sample, in the batch
+	from  int // position of the first sample in the batch
 	n     int
 	kind  fetchKind
-	deads int // workers that have died of it
+	deads int // workers that died while running it
 }
 
 type fetchKind uint8
 
 const (
-	fetchRows   fetchKind = iota // rows of the batch's buffer
-	fetchSample                  // one sample, to learn what a buffer must be like
-	fetchBatch                   // the worker makes the batch
+	fetchRows   fetchKind = iota // write rows of the batch's buffer
+	fetchSample                  // load one sample, to learn the layout of the buffer
+	fetchBatch                   // make the whole batch
 )
 
-// request returns what the worker is told. It is to be released.
+// request returns the request to a worker. The caller must pass it to [fetch.release].
 func (f *fetch) request() fetchRequest {
 	r := fetchRequest{Epoch: f.p.epoch, Part: f.b.part, From: f.b.from, N: f.n, Batch: batchKey(f.p.epoch, f.b.number)}
 	if f.b.part.Count == 0 {

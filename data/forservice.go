@@ -9,7 +9,7 @@ import (
 
 func init() { maker.Data = forService{} }
 
-// forService has what package maker makes known.
+// forService is the value of [maker.Data]. It gives package data/service access to Loaders.
 type forService struct{}
 
 // Open implements maker.Open.

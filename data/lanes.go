@@ -2,14 +2,15 @@ package data
 
 import "sync"
 
-// lanes are the workers of a Stream, with whom its parts stay. Each gets as many as the others, of
-// those parts that are read here: a rank, or a data host, does not read them all.
+// lanes assigns the parts of a Stream to workers. A part stays with its worker. Workers are
+// assigned in round-robin order of first use, not by the number of the part, because a rank or a
+// data host reads only some of the parts.
 type lanes struct {
 	mu sync.Mutex
-	of map[int]int // by part
+	of map[int]int // worker by part
 }
 
-// lane returns which of n workers reads a part.
+// lane returns the worker, out of n, that reads a part.
 func (l *lanes) lane(part, n int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,37 +14,38 @@ import (
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // Note [Batches that nobody has]
-// A batch is the consumer's, for as long as it has it. Memory that was written before is several
-// times as fast as fresh memory, so what nobody has any more is used again. A consumer that closes
-// a batch says so. One that drops it does not; but the garbage collector finds that neither a
-// tensor nor a slice refers to the memory, and hands it to a finalizer, which keeps it. Since
-// little is allocated then, the collector is called when so much has been dropped that it is worth
-// its while.
+// A batch belongs to the consumer. Writing to memory that was used before is several times as fast
+// as writing to fresh memory, so the memory of unreachable batches is reused. A consumer that
+// closes a batch returns its memory at once. If a batch is dropped instead, the garbage collector
+// finds that no tensor or slice refers to the memory, and a finalizer returns it. Because the
+// program allocates little otherwise, the collector would run rarely, so it is called once enough
+// memory has been lent.
 
-// lendersLimit is how much is lent before the collector is called, and how much is kept.
+// lendersLimit is the number of lent bytes after which the collector is called. At most twice as
+// many free bytes are kept.
 const lendersLimit = 8 << 20
 
-// A lender has memory on the heap for batches.
+// A lender is a free list of heap memory for batches. See the Note above.
 type lender struct {
 	mu    sync.Mutex
-	free  []lent // the last one warmest
-	bytes int    // of these
-	out   int    // bytes that were lent since the collector was called, and not closed
+	free  []lent // most recently returned last
+	bytes int    // size of free
+	out   int    // bytes lent since the last call of the collector, less the bytes closed
 }
 
-// lent is memory that is lent.
+// A lent is a block of memory of a lender.
 type lent struct {
-	array any  // a pointer to an array of bytes
+	array any  // pointer to an array of bytes
 	armed bool // the array has its finalizer
 }
 
 func (m lent) size() int { return reflect.TypeOf(m.array).Elem().Len() }
 
-// lending is the process's.
+// lending is the lender of this process.
 var lending lender
 
-// block returns a tensor of n bytes or more, which hold anything. Its memory comes back when all
-// tensors that view it are closed, or when nothing refers to it.
+// block returns a tensor of at least n bytes with undefined contents. Its memory returns to the
+// lender when all tensors that view it are closed, or when it is unreachable.
 func (l *lender) block(n int) *tensor.Tensor {
 	l.lends(n)
 	m := l.take(n)
@@ -63,14 +64,16 @@ func (l *lender) block(n int) *tensor.Tensor {
 	return t
 }
 
-// lentSize rounds up to pages, and to an eighth of the power of two below: reflect never forgets a
-// type of an array, and ragged batches are of any size.
+// lentSize rounds up to a multiple of pages and of an eighth of the power of two below n. Ragged
+// batches have any size, and reflect keeps every array type forever, so the number of sizes must be
+// limited.
 func lentSize(n int) int {
 	step := max(4096, 1<<bits.Len(uint(n))>>4)
 	return max(1, (n+step-1)/step) * step
 }
 
-// take returns memory that nobody has, none if none fits.
+// take removes a block of suitable size from the free list. The array of the result is nil if none
+// fits.
 func (l *lender) take(n int) (m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +87,8 @@ func (l *lender) take(n int) (m lent) {
 	return lent{}
 }
 
-// lends counts n bytes of any memory that are lent, or closed if n is negative, and calls the
-// collector when it is time.
+// lends counts n lent bytes, or -n closed bytes if n is negative. It calls the collector once
+// enough are lent.
 func (l *lender) lends(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +98,7 @@ func (l *lender) lends(n int) {
 	}
 }
 
-// watch counts a batch in shared memory that a consumer gets.
+// watch counts the lent bytes of a batch in shared memory that is delivered to a consumer.
 func (l *lender) watch(b Batch) {
 	for _, t := range b {
 		n := t.Nbytes()
@@ -105,7 +108,7 @@ func (l *lender) watch(b Batch) {
 	}
 }
 
-// back keeps memory that nobody has, the oldest of it given up where it is too much.
+// back adds a block to the free list, and drops the oldest blocks if the list exceeds its limit.
 func (l *lender) back(m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +118,7 @@ func (l *lender) back(m lent) {
 		l.bytes -= old.size()
 		l.free = slices.Delete(l.free, 0, 1)
 		if old.armed {
-			runtime.SetFinalizer(old.array, nil) // or it would come back
+			runtime.SetFinalizer(old.array, nil) // otherwise the finalizer would return it
 		}
 	}
 }

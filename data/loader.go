@@ -13,35 +13,37 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// A Loader makes batches of a Dataset or a Stream: torch's DataLoader. Several goroutines may use
-// it, each with its own loop over Batches. The caller closes it.
+// A Loader loads batches of a [Dataset] or a [Stream], as torch's DataLoader does. Its methods may
+// be called from several goroutines; each loop over [Loader.Batches] is independent. The caller
+// must close the Loader.
 type Loader struct {
-	source  any // a Dataset or a Stream, nil if it is elsewhere
+	source  any // a Dataset or a Stream; nil if elsewhere is set
 	opts    Options
-	sampler Sampler // nil for a Stream, and where there are Batches
+	sampler Sampler // nil for a Stream, and with Options.Batches
 	meter   meter
 
-	elsewhere func() executor // instead of workers, for a Stream; nil for all that users make
+	elsewhere func() executor // executor of a Stream that a data host reads; nil for users' Loaders
 
-	epochs atomic.Int64 // that Batches has begun
+	epochs atomic.Int64 // number of calls of Batches; the next one loads this epoch
 	kind   atomic.Uint32
 
-	closed context.Context // is done after Close, because of ErrClosed
+	closed context.Context // done after Close, with the cause ErrClosed
 	close  context.CancelCauseFunc
 
 	mu         sync.Mutex
-	idle       []*batchBuffer // to be used again
-	kept       executor       // if it is Persistent
-	prefetcher *prefetcher    // of the loop that was last given a batch
-	state      State          // of that loop
-	tracks     []*trace.Track // of loops that have ended
+	idle       []*batchBuffer // buffers available for reuse
+	kept       executor       // the executor kept between epochs, with Options.Persistent
+	prefetcher *prefetcher    // of the loop that received the latest batch
+	state      State          // position of the same loop
+	tracks     []*trace.Track // free list: tracks of finished loops
 	timeline   *timeline
-	shown      bool   // a loop has the timeline
-	ending     int    // workers that may have it are being ended
-	resume     *State // where the next loop begins, nil at the beginning of its epoch
+	shown      bool   // a loop is using timeline
+	ending     int    // executors that are closing and may still use timeline
+	resume     *State // start of the next loop; nil for the beginning of its epoch
 }
 
-// NewLoader makes a Loader of ds, and does not close ds. It panics if opts contradict each other.
+// NewLoader returns a Loader of ds. The Loader does not close ds. NewLoader panics if an option is
+// out of range or if options exclude each other.
 func NewLoader(ds Dataset, opts Options) *Loader {
 	l := newLoader(ds, opts.complete(false))
 	opts = l.opts
@@ -61,8 +63,8 @@ func NewLoader(ds Dataset, opts Options) *Loader {
 	return l
 }
 
-// NewStreamLoader makes a Loader of a Stream. It panics if opts contradict each other, or ask for
-// an order of samples.
+// NewStreamLoader returns a Loader of a [Stream]. It panics if an option is out of range, if
+// options exclude each other, or if they set an order of samples (Shuffle, Sampler or Batches).
 func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.complete(true)) }
 
 func newLoader(source any, opts Options) *Loader {
@@ -72,7 +74,7 @@ func newLoader(source any, opts Options) *Loader {
 	return l
 }
 
-// Len returns the number of batches of an epoch, or -1 for a Stream.
+// Len returns the number of batches in an epoch, or -1 for a [Stream].
 func (l *Loader) Len() int {
 	if l.opts.Batches != nil {
 		return l.opts.Batches.Len()
@@ -87,24 +89,25 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
-// streams reports whether the Loader reads a Stream.
+// streams reports whether the Loader reads a [Stream].
 func (l *Loader) streams() bool { return l.sampler == nil && l.opts.Batches == nil }
 
 // Batches yields the batches of the next epoch, as [Loader.Epoch] does. The first call loads epoch
-// 0, or the epoch of Resume.
+// 0, or the epoch passed to [Loader.Resume].
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch yields the batches of an epoch. They depend on the seed, the epoch and the sampler alone,
-// not on Workers and Kind. The consumer closes each batch by Batch.Close. The memory of a closed
-// batch is used for the next one at once; that of a dropped batch waits for the garbage collector.
-// With the option Reuse, the Loader closes a batch when the consumer asks for the next one, and
-// overwrites its memory. Batch.Close is harmless then.
+// Epoch yields the batches of the given epoch. They depend only on the seed, the epoch and the
+// sampler, not on Workers or Kind. The consumer should close each batch with [Batch.Close]: the
+// memory of a closed batch is reused at once, but a batch that is dropped waits for the garbage
+// collector. With Options.Reuse the Loader closes each batch when the consumer asks for the next
+// one and overwrites its memory, and calling Batch.Close is optional.
 //
-// The first error ends the sequence, and comes without a batch. It is a [*SampleError], the error
-// of ctx, ErrTimeout or ErrClosed. If the loop breaks off, loading ends. When the loop ends, its
-// goroutines have ended, and so have its processes unless they are Persistent.
+// The sequence ends with the first error, which comes with a nil batch: a [*SampleError], the error
+// of a failed worker or buffer, the cause of ctx, [ErrTimeout] or [ErrClosed]. The consumer may
+// break out of the loop at any time. When the loop returns, its goroutines have ended, and so have
+// its worker processes unless Options.Persistent is set.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		l.each(ctx, epoch, func(s *batchState, err error) bool {
@@ -116,7 +119,7 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	}
 }
 
-// each yields what is ready of an epoch, or its error.
+// each calls yield with each batch of an epoch, or with the error that ends it.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, err error) bool) {
 	if err := l.ended(ctx); err != nil {
 		yield(nil, err)
@@ -136,19 +139,20 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 		return
 	}
 	defer l.dismiss(p, cancel)
-	p.plan, p.mark = l.plan(epoch) // while the workers start
+	p.plan, p.mark = l.plan(epoch) // overlaps with the start of the workers
 	l.run(p, yield)
 }
 
-// ended returns why there are no more batches.
+// ended returns the error that ends a loop: [ErrClosed], the cause of ctx, or nil if the loop may
+// go on.
 func (l *Loader) ended(ctx context.Context) error {
-	if l.closed.Err() != nil { // the cancelling of ctx may still be under way
+	if l.closed.Err() != nil { // ctx may not have been canceled yet
 		return ErrClosed
 	}
 	return context.Cause(ctx)
 }
 
-// run yields the batches of a prefetcher.
+// run calls yield with the batches of p, in the consumer's goroutine.
 func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	track := l.borrowTrack()
 	defer l.returnTrack(track)
@@ -194,17 +198,18 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 		begin = track.Now()
 		more := yield(b, nil)
 		track.Span("use", begin, track.Now())
-		runtime.KeepAlive(b) // slices of its memory are in use until here
+		runtime.KeepAlive(b) // the consumer may use slices of its memory until here
 		if l.overwrites() && (more || b.buffer != nil && b.buffer.shared) {
 			l.forget(b)
 		}
-		if !more { // a batch on the heap may live on: whoever breaks out often wants it
+		if !more { // a batch on the heap stays valid: callers often keep the last one
 			return
 		}
 	}
 }
 
-// settle decides about the samples of a batch that failed, and returns how many are left.
+// settle passes the errors of failed samples to Options.Skip and compacts the batch if some are
+// skipped. It returns the number of remaining samples, or the first error that must end the epoch.
 func (l *Loader) settle(b *batchState) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err
@@ -218,7 +223,7 @@ func (l *Loader) settle(b *batchState) (n int, err error) {
 		gaps = append(gaps, b.bad[i].At)
 	}
 	switch {
-	case b.buffer != nil && len(gaps) == len(b.indices): // none is left
+	case b.buffer != nil && len(gaps) == len(b.indices): // all samples were skipped
 	case b.buffer != nil && len(gaps) > 0:
 		b.batch = b.batch.without(gaps)
 		fallthrough
@@ -229,7 +234,7 @@ func (l *Loader) settle(b *batchState) (n int, err error) {
 	return n, nil
 }
 
-// samples returns how many samples a batch has; size is the option.
+// samples returns the number of samples in a batch. size is Options.BatchSize.
 func (b *batchState) samples(size int) int {
 	switch {
 	case len(b.batch) == 0:
@@ -238,7 +243,7 @@ func (b *batchState) samples(size int) int {
 		return 1
 	case b.kept > 0:
 		return b.kept
-	case b.spec != "": // its first tensor may be of another length
+	case b.spec != "": // the first tensor may have another length, for example with Nested
 		return max(len(b.indices), b.read) - len(b.bad)
 	case b.batch[0].Dims() == 0:
 		return 1
@@ -246,8 +251,8 @@ func (b *batchState) samples(size int) int {
 	return b.batch[0].Dim(0)
 }
 
-// Close ends all loops over l with ErrClosed, ends its workers and frees its memory. Any goroutine
-// may call it. It is idempotent.
+// Close ends all loops over l with [ErrClosed], stops its workers and frees its memory. It may be
+// called from any goroutine, and more than once.
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()
@@ -268,7 +273,7 @@ func (l *Loader) Close() error {
 	return nil
 }
 
-// Stats returns counts and times of the loading so far.
+// Stats returns counts and times since l was made.
 func (l *Loader) Stats() Stats {
 	l.mu.Lock()
 	w := l.prefetcher
@@ -282,5 +287,5 @@ func (l *Loader) Stats() Stats {
 	return s
 }
 
-// ahead is how many batches are ready or being made.
+// ahead returns the maximum number of batches that are ready or being made.
 func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }

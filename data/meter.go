@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// Stats are counts and times of a Loader since it was made.
+// Stats are counts and times of a [Loader] since it was made.
 type Stats struct {
 	Samples, Batches int           // delivered samples and batches
 	Skipped          int           // samples left out because of an error
@@ -18,25 +18,24 @@ type Stats struct {
 	Elapsed          time.Duration // time of all loops over batches
 	ConsumerStall    time.Duration // part of Elapsed in which the consumer waited for a batch
 	Busy             time.Duration // time that all workers together took to load samples
-	WorkerStall      time.Duration // time that all workers together had nothing to do
+	WorkerStall      time.Duration // time that all workers together were idle
 	Workers          int           // number of workers
-	Kind             Kind          // kind of the workers; for Auto the kind that it chose, and Auto before
+	Kind             Kind          // kind of the workers; for Auto the chosen one, or Auto before
 }
 
-// SamplesPerSecond returns how many samples the consumer got a second.
+// SamplesPerSecond returns the rate of delivered samples.
 func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapsed.Seconds() }
 
-// stalled is the part of the time that a consumer may wait without being the one that is waited
-// for.
+// stalled is the fraction of its time that the consumer may wait before the Loader counts as too
+// slow.
 const stalled = 0.05
 
-// loaderIsSlow reports whether the consumer waits for the Loader more than the workers wait for the
-// consumer.
+// loaderIsSlow reports whether loading, and not the consumer, limits the speed.
 func (s Stats) loaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
 
-// enoughWorkers estimates how many workers would keep up with the consumer, from the times of
-// loading and of the consumer so far. It returns 0 before the first batch. If loading keeps a CPU
-// busy, more workers than shoal.Threads() do not help.
+// enoughWorkers estimates the number of workers that would keep up with the consumer, from the
+// times so far. It returns 0 before the first batch. If loading is CPU-bound, more workers than
+// shoal.Threads() do not help.
 func (s Stats) enoughWorkers() int {
 	consumer := s.Elapsed - s.ConsumerStall
 	if s.Samples == 0 || s.Busy == 0 || consumer <= 0 {
@@ -45,7 +44,7 @@ func (s Stats) enoughWorkers() int {
 	return int(math.Ceil(min(s.Busy.Seconds()/consumer.Seconds(), math.MaxInt32)))
 }
 
-// String returns one line with the speed, and with the side that waits for the other.
+// String returns one line with the speed and the side that limits it.
 func (s Stats) String() string {
 	line := fmt.Sprintf(
 		"%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples,
@@ -65,16 +64,16 @@ func (s Stats) String() string {
 	return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, there are %d", n, s.Workers)
 }
 
-// A meter counts for Stats.
+// A meter collects [Stats].
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
-	by    [kinds]cost // of workers of each Kind
-	loops int         // under way
-	since time.Time   // the first of them began, or time was last added up
+	by    [kinds]cost // by Kind of worker
+	loops int         // running loops
+	since time.Time   // when Elapsed was last updated
 }
 
-// did counts a request of so many samples.
+// did counts a request of the given number of samples.
 func (m *meter) did(samples int, out fetchResult, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +109,7 @@ func (m *meter) waited(d time.Duration) {
 	m.stats.ConsumerStall += d
 }
 
-// loop counts a loop over batches that begins or, with -1, ends.
+// loop counts the start of a loop over batches (1), or its end (-1).
 func (m *meter) loop(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +117,7 @@ func (m *meter) loop(n int) {
 	m.loops += n
 }
 
-// tick adds up the time. mu is held.
+// tick adds the time since the last call to Elapsed. The caller must hold m.mu.
 func (m *meter) tick() {
 	now := time.Now()
 	if m.loops > 0 {

@@ -9,97 +9,99 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// Options configure a Loader. With the zero value it makes batches of one sample, in order, in the
+// Options configure a [Loader]. The zero value loads batches of one sample, in order, in the
 // consumer's goroutine.
 type Options struct {
 	BatchSize int  // samples in a batch; 0 means 1, and Single one sample without a batch dimension
 	Shuffle   bool // load in a new random order every epoch
 	// seed of the orders and of random samples. The same seed and epoch give the same batches. 0 is
-	// a seed like others; tensor.InitialSeed() is another one in each process
+	// a seed like any other; tensor.InitialSeed() differs between processes
 	Seed    uint64
-	Sampler Sampler      // the order, instead of Shuffle
+	Sampler Sampler      // the order of samples, instead of Shuffle
 	Batches BatchSampler // the batches, instead of BatchSize, Shuffle, Sampler and DropLast
-	// leave out the last batch of an epoch, or of a Stream's part, if it is smaller than the others
+	// leave out the last batch of an epoch, or of a part of a Stream, if it is smaller than the
+	// others
 	DropLast bool
 	Collate  *Collate // makes a batch of samples; nil means Stack or DefaultCollate
 
-	// Ragged pads fields whose rows differ in length, or stores the rows one after the other.
+	// Ragged pads fields that differ in length between samples, or concatenates them.
 	Ragged Ragged
 
-	// World is the number of processes that share the samples, as in Distributed, and Rank the
-	// number of this process. World 0 means 1.
+	// World is the number of processes that share the samples, as in [Distributed], and Rank is the
+	// number of this process. A World of 0 means 1.
 	Rank, World int
 
-	// Workers is how many workers load batches ahead; 0 means that the consumer loads each batch
-	// itself when it asks for it. Kind says whether they are goroutines or processes. Both run on
-	// the CPUs of this process, so more workers than CPUs only help if loading waits for a disk or
-	// a network.
+	// Workers is the number of workers that load batches ahead. With 0 the consumer loads each
+	// batch itself when it asks for it. Kind selects goroutines or processes. Both run on the CPUs
+	// of this process, so more workers than CPUs only help if loading waits for a disk or a
+	// network.
 	Workers int
 	Kind    Kind
 
-	// Prefetch is how many batches are ready or being made while the consumer works on one; 0 means
-	// two for each worker. PrefetchBytes limits the bytes of these batches, unless a single batch
-	// is larger; 0 means 256 MiB.
+	// Prefetch is the number of batches that are ready or being made while the consumer works on
+	// one; 0 means two for each worker. PrefetchBytes limits the bytes of these batches, but always
+	// allows one batch; 0 means 256 MiB.
 	Prefetch      int
 	PrefetchBytes int
 
-	AsReady    bool          // deliver batches in the order in which they are ready, not in the Sampler's
-	Persistent bool          // keep workers until Close, not only for one epoch
-	Timeout    time.Duration // longest wait for a batch; 0 means for ever
-	Process    shoal.Options // options of worker processes: their start, niceness, CPUs
+	AsReady    bool          // deliver batches as they become ready, not in the Sampler's order
+	Persistent bool          // keep workers until Close instead of for one epoch
+	Timeout    time.Duration // longest wait for a batch; 0 means no limit
+	Process    shoal.Options // options of worker processes: start method, niceness, CPUs
 
-	// Retries is how often the Loader tries a sample again that could not be loaded, or whose
-	// worker process died; after a death it tries at least twice. A worker that is killed while it
-	// starts counts likewise. Then the Loader calls Skip, in the consumer's goroutine. If Skip
-	// returns true, the batch is delivered without the sample; if it returns false or is nil, the
-	// sample's error ends the epoch.
+	// Retries is the number of additional attempts for a sample that could not be loaded or that
+	// killed its worker process; after a death there are at least two. A worker that dies while it
+	// starts is retried likewise. When the attempts are used up, the Loader calls Skip in the
+	// consumer's goroutine. If Skip returns true, the batch is delivered without the sample. If it
+	// returns false or is nil, the sample's error ends the epoch.
 	Retries int
 	Skip    func(err *SampleError) bool
 
-	// Parts is the number of parts in which a Stream is read, at least World. 0 means 16, or one
-	// for each worker if there are more than 16 in all ranks. The batches depend on Parts.
+	// Parts is the number of parts into which a [Stream] is divided, at least World. 0 means the
+	// larger of 16 and World. The batches depend on Parts.
 	Parts int
 	Debug bool // return ErrPart if two parts of a Stream begin with equal samples
 
-	Transform Transform // workers apply it to the first tensor of each sample, such as an image
+	Transform Transform // applied by workers to the first tensor of each sample, such as an image
 
-	// Trace gets a track of each worker, with what it does and when: load, and in it fetch,
-	// transform and collate; deliver, and wait. Another track has what the consumer does: wait for
-	// a batch, and use it. Nil means none.
+	// Trace receives a track for each worker, with the spans load (which contains fetch, transform
+	// and collate), deliver and wait. A further track shows the consumer: wait for a batch, and use
+	// it. Nil disables tracing.
 	Trace *trace.Trace
 
-	// Shared makes each batch in one block of shared memory, to send it to another process.
+	// Shared allocates each batch as one block of shared memory, so that it can be sent to another
+	// process.
 	Shared bool
 
 	// Reuse makes the Loader close each batch and overwrite its memory when the consumer asks for
-	// the next one. The consumer may call Batch.Close, but need not. It must not use a batch, or a
-	// slice of its memory, afterwards: a kept tensor panics as closed, and a kept slice has the
-	// values of a later batch. Clone a batch to keep it. With Shared, Reuse has no effect.
+	// the next one. The consumer may call [Batch.Close], but need not. It must not use the batch,
+	// or a slice of its memory, after asking for the next one: a kept tensor panics as closed, and
+	// a kept slice shows the values of a later batch. To keep a batch, clone it. Reuse has no
+	// effect if Shared is set.
 	Reuse bool
 
-	// PinMemory puts batches into shared memory whose pages are locked, so that a device copies
-	// them itself. The pages stay locked until the batch and the Loader are closed. PinMemory has
-	// no effect if the program imports no package with devices, or has no device
+	// PinMemory puts batches into shared memory with locked pages, so that a device can copy them
+	// by DMA. The pages stay locked until both the batch and the Loader are closed. PinMemory has
+	// no effect if the program imports no device package, or if the machine has no device
 	// (tensor.ErrDevice).
 	PinMemory bool
 }
 
-// Single, as the BatchSize, makes each batch one sample without a dimension for the batch: torch's
-// batch_size=None.
+// Single, as the BatchSize, makes each batch one sample without a batch dimension, as torch's
+// batch_size=None does.
 const Single = -1
 
-// A Kind says whether workers are goroutines or processes.
+// A Kind is the kind of a Loader's workers: goroutines or processes.
 type Kind uint8
 
 const (
-	// Goroutines is the default. They cost nothing to start, and read the Dataset without sending
-	// it.
+	// Goroutines is the default. They start at no cost and share the Dataset with the consumer.
 	Goroutines Kind = iota
-	// Processes have heaps of their own. The Loader replaces one that dies. The type of the Dataset
-	// is registered by wire.RegisterType.
+	// Processes have their own heaps. The Loader replaces a process that dies. The type of the
+	// Dataset must be registered with wire.RegisterType.
 	Processes
-	// Auto begins with goroutines, tries processes if a sample takes long, and stays with the kind
-	// that takes less time for a sample.
+	// Auto begins with goroutines, tries processes if samples are expensive, and then keeps the
+	// kind that needs less time for a sample.
 	Auto
 )
 
@@ -108,8 +110,8 @@ const (
 	defaultParts         = 16
 )
 
-// complete checks the options and fills in what is not set. It panics where they contradict each
-// other.
+// complete validates the options and fills in defaults. It panics if an option is out of range or
+// if options exclude each other.
 func (o Options) complete(stream bool) Options {
 	misuse := func(wrong bool, format string, args ...any) {
 		if wrong {

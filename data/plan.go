@@ -2,12 +2,12 @@ package data
 
 import "container/heap"
 
-// A plan says what an epoch's batches consist of, one after the other.
+// A plan is the sequence of the batches of an epoch.
 type plan interface {
 	next() (s *batchState, ok bool)
 }
 
-// A planOne is one batch.
+// A planOne is a plan of one batch.
 type planOne struct{ b *batchState }
 
 func (p *planOne) next() (s *batchState, ok bool) {
@@ -15,13 +15,13 @@ func (p *planOne) next() (s *batchState, ok bool) {
 	return s, s != nil
 }
 
-// A numbered plan has the samples of a Dataset.
+// A numbered is the plan of a Dataset.
 type numbered struct {
-	order   order        // samples that are left,
-	size    int          // so many to a batch
-	drop    bool         // the last one if it is smaller
-	batches [][]int      // or all batches that are left
-	done    map[int]bool // batches, by number, that were delivered before
+	order   order        // remaining samples
+	size    int          // samples in a batch
+	drop    bool         // drop the last batch if it is smaller
+	batches [][]int      // remaining batches of a BatchSampler, instead of order
+	done    map[int]bool // numbers of batches that were delivered before Resume
 	number  int
 }
 
@@ -50,24 +50,24 @@ func (p *numbered) step() (*batchState, bool) {
 	return &batchState{indices: p.order.take(n)}, true
 }
 
-// A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there
-// were fewest. There may be many more parts than batches, so they are a heap.
+// A dealt is the plan of a Stream. The next batch comes from the part with the fewest planned
+// batches. The parts form a heap, because there may be many more parts than batches.
 type dealt struct {
 	size  int
-	count int // of all parts
+	count int // number of parts of the Stream, on all ranks
 	parts partHeap
 }
 
-// A progress is how far a part of a Stream has been planned, and read.
+// A progress records how far a part of a Stream has been planned and read.
 type progress struct {
 	index   int
-	planned int // batches
-	read    int // samples
+	planned int // batches planned
+	read    int // samples read
 	end     bool
-	last    *batchState // the last one planned
+	last    *batchState // latest planned batch
 }
 
-// A partHeap implements heap.Interface, with the part of the fewest batches first.
+// A partHeap implements [heap.Interface]. The part with the fewest planned batches comes first.
 type partHeap []*progress
 
 func (h partHeap) Len() int { return len(h) }
@@ -76,10 +76,10 @@ func (h partHeap) Less(i, j int) bool {
 }
 func (h partHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push implements heap.Interface.
+// Push implements [heap.Interface].
 func (h *partHeap) Push(x any) { *h = append(*h, x.(*progress)) }
 
-// Pop implements heap.Interface.
+// Pop implements [heap.Interface].
 func (h *partHeap) Pop() any {
 	last := len(*h) - 1
 	q := (*h)[last]

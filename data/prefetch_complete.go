@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// finished is told what came of a request. err is why nobody has done it. It reports whether the
-// batch is ready now.
+// finished records the result of a request. A non-nil err means that no worker has completed it.
+// finished must be called exactly once for each submitted fetch. It reports whether the batch is
+// ready now.
 func (p *prefetcher) finished(f *fetch, r fetchResult, err error) bool {
 	p.l.meter.did(f.n, r, err)
 	p.mu.Lock()
@@ -20,7 +21,7 @@ func (p *prefetcher) finished(f *fetch, r fetchResult, err error) bool {
 	b.requests--
 	switch {
 	case b.requests > 0 && f.kind == fetchSample:
-		p.advance() // the layout is known
+		p.advance() // the layout is known, so further batches can begin
 	case b.requests > 0:
 	case p.left:
 		p.l.forget(b)
@@ -33,7 +34,7 @@ func (p *prefetcher) finished(f *fetch, r fetchResult, err error) bool {
 	return b.phase == ready
 }
 
-// note puts what came of a request into its batch. mu is held.
+// note records the result of a request in its batch. The caller must hold p.mu.
 func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 	if err != nil {
 		p.lost(f, err)
@@ -62,7 +63,7 @@ func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 	}
 }
 
-// readPortion notes how far the part of a Stream has been read. mu is held.
+// readPortion records the progress in a part of a Stream. The caller must hold p.mu.
 func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
 	b.read, b.kept, b.end = r.Read, r.Kept, r.End
 	b.progress.read += r.Read
@@ -75,7 +76,7 @@ func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
 	p.made(b, r)
 }
 
-// made takes the batch that a worker has made. mu is held.
+// made records the batch made by a worker. The caller must hold p.mu.
 func (p *prefetcher) made(b *batchState, r fetchResult) {
 	b.batch, b.spec = r.Batch, r.Spec
 	if n := b.batch.nbytes(); n > 0 {
@@ -84,11 +85,12 @@ func (p *prefetcher) made(b *batchState, r fetchResult) {
 	}
 }
 
-// probed has a batch filled like its first good sample. mu is held.
+// probed allocates a batch in the layout of its first good sample and requests the remaining rows.
+// If the sample failed and Skip is set, it probes the next one. The caller must hold p.mu.
 func (p *prefetcher) probed(f *fetch, r fetchResult) {
 	b := f.b
 	defer closeAll(r.Batch)
-	if r.Batch == nil { // it was bad
+	if r.Batch == nil { // the sample failed
 		if p.l.opts.Skip != nil && f.from+1 < len(b.indices) {
 			p.send(&fetch{b: b, from: f.from + 1, n: 1, kind: fetchSample})
 		}
@@ -114,8 +116,8 @@ func (p *prefetcher) probed(f *fetch, r fetchResult) {
 	}
 }
 
-// restart begins a batch anew whose samples are of another layout than those of the batch before.
-// mu is held.
+// restart begins a batch again, after one of its samples did not fit the layout of the previous
+// batch. The caller must hold p.mu.
 func (p *prefetcher) restart(b *batchState) {
 	p.weigh(b, 0)
 	p.l.recycle(b.buffer)
@@ -123,7 +125,7 @@ func (p *prefetcher) restart(b *batchState) {
 	p.begin(b)
 }
 
-// complete makes a batch deliverable. mu is held.
+// complete marks a batch as ready and wakes the consumer. The caller must hold p.mu.
 func (p *prefetcher) complete(b *batchState) {
 	b.to(ready)
 	b.done = p.timeline.clock()

@@ -9,14 +9,17 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// maxDeaths is how many workers may die of one sample, unless Retries allow more.
+// maxDeaths is the default maximum number of workers killed by one sample. See
+// [Options.mostDeaths].
 const maxDeaths = 3
 
-// mostDeaths returns how many workers may die of one sample.
+// mostDeaths returns the number of workers that may die while loading one sample before it fails.
 func (o Options) mostDeaths() int { return max(maxDeaths, 1+o.Retries) }
 
-// lost asks again for what a worker was at that has died, sample by sample, so that the one that
-// kills workers is found. mu is held.
+// lost handles a request that was not completed. If its worker died, lost requests the samples
+// again, one by one, so that the sample that kills workers is identified. A sample that has killed
+// mostDeaths workers fails, or its batch if that was a single request. Any other error fails the
+// batch. The caller must hold p.mu.
 func (p *prefetcher) lost(f *fetch, err error) {
 	if p.l.elsewhere != nil || !isDeath(err) {
 		f.b.err = err
@@ -40,11 +43,11 @@ func (p *prefetcher) lost(f *fetch, err error) {
 	errors.As(err, &dead)
 	f.b.bad = append(f.b.bad, p.sampleError(f.b, f.from, dead.Rank, err))
 	if f.kind == fetchSample {
-		p.probed(f, fetchResult{}) // the next one may tell
+		p.probed(f, fetchResult{}) // probe the next sample
 	}
 }
 
-// isDeath reports whether err says that a worker has died which another one replaces.
+// isDeath reports whether err is the death of a worker that will be replaced.
 func isDeath(err error) bool {
 	var dead *shoal.ProcessError
 	return errors.As(err, &dead) && !errors.Is(err, pool.ErrBroken)
@@ -61,8 +64,8 @@ func (p *prefetcher) sampleError(b *batchState, at, worker int, err error) Sampl
 	return e
 }
 
-// compare finds a Stream that does not heed its Part: two parts of it begin with the same samples.
-// mu is held.
+// compare fails a batch with [ErrPart] if another part of the Stream began with the same samples.
+// The caller must hold p.mu.
 func (p *prefetcher) compare(b *batchState, print uint64) {
 	if print == 0 || b.from > 0 {
 		return
@@ -73,13 +76,14 @@ func (p *prefetcher) compare(b *batchState, print uint64) {
 	}
 }
 
-// prints are what the parts of a Stream have begun with in a loop.
+// prints maps the fingerprint of the first samples to the part of a Stream that began with them.
 type prints struct {
 	mu    sync.Mutex
 	parts map[uint64]int
 }
 
-// before returns which part has begun like this one before, and enters this one.
+// before records the fingerprint of a part. It returns the part that was recorded with the same
+// fingerprint before, if any.
 func (p *prints) before(print uint64, part int) (other int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

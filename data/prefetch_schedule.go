@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// advance begins a batch, if there is room for it, and has unlock go on with the next. mu is held.
+// advance begins the next batch if the limits allow it, and sets p.more to make unlock continue
+// with another one. The caller must hold p.mu.
 func (p *prefetcher) advance() {
 	for _, b := range p.batches {
 		if b.phase == planned && !p.begin(b) {
@@ -27,7 +28,7 @@ func (p *prefetcher) advance() {
 	p.more = p.begin(b)
 }
 
-// room reports whether another batch may be begun as far as bytes go. mu is held.
+// room reports whether the byte limit allows another batch. The caller must hold p.mu.
 func (p *prefetcher) room() bool {
 	switch {
 	case len(p.batches) == 0:
@@ -40,14 +41,14 @@ func (p *prefetcher) room() bool {
 	return p.bytes+p.usual <= p.l.opts.PrefetchBytes
 }
 
-// weigh notes how many bytes a batch has. mu is held.
+// weigh sets the number of bytes that a batch counts for. The caller must hold p.mu.
 func (p *prefetcher) weigh(b *batchState, n int) {
 	p.bytes += n - b.bytes
 	b.bytes = n
 }
 
-// begin asks for a batch that is planned or mismatched, and reports whether others may be begun. mu
-// is held.
+// begin requests the samples of a planned or mismatched batch. It reports whether further batches
+// may begin. The caller must hold p.mu.
 func (p *prefetcher) begin(b *batchState) bool {
 	if b.asked == 0 {
 		b.asked = p.timeline.clock()
@@ -71,10 +72,11 @@ func (p *prefetcher) begin(b *batchState) bool {
 	return true
 }
 
-// beginPortion asks for a batch of a Stream, once those before it were read. mu is held.
+// beginPortion requests a batch of a Stream, if the previous batch of its part has been read. The
+// caller must hold p.mu.
 func (p *prefetcher) beginPortion(b *batchState) {
 	if b.before != nil && b.before.phase != ready {
-		return // its turn comes
+		return // begun again by advance, when the previous batch is ready
 	}
 	b.before, b.from = nil, b.progress.read
 	if b.progress.end {
@@ -84,19 +86,19 @@ func (p *prefetcher) beginPortion(b *batchState) {
 	p.make(b, b.size)
 }
 
-// make has a worker make a batch of n samples. mu is held.
+// make asks a worker to make a whole batch of n samples. The caller must hold p.mu.
 func (p *prefetcher) make(b *batchState, n int) {
 	b.to(making)
 	p.weigh(b, p.usual)
 	p.send(&fetch{b: b, n: n, kind: fetchBatch})
 }
 
-// assume has rows filled as if they were like those of the batch before. It reports false if there
-// is no memory now. mu is held.
+// assume allocates a batch in the layout of the previous one and requests its rows. It returns
+// false if there is no memory at present. The caller must hold p.mu.
 func (p *prefetcher) assume(b *batchState) bool {
 	err := p.allot(b)
 	if errors.Is(err, arena.ErrNoSpace) && p.batches[0] != b {
-		return false // there will be some when those before it are consumed
+		return false // earlier batches will free some when they are consumed
 	}
 	if err != nil {
 		b.err = err
@@ -108,7 +110,7 @@ func (p *prefetcher) assume(b *batchState) bool {
 	return true
 }
 
-// allot gives a batch its buffer. mu is held.
+// allot allocates the buffer of a batch. The caller must hold p.mu.
 func (p *prefetcher) allot(b *batchState) error {
 	f, err := p.l.buffer(p.layout, len(b.indices), p.executor)
 	if err != nil {
@@ -120,7 +122,7 @@ func (p *prefetcher) allot(b *batchState) error {
 	return nil
 }
 
-// fill has the rows of a batch filled, from one on. mu is held.
+// fill requests the rows of a batch from row from on. The caller must hold p.mu.
 func (p *prefetcher) fill(b *batchState, from int) {
 	n := len(b.indices) - from
 	parts := (n + p.chunk(n) - 1) / p.chunk(n)
@@ -130,8 +132,9 @@ func (p *prefetcher) fill(b *batchState, from int) {
 	}
 }
 
-// chunk is how many samples a worker gets at once, of n: so many that handing them out costs little
-// of its time, and no more, so that others can take what is behind a slow one. mu is held.
+// chunk returns the number of samples, out of n, for one request: enough to make the cost of
+// submitting it small, but no more, so that other workers can take over the rows behind a slow
+// sample. The caller must hold p.mu.
 func (p *prefetcher) chunk(n int) int {
 	if p.l.opts.Workers == 0 || p.cost == 0 {
 		return max(1, n)
@@ -143,7 +146,7 @@ func (p *prefetcher) chunk(n int) int {
 	return max(1, min(int(unit/p.cost), n))
 }
 
-// How long what a worker gets at once should take it.
+// Targeted duration of one request.
 const (
 	goroutineUnit = 50 * time.Microsecond
 	processUnit   = 250 * time.Microsecond

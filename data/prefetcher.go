@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A prefetcher is one iteration over a Loader: the batches that are ready or being made, ahead of
-// the consumer. The goroutine in which a request ends moves its batch on, so that none has to be
-// woken for it. See Note [The way of a batch].
+// A prefetcher is one iteration over a Loader. It holds the batches that are ready or being made
+// ahead of the consumer. There is no scheduler goroutine that would have to be woken: the goroutine
+// that completes a request advances the batch. See Note [The way of a batch].
 type prefetcher struct {
 	l        *Loader
 	ctx      context.Context
@@ -19,28 +19,30 @@ type prefetcher struct {
 	plan     plan
 	mark     *mark
 	executor executor
-	timeline *timeline     // nil where nobody can see it
-	wake     chan struct{} // holds one token: something has become ready
+	timeline *timeline     // nil if the program publishes none
+	wake     chan struct{} // holds one token: some batch has become ready
 
-	waiting atomic.Bool // the consumer is, or was until something became ready
+	waiting atomic.Bool // the consumer blocks in take; cleared by the worker that completes a batch
 
 	mu      sync.Mutex
-	batches []*batchState // planned and not delivered, in order
-	bytes   int           // of all of them
-	usual   int           // of the last batch that told
-	layout  layout        // of the last batch that told
-	spec    string        // of such a batch, if it is structured
-	like    string        // of its samples
-	loose   bool          // samples are not of one layout: workers make the batches
-	out     []*fetch      // to be submitted when mu is free
-	more    bool          // advance has not come to its end
-	over    bool          // nothing is planned any more
-	left    bool          // the consumer has
+	batches []*batchState // planned but not delivered, in order
+	bytes   int           // sum of the bytes of batches
+	usual   int           // bytes of the latest batch of known size
+	layout  layout        // of the latest probed batch
+	spec    string        // structure of the latest probed batch; empty for plain batches
+	like    string        // structure of its samples
+	loose   bool          // samples vary in layout, so workers make whole batches
+	out     []*fetch      // fetches to submit once mu is released
+	more    bool          // unlock must call advance again
+	over    bool          // the plan has no more batches
+	left    bool          // the consumer has ended the loop
 	cost    time.Duration
 	prints  *prints
 }
 
-// take waits for the next batch; nil if there are none any more.
+// take waits for the next batch and removes it. It returns nil, nil at the end of the epoch,
+// [ErrTimeout] if the batch takes longer than Options.Timeout, and otherwise the error of
+// [Loader.ended].
 func (p *prefetcher) take() (*batchState, error) {
 	var alarm <-chan time.Time
 	if d := p.l.opts.Timeout; d > 0 {
@@ -55,7 +57,7 @@ func (p *prefetcher) take() (*batchState, error) {
 		p.mu.Lock()
 		b := p.deliverable()
 		if b == nil || p.l.opts.Workers > 0 {
-			p.advance() // also in the place that b has left
+			p.advance() // also fills the slot that b has freed
 		}
 		idle := b == nil && len(p.batches) == 0
 		p.unlock()
@@ -75,12 +77,13 @@ func (p *prefetcher) take() (*batchState, error) {
 	}
 }
 
-// fills reports whether workers write to rows of buffers, and do not make batches.
+// fills reports whether workers write samples to rows of a shared buffer, rather than make whole
+// batches.
 func (p *prefetcher) fills() bool {
 	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single && !p.l.streams()
 }
 
-// late is the error of a batch that has not come in time.
+// late returns the error for a batch that was not ready in time.
 func (p *prefetcher) late() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +92,8 @@ func (p *prefetcher) late() error {
 		ErrTimeout, b.number, p.l.opts.Timeout, b.requests)
 }
 
-// deliverable takes a batch that can be delivered out of those that are planned, nil if there is
-// none. mu is held.
+// deliverable removes and returns the next batch that can be delivered, or nil. The caller must
+// hold p.mu.
 func (p *prefetcher) deliverable() *batchState {
 	for i := 0; i < len(p.batches); {
 		b := p.batches[i]
@@ -112,8 +115,8 @@ func (p *prefetcher) deliverable() *batchState {
 	return nil
 }
 
-// unlock lets go of mu and submits what has to be. What one batch needs is on its way before the
-// memory of the next is looked for.
+// unlock releases p.mu and submits the pending fetches. The requests for one batch are submitted
+// before memory for the next one is allocated. The caller must hold p.mu.
 func (p *prefetcher) unlock() {
 	for {
 		fetches, more := p.out, p.more
@@ -130,7 +133,7 @@ func (p *prefetcher) unlock() {
 	}
 }
 
-// ready returns how many batches could be delivered.
+// ready returns the number of batches that can be delivered.
 func (p *prefetcher) ready() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +145,8 @@ func (p *prefetcher) ready() (n int) {
 	return n
 }
 
-// leave is the end of the consumer. What is under way comes to an end, for nobody.
+// leave ends the consumer's part of the iteration. Requests in flight complete, and their results
+// are discarded.
 func (p *prefetcher) leave() {
 	p.mu.Lock()
 	defer p.unlock()

@@ -5,26 +5,26 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ragged gives a rule, a [Pad] or a [Nested], for each field whose first dimension differs from
-// sample to sample. The key is the path of the field: keys with dots between them, and [i] for item
-// i of a list or field i of a plain Sample. "*" stands for all other tensors that have a dimension.
-// A slice of numbers at a path becomes a tensor of one dimension. A path that samples do not have
-// is an error.
+// Ragged maps the path of each field that differs between samples in its first dimension to a rule,
+// a [Pad] or a [Nested]. A path consists of keys separated by dots, and [i] for item i of a list or
+// field i of a plain [Sample]. "*" stands for all other tensors with at least one dimension. A
+// slice of numbers at a path becomes a one-dimensional tensor. A path that is missing in the
+// samples is an error.
 type Ragged map[string]raggedRule
 
 type raggedRule interface{ rule() tree.Rule }
 
-// Pad makes one tensor of rows of different lengths: (samples, length, …), where length is that of
-// the longest row. The other dimensions must be equal.
+// Pad stacks rows of different lengths into one tensor of shape (samples, length, …), where length
+// is the maximum of the lengths. The other dimensions must be equal.
 type Pad struct {
-	Value    float64 // value of the padding after a row
-	Left     bool    // put the padding before a row
+	Value    float64 // padding value
+	Left     bool    // pad before the row instead of after it
 	Multiple int     // round the length up to a multiple of this number; 0: do not
-	Length   int     // length of all rows; 0: that of the longest. A longer row is an error
+	Length   int     // length of all rows; longer rows are an error; 0: the longest row's length
 
-	// Mask and Lengths are names of further fields, which are added beside the padded one, or at
-	// the end of a list: (samples, length) Bool, true where a row has elements, and (samples)
-	// Int64, the lengths of the rows. Empty names add none.
+	// Mask and Lengths are the names of additional fields, added beside the padded one, or at the
+	// end of a list. Mask is a (samples, length) Bool tensor, true for elements of the row. Lengths
+	// is a (samples) Int64 tensor. Empty names add no fields.
 	Mask, Lengths string
 }
 
@@ -33,19 +33,19 @@ func (p Pad) rule() tree.Rule {
 		Lengths: p.Lengths}
 }
 
-// Nested stores rows of different lengths one after the other, without padding. In a batch the
-// field is a map with "values" and "offsets", or a [NestedRows] with BatchesOf.
-// torch.nested.nested_tensor_from_jagged takes the two.
+// Nested concatenates rows of different lengths without padding. In a batch the field is a map with
+// "values" and "offsets", or a [NestedRows] with [BatchesOf]. The pair can be passed to
+// torch.nested.nested_tensor_from_jagged.
 type Nested struct {
-	Lengths string // name of a further field with the lengths of the rows, as in Pad; empty: none
+	Lengths string // name of an additional field with the lengths, as in Pad; empty: none
 }
 
 func (n Nested) rule() tree.Rule { return tree.Rule{Nested: true, Lengths: n.Lengths} }
 
-// NestedRows are rows of different lengths, stored one after the other.
+// NestedRows are concatenated rows of different lengths.
 type NestedRows struct {
-	Values  *tensor.Tensor `data:"values"`  // all rows, one after the other: (sum of the lengths, …)
-	Offsets *tensor.Tensor `data:"offsets"` // (samples + 1) Int64: begin of each row, and end of the last
+	Values  *tensor.Tensor `data:"values"`  // concatenated rows: (sum of lengths, …)
+	Offsets *tensor.Tensor `data:"offsets"` // (samples + 1) Int64: starts of the rows, last end
 }
 
 func (r Ragged) rules() map[string]tree.Rule {
@@ -56,7 +56,7 @@ func (r Ragged) rules() map[string]tree.Rule {
 	return rules
 }
 
-// wrong says what no Ragged may have.
+// wrong returns a description of the first invalid rule, or "" if all are valid.
 func (r Ragged) wrong() string {
 	for path, how := range r {
 		if how == nil {

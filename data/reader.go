@@ -9,19 +9,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A reader is where a worker is in a part of a Stream.
+// A reader is a worker's position in a part of a Stream.
 type reader struct {
-	loop    context.Context // whose samples they are
+	loop    context.Context // context of the loop that reads the part
 	epoch   int
-	at      int // samples read
+	at      int // number of samples read
 	current sampleContext
 	next    func() (any, error, bool)
 	stop    func()
 	end     bool
 }
 
-// reader returns the reader of a part that has read so many samples: the one that there is, or a
-// new one that skips them.
+// reader returns the reader of a part at the requested position. If the open reader is elsewhere,
+// it opens the part again and skips the samples before the position.
 func (w *worker) reader(o fetchRequest) *reader {
 	r := w.readers[o.Part.Index]
 	if r != nil && r.loop == w.parent && r.epoch == o.Epoch && r.at == o.From {
@@ -39,7 +39,7 @@ func (w *worker) reader(o fetchRequest) *reader {
 	return r
 }
 
-// close ends the sequence of the part, which may have deferred calls that panic.
+// close ends the sequence of the part. It recovers panics of deferred calls in the user's Samples.
 func (r *reader) close() error {
 	return recovered(func() error {
 		r.stop()
@@ -47,8 +47,8 @@ func (r *reader) close() error {
 	})
 }
 
-// sample reads the next sample. Its number, for what is random in it, is that which it would have
-// if the parts were dealt out one by one.
+// sample reads the next sample. For random numbers, its index is the one it would have if samples
+// were assigned to the parts in turn.
 func (r *reader) sample(p Part) (any, error) {
 	r.current.begin(r.at*p.Count + p.Index)
 	v, err, ok := r.next()
@@ -60,7 +60,7 @@ func (r *reader) sample(p Part) (any, error) {
 	return v, err
 }
 
-// next reads a sample of a part that a batch can be made of, and transforms it.
+// next reads the next sample of a part and prepares it for a batch.
 func (w *worker) next(r *reader, p Part) (sample, error) {
 	begin := w.track.Now()
 	v, err := r.sample(p)
@@ -94,7 +94,7 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 		}
 		return nil
 	})
-	if err != nil { // a part that has panicked is over
+	if err != nil { // after a panic the sequence cannot continue
 		out.Bad, out.Read, out.End = append(out.Bad, failed{out.Read, err}), out.Read+1, true
 		delete(w.readers, o.Part.Index)
 	} else {
@@ -109,11 +109,11 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 	return out
 }
 
-// printed is how many samples a fingerprint is made of, at most.
+// printed is the maximum number of samples in a fingerprint.
 const printed = 8
 
-// fingerprint returns a hash of the first samples that is the same in all processes, 0 if there are
-// none.
+// fingerprint returns a hash of the first samples, which is the same in all processes. It returns 0
+// if there are no samples.
 func fingerprint(samples []sample) uint64 {
 	if len(samples) == 0 {
 		return 0

@@ -7,18 +7,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// Info describes a worker of a Loader: torch's get_worker_info.
+// Info describes a worker of a [Loader], as torch's get_worker_info does.
 type Info struct {
 	ID      int    // number of the worker, from 0; a replacement keeps the number
 	Workers int    // number of workers
 	Seed    uint64 // seed of the Loader, see SampleSeed
 	Epoch   int    // number of the epoch, from 0
-	// Dataset is the set that the worker reads, after Open of an Opener: a Dataset, a Stream, or
-	// the argument of Structured or StructuredStream.
+	// Dataset is the set that the worker reads, after [Opener.Open]: a [Dataset], a [Stream], or
+	// the argument of [Structured] or [StructuredStream].
 	Dataset any
 }
 
-// given returns what the user made a Dataset or a Stream of.
+// given returns the user's value that source was made from by [Structured] or [StructuredStream],
+// or source itself.
 func given(source any) any {
 	switch s := source.(type) {
 	case *structuredDataset:
@@ -31,8 +32,8 @@ func given(source any) any {
 	return source
 }
 
-// WorkerInfo describes the worker that called a Dataset's Get, a Stream's Samples or an Opener's
-// Open with ctx. ok is false in a Loader without workers, and outside of a Loader.
+// WorkerInfo describes the worker that passed ctx to [Dataset.Get], [Stream.Samples] or
+// [Opener.Open]. ok is false if the Loader has no workers, and outside of a Loader.
 func WorkerInfo(ctx context.Context) (info Info, ok bool) {
 	w, ok := ctx.Value(sampleContextKey{}).(*sampleContext)
 	if !ok || w.info.Workers == 0 {
@@ -41,9 +42,9 @@ func WorkerInfo(ctx context.Context) (info Info, ok bool) {
 	return w.info, true
 }
 
-// SampleSeed returns the seed of sample i in the epoch of ctx. It is a function of the Loader's
-// seed, the epoch and i alone, so a random sample is the same in any worker and at any time.
-// Outside of a Loader it is a random number, unless ctx is from [WithSample].
+// SampleSeed returns the seed of sample i in the epoch of ctx. It depends only on the Loader's
+// seed, the epoch and i, so a random sample is the same in any worker and at any time. Outside of a
+// Loader it is a random number, unless ctx is from [WithSample].
 func SampleSeed(ctx context.Context, i int) uint64 {
 	if w, ok := ctx.Value(sampleContextKey{}).(*sampleContext); ok {
 		return w.seed(i)
@@ -51,9 +52,9 @@ func SampleSeed(ctx context.Context, i int) uint64 {
 	return rand.Uint64()
 }
 
-// Rand returns the random generator of the sample that a Dataset's Get is making. It begins with
-// the sample's SampleSeed, and all calls for one sample return the same generator. Only the
-// goroutine that was given ctx may use it, until it returns the sample. Outside of a Loader the
+// Rand returns the random generator of the sample that [Dataset.Get] is loading. It is seeded with
+// the sample's [SampleSeed], and all calls for one sample return the same generator. It must only
+// be used by the goroutine that received ctx, and only until Get returns. Outside of a Loader the
 // generator has a random seed, unless ctx is from [WithSample].
 func Rand(ctx context.Context) *rand.Rand {
 	if w, ok := ctx.Value(sampleContextKey{}).(*sampleContext); ok {
@@ -62,8 +63,8 @@ func Rand(ctx context.Context) *rand.Rand {
 	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
 
-// WithSample returns a context such as a Loader passes to Get for sample i in the worker info. It
-// is for tests of a Dataset.
+// WithSample returns a context like the one a Loader passes to Get for sample i in the worker info.
+// It is for tests of a [Dataset].
 func WithSample(ctx context.Context, info Info, i int) context.Context {
 	info.Dataset = given(info.Dataset)
 	w := &sampleContext{info: info}
@@ -73,12 +74,12 @@ func WithSample(ctx context.Context, info Info, i int) context.Context {
 
 type sampleContextKey struct{}
 
-// A sampleContext is what one worker is at. It is changed from sample to sample, so that no context
-// is made for each.
+// A sampleContext is the context value of one worker. It is updated for each sample, because a new
+// context for each sample would have to be allocated.
 type sampleContext struct {
 	info   Info
 	sample int
-	fresh  bool // rng has not begun with the sample
+	fresh  bool // rng must be seeded for the sample
 	pcg    rand.PCG
 	rng    *rand.Rand
 }
@@ -87,7 +88,7 @@ func (w *sampleContext) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sampleContextKey{}, w)
 }
 
-// begin is called before each sample.
+// begin sets the current sample. It must be called before each sample.
 func (w *sampleContext) begin(i int) { w.sample, w.fresh = i, true }
 
 func (w *sampleContext) seed(i int) uint64 {

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// A Sampler says which samples an epoch visits, and in which order. For the same epoch, Order
-// always returns the same numbers, in every process. The caller may change the slice.
+// A Sampler defines which samples an epoch visits, and in which order. For the same epoch, Order
+// must return the same indices in every process. The caller may modify the slice.
 type Sampler interface {
-	// Len returns the number of samples in an epoch, which is the same for all epochs.
+	// Len returns the number of samples in an epoch, which must be the same for all epochs.
 	Len() int
-	// Order returns the numbers of the samples in order.
+	// Order returns the indices of the samples of an epoch, in order.
 	Order(epoch int) []int
 }
 
@@ -31,7 +31,8 @@ func (n sequential) Order(int) []int {
 	return order
 }
 
-// An ordered is a Sampler whose orders have one length and begin with a generator of their epoch.
+// An ordered is a Sampler with a fixed length. Its order is a function of a generator seeded for
+// the epoch.
 type ordered struct {
 	n     int
 	seed  uint64
@@ -44,8 +45,8 @@ func (o ordered) Order(epoch int) []int { return o.order(generator(o.seed, epoch
 
 func generator(seed uint64, epoch int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(epoch))) }
 
-// Random visits 0 to n-1 once each, in a new order every epoch. The order follows from the seed and
-// the number of the epoch alone.
+// Random visits 0 to n-1 once each, in a new order every epoch. The order depends only on the seed
+// and the epoch.
 func Random(n int, seed uint64) Sampler { return random{n, seed} }
 
 type random struct {
@@ -57,9 +58,9 @@ func (s random) Len() int { return s.n }
 
 func (s random) Order(epoch int) []int { return begin(s, epoch).take(s.n) }
 
-// RandomDraws draws count numbers from 0 to n-1, anew every epoch: torch's RandomSampler with
-// num_samples. With replacement each draw is independent. Without replacement each number comes
-// once before any comes again. RandomDraws panics if n is 0.
+// RandomDraws draws count indices from 0 to n-1, anew every epoch, as torch's RandomSampler with
+// num_samples does. With replacement the draws are independent. Without replacement each index is
+// drawn once before any is repeated. RandomDraws panics if n < 1 or count < 0.
 func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	if n < 1 || count < 0 {
 		panic(fmt.Sprintf("data: RandomDraws of %d samples from %d", count, n))
@@ -77,7 +78,7 @@ func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	}}
 }
 
-// SubsetRandom visits the samples of indices once each, in a new order every epoch.
+// SubsetRandom visits the samples listed in indices once each, in a new order every epoch.
 func SubsetRandom(indices []int, seed uint64) Sampler {
 	indices = slices.Clone(indices)
 	return ordered{len(indices), seed, func(rng *rand.Rand) []int {
@@ -87,10 +88,10 @@ func SubsetRandom(indices []int, seed uint64) Sampler {
 	}}
 }
 
-// Weighted draws count samples, sample i with a probability proportional to weights[i]: torch's
-// WeightedRandomSampler. Without replacement it draws no sample twice. It panics if a weight is
-// negative or not finite, if all are 0, and if without replacement fewer than count weights are
-// positive.
+// Weighted draws count samples, sample i with a probability proportional to weights[i], as torch's
+// WeightedRandomSampler does. Without replacement no sample is drawn twice. Weighted panics if
+// count is negative, if a weight is negative or not finite, if all weights are 0 and count is not,
+// and, without replacement, if fewer than count weights are positive.
 func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampler {
 	sums, positive := make([]float64, len(weights)), 0
 	sum := 0.0
@@ -126,9 +127,9 @@ func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampl
 	return ordered{count, seed, draw}
 }
 
-// race returns the samples in the order in which they come in, each after an exponential time of
-// the rate of its weight: the first is i with a probability proportional to weights[i], the second
-// one of the others likewise, and so on.
+// race returns the indices of weights in a random order, sorted by exponential arrival times with
+// weights[i] as the rate. The first is i with a probability proportional to weights[i], the second
+// likewise among the others, and so on.
 func race(rng *rand.Rand, weights []float64) []int {
 	order, times := make([]int, len(weights)), make([]float64, len(weights))
 	for i, w := range weights {
@@ -146,17 +147,17 @@ func race(rng *rand.Rand, weights []float64) []int {
 	return order
 }
 
-// A BatchSampler says which samples each batch of an epoch has. For the same epoch it always
-// returns the same batches.
+// A BatchSampler defines the samples of each batch of an epoch. For the same epoch it must return
+// the same batches in every process.
 type BatchSampler interface {
-	// Len returns the number of batches of an epoch, which is the same for all epochs.
+	// Len returns the number of batches in an epoch, which must be the same for all epochs.
 	Len() int
-	// Batches returns the numbers of the samples of each batch.
+	// Batches returns the indices of the samples of each batch.
 	Batches(epoch int) [][]int
 }
 
-// Batched returns batches of size samples in the order of s. The last batch may be smaller, or is
-// dropped if dropLast is set.
+// Batched returns a BatchSampler with batches of size samples in the order of s. The last batch may
+// be smaller; if dropLast is set, it is dropped then. Batched panics if size < 1.
 func Batched(s Sampler, size int, dropLast bool) BatchSampler {
 	if size < 1 {
 		panic(fmt.Sprintf("data: Batched to batches of %d", size))

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Shard visits one of n parts of s: every n-th sample of s's order, beginning with sample rank.
-// Together the parts visit each sample once. Their lengths differ by at most one; for parts of
-// equal length see [Distributed].
+// Shard visits one of n parts of s: every n-th sample in the order of s, beginning with sample
+// rank. Together the parts visit each sample once. Their lengths differ by at most one; see
+// [Distributed] for parts of equal length. Shard panics unless 0 <= rank < n.
 func Shard(s Sampler, rank, n int) Sampler { return newShard("Shard", s, rank, n, uneven) }
 
-// Distributed is Shard with parts of equal length, so that all ranks have the same number of
-// batches: torch's DistributedSampler. If world does not divide the number of samples, the first
-// samples of s are visited again at the end. With dropLast, the last samples of s are left out
-// instead.
+// Distributed is [Shard] with parts of equal length, so that all ranks have the same number of
+// batches, as with torch's DistributedSampler. If world does not divide the number of samples, the
+// first samples of s are repeated at the end, or, if dropLast is set, the last samples of s are
+// left out.
 func Distributed(s Sampler, rank, world int, dropLast bool) Sampler {
 	if dropLast {
 		return newShard("Distributed", s, rank, world, dropped)
@@ -21,7 +21,7 @@ func Distributed(s Sampler, rank, world int, dropLast bool) Sampler {
 	return newShard("Distributed", s, rank, world, padded)
 }
 
-// An evening is how parts come to one length.
+// An evening is the method that makes the parts of a shard equal in length.
 type evening int
 
 const (
@@ -45,7 +45,7 @@ func newShard(what string, s Sampler, rank, n int, e evening) Sampler {
 
 func (s shard) Len() int { return s.part(s.of.Len()) }
 
-// part returns how many of total samples this rank gets.
+// part returns the number of samples, out of total, for this rank.
 func (s shard) part(total int) int {
 	switch s.evening {
 	case padded:
@@ -61,7 +61,8 @@ func (s shard) Order(epoch int) []int {
 	return o.take(o.left())
 }
 
-// rest returns what is left of an order when all ranks together have had so many samples of it.
+// rest returns the remaining order of this rank after the first seen samples of the order of s,
+// which were delivered to all ranks together.
 func (s shard) rest(epoch, seen int) order {
 	whole := begin(s.of, epoch)
 	total := whole.left()
@@ -73,7 +74,7 @@ func (s shard) rest(epoch, seen int) order {
 	}
 }
 
-// ranks returns how many processes share the order of s.
+// ranks returns the number of processes that share the order of s.
 func ranks(s Sampler) int {
 	if s, ok := s.(shard); ok {
 		return s.n
@@ -81,7 +82,7 @@ func ranks(s Sampler) int {
 	return 1
 }
 
-// total returns the length of the order that they share.
+// total returns the length of the order that the ranks share.
 func total(s Sampler) int {
 	if s, ok := s.(shard); ok {
 		return s.of.Len()

@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// A State is the position of a Loader between two batches, in numbers that encoding/json writes. A
-// Loader with any number and kind of workers takes it. If batches come in order, so does a Loader
-// with any batch size and number of ranks. All ranks take the State after the same number of
-// batches, and then their States are equal. For a Stream each rank knows only its own parts, so
-// Resume takes the States of all ranks.
+// A State is the position of a [Loader] between two batches. It can be encoded with encoding/json.
+// It is valid for Loaders with any number and kind of workers and, if batches are delivered in
+// order, with any batch size and number of ranks. All ranks must take their States after the same
+// number of batches; for a Dataset the States are then equal. For a Stream each State covers only
+// the parts of one rank, so [Loader.Resume] needs the States of all ranks.
 type State struct {
 	Seed    uint64      `json:"seed"`
 	Epoch   int         `json:"epoch"`
 	Samples int         `json:"samples,omitempty"` // samples of the epoch delivered to all ranks together
 	Batches int         `json:"batches,omitempty"` // delivered batches of a BatchSampler
-	Ahead   []int       `json:"ahead,omitempty"`   // batches delivered before their turn: 0 is the first after Samples
+	Ahead   []int       `json:"ahead,omitempty"`   // batches delivered early; 0 follows Samples
 	Width   int         `json:"width,omitempty"`   // samples in a batch of all ranks, the unit of Ahead
 	Count   int         `json:"count,omitempty"`   // number of parts of a Stream
 	Parts   []PartState `json:"parts,omitempty"`   // the parts that have begun
 }
 
-// A PartState says how much of a part of a Stream was delivered.
+// A PartState is the number of samples and batches delivered from a part of a [Stream].
 type PartState struct {
 	Index   int  `json:"index"`
 	Samples int  `json:"samples"`
@@ -32,8 +32,8 @@ type PartState struct {
 	End     bool `json:"end,omitempty"`
 }
 
-// State returns the position of l, after the last batch that a loop has got. Take the State after
-// the step that used the batch, so that the State and the model agree.
+// State returns the position of l after the latest batch delivered to a loop. It should be called
+// after the training step on that batch, so that the State and the model agree.
 func (l *Loader) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,9 +52,10 @@ func (s State) zero() bool {
 	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
 }
 
-// Resume makes the next call of Batches go on where a Loader was when it returned a State. For a
-// Dataset there is one State; for a Stream there is one for each rank that has read a part of it.
-// The error wraps ErrState, and then l is unchanged.
+// Resume makes the next call of [Loader.Batches] continue at the position of states. A Dataset
+// needs one State; a Stream needs the States of all ranks that have read parts of it. If a State
+// does not match the Loader, or if States contradict each other, Resume returns an error that wraps
+// [ErrState] and leaves l unchanged.
 func (l *Loader) Resume(states ...State) error {
 	s, err := merged(states)
 	if err == nil {
@@ -70,10 +71,10 @@ func (l *Loader) Resume(states ...State) error {
 	return nil
 }
 
-// maxParts is how many parts a Stream may have.
+// maxParts is the maximum number of parts of a Stream.
 const maxParts = 1 << 18
 
-// check says why a State is none of this Loader.
+// check returns an error if a State does not match the Loader.
 func (l *Loader) check(s State) error {
 	stream := l.streams()
 	switch {
@@ -106,10 +107,10 @@ func (l *Loader) check(s State) error {
 	return nil
 }
 
-// width is how many samples all ranks get at once.
+// width returns the number of samples in one batch of every rank together.
 func (l *Loader) width() int { return max(1, l.opts.BatchSize) * ranks(l.sampler) }
 
-// merged returns the State of a Stream of which each rank has read some parts.
+// merged combines the States of the ranks that read a Stream.
 func merged(states []State) (State, error) {
 	if len(states) == 0 {
 		return State{}, errors.New("there is none")
@@ -139,24 +140,24 @@ func merged(states []State) (State, error) {
 	return all, nil
 }
 
-// note keeps the State of the loop that was last given a batch.
+// note records the State of the loop that received the latest batch.
 func (l *Loader) note(w *prefetcher, s State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prefetcher, l.state = w, s
 }
 
-// A mark follows how far an iteration has come.
+// A mark tracks the progress of an iteration.
 type mark struct {
 	start  State // where the iteration began
-	width  int   // samples of all ranks in a batch, 0 for a BatchSampler
+	width  int   // samples in a batch of all ranks, 0 for a BatchSampler
 	total  int   // samples in the order
-	prefix int   // batches, all of which are delivered
+	prefix int   // number of delivered batches without a gap, from the start
 	ahead  map[int]bool
 	parts  map[int]PartState
 }
 
-// passed notes that a batch was delivered, and returns the State after it.
+// passed records the delivery of a batch and returns the resulting State.
 func (m *mark) passed(s *batchState) State {
 	st := m.start
 	st.Ahead, st.Parts, st.Width = nil, nil, 0
@@ -182,7 +183,7 @@ func (m *mark) passed(s *batchState) State {
 	return st
 }
 
-// plan returns what the batches of an epoch are, from where Resume has said that it goes on.
+// plan returns the plan of an epoch, starting at the position set by Resume if it is in this epoch.
 func (l *Loader) plan(epoch int) (plan, *mark) {
 	start := State{Seed: l.opts.Seed, Epoch: epoch}
 	l.mu.Lock()

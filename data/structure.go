@@ -8,22 +8,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// A ValueDataset is a numbered set of samples of any structure: tensors, numbers, bools, strings,
-// []byte, and slices, arrays, maps and structs of these, as torch's default_collate takes them.
-// [Structured] makes a Dataset of it. A tag `data:"name"` names a field of a struct; "-" leaves the
-// field out, and a field _ with the tag `data:",tuple"` makes the struct a list.
+// A ValueDataset is a set of structured samples with random access by index. A sample may consist
+// of tensors, numbers, bools, strings, []byte, and slices, arrays, maps and structs of these, as in
+// torch's default_collate. [Structured] makes a [Dataset] of it. A tag `data:"name"` renames a
+// field of a struct, "-" omits it, and a field _ with the tag `data:",tuple"` makes the struct a
+// list.
 //
-// A batch has one tensor for the tensors of its samples (stacked), for their numbers (Int64,
-// Float64) and for their bools, a []string for their strings, and maps and lists for their maps and
-// lists. So all samples of a batch must have the same keys and the same number of items. If one has
-// not, a SampleError names the place. [BatchesOf] returns batches as Go types.
+// In a batch, tensors are stacked, numbers become one Int64 or Float64 tensor, bools become one
+// Bool tensor, strings become a []string, and maps and lists become maps and lists of these. All
+// samples of a batch must have the same keys and the same number of items; otherwise a
+// [SampleError] names the path. [BatchesOf] returns batches as Go types.
 type ValueDataset interface {
 	Len() int
 	Value(ctx context.Context, i int) (any, error)
 }
 
-// A ValueStream is a Stream of samples of any structure, as those of a ValueDataset.
-// [StructuredStream] makes a Stream of it.
+// A ValueStream is a [Stream] of structured samples, as in a [ValueDataset]. [StructuredStream]
+// makes a Stream of it.
 type ValueStream interface {
 	Values(ctx context.Context, p Part) iter.Seq2[any, error]
 }
@@ -34,13 +35,14 @@ func init() {
 	codec.RegisterType[*structuredStream]("data.StructuredStream")
 }
 
-// A structuredDataset is a Dataset of samples of any structure.
+// A structuredDataset is the [Dataset] of a [ValueDataset].
 type structuredDataset struct{ Of Any[ValueDataset] }
 
-// Structured makes a Dataset of a ValueDataset. The result is both: Value returns the value, and
-// Get returns its tensors, with numbers and strings as tensors, in the order of the structure. If
-// the ValueDataset is an Opener, so is the result. Close closes the ValueDataset if it has a Close.
-// For worker processes, the type of the ValueDataset is registered by wire.RegisterType.
+// Structured makes a [Dataset] of a [ValueDataset]. The result implements both: Value returns the
+// value, and Get returns its tensors in the order of the structure, with numbers and strings
+// converted to tensors. If the ValueDataset is an [Opener], so is the result. Close closes the
+// ValueDataset if it has a Close method. To use worker processes, the type of the ValueDataset must
+// be registered with wire.RegisterType.
 func Structured(of ValueDataset) DatasetCloser {
 	d := structuredDataset{Any[ValueDataset]{of}}
 	if _, ok := of.(Opener); ok {
@@ -49,8 +51,8 @@ func Structured(of ValueDataset) DatasetCloser {
 	return &d
 }
 
-// Structs returns a Dataset of n samples of type T, mostly a struct, which get returns. Workers
-// must be goroutines, since a function cannot be sent to processes.
+// Structs returns a [Dataset] of n samples of type T, usually a struct, that get returns. Workers
+// must be goroutines, because a function cannot be sent to processes.
 func Structs[T any](n int, get func(ctx context.Context, i int) (T, error)) Dataset {
 	return Structured(&values[T]{n, get})
 }
@@ -67,12 +69,12 @@ func (v *values[T]) Value(ctx context.Context, i int) (any, error) { return v.ge
 // Len returns the number of samples.
 func (d *structuredDataset) Len() int { return d.Of.Value.Len() }
 
-// Value returns a sample.
+// Value returns sample i.
 func (d *structuredDataset) Value(ctx context.Context, i int) (any, error) {
 	return d.Of.Value.Value(ctx, i)
 }
 
-// Get returns the tensors of a sample.
+// Get returns the tensors of sample i.
 func (d *structuredDataset) Get(ctx context.Context, i int) (Sample, error) {
 	v, err := d.Value(ctx, i)
 	if err != nil {
@@ -89,7 +91,7 @@ func leaves(v any) (Sample, error) {
 	return flat.Tensors, nil
 }
 
-// Close closes the ValueDataset if it can be.
+// Close closes the [ValueDataset] if it has a Close method.
 func (d *structuredDataset) Close() error {
 	if c, ok := d.Of.Value.(interface{ Close() error }); ok {
 		return c.Close()
@@ -97,22 +99,22 @@ func (d *structuredDataset) Close() error {
 	return nil
 }
 
-// A structuredOpener is a structuredDataset of a ValueDataset that is an Opener.
+// A structuredOpener is a structuredDataset of a [ValueDataset] that is an [Opener].
 type structuredOpener struct{ Of structuredDataset }
 
 // Len returns the number of samples.
 func (d *structuredOpener) Len() int { return d.Of.Len() }
 
-// Value returns a sample.
+// Value returns sample i.
 func (d *structuredOpener) Value(ctx context.Context, i int) (any, error) { return d.Of.Value(ctx, i) }
 
-// Get returns the tensors of a sample.
+// Get returns the tensors of sample i.
 func (d *structuredOpener) Get(ctx context.Context, i int) (Sample, error) { return d.Of.Get(ctx, i) }
 
-// Close closes the ValueDataset if it can be.
+// Close closes the [ValueDataset] if it has a Close method.
 func (d *structuredOpener) Close() error { return d.Of.Close() }
 
-// Open opens the ValueDataset for one worker.
+// Open opens the [ValueDataset] for one worker.
 func (d *structuredOpener) Open(ctx context.Context) (any, error) {
 	opened, err := d.Of.Of.Value.(Opener).Open(ctx)
 	if of, ok := opened.(ValueDataset); ok && err == nil {
@@ -121,11 +123,11 @@ func (d *structuredOpener) Open(ctx context.Context) (any, error) {
 	return opened, err
 }
 
-// A structuredStream is a Stream of samples of any structure.
+// A structuredStream is the [Stream] of a [ValueStream].
 type structuredStream struct{ Of Any[ValueStream] }
 
-// StructuredStream makes a Stream of a ValueStream; the result is both. For worker processes, the
-// type of the ValueStream is registered by wire.RegisterType.
+// StructuredStream makes a [Stream] of a [ValueStream]. The result implements both. To use worker
+// processes, the type of the ValueStream must be registered with wire.RegisterType.
 func StructuredStream(of ValueStream) Stream { return &structuredStream{Any[ValueStream]{of}} }
 
 // Values yields the samples of a part.
@@ -148,7 +150,8 @@ func (s *structuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample
 	}
 }
 
-// Value returns sample i of a Dataset: the value if ds is a ValueDataset, and a Sample otherwise.
+// Value returns sample i of a [Dataset]: a value if ds is a [ValueDataset], and a [Sample]
+// otherwise.
 func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	if v, ok := ds.(ValueDataset); ok {
 		return v.Value(ctx, i)
@@ -156,7 +159,7 @@ func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	return ds.Get(ctx, i)
 }
 
-// hasValues reports whether the samples of a Dataset or a Stream are of any structure.
+// hasValues reports whether a Dataset or a Stream has structured samples.
 func hasValues(source any) bool {
 	switch source.(type) {
 	case ValueDataset, ValueStream:
@@ -165,7 +168,7 @@ func hasValues(source any) bool {
 	return false
 }
 
-// valuesOf yields the samples of a part as their Stream makes them.
+// valuesOf yields the samples of a part: values of a [ValueStream], or Samples of other Streams.
 func valuesOf(ctx context.Context, s Stream, p Part) iter.Seq2[any, error] {
 	if v, ok := s.(ValueStream); ok {
 		return v.Values(ctx, p)

@@ -7,11 +7,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A timeline is what others see of a Loader: shoal watch draws it. It is there wherever the program
-// has shared memory: two notes for each task of a worker cost less than a percent.
+// A timeline publishes the activity of a Loader in shared memory, for shoal watch. It is always on
+// if the program uses shared memory, because two records for each task of a worker cost less than a
+// percent.
 type timeline struct{ *arena.Timeline }
 
-// MarshalWire lets a worker that is a process write its track.
+// MarshalWire sends the timeline to a worker process, which writes its own track.
 func (t *timeline) MarshalWire(e *codec.Encoder) error {
 	if err := t.Retain(); err != nil {
 		return err
@@ -22,7 +23,7 @@ func (t *timeline) MarshalWire(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// UnmarshalWire is the counterpart of MarshalWire.
+// UnmarshalWire opens a timeline sent by MarshalWire.
 func (t *timeline) UnmarshalWire(d *codec.Decoder) error {
 	h, err := d.Block()
 	if err != nil {
@@ -44,8 +45,9 @@ func (t *timeline) UnmarshalWire(d *codec.Decoder) error {
 	return nil
 }
 
-// borrowTimeline returns the timeline of a Loader for a loop over batches, nil where another loop
-// has it, or where there is no shared memory that others could look at.
+// borrowTimeline returns the Loader's timeline for a loop over batches. It returns nil if another
+// loop uses it, or if the program has no shared memory. The caller must pass the result to
+// [Loader.returnTimeline].
 func (l *Loader) borrowTimeline() *timeline {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,11 +61,11 @@ func (l *Loader) borrowTimeline() *timeline {
 	return l.timeline
 }
 
-// newTimeline makes one. A program that has no shared memory does not get any for it.
+// newTimeline makes a timeline. It does not create a shared memory domain for the timeline alone.
 func (l *Loader) newTimeline() *timeline {
 	d := arena.Current()
 	if d == nil && Kind(l.kind.Load()) == Processes && l.opts.Workers > 0 {
-		d, _ = arena.Default() // which the workers take part in
+		d, _ = arena.Default() // the worker processes will use it
 	}
 	if d == nil {
 		return nil
@@ -73,7 +75,7 @@ func (l *Loader) newTimeline() *timeline {
 		tracks *= kinds
 	}
 	t, err := d.NewTimeline(l.opts.Workers, tracks)
-	if err != nil { // there is no room: to be seen is worth no error
+	if err != nil { // out of space; a missing timeline is not an error
 		return nil
 	}
 	return &timeline{t}
@@ -91,7 +93,7 @@ func (l *Loader) returnTimeline(t *timeline) {
 	}
 }
 
-// endTimeline lets go of the timeline, unless a loop or a worker may have it.
+// endTimeline closes the timeline, unless a loop or a worker may still use it.
 func (l *Loader) endTimeline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +103,7 @@ func (l *Loader) endTimeline() {
 	}
 }
 
-// show begins to write a track, the consumer's if it is 0.
+// show begins to write a track. Track 0 is the consumer's.
 func (t *timeline) show(track int) *arena.Track {
 	if t == nil {
 		return nil
@@ -109,7 +111,7 @@ func (t *timeline) show(track int) *arena.Track {
 	return t.Track(track, time.Now())
 }
 
-// clock returns the time on the clock of the machine, 0 where there is no timeline.
+// clock returns the time on the machine's clock, or 0 without a timeline.
 func (t *timeline) clock() int64 {
 	if t == nil {
 		return 0
@@ -117,10 +119,10 @@ func (t *timeline) clock() int64 {
 	return t.Clock(time.Now())
 }
 
-// batchKey names a batch on a timeline.
+// batchKey returns the key of a batch on a timeline.
 func batchKey(epoch, number int) uint64 { return uint64(epoch&0xffffff)<<32 | uint64(uint32(number)) }
 
-// passed notes the way of a batch that the consumer has taken.
+// passed records the times of a batch that was delivered to the consumer.
 func (p *prefetcher) passed(b *batchState, begin, taken time.Time) {
 	if t := p.timeline; t != nil {
 		t.Passed(arena.Passage{Batch: batchKey(p.epoch, b.number), Asked: b.asked, Began: b.began, Ready: b.done,

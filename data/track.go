@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// trackOf makes the track of a worker, nil where there is no trace.
+// trackOf returns the trace track of worker id, or nil without a trace.
 func (c *workerConfig) trackOf(id int) *trace.Track {
 	if c.Workers == 0 {
 		return c.Trace.Track("loader")
@@ -15,15 +15,15 @@ func (c *workerConfig) trackOf(id int) *trace.Track {
 	return c.Trace.Track(fmt.Sprint("loader worker ", id))
 }
 
-// span adds what the worker has done since begin, and returns its end.
+// span records a span from begin until now, and returns its end.
 func (w *worker) span(name string, begin time.Time) time.Time {
 	end := w.track.Now()
 	w.track.Span(name, begin, end)
 	return end
 }
 
-// waited ends a wait for a request, and returns its end. A consumer that loads by itself does other
-// things meanwhile.
+// waited records the wait for a request, and returns its end. Without workers nothing is recorded,
+// because the consumer does other work between requests.
 func (w *worker) waited() time.Time {
 	if w.Workers == 0 {
 		return w.track.Now()
@@ -31,10 +31,11 @@ func (w *worker) waited() time.Time {
 	return w.span("wait", w.idle)
 }
 
-// delivered ends the way of a result to the consumer.
+// delivered records the delivery of a result, from the end of loading until now.
 func (w *worker) delivered() { w.idle = w.span("deliver", w.idle) }
 
-// borrowTrack returns a track for a loop over batches. Loops at the same time have one each.
+// borrowTrack returns a track for a loop over batches. Concurrent loops get different tracks. The
+// caller must return it with [Loader.returnTrack].
 func (l *Loader) borrowTrack() *trace.Track {
 	l.mu.Lock()
 	defer l.mu.Unlock()

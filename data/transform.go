@@ -9,18 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Transform computes a tensor from src and returns it. As append does, Apply may use the memory
-// of dst, which is nil or the result of an earlier call. dst may be src itself, which is then
-// overwritten. A Transform keeps leading dimensions, so it works on one sample and on a batch.
-// Several goroutines may call Apply with different tensors.
+// A Transform computes a tensor from src. Apply may write to the memory of dst and return it, as
+// append does; dst is nil or the result of an earlier call. dst may be src, which is then
+// overwritten. Apply must keep leading dimensions, so that it works on a sample and on a batch.
+// Apply must be safe for concurrent calls with different tensors.
 //
-// For worker processes, register the type of your own Transform by wire.RegisterType.
+// To use a Transform in worker processes, register its type with wire.RegisterType.
 type Transform interface {
 	Apply(dst, src *tensor.Tensor) *tensor.Tensor
 }
 
-// A TransformFunc is a function as a Transform. Workers must be goroutines, since a function cannot
-// be sent to processes.
+// A TransformFunc is a function as a [Transform]. Workers must be goroutines, because a function
+// cannot be sent to processes.
 type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
 
 // Apply calls f.
@@ -32,8 +32,8 @@ func init() {
 	codec.RegisterType[compose]("data.Compose")
 }
 
-// ToTensor makes numbers of pixels: (…, H, W) Uint8 becomes (…, 1, H, W) Float32 from 0 to 1. The
-// new dimension is the channel of a grey image.
+// ToTensor converts grey images to floats: (…, H, W) Uint8 becomes (…, 1, H, W) Float32 with values
+// from 0 to 1. The new dimension is the channel. Its Apply panics for other tensors.
 var ToTensor Transform = rescale{}
 
 type rescale struct{}
@@ -58,8 +58,8 @@ func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst.Touch()
 }
 
-// Normalize returns a Transform that replaces each element x of a Float32 tensor by (x − mean) /
-// std.
+// Normalize returns a [Transform] that maps each element x of a Float32 tensor to (x − mean) / std.
+// It panics if std is 0.
 func Normalize(mean, std float64) Transform {
 	if std == 0 {
 		panic("data: Normalize by a standard deviation of 0")
@@ -86,7 +86,7 @@ func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst.Touch()
 }
 
-// Compose returns the Transform that applies ts one after the other.
+// Compose returns the [Transform] that applies ts in order.
 func Compose(ts ...Transform) Transform {
 	steps := make([]Any[Transform], len(ts))
 	for i, t := range ts {
@@ -110,8 +110,8 @@ func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst
 }
 
-// reuse returns t if it is a contiguous tensor of this dtype and shape where src is, and otherwise
-// a new one.
+// reuse returns t if it is a contiguous tensor of the given dtype and shape on the device of src,
+// and otherwise a new tensor.
 func reuse(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
 	if t != nil && t.DType() == dt && t.Device() == src.Device() && slices.Equal(t.Shape(), shape) && t.IsContiguous() {
 		return t
@@ -119,7 +119,7 @@ func reuse(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
 	return src.NewEmpty(dt, shape...)
 }
 
-// dense returns t if its elements stand one after another, and otherwise a copy where they do.
+// dense returns t if it is contiguous, and otherwise a contiguous copy.
 func dense(t *tensor.Tensor) *tensor.Tensor {
 	if t.IsContiguous() {
 		return t

@@ -7,15 +7,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A sample is what a worker makes batches of: the tensors of a Sample, or those of a value and how
-// it is put together again.
+// A sample is the input of batching in a worker: the tensors of a plain [Sample], or the tensors
+// and the structure of a value.
 type sample struct {
 	Sample
-	spec  string // empty for a plain Sample
-	value any    // for a Collate of values
+	spec  string // structure of a value; empty for a plain Sample
+	value any    // input of a Collate of values
 }
 
-// prepared makes a sample of what a set returned, a plain one or a value, and transforms it.
+// prepared converts a plain Sample or a value to a sample and applies the Transform. It returns an
+// error that wraps [ErrSample] if no batch can be made of it.
 func (w *worker) prepared(plain Sample, v any) (s sample, err error) {
 	s = sample{Sample: plain}
 	if w.structured {
@@ -39,13 +40,13 @@ func (w *worker) prepared(plain Sample, v any) (s sample, err error) {
 	return s, err
 }
 
-// fixed reports whether samples of a structure can be rows of tensors.
+// fixed reports whether samples of this structure can be written to rows of preallocated tensors.
 func fixed(like string) bool {
 	n, err := tree.Parse(like)
 	return err == nil && n.Fixed()
 }
 
-// stackValues is Stack for samples of any structure.
+// stackValues is [Stack] for structured samples.
 func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string, error) {
 	all := make([]tree.Value, len(samples))
 	for k, s := range samples {
@@ -61,7 +62,7 @@ func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string
 	return v.Tensors, v.Spec, nil
 }
 
-// oneBlock makes the tensors of a batch in one block of memory.
+// oneBlock allocates the tensors of a batch in one block of memory.
 func oneBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	lay := make(layout, len(fields))
 	for k, f := range fields {
@@ -74,7 +75,7 @@ func oneBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	return f.batch, nil
 }
 
-// shapeError makes what package tree says an error of this one.
+// shapeError wraps errors of package tree in [ErrShape] or [ErrSample].
 func shapeError(err error) error {
 	if row := (*tree.RowError)(nil); errors.As(err, &row) {
 		return &tree.RowError{Row: row.Row, Err: shapeError(row.Err)}
@@ -90,7 +91,7 @@ func shapeError(err error) error {
 
 func notASample(err error) error { return &flaw{ErrSample, err} }
 
-// A flaw is an error of a kind, which it does not repeat in its text.
+// A flaw wraps err and a sentinel error kind. Its text is the text of err alone.
 type flaw struct{ kind, err error }
 
 func (e *flaw) Error() string { return e.err.Error() }

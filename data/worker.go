@@ -15,27 +15,27 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// A workerConfig is what a worker needs to know, once.
+// A workerConfig is sent to each worker at start.
 type workerConfig struct {
-	Loader    uint64 // number of the Loader in its process
+	Loader    uint64 // ID of the Loader in its process
 	Source    any    // a Dataset or a Stream
 	First     int    // ID of the first worker
 	Workers   int
 	Seed      uint64
 	Retries   int
-	Skip      bool   // go on after a sample that failed
-	Single    bool   // batches of one sample, without a dimension for the batch
-	Collate   string // name, empty for the default
+	Skip      bool   // continue after a failed sample
+	Single    bool   // batches of one sample, without a batch dimension
+	Collate   string // name; empty for the default
 	Transform any    // nil, or a Transform
-	Shared    bool   // batches that the worker makes
+	Shared    bool   // workers make batches in shared memory
 	Debug     bool
 	Ragged    map[string]tree.Rule
 	Trace     *trace.Trace
 	Timeline  *timeline
-	Track     int // of the first worker, on the timeline
+	Track     int // first worker's track on the timeline
 }
 
-// A worker does fetchRequests, one after the other.
+// A worker runs fetchRequests sequentially.
 type worker struct {
 	workerConfig
 	id         int
@@ -43,21 +43,21 @@ type worker struct {
 	stream     Stream
 	collate    *Collate
 	transform  Transform
-	structured bool // samples are values, and not plain
+	structured bool // samples are values instead of plain Samples
 	rules      tree.Rules
 	scratch    *tensor.Tensor // see raw
-	opened     io.Closer      // what Open returned, if it is to be closed
+	opened     io.Closer      // the result of Open, if it has a Close method
 	current    sampleContext
 	parent     context.Context
-	ctx        context.Context // parent with work
-	readers    map[int]*reader // of a Stream, by part
+	ctx        context.Context // parent with the sampleContext
+	readers    map[int]*reader // open parts of a Stream
 	track      *trace.Track
-	idle       time.Time // since when, on the track
+	idle       time.Time // begin of the idle time, on the track
 	shown      *arena.Track
-	then       arena.Activity // what follows a load
+	then       arena.Activity // activity after a load
 }
 
-// newWorker opens what a worker reads.
+// newWorker makes a worker and opens its Dataset or Stream.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id),
 		shown: s.Timeline.show(1 + s.Track + id), then: arena.Idle}
@@ -91,7 +91,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	return w, nil
 }
 
-// close ends what the worker has opened.
+// close closes the open parts, and the result of Open.
 func (w *worker) close() error {
 	w.waited()
 	w.shown.Turn(arena.Finished, 0, time.Now())
@@ -105,7 +105,7 @@ func (w *worker) close() error {
 	return errors.Join(errs...)
 }
 
-// do does a request.
+// do runs a request.
 func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
 	w.shown.Turn(arena.Working, o.Batch, begin)
@@ -131,7 +131,8 @@ func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	return out
 }
 
-// fill writes samples to their rows.
+// fill writes samples to their rows, with Gather if possible. If Gather fails, it loads the samples
+// one by one, and returns the ones that fail.
 func (w *worker) fill(o fetchRequest) (bad []failed) {
 	if g, ok := w.gatherer(); ok && recovered(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
 		return nil
@@ -147,7 +148,7 @@ func (w *worker) fill(o fetchRequest) (bad []failed) {
 	return bad
 }
 
-// gatherer returns the Dataset if it writes rows by itself.
+// gatherer returns the Dataset if it writes rows itself.
 func (w *worker) gatherer() (g Gatherer, ok bool) {
 	g, ok = w.ds.(Gatherer)
 	return g, ok && !w.structured
@@ -171,7 +172,7 @@ func (w *worker) row(i int, into Batch, row int, like string) error {
 	return w.again(func() error { return w.gather(g, []int{i}, one) })
 }
 
-// get loads a sample and transforms it.
+// get loads a sample and applies the Transform.
 func (w *worker) get(i int) (s sample, err error) {
 	err = w.again(func() error {
 		w.current.begin(i)
@@ -190,7 +191,7 @@ func (w *worker) get(i int) (s sample, err error) {
 	return s, err
 }
 
-// again calls f until it succeeds, but no more often than Retries allow.
+// again calls f until it succeeds, at most 1+Retries times.
 func (w *worker) again(f func() error) error {
 	err := recovered(f)
 	for n := 0; err != nil && n < w.Retries && w.ctx.Err() == nil; n++ {
@@ -199,7 +200,8 @@ func (w *worker) again(f func() error) error {
 	return err
 }
 
-// recovered calls f, and returns an ErrPanic if it panics, as where the panic ends a process.
+// recovered calls f. If f panics, it returns an error that wraps shoal.ErrPanic, as for a panic
+// that ends a process.
 func recovered(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -209,10 +211,10 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// make loads samples and makes a batch of those that are good.
+// make loads samples and makes a batch of the good ones.
 func (w *worker) make(o fetchRequest) (out fetchResult) {
 	var samples []sample
-	var at []int // where each stands in the request
+	var at []int // positions in the request
 	for k, i := range o.Indices {
 		s, err := w.get(i)
 		if err != nil {
@@ -228,7 +230,7 @@ func (w *worker) make(o fetchRequest) (out fetchResult) {
 	return out
 }
 
-// join makes the batch of a result.
+// join makes the batch of a result. If that fails, it adds the sample at fault to out.Bad.
 func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
@@ -250,7 +252,7 @@ func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 	out.Bad = append(out.Bad, failed{at[k], err})
 }
 
-// joined makes a batch.
+// joined makes a batch with the Collate or the default.
 func (w *worker) joined(samples []sample) (b Batch, spec string, err error) {
 	switch {
 	case w.collate != nil:
