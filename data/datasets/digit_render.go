@@ -5,39 +5,39 @@ import (
 	"math/rand/v2"
 )
 
-// far is the distance of a pixel that no stroke has come near, squared.
+// far is the initial squared distance of a pixel that no stroke has come near.
 const far = 1e9
 
-// A digitRenderer draws one image at a time. Strokes only bring pixels nearer to ink, in units of
-// the stroke's width; ink appears at the end, all at once, so that crossings are no blacker than
-// the rest.
+// A digitRenderer draws one image at a time. Strokes record the distance of each pixel from the
+// nearest stroke, relative to the stroke's width. Ink is computed from the distances at the end, so
+// that crossings are not darker than the rest.
 type digitRenderer struct {
 	src rand.PCG
 	rng *rand.Rand
 
-	// the affine map from the unit square to pixels: x' = a·x + b·y + tx, y' = c·x + d·y + ty
+	// affine map from the unit square to pixels: x' = a·x + b·y + tx, y' = c·x + d·y + ty
 	a, b, c, d, tx, ty float64
-	wobble             float64 // how far points stray from the model, in the unit square
-	radius             float64 // half the stroke's width, in pixels
+	wobble             float64 // deviation of points from the model, in the unit square
+	radius             float64 // half of the stroke width, in pixels
 	near               [side * side]float32
-	path               []point // pixels; kept for its memory
+	path               []point // in pixels; kept to reuse its memory
 }
 
-// between returns a number from lo to hi, all equally likely.
+// between returns a uniformly distributed number from lo to hi.
 func (p *digitRenderer) between(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
 
-// around returns a number whose mean is 0, in a bell from -3·dev to 3·dev: the sum of three uniform
-// numbers is near enough.
+// around returns a number from -3·dev to 3·dev with mean 0 and a bell-shaped distribution: the sum
+// of three uniform numbers approximates a normal distribution.
 func (p *digitRenderer) around(dev float64) float64 {
 	return dev * 2 * (p.rng.Float64() + p.rng.Float64() + p.rng.Float64() - 1.5)
 }
 
-// hold chooses how this hand writes: size, slant, turn, place, width of the stroke.
+// hold draws random parameters of a handwriting: size, slant, rotation, position and stroke width.
 func (p *digitRenderer) hold() {
 	turn, slant := p.around(.08), p.around(.11)
 	w, h := p.between(12, 17), p.between(17.5, 20.5)
 	sin, cos := math.Sincos(turn)
-	// turn · slant · scale
+	// rotation · slant · scale
 	p.a, p.b = cos*w, (-cos*slant-sin)*h
 	p.c, p.d = sin*w, (-sin*slant+cos)*h
 	p.tx = side/2 - (p.a+p.b)/2 + p.around(.6)
@@ -46,13 +46,13 @@ func (p *digitRenderer) hold() {
 	p.radius = p.between(.95, 1.75)
 }
 
-// place maps a point of a model to pixels, by a hand that is not quite sure.
+// place maps a point of a model to pixels, with a random deviation.
 func (p *digitRenderer) place(m point) point {
 	x, y := m.x+p.around(p.wobble), m.y+p.around(p.wobble)
 	return point{p.a*x + p.b*y + p.tx, p.c*x + p.d*y + p.ty}
 }
 
-// draw moves the pen along s.
+// draw draws a stroke.
 func (p *digitRenderer) draw(s stroke) {
 	p.path = p.path[:0]
 	for _, m := range s.points {
@@ -69,7 +69,7 @@ func (p *digitRenderer) draw(s stroke) {
 	}
 }
 
-// bend draws the part of a Catmull-Rom spline from a to b.
+// bend draws the segment from a to b of a Catmull-Rom spline.
 func (p *digitRenderer) bend(before, a, b, after point, width float64) {
 	const pieces = 4
 	from := a
@@ -81,15 +81,15 @@ func (p *digitRenderer) bend(before, a, b, after point, width float64) {
 	}
 }
 
-// spline is the uniform Catmull-Rom polynomial through b at t = 0 and c at t = 1.
+// spline returns the uniform Catmull-Rom polynomial through b at t = 0 and c at t = 1.
 func spline(a, b, c, d, t float64) float64 {
 	return b + t/2*(c-a+t*(2*a-5*b+4*c-d+t*(3*(b-c)+d-a)))
 }
 
-// segment brings the pixels around a–b nearer to ink: near holds the squared distance over the
-// squared width.
+// segment updates near for the pixels around the line a–b. near holds the squared distance divided
+// by the squared width.
 func (p *digitRenderer) segment(a, b point, width float64) {
-	reach := width + 1.3 // the widest soft edge that develop draws
+	reach := width + 1.3 // plus the widest soft edge of develop
 	x0, x1 := pixels(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
 	y0, y1 := pixels(min(a.y, b.y)-reach, max(a.y, b.y)+reach)
 	dx, dy := float32(b.x-a.x), float32(b.y-a.y)
@@ -108,22 +108,22 @@ func (p *digitRenderer) segment(a, b point, width float64) {
 	}
 }
 
-// pixels returns the range of pixels whose centres lie between lo and hi, within the image.
+// pixels returns the range of pixels with centres between lo and hi, clipped to the image.
 func pixels(lo, hi float64) (from, to int) {
 	return min(max(int(lo), 0), side), min(max(int(hi)+1, 0), side)
 }
 
-// scratch leaves a mark that belongs to no digit.
+// scratch draws a short random line, as noise.
 func (p *digitRenderer) scratch() {
 	a := point{p.between(2, side-2), p.between(2, side-2)}
 	b := point{a.x + p.around(2.5), a.y + p.around(2.5)}
 	p.segment(a, b, p.between(.5, .9))
 }
 
-// develop turns nearness into ink: solid within the stroke, falling off over a soft edge, with a
-// little noise on the paper.
+// develop converts distances to ink: solid within the stroke, falling off over a soft edge, with
+// some noise in the background.
 func (p *digitRenderer) develop(img []uint8) {
-	soft := float32(p.between(.55, 1.1) / p.radius) // half the edge, in widths
+	soft := float32(p.between(.55, 1.1) / p.radius) // half of the edge, in stroke widths
 	ink := float32(p.between(225, 255))
 	grain := float32(0)
 	if p.rng.IntN(3) == 0 {

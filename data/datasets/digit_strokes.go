@@ -1,10 +1,10 @@
 package datasets
 
-// A point lies in the unit square of a digit; y grows downwards, as in an image.
+// A point is a position in the unit square of a digit. y grows downwards, as in an image.
 type point struct{ x, y float64 }
 
-// A stroke is one movement of the pen: through its points, in a curve if it is smooth and with
-// corners otherwise.
+// A stroke is one movement of the pen through its points, along a curve if it is smooth and along
+// straight lines otherwise.
 type stroke struct {
 	smooth bool
 	points []point
@@ -13,7 +13,7 @@ type stroke struct {
 func curve(points ...point) stroke { return stroke{true, points} }
 func line(points ...point) stroke  { return stroke{false, points} }
 
-// glyphs holds the ways in which people write each digit.
+// digitStrokes lists the common ways of writing each digit.
 var digitStrokes = [10][][]stroke{
 	0: {
 		{curve(point{.55, 0}, point{.22, .12}, point{.08, .5}, point{.24, .9}, point{.55, 1}, point{.84, .82},

@@ -9,15 +9,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// side is the height and width of a digit's image, in pixels; MNIST's.
+// side is the height and width of a digit's image in pixels, as in MNIST.
 const side = 28
 
-// Digits draws n images of digits that look handwritten, to train on without files. The set has the
-// form of MNIST: images are (n, 28, 28) Uint8, white ink on black, and labels (n) Int64 from 0 to
-// 9, equally likely. The caller closes the set.
+// Digits draws n images of digits that look handwritten, for training without files. The set has
+// the format of [MNIST]: images are (n, 28, 28) Uint8, white on black, and labels are (n) Int64
+// from 0 to 9, equally likely. The caller must close the set. Digits panics if n is negative.
 //
-// Image i of a seed is always the same, whatever n is. Sets of different seeds have no common
-// images, so one can serve for training and another for the test. All CPUs of the process draw.
+// Image i depends only on the seed and i, not on n. Sets with different seeds have different
+// images, so one can be used for training and another for testing. Digits uses all CPUs of the
+// process.
 func Digits(n int, seed uint64) *data.TensorDataset {
 	if n < 0 {
 		panic("data: Digits of a negative number of images")
@@ -32,7 +33,8 @@ func Digits(n int, seed uint64) *data.TensorDataset {
 	return data.NewTensorDataset(tensor.FromSlice(images, n, side, side), tensor.FromSlice(labels, n))
 }
 
-// spread calls work for the parts of 0..n-1, one goroutine to a CPU that this process may use.
+// spread divides 0..n-1 into ranges and calls work for each in its own goroutine, at most one for
+// each CPU. It returns when all have returned.
 func spread(n int, work func(from, to int)) {
 	var wg sync.WaitGroup
 	parts := min(runtime.GOMAXPROCS(0), max(1, n/64))
@@ -42,7 +44,7 @@ func spread(n int, work func(from, to int)) {
 	wg.Wait()
 }
 
-// digit draws image i of seed into img, 28×28 pixels, and returns which digit it shows.
+// digit draws image i of seed into img, 28×28 pixels, and returns the digit.
 func (p *digitRenderer) digit(img []uint8, seed, i uint64) int {
 	p.take(seed, i)
 	label := p.rng.IntN(len(digitStrokes))
@@ -58,9 +60,9 @@ func (p *digitRenderer) digit(img []uint8, seed, i uint64) int {
 	return label
 }
 
-// take makes the pen that of one image: its random numbers depend on the seed and the image alone.
+// take resets the renderer for image i of seed.
 func (p *digitRenderer) take(seed, i uint64) {
-	p.src.Seed(seed, i*0x9e3779b97f4a7c15+1) // an odd factor keeps the streams of neighbours apart
+	p.src.Seed(seed, i*0x9e3779b97f4a7c15+1) // the odd factor decorrelates the streams of neighbors
 	if p.rng == nil {
 		p.rng = rand.New(&p.src)
 	}

@@ -1,6 +1,6 @@
-// Package datasets reads data sets of known forms: MNIST and other IDX files, folders of images,
-// tar shards of samples, arrays in files of numpy and HDF5, and lists and maps of records. [Digits]
-// draws a set of its own.
+// Package datasets reads data sets in common formats: MNIST and other IDX files, folders of images,
+// tar shards of samples, arrays in NumPy and HDF5 files, and lists and maps of records. [Digits]
+// generates a set without files.
 //
 //	train, err := datasets.MNIST(dir, true)
 //	if err != nil {
@@ -9,5 +9,5 @@
 //	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{BatchSize: 64, Shuffle: true, Workers: 2})
 //
-// Each set is a data.Dataset or a data.Stream and can be sent to worker processes.
+// Each set implements [data.Dataset] or [data.Stream] and can be sent to worker processes.
 package datasets

@@ -7,17 +7,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// ErrMagic is wrapped where the first four bytes of a file are not the magic number of an IDX file.
+// ErrMagic is wrapped if a file does not begin with the magic number of an IDX file.
 var ErrMagic = errors.New("datasets: not an IDX file")
 
-// ErrLimit is wrapped where a file asks for more memory than its reader gives.
+// ErrLimit is wrapped if a file requires more memory than its reader allows.
 var ErrLimit = safefile.ErrLimit
 
-// ErrKey is wrapped where the name of a file in a shard would lead out of the folder into which
-// somebody unpacks it.
+// ErrKey is wrapped if the name of a file in a shard would place it outside of the folder into
+// which the shard is unpacked.
 var ErrKey = errors.New("datasets: a name that leads elsewhere")
 
-// Workers that are processes return these.
+// The errors are registered because worker processes return them.
 func init() {
 	codec.RegisterError("datasets.ErrKey", ErrKey)
 	codec.RegisterError("datasets.ErrLimit", ErrLimit)

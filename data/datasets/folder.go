@@ -16,36 +16,37 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ImageFolder has images in files, in a folder for each class, as torchvision's. A sample is an
-// image, (C, H, W), and the number of its class, Int64. The image is Uint8, or Float32 if the steps
-// have a Normalize. The last step writes into the row of the batch.
+// An ImageFolder is a data set of image files in one folder for each class, as torchvision's
+// ImageFolder. A sample consists of an image, (C, H, W), and the index of its class, Int64. The
+// image is Uint8, or Float32 if Steps contain a Normalize. The last step writes directly into the
+// row of the batch.
 //
-// Random steps draw from a generator with the sample's data.SampleSeed. All images of a batch must
-// have the same size after the last step. For a file that is not an image the error is an
-// [*encoding.FileError] with the offset of the fault, which wraps an error of package image.
+// Random steps draw from a generator seeded with the sample's [data.SampleSeed]. All images of a
+// batch must have the same size after the last step. For a file that is not an image, the error is
+// an [*encoding.FileError] with the offset of the fault. It wraps an error of package image.
 type ImageFolder struct {
 	Root      string
 	Classes   []string       // names of the folders, sorted
-	Paths     *List          // paths of the files below Root, by class and by name
-	Labels    *tensor.Tensor // (n) Int64, indices of Classes
+	Paths     *List          // paths of the files relative to Root, by class and by name
+	Labels    *tensor.Tensor // (n) Int64, indices into Classes
 	Channels  int            // 3, or 1 for grey; 0 means 3
-	MaxPixels int            // of a file; 0 means image.DefaultMaxPixels
+	MaxPixels int            // limit for a file; 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
 }
 
 var _ data.Gatherer = (*ImageFolder)(nil)
 
-// ErrNoImages is wrapped where a folder has no classes, or a class has no images.
+// ErrNoImages is wrapped if a folder has no classes, or a class has no images.
 var ErrNoImages = errors.New("data: no images")
 
-// NewImageFolder finds the images in root: files that end in .jpg, .jpeg, .png, .ppm, .bmp, .pgm,
-// .tif, .tiff or .webp, at any depth in the folders of root, which are the classes. It follows
-// links, as torchvision does, except those to a folder that the link is in. The content of a file
-// says of which kind the image is. The caller closes the set. The error wraps
-// ErrNoImages, or is that of reading the folders.
+// NewImageFolder returns a data set of the images in root. The folders of root are the classes;
+// images are files at any depth in them that end in .jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif,
+// .tiff or .webp. The format of an image is detected from its content. Symbolic links are followed,
+// as torchvision does, except links to a folder that contains the link. The caller must close the
+// set. The error wraps [ErrNoImages], or is an error of reading the folders.
 func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 	d := &ImageFolder{Root: root, Steps: steps}
-	entries, err := os.ReadDir(root) // sorted
+	entries, err := os.ReadDir(root) // sorted by name
 	if err != nil {
 		return nil, fmt.Errorf("image folder: %w", err)
 	}
@@ -77,13 +78,13 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 // Len returns the number of images.
 func (d *ImageFolder) Len() int { return d.Paths.Len() }
 
-// Path returns the path of image i. The error is that of [List.At].
+// Path returns the path of image i. The error wraps [ErrRecords] if i is out of range.
 func (d *ImageFolder) Path(i int) (string, error) {
 	name, err := d.Paths.At(i)
 	return filepath.Join(d.Root, string(name)), err
 }
 
-// read reads image i to the memory of e.
+// read reads the file of image i into e.file.
 func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 	if path, err = d.Path(i); err != nil {
 		return "", fmt.Errorf("image folder %s: %w", d.Root, err)
@@ -97,7 +98,7 @@ func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 // Close closes the paths and labels in this process.
 func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
 
-// fail says which file was no image, and where.
+// fail adds the path of the file to an error of decoding it.
 func (d *ImageFolder) fail(path string, err error) error {
 	if at := (*encoding.FileError)(nil); errors.As(err, &at) {
 		return &encoding.FileError{Path: path, Offset: at.Offset, Err: at.Err}
@@ -105,7 +106,8 @@ func (d *ImageFolder) fail(path string, err error) error {
 	return fmt.Errorf("image %s: %w", path, err)
 }
 
-// Get returns an image and its class.
+// Get returns image i and its class. It returns an error if i is out of range, or if the image
+// cannot be read.
 func (d *ImageFolder) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, fmt.Errorf("image %d of %d: out of range", i, d.Len())

@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// ErrPattern is wrapped where a pattern of paths is malformed, or no file matches it.
+// ErrPattern is wrapped if a pattern of paths is malformed, or if no file matches it.
 var ErrPattern = errors.New("datasets: pattern of paths")
 
-// maxPaths bounds how many paths the braces of a pattern make.
+// maxPaths is the maximum number of paths from the braces of a pattern.
 const maxPaths = 1 << 20
 
-// Glob returns the paths that patterns name, in the order of the patterns. Braces are expanded as
-// in bash and WebDataset: "train-{000..012}.tar" names 13 files and "{train,val}.tar" two, whether
-// they exist or not. Then *, ? and [ match existing files as in [filepath.Glob], in the order of
-// their names. A pattern that is the name of an existing file is that file. The error wraps
-// ErrPattern if no file matches *, ? or [, or if braces make more than a million paths.
+// Glob returns the paths described by patterns, in the order of the patterns. Braces are expanded
+// as in bash and WebDataset: "train-{000..012}.tar" expands to 13 paths and "{train,val}.tar" to
+// two, whether the files exist or not. Then *, ? and [ match existing files as in [filepath.Glob],
+// in the order of their names. A pattern that is the name of an existing file is not expanded. The
+// error wraps [ErrPattern] if no file matches *, ? or [, or if braces expand to more than 1<<20
+// paths.
 func Glob(patterns ...string) (paths []string, err error) {
 	for _, pattern := range patterns {
 		if _, err := os.Lstat(pattern); err == nil || !strings.ContainsAny(pattern, "*?[{") {
@@ -47,8 +48,7 @@ func Glob(patterns ...string) (paths []string, err error) {
 	return paths, nil
 }
 
-// expandBraces returns the names that a pattern with braces makes. Braces without a comma or a
-// range stay as they are.
+// expandBraces expands the braces of a pattern. Braces without a comma or a range are kept.
 func expandBraces(pattern string) ([]string, error) {
 	for begin := 0; begin < len(pattern); begin++ {
 		if pattern[begin] != '{' {
@@ -98,8 +98,8 @@ func expandBraces(pattern string) ([]string, error) {
 
 var errManyPaths = fmt.Errorf("its braces make more than %d paths", maxPaths)
 
-// matchingBrace returns where the brace at begin is closed, -1 if it is not, and the commas between
-// that are in no other braces.
+// matchingBrace returns the position of the brace that closes the one at begin, or -1, and the
+// positions of the commas between them that are not in nested braces.
 func matchingBrace(s string, begin int) (end int, commas []int) {
 	depth := 0
 	for i := begin; i < len(s); i++ {
@@ -117,7 +117,7 @@ func matchingBrace(s string, begin int) (end int, commas []int) {
 	return -1, nil
 }
 
-// braceRange expands "000..012", "a..e" or "0..10..5", and returns nil for other texts.
+// braceRange expands "000..012", "a..e" or "0..10..5". It returns nil for other strings.
 func braceRange(s string) ([]string, error) {
 	bounds := strings.Split(s, "..")
 	if len(bounds) != 2 && len(bounds) != 3 {

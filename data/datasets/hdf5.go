@@ -11,22 +11,22 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// hdf5Rows is data sets of an HDF5 file as one data set.
+// hdf5Rows is a data set over data sets of an HDF5 file.
 type hdf5Rows struct {
 	Path  string
-	Names []string // of the fields
+	Names []string // paths of the fields in the file
 	Rows  int
 }
 
-// OpenHDF5 returns a data set over several data sets of an HDF5 file: each name is a field, and
-// sample i is row i of all of them. Rows are read from the file when a sample is asked for, so the
-// file may be larger than memory. The result is a data.Opener: each worker opens the file itself,
-// and OpenHDF5 leaves no file open. The error is an [*encoding.FileError]. It wraps an error of
-// package hdf5 for a malformed file or a missing data set, and data.ErrShape if the data sets
-// differ in their number of rows. OpenHDF5 panics without names.
+// OpenHDF5 returns a data set over several data sets of an HDF5 file. Each name is a field, and
+// sample i consists of row i of each. Rows are read from the file on demand, so the file may be
+// larger than memory. The result is a [data.Opener]: each worker opens the file itself, and
+// OpenHDF5 leaves no file open. The error is an [*encoding.FileError]. It wraps an error of package
+// hdf5 for a malformed file or a missing data set, and [data.ErrShape] if the data sets differ in
+// their number of rows. OpenHDF5 panics without names.
 //
-// The trap: to read a row, the file's chunks that have a part of it are read whole. For reading in
-// random order, write chunks of one row or of few.
+// Reading a row reads all chunks of the file that contain a part of it. Files that are read in
+// random order should have chunks of one or a few rows.
 func OpenHDF5(path string, names ...string) (data.Dataset, error) {
 	if len(names) == 0 {
 		panic("data: OpenHDF5 of no data sets")
@@ -41,10 +41,10 @@ func OpenHDF5(path string, names ...string) (data.Dataset, error) {
 	return set, nil
 }
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (s *hdf5Rows) Len() int { return s.Rows }
 
-// Get reads row i, for which it opens the file; a Loader's workers have it open.
+// Get opens the file and reads row i. The workers of a Loader keep the file open instead.
 func (s *hdf5Rows) Get(ctx context.Context, i int) (data.Sample, error) {
 	o, err := s.open()
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *hdf5Rows) Get(ctx context.Context, i int) (data.Sample, error) {
 	return o.Get(ctx, i)
 }
 
-// Open returns the data set with its file open, for one worker.
+// Open opens the file for one worker. It returns an error that wraps [data.ErrShape] if the number
+// of rows has changed.
 func (s *hdf5Rows) Open(context.Context) (any, error) {
 	o, err := s.open()
 	if err != nil {
@@ -86,13 +87,13 @@ func (s *hdf5Rows) open() (*openedHDF5, error) {
 	return o, nil
 }
 
-// An openedHDF5 is a worker's.
+// An openedHDF5 is the open data set of one worker.
 type openedHDF5 struct {
 	f      *hdf5.File
 	fields []*hdf5.Dataset
 }
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (o *openedHDF5) Len() int { return o.fields[0].Shape()[0] }
 
 // Get reads row i.
@@ -111,15 +112,14 @@ func (o *openedHDF5) Get(_ context.Context, i int) (data.Sample, error) {
 	return s, nil
 }
 
-// readRows fills dst with rows from i on.
+// readRows reads rows from row i on into dst.
 func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
 	start := make([]int, dst.Dims())
 	start[0] = i
 	return d.ReadSlab(dst, start...)
 }
 
-// Gather reads the rows of a batch where they are to be. Rows that follow one another in the file
-// are read at once.
+// Gather reads rows into a batch. Consecutive rows are read with one call.
 func (o *openedHDF5) Gather(_ context.Context, indices []int, into data.Batch) error {
 	if len(into) != len(o.fields) {
 		return fmt.Errorf("%w: %d fields, not %d", data.ErrShape, len(into), len(o.fields))

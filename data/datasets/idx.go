@@ -16,20 +16,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gzipMagic begins a gzip file, which is known by it and not by its name.
+// gzipMagic is the prefix of a gzip file. Compression is detected from it, not from the name.
 const gzipMagic = "\x1f\x8b"
 
-// maxBytes bounds what the dimensions of an empty file, which may be any, are multiplied to.
+// maxBytes bounds the product of the dimensions of an empty tensor, which the file size does not
+// bound.
 const maxBytes = 1 << 46
 
-// An element is a type of number that IDX files may hold, all big-endian.
+// An element is a dtype of IDX files. Elements are big-endian.
 type element struct {
 	dtype  tensor.DType
 	size   int64
 	decode func(raw []byte, shape []int) (*tensor.Tensor, error)
 }
 
-// elements are keyed by the third byte of the magic number.
+// elements is keyed by the third byte of the magic number.
 var elements = map[byte]element{
 	0x08: {tensor.Uint8, 1, func(raw []byte, shape []int) (*tensor.Tensor,
 		error) {
@@ -50,12 +51,12 @@ func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int)
 	return tensor.FromSlice(values, shape...), nil
 }
 
-// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor on the heap of the
-// file's dtype and shape. It reads all six dtypes of the format. The caller closes the tensor. If
-// the file contradicts its header, the error is an [*encoding.FileError] that wraps ErrMagic,
-// data.ErrTruncated or data.ErrTrailing. OpenIDX allocates no more memory than a file of this
-// length can fill and the process may take. A gzipped file may have 1 GiB, or 100 bytes for each of
-// its own where that is more: the error for others wraps ErrLimit.
+// OpenIDX reads an IDX file, the format of MNIST, into a tensor on the heap. The file may be
+// gzipped and may have any of the six dtypes of the format. The caller must close the tensor. If
+// the file contradicts its header, the error is an [*encoding.FileError] that wraps [ErrMagic],
+// [data.ErrTruncated] or [data.ErrTrailing]. OpenIDX never allocates more memory than a file of
+// this length can fill or than the process may allocate. A gzipped file may unpack to 1 GiB, or to
+// 100 times its length if that is more; otherwise the error wraps [ErrLimit].
 func OpenIDX(path string) (*tensor.Tensor, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// advised says what to do where a file is damaged.
+// advised adds a remedy to the error for a damaged file.
 func advised(err error) error {
 	if errors.Is(err, ErrLimit) {
 		return err
@@ -81,7 +82,8 @@ func advised(err error) error {
 	return fmt.Errorf("%w; get the file again", err)
 }
 
-// readIDX reads the file r of size bytes. offset is how far it came, in the decompressed file.
+// readIDX reads the file r of size bytes. offset is the number of decompressed bytes that were
+// read.
 func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error) {
 	in := bufio.NewReader(r)
 	most, fills := size, size
@@ -98,20 +100,22 @@ func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error
 	return t, f.offset, err
 }
 
-// idxFile is a decompressed IDX file while it is being read.
+// An idxFile is a decompressed IDX file that is being read.
 type idxFile struct {
 	r      io.Reader
-	most   int64 // bytes that it can have
-	fills  int64 // bytes that it may have
-	offset int64 // bytes that have been read
+	most   int64 // bytes that it can contain, by its format
+	fills  int64 // bytes that it may contain, by the memory limit
+	offset int64 // bytes that were read
 }
 
-// 0  0 0        always
-// 2  dtype      0x08 … 0x0E
-// 3  n          number of dimensions
-// 4  n × uint32 the dimensions
+// read reads the file. The header consists of
 //
-//	elements, the last dimension fastest
+//	0  0 0        always
+//	2  dtype      0x08 … 0x0E
+//	3  n          number of dimensions
+//	4  n × uint32 dimensions
+//
+// and is followed by the elements, with the last dimension varying fastest.
 func (f *idxFile) read() (*tensor.Tensor, error) {
 	var magic [4]byte
 	if err := f.fill(magic[:]); err != nil {
@@ -136,7 +140,7 @@ func (f *idxFile) read() (*tensor.Tensor, error) {
 	return e.decode(raw, shape)
 }
 
-// shape reads dims dimensions; bytes is what so many elements of the given size take.
+// shape reads dims dimensions. bytes is the size of the elements, which have size bytes each.
 func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err error) {
 	bytes = size
 	empty := false
@@ -162,20 +166,20 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 	return shape, bytes, safefile.CheckSize(bytes, f.fills, 0, "unpack it by gunzip, if that is meant")
 }
 
-// fill reads as many bytes as p has.
+// fill reads len(p) bytes.
 func (f *idxFile) fill(p []byte) error {
 	_, err := io.ReadFull(f, p)
 	return early(err)
 }
 
-// Read reads on, and counts.
+// Read implements [io.Reader] and counts the bytes.
 func (f *idxFile) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
 	f.offset += int64(n)
 	return n, err
 }
 
-// end reads the end of the file, which also checks the checksum of a compressed one.
+// end checks that the file ends here. For a compressed file this also verifies the checksum.
 func (f *idxFile) end() error {
 	switch _, err := io.ReadFull(f.r, make([]byte, 1)); err {
 	case io.EOF:
@@ -187,7 +191,7 @@ func (f *idxFile) end() error {
 	}
 }
 
-// early makes the ends of files that io knows ErrTruncated.
+// early converts io.EOF and io.ErrUnexpectedEOF to [data.ErrTruncated].
 func early(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return data.ErrTruncated
@@ -195,7 +199,7 @@ func early(err error) error {
 	return err
 }
 
-// saturated returns a·b, or the greatest number if that is beyond it. Both are at least 0.
+// saturated returns a·b, or [math.MaxInt64] on overflow. a and b must not be negative.
 func saturated(a, b int64) int64 {
 	if b != 0 && a > math.MaxInt64/b {
 		return math.MaxInt64

@@ -16,7 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An imageScratch is the memory in which an image is made.
+// An imageScratch holds the reusable memory for decoding an image.
 type imageScratch struct {
 	image image.Image
 	file  []byte
@@ -26,13 +26,13 @@ type imageScratch struct {
 
 var imageScratches = sync.Pool{New: func() any { e := new(imageScratch); e.rng = rand.New(&e.pcg); return e }}
 
-// seed begins the generator of a sample.
+// seed seeds the generator for a sample and returns it.
 func (e *imageScratch) seed(s uint64) *rand.Rand {
 	e.pcg.Seed(s, seed.Spread(s))
 	return e.rng
 }
 
-// read reads a file to the memory of the scratch.
+// read reads a file into e.file.
 func (e *imageScratch) read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,7 +52,8 @@ func (e *imageScratch) read(path string) error {
 	}
 }
 
-// tensor makes an image of a file: (C, H, W) of float32, if there is a Normalize, or of uint8.
+// tensor decodes a file and applies steps. The result is (C, H, W) of float32 if steps contain a
+// Normalize, and of uint8 otherwise.
 func (e *imageScratch) tensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor, error) {
 	im := &e.image
 	if err := steps.Make(im, file, cmp.Or(channels, 3), r); err != nil {
@@ -64,7 +65,8 @@ func (e *imageScratch) tensor(steps image.Pipeline, file []byte, channels int, r
 	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), nil
 }
 
-// row makes an image in row k of a tensor.
+// row decodes a file into row k of a tensor. It returns an error that wraps [data.ErrShape] if the
+// image has another size than the row.
 func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) error {
 	n := into.Numel() / max(1, into.Dim(0))
@@ -82,5 +84,5 @@ func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, fil
 	return err
 }
 
-// scalar is a label.
+// scalar returns a tensor without dimensions, for a label.
 func scalar(v int64) *tensor.Tensor { return tensor.FromSlice([]int64{v}) }

@@ -14,19 +14,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// MNISTMean and MNISTStd are the mean and the standard deviation of MNIST's pixels between 0 and 1,
+// MNISTMean and MNISTStd are the mean and standard deviation of MNIST's pixels scaled to [0, 1],
 // for [data.Normalize].
 const (
 	MNISTMean = 0.1307
 	MNISTStd  = 0.3081
 )
 
-// MNIST reads the training or the test set of MNIST, or of a set of the same form such as
-// Fashion-MNIST, from dir: images (n, 28, 28) Uint8 and labels (n) Int64 from 0 to 9. The files
-// have their original names or those with a dot (train-images.idx3-ubyte), and may be gzipped. They
-// lie in dir or in dir/MNIST/raw, where torchvision puts them. Package data/download fetches them.
-// The caller closes the set. The error wraps fs.ErrNotExist for a missing file, and is an
-// [*encoding.FileError] for a malformed one.
+// MNIST reads the training set, or the test set if train is false, of MNIST or of a set in the same
+// format such as Fashion-MNIST. Images are (n, 28, 28) Uint8 and labels (n) Int64 from 0 to 9. The
+// files must be in dir or in dir/MNIST/raw, as torchvision places them. They must have their
+// original names or the variant with a dot (train-images.idx3-ubyte), and may be gzipped. Package
+// data/download fetches them. The caller must close the set. The error wraps [fs.ErrNotExist] for a
+// missing file, and is an [*encoding.FileError] for a malformed one.
 func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	set := "t10k"
 	if train {
@@ -59,7 +59,7 @@ func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	return data.NewTensorDataset(images, labels.To(tensor.Int64)), nil
 }
 
-// fitLabels checks that labels are n digits.
+// fitLabels returns an error that wraps [data.ErrShape] unless labels consist of n digits.
 func fitLabels(labels *tensor.Tensor, n int) error {
 	if labels.DType() != tensor.Uint8 || labels.Dims() != 1 || labels.Dim(0) != n {
 		return fmt.Errorf("%w: labels are %v of %v, not (%d) of uint8", data.ErrShape, labels.Shape(),
@@ -71,7 +71,7 @@ func fitLabels(labels *tensor.Tensor, n int) error {
 	return nil
 }
 
-// find returns the path of the file that is called stem-ending or stem.ending, with or without .gz.
+// find returns the path of the file stem-ending or stem.ending, with or without .gz.
 func find(dir, stem, ending string) (string, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "MNIST", "raw")} {
 		for _, name := range []string{stem + "-" + ending, stem + "." + ending} {

@@ -10,10 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all of
-// them. The kernel reads pages when they are touched. Arrays in Fortran's order are copied. Share,
-// or sending the set, copies it to shared memory once. The caller closes the set. The error is an
-// [*encoding.FileError] that wraps an error of package npy.
+// OpenNPY maps NumPy files as a data set: each array is a field, and sample i consists of row i of
+// each. The kernel reads pages when they are accessed. Arrays in Fortran order are copied. Share,
+// or sending the set, copies it to shared memory once. The caller must close the set. The error is
+// an [*encoding.FileError]. It wraps an error of package npy, or [data.ErrShape] if the arrays
+// differ in their number of rows. OpenNPY panics without paths.
 func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	if len(paths) == 0 {
 		panic("data: OpenNPY of no files")

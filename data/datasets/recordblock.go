@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ErrRecords is wrapped where a file or a block of memory is not a List or a Map, or is damaged.
+// ErrRecords is wrapped if a file or a block of memory is not a [List] or a [Map], or is damaged.
 var ErrRecords = errors.New("data: not records")
 
 const (
@@ -25,7 +25,9 @@ const (
 
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// build lays out records, and a table of so many entries for those that are keys: every other one.
+// build makes a block of records. If entries is not 0, every other record is a key, and the block
+// gets a hash table with that number of entries, which must be a power of two. See [List] for the
+// format.
 func build[T string | []byte](records []T, entries int) *tensor.Tensor {
 	data := recordsHead + 8*len(records) + 8*entries
 	size := data
@@ -58,7 +60,7 @@ func build[T string | []byte](records []T, entries int) *tensor.Tensor {
 	return t
 }
 
-// hash is FNV-1a with its bits mixed, the same in all processes.
+// hash returns the FNV-1a hash of key with its bits mixed. It is the same in all processes.
 func hash[T string | []byte](key T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
@@ -67,7 +69,7 @@ func hash[T string | []byte](key T) uint64 {
 	return seed.Spread(h)
 }
 
-// check returns what is wrong with a block.
+// check validates a block. It returns a [*recordError], or nil.
 func check(t *tensor.Tensor, isMap bool) error {
 	bad := func(offset int, format string, args ...any) error {
 		return &recordError{offset, fmt.Errorf("%w: %s", ErrRecords, fmt.Sprintf(format, args...))}
@@ -104,7 +106,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 	return nil
 }
 
-// A recordError knows where in a block something is wrong.
+// A recordError is an error with its offset in a block.
 type recordError struct {
 	offset int
 	err    error
@@ -135,7 +137,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// save writes a block to a file, whole or not at all.
+// save writes a block to a file atomically.
 func save(path string, t *tensor.Tensor) error {
 	defer runtime.KeepAlive(t)
 	return safefile.Replace(path, func(f *os.File) error {
@@ -144,8 +146,8 @@ func save(path string, t *tensor.Tensor) error {
 	})
 }
 
-// An index is what the first bytes of a block say, as far as that can be so: damage that is done to
-// the block later, in another process or in its file, makes errors and no more.
+// An index is the header of a block, checked for plausible values. Damage that is done to the block
+// later, by another process or in its file, causes errors and nothing worse.
 type index struct {
 	b       []byte
 	records uint64
@@ -153,7 +155,8 @@ type index struct {
 	data    uint64
 }
 
-// look has f read a block. What is wrong there is an error that wraps ErrRecords.
+// look calls f with the index of a block. It returns an error that wraps [ErrRecords] if the header
+// is damaged or a page of the file cannot be read.
 func look(t *tensor.Tensor, f func(x index) error) error {
 	var err error
 	fault := tensor.Catch(func() {
@@ -199,7 +202,7 @@ func (x index) at(i uint64) ([]byte, error) {
 	return records[from:to:to], nil
 }
 
-// find returns the record of a key of a Map.
+// find returns the record of a key in a [Map].
 func (x index) find(key string) (record []byte, ok bool, err error) {
 	table := x.b[recordsHead+8*x.records:]
 	for at, tried := hash(key)&(x.entries-1), uint64(0); tried < x.entries; at, tried = (at+1)&(x.entries-1), tried+1 {

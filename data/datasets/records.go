@@ -7,38 +7,40 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A List has strings, or other records of bytes, in one block of memory. The garbage collector sees
-// one object, whatever the number of records. All processes to which the List is sent read the same
-// memory. Two reads find a record by its number.
+// A List is a list of strings, or other byte records, in one block of memory. The garbage collector
+// sees one object, for any number of records. All processes that receive the List read the same
+// memory. Looking up a record takes two reads.
 //
 //	0   magic     "shoalrec"
-//	8   records   uint64
-//	16  entries   uint64, of a Map's table; 0 in a List
-//	24  data      uint64, where the bytes of the records begin
-//	32  checksum  uint32, CRC-32C of what is between here and there
-//	40  ends      uint64 for each record: where it ends, from data on
-//	    table     uint64 for each entry: the record that is a key, and 1 more; 0 if there is none
+//	8   records   uint64, number of records
+//	16  entries   uint64, size of a Map's table; 0 in a List
+//	24  data      uint64, offset of the bytes of the records
+//	32  checksum  uint32, CRC-32C of bytes 40 to data
+//	40  ends      uint64 for each record: its end, relative to data
+//	    table     uint64 for each entry: number of the key's record + 1; 0 if unused
 //	    data
 //
-// All numbers are little-endian. The memory of a List of OpenList is the file: do not write to it.
-// The caller closes a List.
+// All numbers are little-endian. The memory of a List from [OpenList] is the mapped file and must
+// not be written to. The caller must close a List.
 type List struct{ records }
 
-// records are the block of a List or a Map.
+// records is the block of a List or a Map.
 type records struct{ Block *tensor.Tensor }
 
-// Save writes the records to a temporary file beside path, and renames it to path when it is whole.
-// OpenList maps the file of a List, and OpenMap that of a Map, in any number of processes.
+// Save writes the records to a temporary file beside path and renames it to path once it is
+// complete. [OpenList] maps the file of a List, and [OpenMap] the file of a Map, in any number of
+// processes.
 func (r *records) Save(path string) error { return save(path, r.Block) }
 
-// Share moves the records to shared memory, if they are not there yet. The error wraps
+// Share moves the records to shared memory unless they are there already. The error wraps
 // shm.ErrNoSpace if the domain is full.
 func (r *records) Share() error { return r.Block.Share() }
 
-// Close closes the memory in this process. Do not use records that were returned before.
+// Close closes the memory in this process. Records that were returned before must not be used
+// afterwards.
 func (r *records) Close() error { return r.Block.Close() }
 
-// marshal writes the block.
+// marshal encodes the block.
 func (r *records) marshal(e *codec.Encoder) error {
 	plan, err := codec.PlanOf[*tensor.Tensor]()
 	if err != nil {
@@ -47,7 +49,7 @@ func (r *records) marshal(e *codec.Encoder) error {
 	return plan.Encode(e, r.Block)
 }
 
-// unmarshal reads what marshal wrote.
+// unmarshal decodes a block written by marshal.
 func (r *records) unmarshal(d *codec.Decoder) error {
 	plan, err := codec.PlanOf[*tensor.Tensor]()
 	if err != nil {
@@ -57,11 +59,11 @@ func (r *records) unmarshal(d *codec.Decoder) error {
 	return err
 }
 
-// NewList makes a List on the heap. Share, or sending it, moves it to shared memory.
+// NewList makes a List on the heap. [List.Share], or sending the List, moves it to shared memory.
 func NewList[T string | []byte](of []T) *List { return &List{records{build(of, 0)}} }
 
-// OpenList maps a file that Save wrote. It checks the index of the file, and not the bytes of the
-// records. For a damaged file the error is an [*encoding.FileError] that wraps ErrRecords.
+// OpenList maps a file written by Save. It validates the index of the file, but not the bytes of
+// the records. For a damaged file the error is an [*encoding.FileError] that wraps [ErrRecords].
 func OpenList(path string) (*List, error) {
 	t, err := openRecords(path, false)
 	if err != nil {
@@ -70,7 +72,7 @@ func OpenList(path string) (*List, error) {
 	return &List{records{t}}, nil
 }
 
-// Len returns the number of records. It is 0 after Close, and if the memory was damaged.
+// Len returns the number of records. It returns 0 after Close, and if the memory is damaged.
 func (l *List) Len() int { return recordsIn(l.Block) }
 
 func recordsIn(t *tensor.Tensor) (n int) {
@@ -78,9 +80,9 @@ func recordsIn(t *tensor.Tensor) (n int) {
 	return n
 }
 
-// At returns record i, in the memory of the List: do not write to it, and do not use it after
-// Close. The error wraps ErrRecords if i is out of range, or if the memory was damaged after the
-// check.
+// At returns record i. The result is memory of the List: it must not be modified, and must not be
+// used after Close. The error wraps [ErrRecords] if i is out of range, or if the memory was damaged
+// after it was validated.
 func (l *List) At(i int) ([]byte, error) { return recordAt(l.Block, i) }
 
 func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
@@ -88,11 +90,11 @@ func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
 	return record, err
 }
 
-// A Map has records with string keys in one block of memory, as a List has, and a table of hashes
-// to find them. The caller closes it.
+// A Map maps string keys to records. It stores them in one block of memory, as a [List] does, with
+// a hash table. The caller must close it.
 type Map struct{ records }
 
-// NewMap makes a Map on the heap. A key that comes again replaces the record before.
+// NewMap makes a Map on the heap. If a key is repeated, the last record wins.
 func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	var all []string
 	at := map[string]int{}
@@ -111,7 +113,7 @@ func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	return &Map{records{build(all, entries)}}
 }
 
-// OpenMap maps a file that Save wrote. Checks and errors are those of [OpenList].
+// OpenMap maps a file written by Save. It validates the file and returns errors as [OpenList] does.
 func OpenMap(path string) (*Map, error) {
 	t, err := openRecords(path, true)
 	if err != nil {
@@ -123,21 +125,21 @@ func OpenMap(path string) (*Map, error) {
 // Len returns the number of keys.
 func (m *Map) Len() int { return recordsIn(m.Block) / 2 }
 
-// Get returns the record of a key, in the memory of the Map. ok is false if the Map does not have
-// the key. For the use of the record, and the error, see [List.At].
+// Get returns the record of a key. ok is false if the key does not exist. The result is memory of
+// the Map, with the same rules and errors as in [List.At].
 func (m *Map) Get(key string) (record []byte, ok bool, err error) {
 	err = look(m.Block, func(x index) (err error) { record, ok, err = x.find(key); return err })
 	return record, ok, err
 }
 
-// An Entry is a key of a Map with its record.
+// An Entry is a key of a [Map] and its record.
 type Entry struct {
 	Key    string
 	Record []byte
 }
 
-// All yields the keys and records, in the order in which NewMap got them. An error, as of
-// [List.At], ends the sequence.
+// All yields the keys and records in the order in which [NewMap] received them. The sequence ends
+// with the first error; see [List.At].
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {

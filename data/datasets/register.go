@@ -2,7 +2,8 @@ package datasets
 
 import "github.com/shoal-mp/shoal/internal/codec"
 
-// A type must be given to Custom before a type that contains it is registered, so all is done here.
+// A type must be passed to Custom before a type that contains it is registered, so all
+// registrations are here.
 func init() {
 	codec.Custom((*List).marshal, (*List).unmarshal)
 	codec.Custom((*Map).marshal, (*Map).unmarshal)

@@ -16,20 +16,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// maxWindow bounds the memory of a zstd decoder: the window that "zstd --long" needs at its
-// default.
+// maxWindow limits the memory of a zstd decoder to the default window of "zstd --long".
 const maxWindow = 128 << 20
 
-// A shardFile is a tar file, perhaps compressed, that is read from its beginning.
+// A shardFile is a tar file, which may be compressed, opened for sequential reading.
 type shardFile struct {
 	counter
 	path  string
 	file  *os.File
 	plain bool   // not compressed
-	end   func() // of the decompressor
+	end   func() // closes the decompressor
 }
 
-// openShard opens a tar file. The content says how it is compressed, not the name.
+// openShard opens a tar file. Compression is detected from the content, not from the name.
 func openShard(path string) (*shardFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,16 +68,16 @@ func (s *shardFile) Close() error {
 	return s.file.Close()
 }
 
-// A shardIndex has the places of the files of a shard, for links.
+// A shardIndex locates the files of a shard, to resolve links.
 type shardIndex struct {
 	files map[string]fileRange // by clean path
 	links map[string]string    // clean path of the target
 }
 
-// A fileRange is the place of a file's content in the unpacked archive.
+// A fileRange is the range of a file's content in the unpacked archive.
 type fileRange struct{ offset, size int64 }
 
-// maxHops bounds how many links lead to one file.
+// maxHops is the maximum length of a chain of links.
 const maxHops = 16
 
 // indexShard reads the headers of a shard.
@@ -107,7 +106,8 @@ func indexShard(path string) (*shardIndex, error) {
 	}
 }
 
-// find returns the place of the file that a link leads to. ok is false if it is not in the shard.
+// find resolves links and returns the range of the target's content. ok is false if the target is
+// not in the shard.
 func (x *shardIndex) find(target string) (r fileRange, ok bool) {
 	for range maxHops {
 		if r, ok = x.files[target]; ok {
@@ -120,7 +120,7 @@ func (x *shardIndex) find(target string) (r fileRange, ok bool) {
 	return r, false
 }
 
-// read returns the content of a file of the shard.
+// read returns the content of a file in the shard at path.
 func (r fileRange) read(path string) ([]byte, error) {
 	f, err := openShard(path)
 	if err != nil {
@@ -138,12 +138,12 @@ func (r fileRange) read(path string) ([]byte, error) {
 
 func cleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// target returns the clean path of the file in the archive that a link leads to, and an empty
-// string for other entries and for links that lead out of the archive.
+// target returns the clean path of a link's target in the archive. It returns "" for entries that
+// are not links, and for links out of the archive.
 func (e tarEntry) target() string {
 	to := e.link
 	switch e.kind {
-	case '1': // a hard link: the path of a file before
+	case '1': // a hard link: the path of an earlier file
 	case '2':
 		if strings.HasPrefix(to, "/") {
 			return ""

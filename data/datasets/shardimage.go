@@ -11,26 +11,27 @@ import (
 	"github.com/shoal-mp/shoal/data/image"
 )
 
-// An ImageDecoder makes samples of Records that have an image (jpg, jpeg, png, ppm, bmp, pgm, tif,
-// tiff or webp) and the number of its class as text (cls). The samples are those of an ImageFolder.
-// In NewShards, a record with neither is no sample, such as dataset_info.json; a record that lacks
-// one of them is an error.
+// An ImageDecoder decodes Records that contain an image (jpg, jpeg, png, ppm, bmp, pgm, tif, tiff
+// or webp) and the index of its class as text (cls). The samples are the same as in an
+// [ImageFolder]. [NewShards] skips records that contain neither, such as dataset_info.json. A
+// record that contains only one of them is an error.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
 }
 
-// imageKinds are the extensions of images.
+// imageKinds lists the extensions of image files.
 var imageKinds = []string{"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tiff", "webp"} // torchvision's
 
-// wants reports whether a record has an image or a class. Others describe the data set.
+// wants reports whether a record contains an image or a class. Other records describe the data set.
 func (ImageDecoder) wants(r Record) bool {
 	_, ok := r.Files["cls"]
 	return ok || slices.ContainsFunc(imageKinds, func(kind string) bool { _, ok := r.Files[kind]; return ok })
 }
 
-// Decode makes a sample.
+// Decode decodes the image and the class. It returns an error that wraps [data.ErrShape] if either
+// is missing or the class is not a number.
 func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
 	var file []byte
 	for _, kind := range imageKinds {

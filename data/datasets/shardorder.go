@@ -14,19 +14,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// ShardOptions configure the order of the samples of shards. The zero value reads the shards, and
-// the samples in them, in their order.
+// ShardOptions configure the order of samples in shards. The zero value reads the shards, and the
+// samples in them, sequentially.
 type ShardOptions struct {
-	// Shuffle, if not 0, reads the shards in a random order, and each part of the stream takes its
-	// samples at random out of a buffer of so many records: WebDataset's shardshuffle and shuffle.
-	// The order depends on the seed and the epoch of the Loader, and on the part. A buffer has the
-	// records as they are in the files, so it needs their bytes.
+	// Shuffle, if not 0, reads the shards in a random order, and draws the samples of each part of
+	// the stream at random from a buffer of Shuffle records, as WebDataset's shardshuffle and
+	// shuffle do. The order depends on the seed and the epoch of the Loader, and on the part. A
+	// buffer holds the records in their encoded form. A negative value is an error of the first
+	// sample.
 	Shuffle int
 
-	// Equal gives each part of the stream the same number of samples, by dividing the samples and
-	// not the shards. It leaves out the last ones if the number of parts does not divide them. So
-	// ranks have equally many samples if the number of parts is a multiple of World. Each process
-	// reads the headers of all shards once, to count the samples.
+	// Equal gives each part of the stream the same number of samples, by dividing the samples
+	// instead of the shards. If the number of parts does not divide the number of samples, the last
+	// samples are left out. All ranks then have the same number of samples if the number of parts
+	// is a multiple of World. To count the samples, each process reads the headers of all shards
+	// once.
 	Equal bool
 }
 
@@ -38,7 +40,7 @@ func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample
 			return
 		}
 		order := d.Paths
-		mix := data.SampleSeed(ctx, -1) // a function of the seed and the epoch
+		mix := data.SampleSeed(ctx, -1) // depends only on the seed and the epoch
 		if d.Options.Shuffle > 0 {
 			order = make([]string, len(d.Paths))
 			for to, from := range rand.New(rand.NewPCG(mix, 0)).Perm(len(d.Paths)) {
@@ -73,7 +75,7 @@ type shardRecord struct {
 	path string
 }
 
-// dealt yields the records of every shard of a part.
+// dealt yields the records of the shards that belong to a part.
 func (d *shards) dealt(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		for i, path := range order {
@@ -92,7 +94,8 @@ func (d *shards) dealt(order []string, p data.Part) iter.Seq2[shardRecord, error
 	}
 }
 
-// equal yields the records of a part that has as many as each other part: a range of all records.
+// equal yields a contiguous range of all records as the records of a part. All parts have the same
+// number of records.
 func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		counts, total := make([]int, len(order)), 0
@@ -105,7 +108,7 @@ func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error
 			counts[i], total = n, total+n
 		}
 		each := total / p.Count
-		begin, end, at := p.Index*each, (p.Index+1)*each, 0 // at is the number of a shard's first record
+		begin, end, at := p.Index*each, (p.Index+1)*each, 0 // at: first record of the shard
 		for i, path := range order {
 			first := at
 			if at += counts[i]; at <= begin || first >= end {
@@ -127,18 +130,18 @@ func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error
 	}
 }
 
-// A shardVersion identifies the content of a shard that was counted.
+// A shardVersion identifies a version of a shard for which records were counted.
 type shardVersion struct {
 	path string
 	size int64
 	time time.Time
-	all  bool // records without anything that the decoder reads count as well
+	all  bool // also counts records that the decoder would skip
 }
 
-// shardCounts has the numbers of records, by shardVersion.
+// shardCounts caches the number of records by shardVersion.
 var shardCounts sync.Map
 
-// count returns how many samples a shard has.
+// count returns the number of samples in a shard.
 func (d *shards) count(path string) (int, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -162,7 +165,7 @@ func (d *shards) count(path string) (int, error) {
 	return n, nil
 }
 
-// shuffled yields records in a random order: each is drawn from n that were read.
+// shuffled yields records in a random order. Each is drawn from a buffer of n records.
 func shuffled(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		var buffer []shardRecord
@@ -192,16 +195,17 @@ func shuffled(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter
 	}
 }
 
-// A recordFilter is a Decoder that knows, by the names of a record's files, whether it is a sample.
+// A recordFilter is a [Decoder] that selects records by the names of their files.
 type recordFilter interface{ wants(r Record) bool }
 
-// wants reports whether a record is a sample, and not, say, a description of the data set.
+// wants reports whether a record is a sample rather than, for example, a description of the data
+// set.
 func (d *shards) wants(r Record) bool {
 	f, ok := d.Decoder.Value.(recordFilter)
 	return !ok || f.wants(r)
 }
 
-// skipTo reads in up to an offset.
+// skipTo reads and discards bytes up to offset.
 func skipTo(in *counter, offset int64) error {
 	_, err := io.CopyN(io.Discard, in, offset-in.n)
 	return early(err)

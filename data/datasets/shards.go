@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/encoding"
 )
 
-// A Record has the files of one sample in a shard.
+// A Record consists of the files of one sample in a shard.
 type Record struct {
-	Key   string            // common name of the files up to the first dot, with their directory
+	Key   string            // common path of the files, up to the first dot of the name
 	Files map[string][]byte // contents by extension, such as "jpg" and "cls"; the caller may keep them
 }
 
@@ -25,33 +25,34 @@ type shards struct {
 	Options ShardOptions
 }
 
-// NewShards returns a Stream of samples in tar files, in the layout of WebDataset: consecutive
-// files with the same name up to the first dot are one sample. The parts of the stream, and so
-// ranks and workers, divide the shards among them. Set data.Options.Parts to the number of shards,
-// or less. [Glob] makes paths of patterns. The files may be compressed by gzip, zstd or bzip2;
-// their content says how, not their names. They may lack the blocks of zeros at their end.
+// NewShards returns a [data.Stream] of samples in tar files, in the layout of WebDataset:
+// consecutive files with the same name up to the first dot form a sample. The shards are divided
+// among the parts of the stream, and so among ranks and workers. data.Options.Parts should be at
+// most the number of shards. [Glob] expands patterns to paths. The files may be compressed with
+// gzip, zstd or bzip2, which is detected from their content. They may lack the blocks of zeros at
+// the end.
 //
-// A link to a file of the same archive is that file. Other entries than files, and links that lead
-// elsewhere, are passed over. A name of a file that is absolute, or has a zero or a part ".." in
-// it, is an error that wraps ErrKey.
+// A link to a file of the same archive stands for that file. Other links, and entries that are not
+// files, are skipped. A file name that is absolute, contains a zero byte or contains a ".." element
+// is an error that wraps [ErrKey].
 //
 // For a damaged file the error is an [*encoding.FileError] with the offset of the fault.
 func NewShards(d Decoder, paths ...string) data.Stream {
 	return NewShardsWith(d, ShardOptions{}, paths...)
 }
 
-// NewShardsWith is NewShards with options, such as a random order.
+// NewShardsWith is [NewShards] with options, such as a random order.
 func NewShardsWith(d Decoder, o ShardOptions, paths ...string) data.Stream {
 	return &shards{paths, data.Any[Decoder]{Value: d}, o}
 }
 
-// A Decoder makes a sample of a Record. For worker processes, its type is registered by
-// wire.RegisterType.
+// A Decoder converts a Record to a sample. To use worker processes, its type must be registered
+// with wire.RegisterType.
 type Decoder interface {
 	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
 
-// decode makes a sample of a record.
+// decode decodes a record, and adds its path and key to an error.
 func (d *shards) decode(ctx context.Context, r shardRecord) (data.Sample, error) {
 	s, err := d.Decoder.Value.Decode(ctx, r.Record)
 	if err != nil {
@@ -60,13 +61,12 @@ func (d *shards) decode(ctx context.Context, r shardRecord) (data.Sample, error)
 	return s, nil
 }
 
-// Records yields the records of a tar file, whose keys never lead out of the folder into which
-// somebody unpacks them; see [NewShards]. An error, which is an [*encoding.FileError], ends the
-// sequence. Its offset is one of the unpacked archive.
+// Records yields the records of a tar file. The sequence ends with the first error. A damaged file
+// is an [*encoding.FileError] with an offset in the unpacked archive. Keys are safe to use as paths
+// below a folder; see [NewShards].
 func Records(path string) iter.Seq2[Record, error] { return readShard(path, false) }
 
-// readShard yields the records of a tar file, without the contents of their files if only names are
-// wanted.
+// readShard yields the records of a tar file. If names is set, the contents of files are nil.
 func readShard(path string, names bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		f, err := openShard(path)
@@ -92,7 +92,7 @@ func readShard(path string, names bool) iter.Seq2[Record, error] {
 	}
 }
 
-// counter counts the bytes that are read.
+// A counter is a reader that counts bytes.
 type counter struct {
 	r io.Reader
 	n int64
@@ -104,19 +104,20 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxFile bounds a file in a shard, of which all is read to memory.
+// maxFile limits the size of a file in a shard, because files are read to memory.
 const maxFile = 1 << 30
 
-// A shardReader is a shard while it is read, and the record that has begun.
+// A shardReader reads the records of a shard.
 type shardReader struct {
 	tar    tarball
 	path   string
-	names  bool // contents are not wanted
+	names  bool // skip the contents of files
 	record Record
 	index  *shardIndex // nil before the first link
 }
 
-// next returns the record before the one that begins, or io.EOF.
+// next returns the record that is complete once the first file of another one is read. It returns
+// io.EOF at the end.
 func (s *shardReader) next() (Record, error) {
 	for {
 		e, err := s.tar.next()
@@ -156,8 +157,7 @@ func (s *shardReader) next() (Record, error) {
 	}
 }
 
-// content reads a file, or the file that a link leads to. ok is false if a link leads to no file of
-// the shard.
+// content reads a file, or the target of a link. ok is false if the target is not in the shard.
 func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
 	r := fileRange{size: e.size}
 	if !e.regular() {
@@ -184,7 +184,8 @@ func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
 	return body, err == nil, err
 }
 
-// readAll reads n bytes. It makes room for 1 MiB, and then for four times what has come.
+// readAll reads n bytes. It allocates 1 MiB at first, and then at most three times the bytes that
+// were read, so that a wrong n does not exhaust memory.
 func readAll(r io.Reader, n int64) ([]byte, error) {
 	var all []byte
 	for have := int64(0); have < n; have = int64(len(all)) {
@@ -198,16 +199,16 @@ func readAll(r io.Reader, n int64) ([]byte, error) {
 	return all, nil
 }
 
-// inside reports whether a file of that name is unpacked into the folder where that is done, on any
-// system. "./a" is: tar writes such names.
+// inside reports whether a file of this name is unpacked into the destination folder, on any
+// operating system. "./a" is inside, because tar writes such names.
 func inside(name string) bool {
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' })
 	return !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, `\`) && !strings.Contains(name, "\x00") &&
 		!slices.Contains(parts, "..")
 }
 
-// split cuts a path at the first dot of its last part. Files that begin with a dot belong to no
-// sample.
+// split splits a path at the first dot of its last element. ok is false for files that begin with a
+// dot, which belong to no sample.
 func split(name string) (key, kind string, ok bool) {
 	dir, base := path.Split(name)
 	key, kind, ok = strings.Cut(base, ".")

@@ -9,51 +9,51 @@ import (
 	"strings"
 )
 
-// ErrTar is wrapped where a shard is not a tar file, or is damaged.
+// ErrTar is wrapped if a shard is not a tar file, or is damaged.
 var ErrTar = errors.New("data: not a tar file")
 
-// The names of files in a tar archive are read here, because archive/tar knows users too and so
-// makes a program dynamic.
+// This package parses tar headers itself, because archive/tar imports os/user, which makes a
+// program dynamically linked.
 //
-//	0    name      100 bytes, up to a zero
-//	124  size      12 bytes, octal; or binary, if the first bit is set
-//	148  checksum  8 bytes, octal: the sum of all bytes of the header, with spaces here
-//	156  kind      '0' or 0: a file; '1', '2': a link; 'L', 'K': the next name, or where the next link
-//	               leads, is the content; 'x': more about the next one is
-//	157  link      100 bytes, up to a zero: where a link leads
+//	0    name      100 bytes, zero-terminated
+//	124  size      12 bytes, octal; binary if the first bit is set
+//	148  checksum  8 bytes, octal: sum of all bytes of the header, with spaces in this field
+//	156  kind      '0' or 0: file; '1', '2': link; 'L', 'K': the content is the name, or the
+//	               target, of the next entry; 'x': the content extends the next header
+//	157  link      100 bytes, zero-terminated: target of a link
 //	257  magic     "ustar"
-//	345  prefix    155 bytes, of the name, where a zero is behind the magic
-//	512  content, filled up with zeros
+//	345  prefix    155 bytes of the name, if the magic is zero-terminated
+//	512  content, padded with zeros
 const tarBlock = 512
 
-// maxName bounds the content of what only names.
+// maxName limits the content of entries that extend the next header.
 const maxName = 1 << 20
 
-// A tarball is an archive while it is read.
+// A tarball is an archive that is being read.
 type tarball struct {
 	r     io.Reader
-	left  int64 // of the content and what fills it up
+	left  int64 // unread bytes of the content and its padding
 	begun bool  // a header was read
-	done  bool  // the end was seen
+	done  bool  // the end was reached
 }
 
-// A tarEntry is a header, with the records before it that extend it.
+// A tarEntry is a header, combined with the entries before it that extend it.
 type tarEntry struct {
 	name, link string
-	size       int64 // -1 if an extension does not say it
+	size       int64 // -1 if an extension does not set it
 	kind       byte
 }
 
 func (e tarEntry) regular() bool { return e.kind == '0' || e.kind == 0 }
 
-// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the
-// end, which a block of zeros marks. Some programs leave out these blocks, and what fills up
-// the last file, so an archive may also end there. An empty file is no archive.
+// next returns the next entry of any kind. Its content may be read with [tarball.content]. next
+// returns io.EOF at the end, which is marked by a block of zeros. Some programs omit this block and
+// the padding of the last file, so the archive may also end there. An empty file is not an archive.
 func (t *tarball) next() (tarEntry, error) {
 	more := tarEntry{size: -1}
 	for !t.done {
 		n, err := io.CopyN(io.Discard, t.r, t.left)
-		if err == io.EOF && t.left-n < tarBlock { // the last file is not filled up
+		if err == io.EOF && t.left-n < tarBlock { // the last file has no padding
 			t.done = true
 			break
 		}
@@ -80,7 +80,7 @@ func (t *tarball) next() (tarEntry, error) {
 		if !extends {
 			e.extend(more)
 		}
-		if e.kind >= '1' && e.kind <= '6' { // links, devices, directories: they have no content, whatever the size
+		if e.kind >= '1' && e.kind <= '6' { // links, devices, directories: no content
 			e.size = 0
 		}
 		t.left = (e.size + tarBlock - 1) &^ (tarBlock - 1)
@@ -109,7 +109,7 @@ func (t *tarball) next() (tarEntry, error) {
 	return tarEntry{}, io.EOF
 }
 
-// extend replaces the fields that records before the header have.
+// extend sets the fields that extension entries have set.
 func (e *tarEntry) extend(more tarEntry) {
 	if more.name != "" {
 		e.name = more.name
@@ -122,7 +122,7 @@ func (e *tarEntry) extend(more tarEntry) {
 	}
 }
 
-// content reads the content of the file that next returned.
+// content reads the content of the entry that next returned.
 func (t *tarball) content(size int64) ([]byte, error) {
 	b, err := readAll(t.r, size)
 	t.left -= int64(len(b))
@@ -132,7 +132,7 @@ func (t *tarball) content(size int64) ([]byte, error) {
 	return b, nil
 }
 
-// parseTar reads a header.
+// parseTar parses a header.
 func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 	sum := int64(0)
 	for i, v := range h {
@@ -145,7 +145,7 @@ func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 		return e, fmt.Errorf("%w: the checksum of a header", ErrTar)
 	}
 	if h[124]&0x80 != 0 {
-		for _, v := range h[128:136] { // what is before would be beyond any file
+		for _, v := range h[128:136] { // the bytes before would exceed any file
 			e.size = e.size<<8 | int64(v)
 		}
 	} else if e.size, err = octal(h[124:136]); err != nil {
@@ -178,7 +178,7 @@ func octal(b []byte) (int64, error) {
 	return v, nil
 }
 
-// pax reads records "length key=value\n" of the next file's path, link and size.
+// pax parses records "length key=value\n" that set the path, link and size of the next entry.
 func (e *tarEntry) pax(b []byte) error {
 	for len(b) > 0 {
 		digits, _, ok := bytes.Cut(b, []byte(" "))

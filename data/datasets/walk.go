@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// isDir follows links.
+// isDir reports whether e is a directory or a symbolic link to one.
 func isDir(root string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()
@@ -18,8 +18,7 @@ func isDir(root string, e fs.DirEntry) bool {
 	return err == nil && st.IsDir()
 }
 
-// images returns the images in a folder: those of each directory, sorted, in the order of the
-// directories' paths.
+// images returns the images below dir, sorted by the path of the directory and then by name.
 func images(root, dir string) (files []string, err error) {
 	w := walk{root: root, files: map[string][]string{}}
 	if err := w.visit(dir, nil); err != nil {
@@ -32,19 +31,19 @@ func images(root, dir string) (files []string, err error) {
 	return files, nil
 }
 
-// A walk visits a directory and those below it, also those to which links lead.
+// A walk visits a directory tree and follows symbolic links.
 type walk struct {
 	root  string
 	dirs  []string
-	files map[string][]string // images, by directory
+	files map[string][]string // images by directory
 }
 
-// maxDepth bounds the depth of directories.
+// maxDepth is the maximum depth of directories.
 const maxDepth = 200
 
 var errDepth = errors.New("folders are too deep")
 
-// visit reads a directory. above has the directories that it is in.
+// visit visits a directory. above holds the directories that contain it.
 func (w *walk) visit(dir string, above []fs.FileInfo) error {
 	path := filepath.Join(w.root, dir)
 	st, err := os.Stat(path)
@@ -52,7 +51,7 @@ func (w *walk) visit(dir string, above []fs.FileInfo) error {
 		return err
 	}
 	if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, st) }) {
-		return nil // a link to a folder that it is in
+		return nil // a link to a parent directory
 	}
 	if len(above) >= maxDepth {
 		return &fs.PathError{Op: "walk", Path: path, Err: errDepth}
