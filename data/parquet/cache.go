@@ -9,21 +9,21 @@ import (
 	"sort"
 )
 
-// The sizes of a block. A block is decoded at once, and has at least one row.
+// Limits of a block. A block is decoded at once and has at least one row.
 const (
 	minTarget    = 16 << 10
 	maxTarget    = 256 << 10
 	maxBlockRows = 1 << 16
 )
 
-// A block is consecutive rows of a row group, as records.
+// A block holds consecutive rows of a row group as records. See Note [Records].
 type block struct {
-	first int      // the number of the first row in the group
-	ends  []uint32 // the ends of the rows in data
+	first int      // index of the first row in the group
+	ends  []uint32 // end of each row in data
 	data  []byte
 }
 
-// record returns the record of a row of the group.
+// record returns the record of a row of the group. The row must be in the block.
 func (b *block) record(row int) []byte {
 	i := row - b.first
 	start := uint32(0)
@@ -35,16 +35,16 @@ func (b *block) record(row int) []byte {
 
 func (b *block) size() int { return len(b.data) + 4*len(b.ends) + blockOverhead }
 
-// blockOverhead is about the memory of a block without rows.
+// blockOverhead is the approximate memory of a block without rows.
 const blockOverhead = 128
 
-// A place records where a block is that was decoded before: in memory, in the spill file, or in
-// neither, and then it must be decoded again.
+// A place records the location of a block that was decoded before: in memory, in the spill file, or
+// in neither, so that it must be decoded again.
 type place struct {
 	first, rows int
 	block       *block        // nil unless in memory
 	used        *list.Element // its element of cache.used
-	spilled     int64         // its offset in the spill file, below 0 if it is not there
+	spilled     int64         // offset in the spill file; negative if it is not there
 }
 
 // A group is a row group of a file. Its places cover its first rows.
@@ -53,7 +53,7 @@ type group struct {
 	number int
 	rows   int
 	places []*place
-	known  int // the rows that the places cover
+	known  int // number of rows covered by places
 }
 
 // place returns the place of a row, or nil if the row was never decoded.
@@ -65,7 +65,7 @@ func (g *group) place(row int) *place {
 	return g.places[k-1]
 }
 
-// put records a block that was decoded as the k-th of the group, and returns its place.
+// put records that b was decoded as the k-th block of the group, and returns its place.
 func (g *group) put(k int, b *block) *place {
 	if k == len(g.places) {
 		g.places = append(g.places, &place{first: b.first, rows: len(b.ends), spilled: -1})
@@ -74,17 +74,18 @@ func (g *group) put(k int, b *block) *place {
 	return g.places[k]
 }
 
-// A cache keeps the blocks that were used last in memory. It may write others to a spill file.
+// A cache is an LRU cache of blocks. It may write evicted blocks to a spill file.
 type cache struct {
-	room  int       // the bytes that are free; below 0 only while one block is larger than the cache
-	used  list.List // of *place; the front was used last
+	room  int       // free bytes; negative only while one block exceeds the cache
+	used  list.List // of *place, most recently used first
 	spill spill
 }
 
-// touch marks a block as used.
+// touch marks a block as most recently used.
 func (c *cache) touch(s *place) { c.used.MoveToFront(s.used) }
 
-// put adds a block, and evicts others. If keep is set, evicted blocks go to the spill file.
+// put adds a block and evicts others until the cache is within its limit. If keep is set, evicted
+// blocks are written to the spill file.
 func (c *cache) put(s *place, b *block, keep bool) {
 	s.block, s.used = b, c.used.PushFront(s)
 	c.room -= b.size()
@@ -98,19 +99,20 @@ func (c *cache) put(s *place, b *block, keep bool) {
 	}
 }
 
-// A spill is a temporary file of blocks. The file has no name, so it vanishes with the process.
+// A spill is a temporary file of blocks. The file is unlinked after it is created, so it is removed
+// when the process ends.
 type spill struct {
-	room int64 // the bytes that may still be written
+	room int64 // bytes that may still be written
 	file *os.File
 	end  int64
 	buf  []byte
 }
 
-// full reports whether the spill takes no more blocks.
+// full reports whether the spill accepts no more blocks.
 func (s *spill) full() bool { return s.room <= 0 }
 
-// write appends a block and returns its offset, or -1 if the block does not fit. An error, such as
-// a full disk, ends the use of the file for more blocks; it is not an error of the data set.
+// write appends a block and returns its offset, or -1 if the block does not fit. After an error,
+// such as a full disk, the spill accepts no more blocks. This is not an error of the data set.
 func (s *spill) write(b *block) int64 {
 	size := int64(4*len(b.ends) + len(b.data))
 	if size > s.room {
@@ -143,15 +145,16 @@ func (s *spill) write(b *block) int64 {
 	return at
 }
 
-// A spilledRow is the place of a record in a spill file.
+// A spilledRow is the location of a record in a spill file.
 type spilledRow struct {
 	file  *os.File
-	block int64 // the offset of the block
-	rows  int   // of the block
-	row   int   // in the block
+	block int64 // offset of the block
+	rows  int   // number of rows in the block
+	row   int   // index in the block
 }
 
-// read reads the record.
+// read reads the record. It returns an error that wraps [ErrFormat] if the offsets in the file are
+// invalid.
 func (r spilledRow) read() ([]byte, error) {
 	var b [8]byte
 	bounds, from := b[4:], r.block
@@ -172,7 +175,7 @@ func (r spilledRow) read() ([]byte, error) {
 	return record, nil
 }
 
-// close closes the file.
+// close closes the file, if it was created.
 func (s *spill) close() error {
 	if s.file == nil {
 		return nil

@@ -10,49 +10,52 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 )
 
-// Note [Records] A decoded row is a record: the bytes of its leaves, one after the other. A leaf
-// that is neither optional nor repeated has one value. Any other leaf has, before its values,
+// Note [Records] A decoded row is stored as a record: the concatenated encodings of its leaves. The
+// encoding of a leaf that is neither optional nor repeated is its value. For any other leaf, the
+// values are preceded by
 //
 //	uvarint  2*levels, plus 1 if the list is full
 //	levels   the definition levels, a byte each, unless the list is full
 //	levels   the repetition levels, likewise, if the leaf is repeated
 //
-// A list is full if no level says more than "the next element": each value is present, and each
-// level but the first repeats at the innermost list. Integers begin with the bytes that each of
-// them takes (1, 2, 4 or 8), chosen for the row: tokens of a vocabulary below 32768 take two bytes
-// instead of the eight of an int64. Texts and bytes begin with the length of all of them as a
-// uvarint, and each has its own length before it. So the record of row i is found by one offset,
-// whatever its columns are, and is as small in memory and in the spill file as in the pages.
+// A list is full if its levels only mean "the next element": each value is present, and each level
+// but the first repeats at the innermost list. Integers are preceded by the number of bytes of each
+// (1, 2, 4 or 8), which is chosen for the row: tokens of a vocabulary below 32768 take two bytes
+// instead of the eight of an int64. Strings and bytes are preceded by their total length as a
+// uvarint, and each by its own length. A row with any columns is thus found by a single offset, and
+// is as small in memory and in the spill file as in the pages.
 
-// batchLevels is the number of levels that are read from a page at a time.
+// batchLevels is the number of levels read from a page at a time.
 const batchLevels = 4096
 
 // A leafReader reads the rows of one leaf in a row group.
 type leafReader struct {
 	leaf  *node
 	chunk file.ColumnChunkReader
-	left  int64 // the levels that the chunk announces and has not returned
+	left  int64 // levels that the chunk declares and has not returned
 	most  int   // Options.MaxPage
 
-	def, rep        []int16 // the buffered levels
-	levels, at      int     // how many are buffered, and how many of them are consumed
-	values, valueAt int     // likewise for values
+	def, rep        []int16 // buffered levels
+	levels, at      int     // number of buffered levels, and of the consumed ones among them
+	values, valueAt int     // the same for values
 	buffer          valueBuffer
 }
 
 // A valueBuffer holds decoded values.
 type valueBuffer interface {
-	// read stores up to batchLevels values from index at on.
+	// read stores up to batchLevels values, beginning at index at.
 	read(at int, def, rep []int16) (levels int64, values int, err error)
-	// discard moves the values from index from up to to to the front.
+	// discard moves the values [from:to] to the front.
 	discard(from, to int)
-	// size returns the number of bytes that encode may append.
+	// size returns the maximum number of bytes that encode appends.
 	size(from, to int) int
-	// encode appends values to a record.
+	// encode appends the values [from:to] to a record.
 	encode(dst []byte, from, to int) []byte
 }
 
-// newLeafReader returns a reader at the first row of a chunk that announces total levels.
+// newLeafReader returns a reader at the first row of a chunk that declares total levels. It returns
+// an error that wraps [ErrFormat] if the chunk contradicts the schema, or [ErrKind] if its type is
+// not supported.
 func newLeafReader(leaf *node, chunk file.ColumnChunkReader, total int64, most int) (*leafReader, error) {
 	d := chunk.Descriptor()
 	if d.MaxDefinitionLevel() != int16(leaf.maxDef) || d.MaxRepetitionLevel() != int16(leaf.maxRep) ||
@@ -86,7 +89,7 @@ func newLeafReader(leaf *node, chunk file.ColumnChunkReader, total int64, most i
 	return r, nil
 }
 
-// A numbers is a valueBuffer of values of one size.
+// A numbers is a valueBuffer of values of fixed size.
 type numbers[T any] struct {
 	values []T
 	page   func(n int64, values []T, def, rep []int16) (int64, int, error)
@@ -103,7 +106,7 @@ func (b *numbers[T]) discard(from, to int)                   { copy(b.values, b.
 func (b *numbers[T]) size(from, to int) int                  { return (to-from)*b.width + 1 }
 func (b *numbers[T]) encode(dst []byte, from, to int) []byte { return b.add(dst, b.values[from:to]) }
 
-// withRoom returns s with at least batchLevels elements after the first n.
+// withRoom grows s to at least n+batchLevels elements. It keeps the first n.
 func withRoom[T any](s []T, n int) []T {
 	if need := n + batchLevels; need > len(s) {
 		s = append(s[:n:n], make([]T, max(need, 2*n)-n)...)
@@ -111,11 +114,11 @@ func withRoom[T any](s []T, n int) []T {
 	return s
 }
 
-// A byteStrings is a valueBuffer of bytes, which lie in the page until discard copies them.
+// A byteStrings is a valueBuffer of byte strings. They alias the page until discard copies them.
 type byteStrings[T ~[]byte] struct {
 	values []T
 	page   func(n int64, values []T, def, rep []int16) (int64, int, error)
-	plain  bool // all values have one length, which the record does not repeat
+	plain  bool // all values have the same length, which is not encoded
 }
 
 func (b *byteStrings[T]) read(at int, def, rep []int16) (int64, int, error) {
@@ -188,8 +191,8 @@ func appendFloat64s(dst []byte, values []float64) []byte {
 	return dst
 }
 
-// appendInts appends integers in as few bytes each as the largest one takes. It appends nothing for
-// no integers.
+// appendInts appends integers with the width of the largest one. It appends nothing if there are no
+// integers.
 func appendInts[T int32 | int64](dst []byte, values []T) []byte {
 	if len(values) == 0 {
 		return dst
@@ -221,7 +224,7 @@ func appendInts[T int32 | int64](dst []byte, values []T) []byte {
 	return dst
 }
 
-// appendUint32s appends integers without a sign.
+// appendUint32s appends unsigned integers.
 func appendUint32s(dst []byte, values []int32) []byte {
 	wide := make([]int64, len(values))
 	for i, v := range values {
@@ -230,7 +233,7 @@ func appendUint32s(dst []byte, values []int32) []byte {
 	return appendInts(dst, wide)
 }
 
-// intWidth returns the number of bytes of integers from low to high.
+// intWidth returns the number of bytes for integers from low to high.
 func intWidth(low, high int64) int {
 	switch {
 	case low >= math.MinInt8 && high <= math.MaxInt8:
@@ -243,8 +246,9 @@ func intWidth(low, high int64) int {
 	return 8
 }
 
-// fill reads more levels behind those that are not consumed. It returns false at the end of the
-// chunk.
+// fill reads more levels and values, after moving the unconsumed ones to the front. It returns
+// false at the end of the chunk. The error wraps [ErrSize] if the current row exceeds
+// Options.MaxPage.
 func (r *leafReader) fill() (more bool, err error) {
 	if n := r.levels - r.at; n > 0 && (n*valueSize > r.most || r.buffer.size(r.valueAt, r.values) > r.most) {
 		return false, fmt.Errorf("%w: a row has more than %d bytes, which is MaxPage", ErrSize, r.most)
@@ -285,10 +289,11 @@ func (r *leafReader) fill() (more bool, err error) {
 	return false, nil
 }
 
-// maxEmptyPages bounds the pages without values that may follow each other.
+// maxEmptyPages is the maximum number of consecutive pages without values.
 const maxEmptyPages = 1000
 
-// check returns an error unless levels are in their range and announce as many values as were read.
+// check returns an error that wraps [ErrFormat] unless all levels are in range and the number of
+// values matches them.
 func (r *leafReader) check(n int64, values int, def, rep []int16) error {
 	if n > batchLevels || n > r.left || values < 0 || int64(values) > n {
 		return fmt.Errorf("%w: %d levels and %d values, want at most %d", ErrFormat, n, values, r.left)
@@ -383,7 +388,7 @@ func appendLevels(dst []byte, levels []int16) []byte {
 	return dst
 }
 
-// rowLength returns how many levels the next row has.
+// rowLength returns the number of levels of the next row.
 func (r *leafReader) rowLength() (int, error) {
 	if r.leaf.maxRep == 0 {
 		return 1, nil
@@ -407,15 +412,15 @@ func (r *leafReader) rowLength() (int, error) {
 	}
 }
 
-// A stream decodes the rows of a row group, in their order.
+// A stream decodes the rows of a row group sequentially.
 type stream struct {
 	group  *group
 	leaves []*leafReader
-	block  int // the number of the next block
-	next   int // the number of the next row
+	block  int // index of the next block
+	next   int // index of the next row
 }
 
-// openStream returns a stream at the first row of a group.
+// openStream returns a stream at the first row of a group. The caller must close it.
 func openStream(g *group) (s *stream, err error) {
 	s = &stream{group: g}
 	err = guarded(func() error {
@@ -448,7 +453,7 @@ func openStream(g *group) (s *stream, err error) {
 	return s, nil
 }
 
-// read decodes rows up to about target bytes.
+// read decodes the next block, of about target bytes.
 func (s *stream) read(target int) (b *block, err error) {
 	b = &block{first: s.next, ends: make([]uint32, 0, 64)}
 	err = guarded(func() error {
@@ -480,7 +485,7 @@ func (s *stream) close() {
 	})
 }
 
-// readerProperties bound the memory that the library takes for a page.
+// readerProperties limits the memory that the library allocates for a page.
 func readerProperties(most int) *parquet.ReaderProperties {
 	p := parquet.NewReaderProperties(boundedAllocator{memory.NewGoAllocator(), most})
 	p.BufferedStreamEnabled = true

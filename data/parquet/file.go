@@ -18,13 +18,13 @@ type source struct {
 	*os.File
 	reader  *file.Reader
 	groups  []*group
-	ends    []int // the numbers of the rows up to the end of each row group
+	ends    []int // number of rows up to the end of each row group
 	rows    int
 	schema  *node
 	leaves  []*node
 	size    int64
 	most    int             // Options.MaxPage
-	checked map[[2]int]bool // the row groups and columns with pages that were checked
+	checked map[[2]int]bool // row groups and columns that checkColumn has accepted
 }
 
 func open(path string, o Options) (f *source, err error) {
@@ -40,7 +40,8 @@ func open(path string, o Options) (f *source, err error) {
 	return f, nil
 }
 
-// guarded calls f, and returns a panic as an error. The library panics if a file is damaged.
+// guarded calls f and converts a panic to an error, because the library panics if a file is
+// damaged. The error wraps [ErrFormat] unless the panic is an error that wraps [ErrSize].
 func guarded(f func() error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -57,7 +58,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// readFooter checks the footer and reads it.
+// readFooter validates and reads the footer.
 func (f *source) readFooter(o Options) error {
 	st, err := f.Stat()
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *source) readFooter(o Options) error {
 	return nil
 }
 
-// locate returns the row group of row i, and the row's number in it.
+// locate returns the row group of row i, and the index of the row in it.
 func (f *source) locate(i int) (g *group, row int) {
 	k := sort.SearchInts(f.ends, i+1)
 	if k > 0 {
@@ -97,7 +98,7 @@ func (f *source) locate(i int) (g *group, row int) {
 	return f.groups[k], i
 }
 
-// checkColumn checks the pages of a column in a row group, once: see Note [Sizes that lie].
+// checkColumn validates the pages of a column in a row group, once. See Note [Sizes that lie].
 func (f *source) checkColumn(group, column int, meta *metadata.ColumnChunkMetaData) error {
 	at := [2]int{group, column}
 	if f.checked[at] {

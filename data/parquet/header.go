@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// A pageHeader is the part of a page's header that bounds the memory that reading the page takes.
+// A pageHeader holds the fields of a page header that determine the memory for reading the page.
 type pageHeader struct {
 	unpacked, packed int64
 	values           int64
-	levels           int64 // the bytes of levels before the packed values, in version 2 of pages
-	plain            bool  // a page of version 2 whose values are not packed
+	levels           int64 // bytes of uncompressed levels before the values of a version 2 page
+	plain            bool  // a version 2 page with uncompressed values
 	v2, negative     bool
 }
 
-// The numbers of the fields of a page header, and of the headers of data within it, in
+// Field numbers of a page header, and of the nested data headers, in
 // https://github.com/apache/parquet-format/blob/apache-parquet-format-2.11.0/src/main/thrift/parquet.thrift
 const (
 	fieldUnpacked   = 2
@@ -30,7 +30,7 @@ const (
 	fieldIsCompressed = 7
 )
 
-// parsePageHeader reads the header at the start of b and returns its length.
+// parsePageHeader parses the header at the start of b and returns its length.
 func parsePageHeader(b []byte, maxItems int) (h pageHeader, n int, err error) {
 	n, err = readStruct(b, maxItems, func(w *walk) visitor {
 		return func(id int, kind byte) (bool, error) { return h.field(w, id, kind) }
@@ -55,7 +55,7 @@ func (h *pageHeader) field(w *walk, id int, kind byte) (read bool, err error) {
 	return true, err
 }
 
-// data reads a field of the header of a data page or dictionary.
+// data reads a field of the nested header of a data page or dictionary page.
 func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err error) {
 	if outer == fieldDataV2 && id == fieldIsCompressed && kind == typeFalse {
 		h.plain = true
@@ -76,8 +76,8 @@ func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err err
 	return true, err
 }
 
-// checkFooterStruct returns an error unless b is the metadata of a file whose lists are complete
-// and whose schema has as many elements as its groups announce.
+// checkFooterStruct returns an error unless b is a complete FileMetaData struct with a consistent
+// schema tree.
 func checkFooterStruct(b []byte, maxItems int) error {
 	const fieldSchema = 2
 	_, err := readStruct(b, maxItems, func(w *walk) visitor {
@@ -94,7 +94,7 @@ func checkFooterStruct(b []byte, maxItems int) error {
 	return err
 }
 
-// schema reads the elements of a schema, in which each group is followed by its fields.
+// schema reads the elements of a schema. Each group is followed by its fields.
 func (w *walk) schema() error {
 	const fieldChildren = 5
 	n, kind, err := w.listHead()
@@ -107,7 +107,7 @@ func (w *walk) schema() error {
 	if err := w.count(n); err != nil {
 		return err
 	}
-	var open []int64 // of each group around the element, the number of fields that follow
+	var open []int64 // remaining fields of each enclosing group
 	for left := int64(n) - 1; left >= 0; left-- {
 		children := int64(0)
 		err := w.structure(1, func(id int, kind byte) (read bool, err error) {

@@ -11,15 +11,16 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 )
 
-// Note [Sizes that lie] The footer of a file, and the header before each page, announce the lengths
-// of lists, strings and pages, and the library allocates that much before it checks that the file
-// has it. So this package compares them with the bytes of the file and with Options.MaxPage before
-// the library reads them: the footer when a file is opened, the page headers of a column in a row
-// group when that column is first read. Packed bytes are measured as well, because a codec may
-// produce more than the header announces: see unpacked.go. boundedAllocator is the last defense.
+// Note [Sizes that lie] The footer of a file and the header of each page declare the lengths of
+// lists, strings and pages. The library allocates memory accordingly before it verifies that the
+// file has the data. This package therefore compares the declared lengths with the size of the file
+// and with Options.MaxPage before the library reads them: the footer when a file is opened, and the
+// page headers of a column in a row group when that column is first read. Decompressed sizes are
+// measured too, because a codec may produce more bytes than the header declares; see unpacked.go.
+// boundedAllocator is the last defense.
 
-// checkFooter returns an error unless the footer fits into the file, and its lists and strings into
-// the footer.
+// checkFooter returns an error unless the footer fits into the file, and its lists and strings fit
+// into the footer. The error wraps [ErrFormat] or [ErrSize].
 func checkFooter(r io.ReaderAt, size int64, most int) error {
 	var tail [8]byte
 	if size < int64(len(tail)+4) {
@@ -45,23 +46,23 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 	return checkFooterStruct(b, most/itemSize)
 }
 
-// itemSize is about the memory that an item of a list in the footer takes. It has at least one byte
-// in the file.
+// itemSize is the approximate memory of a list item in the footer. In the file, an item has at
+// least one byte.
 const itemSize = 512
 
-// A boundedAllocator panics with ErrSize instead of allocating more than max bytes at once.
+// A boundedAllocator panics with [ErrSize] instead of allocating more than max bytes at once.
 type boundedAllocator struct {
 	memory.Allocator
 	max int
 }
 
-// Allocate implements memory.Allocator.
+// Allocate implements [memory.Allocator].
 func (a boundedAllocator) Allocate(size int) []byte {
 	a.check(size)
 	return a.Allocator.Allocate(size)
 }
 
-// Reallocate implements memory.Allocator.
+// Reallocate implements [memory.Allocator].
 func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
 	a.check(size)
 	return a.Allocator.Reallocate(size, b)
@@ -73,21 +74,21 @@ func (a boundedAllocator) check(size int) {
 	}
 }
 
-// allocationSlack is more than the library adds to the length of a page: its smallest buffers, and
-// the rounding of their lengths.
+// allocationSlack exceeds the memory that the library allocates beyond the length of a page:
+// minimum buffer sizes, and rounding.
 const allocationSlack = 64 << 10
 
-// A column is the place of a column's pages in a file.
+// A column is the location of a column chunk's pages in a file.
 type column struct {
 	io.ReaderAt
 	codec compress.Compression
 	end   int64
 	most  int    // Options.MaxPage
-	page  []byte // the packed bytes of the last page
+	page  []byte // compressed bytes of the latest page; kept to reuse its memory
 }
 
-// checkPages returns an error unless all pages of a column chunk fit into the chunk, and have at
-// most most bytes.
+// checkPages returns an error unless all pages of a column chunk are within the chunk and do not
+// exceed the limit of most bytes each. The error wraps [ErrFormat] or [ErrSize].
 func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most int) error {
 	start := c.DataPageOffset()
 	if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 && d < start {
@@ -108,7 +109,7 @@ func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most
 	return nil
 }
 
-// checkPage checks the page at a byte, and returns where it ends.
+// checkPage validates the page at offset at, and returns the offset of its end.
 func (c *column) checkPage(at int64) (next int64, err error) {
 	h, n, err := readPageHeader(c, at, c.end, c.most)
 	if err != nil {
@@ -130,10 +131,10 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 	return next, nil
 }
 
-// valueSize is the size in memory of a value that may have only a few bits in the file: a number.
+// valueSize is the size in memory of a number, which may take only a few bits in the file.
 const valueSize = 8
 
-// readPageHeader reads the header at a byte, and returns its length.
+// readPageHeader reads the header at offset at, and returns its length.
 func readPageHeader(r io.ReaderAt, at, end int64, most int) (h pageHeader, n int64, err error) {
 	for window := int64(1 << 10); ; window *= 8 {
 		b := make([]byte, min(window, end-at))
@@ -142,7 +143,7 @@ func readPageHeader(r io.ReaderAt, at, end int64, most int) (h pageHeader, n int
 		}
 		h, n, err := parsePageHeader(b, most/itemSize)
 		if errors.Is(err, io.ErrUnexpectedEOF) && int64(len(b)) < end-at && len(b) < most {
-			continue // it may have long statistics
+			continue // the header may contain long statistics
 		}
 		if err != nil {
 			return h, 0, fmt.Errorf("%w: the header of the page at byte %d: %w", ErrFormat, at, err)

@@ -10,17 +10,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A cell is what a record has of one leaf: a cursor over its levels and values. See Note [Records].
+// A cell is a cursor over the levels and values of one leaf in a record. See Note [Records].
 type cell struct {
 	leaf     *node
-	n, at    int    // levels, and those consumed
+	n, at    int    // number of levels, and of consumed levels
 	def, rep []byte // nil if the list is full
 	full     bool
-	width    int    // of each integer
-	data     []byte // the values that are not consumed
+	width    int    // bytes of each integer
+	data     []byte // remaining values
 }
 
-// parse splits a record into the cells of its leaves.
+// parse splits a record into the cells of its leaves. It returns an error that wraps [ErrFormat] if
+// the record is truncated.
 func parse(leaves []*node, record []byte) ([]cell, error) {
 	all := make([]cell, len(leaves))
 	for i, leaf := range leaves {
@@ -121,7 +122,7 @@ func (c *cell) repeats(rep int) bool {
 	return level >= rep
 }
 
-// skip consumes a level that has no value.
+// skip consumes a level without a value.
 func (c *cell) skip() error {
 	d, err := c.definition()
 	if err == nil && d == int(c.leaf.maxDef) {
@@ -131,10 +132,10 @@ func (c *cell) skip() error {
 	return err
 }
 
-// A record is the cells of a row.
+// A record holds the cells of a row.
 type record []cell
 
-// assemble converts a record to the row's value.
+// assemble converts a record to the value of the row.
 func assemble(root *node, r record) (map[string]any, error) {
 	v, err := root.group(r, 0, 0)
 	if err != nil {
@@ -148,8 +149,8 @@ func assemble(root *node, r record) (map[string]any, error) {
 	return v, nil
 }
 
-// absent consumes one level of each leaf below n if the first of them says that n is missing, or
-// empty, within a group at definition level def.
+// absent reports whether the first leaf below n has a definition level of at most def, which means
+// that n is missing or empty within its group. If so, it consumes one level of each leaf below n.
 func (n *node) absent(r record, def int) (bool, error) {
 	d, err := r[n.cells[0]].definition()
 	if err != nil || d > def {
@@ -163,7 +164,7 @@ func (n *node) absent(r record, def int) (bool, error) {
 	return true, nil
 }
 
-// value consumes one value of n. def and rep are the levels of the group around it.
+// value consumes one value of n. def and rep are the levels of the enclosing group.
 func (n *node) value(r record, def, rep int) (any, error) {
 	switch {
 	case n.repeated:
@@ -218,8 +219,8 @@ func (n *node) group(r record, def, rep int) (map[string]any, error) {
 	return all, nil
 }
 
-// list consumes the elements of a list. They become a tensor if they are numbers and none is
-// missing.
+// list consumes the elements of a list. The result is a tensor if the elements are numbers and none
+// is missing, and a []any otherwise.
 func (n *node) list(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	element := repeated.fields[0]
@@ -232,7 +233,7 @@ func (n *node) list(r record, def, rep int) (any, error) {
 	return repeated.items(r, def, rep, element.value)
 }
 
-// items consumes the elements of the repeated node n with item.
+// items consumes the elements of the repeated node n by calling item for each.
 func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
 	all := []any{}
 	absent, err := n.absent(r, def)
@@ -258,7 +259,7 @@ func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (
 	}
 }
 
-// pairs consumes a map. It returns a map if the keys are strings, or else a list of pairs.
+// pairs consumes a map. The result is a map if all keys are strings, and a list of pairs otherwise.
 func (n *node) pairs(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	key, value := repeated.fields[0], repeated.fields[1]
@@ -283,9 +284,9 @@ func (n *node) pairs(r record, def, rep int) (any, error) {
 	return list, nil
 }
 
-// tensor consumes the elements of a list whose only leaf is n. It returns nil, and consumes
-// nothing, if they are not numbers or one of them is missing. def is the definition level of the
-// list, rep the repetition level of its elements.
+// tensor consumes the elements of a list with n as its only leaf. It returns nil and consumes
+// nothing if they are not numbers or if one is missing. def is the definition level of the list,
+// and rep the repetition level of its elements.
 func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
 	c := &r[n.cells[0]]
 	if n.kind.variable() {
@@ -316,7 +317,7 @@ func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
 	return c.numbers(count), nil
 }
 
-// negative reports whether one of the next n integers is below 0.
+// negative reports whether one of the next n integers is negative.
 func (c *cell) negative(n int) bool {
 	data := c.data
 	for range n {
@@ -329,7 +330,7 @@ func (c *cell) negative(n int) bool {
 	return false
 }
 
-// numbers consumes n numbers.
+// numbers consumes n numbers and returns them as a tensor.
 func (c *cell) numbers(n int) *tensor.Tensor {
 	switch c.leaf.kind {
 	case boolKind:
@@ -375,7 +376,7 @@ func consume[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *tenso
 	return tensor.FromSlice(all, n)
 }
 
-// integer decodes an integer of some bytes.
+// integer decodes an integer of width bytes.
 func integer(b []byte, width int) int64 {
 	switch width {
 	case 1:

@@ -10,14 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/data/row"
 )
 
-// A form is the kind of value that a node becomes.
+// A form is the shape of a node's values.
 type form int
 
 const (
 	leafForm  form = iota
 	groupForm      // a map of its fields
-	listForm       // a list of its only field's only field
-	mapForm        // a map of its only field's two fields
+	listForm       // a list; the element is the only field of the node's only field
+	mapForm        // a map; key and value are the two fields of the node's only field
 )
 
 // A kind is the type of a leaf's values.
@@ -25,40 +25,42 @@ type kind int
 
 const (
 	boolKind    kind = iota
-	intKind          // integers, dates and times that fit an int64
-	uint32Kind       // integers of at most 32 bits without a sign
-	uint64Kind       // integers of 64 bits without a sign
-	float16Kind      // the halves in two bytes
+	intKind          // integers, dates and times that fit int64
+	uint32Kind       // unsigned integers of at most 32 bits
+	uint64Kind       // unsigned integers of 64 bits
+	float16Kind      // half-precision floats, two bytes each
 	float32Kind
 	float64Kind
 	textKind
-	uuidKind // 16 bytes that become a text
+	uuidKind // 16 bytes, converted to a string
 	bytesKind
 )
 
-// variable reports whether the values of a kind have different lengths.
+// variable reports whether the values of a kind are encoded with a length.
 func (k kind) variable() bool { return k >= textKind }
 
-// A node is a part of the schema: a column, or several that belong together.
+// A node is a column, or a group of columns, of the schema.
 type node struct {
 	name               string
 	form               form
 	optional, repeated bool
 	fields             []*node
 
-	column         int // of a leaf: its number in the file
+	column         int // for leaves: index of the column in the file
 	physical       parquet.Type
 	kind           kind
-	unread         string // the name of the leaf's type, if this package does not read it
-	maxDef, maxRep uint8  // of a leaf: its greatest levels
+	unread         string // for leaves: name of the type, if it is not supported
+	maxDef, maxRep uint8  // for leaves: maximum levels
 
-	cells []int // the leaves at or below the node, by their numbers in a record
+	cells []int // indices in a record of the leaves at or below the node
 }
 
-// maxDepth bounds groups in groups.
+// maxDepth is the maximum depth of nested groups.
 const maxDepth = 64
 
-// schemaOf returns the wanted columns of a schema.
+// schemaOf returns the wanted columns of a schema, or all columns if wanted is empty. The error
+// wraps [row.ErrColumn] if a column is missing, [ErrKind] if the type of a column is not supported,
+// or [ErrFormat].
 func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 	column := 0
 	root, err := nodeOf(s.Root(), &column, 0, 0, 0)
@@ -97,8 +99,8 @@ func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 	return root, nil
 }
 
-// nodeOf converts a node; column is the number of the next leaf, def and rep are the levels of the
-// group around the node.
+// nodeOf converts a node of the library's schema. column is the index of the next leaf; def and rep
+// are the levels of the enclosing group.
 func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: groups nest deeper than %d", ErrFormat, maxDepth)
@@ -154,8 +156,7 @@ func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, erro
 	return n, nil
 }
 
-// kindOf returns the kind of a leaf's values, or the name of a type that this package does not
-// read.
+// kindOf returns the kind of a leaf's values, or the name of its type if it is not supported.
 func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	physical, logical := leaf.PhysicalType(), leaf.LogicalType()
 	unread = fmt.Sprintf("%v of type %v", logical, physical)
@@ -204,7 +205,7 @@ func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	return 0, unread
 }
 
-// number gives each leaf at or below n its number in a record.
+// number assigns indices in a record to the leaves at or below n.
 func (n *node) number(next *int) {
 	n.cells = nil
 	if n.form == leafForm {
@@ -235,7 +236,7 @@ func (n *node) names() string {
 	return strings.Join(all, ", ")
 }
 
-// leaves appends the leaves at or below n, in their order.
+// leaves appends the leaves at or below n, in schema order.
 func (n *node) leaves(all []*node) []*node {
 	if n.form == leafForm {
 		return append(all, n)

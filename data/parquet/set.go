@@ -13,20 +13,20 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Faults of a file. Test for them with errors.Is.
+// Errors of a file. Test for them with [errors.Is].
 var (
-	// ErrFormat is wrapped where a file is not Parquet, or is damaged.
+	// ErrFormat is wrapped if a file is not a Parquet file, or is damaged.
 	ErrFormat = errors.New("parquet: malformed")
-	// ErrEmpty is wrapped where all files together have no row.
+	// ErrEmpty is wrapped if the files have no rows in total.
 	ErrEmpty = errors.New("parquet: no rows")
-	// ErrKind is wrapped where a column has a type that this package does not read, such as
-	// decimals and times of 96 bits, and where an integer does not fit int64.
+	// ErrKind is wrapped if a column has an unsupported type, such as decimals and times of 96
+	// bits, and if an integer does not fit int64.
 	ErrKind = errors.New("parquet: type of column")
-	// ErrSize is wrapped where a part of a file would take more memory than Options.MaxPage.
+	// ErrSize is wrapped if a part of a file would need more memory than Options.MaxPage.
 	ErrSize = errors.New("parquet: too large")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered so that errors.Is recognizes them in the parent of a worker process.
 func init() {
 	codec.RegisterError("parquet.ErrEmpty", ErrEmpty)
 	codec.RegisterError("parquet.ErrFormat", ErrFormat)
@@ -34,31 +34,31 @@ func init() {
 	codec.RegisterError("parquet.ErrSize", ErrSize)
 }
 
-// Options configure Open.
+// Options configure [Open].
 type Options struct {
-	Columns []row.Column // the wanted columns of each row; none: all columns
-	// the bytes of decoded rows that stay in memory; 0 stands for 64 MiB
+	Columns []row.Column // columns of each row to read; empty: all columns
+	// maximum number of bytes of decoded rows in memory; 0 means 64 MiB
 	Cache int
-	// the most bytes of decoded rows in a temporary file without a name, in the directory of
-	// os.TempDir. Rows go there if they are read in no order and do not fit into Cache. 0 stands
-	// for 16 GiB, and a negative number for no file.
+	// maximum number of bytes of decoded rows in an unlinked temporary file in [os.TempDir]. Rows
+	// are written to it if they are read in random order and do not fit into Cache. 0 means 16 GiB,
+	// and a negative number disables the file
 	Spill int64
-	// the most bytes of an unpacked page, of a row, and of the footer; 0 stands for 1 GiB
+	// maximum number of bytes of a decompressed page, of a row, and of the footer; 0 means 1 GiB
 	MaxPage int
 }
 
-// A set is the rows of files, one after the other.
+// A set is the concatenation of the rows of files.
 type set struct {
 	options              Options
-	table.Files[*source] // Len is its method
+	table.Files[*source] // provides Len
 
 	mu     sync.Mutex
 	cache  cache
-	stream *stream // the row group that is being decoded, or nil
-	next   int     // the number of the row after the block that was decoded last
-	window int     // how far ahead of next a row may be in a read in order
-	misses int     // the reads of rows that had to be decoded
-	jumps  int     // the misses that were not in order
+	stream *stream // row group being decoded, or nil
+	next   int     // index of the row after the latest decoded block
+	window int     // maximum distance of a row from next in a sequential read
+	misses int     // number of reads that had to decode
+	jumps  int     // number of misses that were not sequential
 }
 
 var (
@@ -66,17 +66,18 @@ var (
 	_ data.ValueDataset  = (*set)(nil)
 )
 
-// Open reads the footers of files. The set has the rows of one file after the other. It may be used
-// from several goroutines, of which one at a time decodes pages. The caller must close the set. The
-// error wraps row.ErrColumn if a file lacks a wanted column, or ErrEmpty, ErrFormat, ErrKind or
-// ErrSize.
+// Open reads the footers of the files at paths and returns a data set of their rows, one file after
+// the other. The data set may be used from several goroutines, but decodes pages in one at a time.
+// The caller must close it. The error wraps [row.ErrColumn] if a file lacks a column in
+// Options.Columns, or [ErrEmpty], [ErrFormat], [ErrKind] or [ErrSize].
 //
-// The set is a [data.ValueDataset]. The value of a row is a map[string]any. Its values are bool,
-// int64, float64, string and []byte, and nil for a missing value. A list of numbers is a tensor of
-// the column's dtype, another list is a []any, and a group or a map with string keys is a
+// The data set is a [data.ValueDataset]. The value of a row is a map[string]any with values of type
+// bool, int64, float64, string and []byte, and nil for a missing value. A list of numbers is a
+// tensor of the column's dtype, another list is a []any, and a group or a map with string keys is a
 // map[string]any. Dates and times are the numbers in the file. Get returns the columns of a row as
-// tensors, in the order of Options.Columns, or of their names; all of them must be numbers or lists
-// of numbers. For a row that is not a sample, the error of Value and Get is a [*row.Error].
+// tensors, in the order of Options.Columns, or sorted by name if that is empty; all columns must be
+// numbers or lists of numbers. If a row cannot be converted to a sample, Value and Get return a
+// [*row.Error].
 func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.Cache <= 0 {
 		o.Cache = 64 << 20
@@ -104,7 +105,7 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	return s, nil
 }
 
-// Close closes the files.
+// Close closes the files and the spill file.
 func (s *set) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +140,7 @@ func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	return sample, err
 }
 
-// with calls f with a row. The error of f becomes one of the row.
+// with calls f with row i. Errors are wrapped in a [*row.Error].
 func (s *set) with(i int, f func(r map[string]any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("row %d of %d: out of range", i, s.Len())
@@ -174,7 +175,7 @@ func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) err
 	return f(r)
 }
 
-// find returns the record of a row, or its place in the spill file.
+// find returns the record of a row, or its location in the spill file.
 func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,17 +193,20 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 	return record, spilledRow{}, err
 }
 
-// Note [Order of reads] A page can only be decoded from its start, and without an index a row of a
-// list is found only by decoding all pages before it. So a read in order decodes blocks as it comes
-// to them, and drops the oldest ones. A shuffled read decodes each row group once, from its first
-// row to its last, and writes the blocks that do not fit into memory to the spill file. Reads are
-// shuffled if more than a quarter of the misses, and more than one, are jumps: the start of a
-// rank's part of the rows, and of the next epoch, are jumps as well.
+// Note [Order of reads] A page can only be decoded from its start. Without an index, finding a row
+// of a list column requires decoding all pages before it. Sequential reads therefore decode blocks
+// on demand and drop the oldest ones. Shuffled reads decode each row group once, from its first row
+// to its last, and write the blocks that do not fit into memory to the spill file. Reads count as
+// shuffled if more than one miss, and more than a quarter of the misses, are jumps. The limit of
+// one allows for the start of a rank's part of the rows; the start of the next epoch is a jump as
+// well.
 
-// minWindow is the least distance, in rows, that several workers of one loader may be apart.
+// minWindow is the minimum of set.window, in rows. Several workers of one Loader may be this far
+// apart.
 const minWindow = 4096
 
-// decode decodes the block of row r of a group, which is row i of the set, and returns its record.
+// decode decodes the block of row r of a group, which is row i of the set, and returns the record
+// of the row.
 func (s *set) decode(i int, g *group, r int) (record []byte, err error) {
 	window := max(s.window, minWindow)
 	s.misses++

@@ -6,25 +6,27 @@ import (
 	"io"
 )
 
-// A walk reads a struct in Thrift's compact protocol, and checks that every value in it is
+// A walk parses a struct in Thrift's compact protocol, and verifies that every value in it is
 // complete.
 type walk struct {
 	b     []byte
-	items int // how many more items lists may have
+	items int // number of list items that may still be read
 }
 
-// A visitor is called for each field of a struct. It returns true if it has read the field's value.
+// A visitor is called for each field of a struct. It must return true if it has read the field's
+// value.
 type visitor func(id int, kind byte) (read bool, err error)
 
-// readStruct returns the length of the struct at the start of b. Its error is io.ErrUnexpectedEOF
-// if b is too short, and wraps ErrSize if the lists have more than maxItems items.
+// readStruct returns the length of the struct at the start of b. It returns [io.ErrUnexpectedEOF]
+// if b is too short, and an error that wraps [ErrSize] if the lists have more than maxItems items
+// in total.
 func readStruct(b []byte, maxItems int, visit func(w *walk) visitor) (n int, err error) {
 	w := &walk{b, maxItems}
 	err = w.structure(0, visit(w))
 	return len(b) - len(w.b), err
 }
 
-// The types of Thrift's compact form.
+// Type codes of Thrift's compact protocol.
 const (
 	typeTrue = iota + 1
 	typeFalse
@@ -40,7 +42,7 @@ const (
 	typeStruct
 )
 
-// deepest is the greatest depth of nested values. Those of Parquet are 6 deep.
+// deepest is the maximum depth of nested values. Parquet uses a depth of 6.
 const deepest = 32
 
 // structure reads the fields of a struct. visit may be nil.
@@ -52,7 +54,7 @@ func (w *walk) structure(depth int, visit visitor) error {
 		}
 		if delta := head >> 4; delta > 0 {
 			id += int(delta)
-		} else { // the field's number follows
+		} else { // the field ID follows
 			v, err := w.integer()
 			if err != nil {
 				return err
@@ -69,7 +71,7 @@ func (w *walk) structure(depth int, visit visitor) error {
 				continue
 			}
 		}
-		if kind != typeTrue && kind != typeFalse { // a boolean field has no more bytes
+		if kind != typeTrue && kind != typeFalse { // the type of a boolean field contains its value
 			if err := w.value(kind, depth+1); err != nil {
 				return err
 			}
@@ -77,13 +79,13 @@ func (w *walk) structure(depth int, visit visitor) error {
 	}
 }
 
-// integer reads a signed integer.
+// integer reads a signed integer in zigzag encoding.
 func (w *walk) integer() (int64, error) {
 	v, err := w.varint()
 	return int64(v>>1) ^ -int64(v&1), err
 }
 
-// value skips a value that is not a boolean field.
+// value skips a value. It must not be used for boolean fields, which have no bytes.
 func (w *walk) value(kind byte, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%w: values in each other deeper than %d", ErrFormat, deepest)
@@ -145,9 +147,9 @@ func (w *walk) pairs(depth int) error {
 	return w.each(n, depth, kinds>>4, kinds&15)
 }
 
-// count charges n items to the limit of the walk.
+// count subtracts n items from the limit of the walk.
 func (w *walk) count(n uint64) error {
-	if n > uint64(len(w.b)) { // each has at least one byte
+	if n > uint64(len(w.b)) { // each item has at least one byte
 		return io.ErrUnexpectedEOF
 	}
 	if w.items -= int(n); w.items < 0 {
@@ -156,7 +158,7 @@ func (w *walk) count(n uint64) error {
 	return nil
 }
 
-// each skips n times values of those kinds.
+// each skips n sequences of values of the given types.
 func (w *walk) each(n uint64, depth int, kinds ...byte) error {
 	if err := w.count(n); err != nil {
 		return err

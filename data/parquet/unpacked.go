@@ -16,14 +16,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// errUnpacked is what a page is that unpacks to more than its header says.
+// errUnpacked is the error for a page that decompresses to more bytes than its header declares.
 var errUnpacked = fmt.Errorf("%w: it unpacks to more than it says", ErrFormat)
 
-// checkPacked returns an error if the packed bytes of a page, from a byte on, unpack to more than
-// the page's header announces.
+// checkPacked returns an error if the compressed bytes of the page at offset at decompress to more
+// than its header declares.
 func (c *column) checkPacked(h pageHeader, at int64) error {
 	packed, said := h.packed, h.unpacked
-	if h.v2 { // its levels are not packed
+	if h.v2 { // levels are not compressed
 		if h.plain {
 			return nil
 		}
@@ -34,7 +34,7 @@ func (c *column) checkPacked(h pageHeader, at int64) error {
 	}
 	measure := unpacked[c.codec]
 	if measure == nil || packed == 0 {
-		return nil // not packed, or in a way that the library refuses
+		return nil // not compressed, or with a codec that the library rejects
 	}
 	if int64(cap(c.page)) < packed {
 		c.page = make([]byte, packed)
@@ -46,8 +46,9 @@ func (c *column) checkPacked(h pageHeader, at int64) error {
 	return checkUnpacked(measure, b, said)
 }
 
-// checkUnpacked wants as many bytes as are said; or fewer, as some writers have it, where that is
-// little room for nothing.
+// checkUnpacked returns an error if b decompresses to more than said bytes. Some writers declare
+// more than the actual size; this is accepted unless the library would allocate implausibly much
+// memory for it.
 func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said int64) error {
 	n, err := measure(b, said)
 	switch {
@@ -63,8 +64,8 @@ func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said in
 	return nil
 }
 
-// unpacked are what looks how long the bytes of each codec become, or that they become more than
-// said, and makes no more room than that.
+// unpacked maps a codec to a function that returns the decompressed length of b, or any length
+// above said if it is longer. The functions must not allocate much more than said bytes.
 var unpacked = map[compress.Compression]func(b []byte, said int64) (int64, error){
 	compress.Codecs.Snappy: snappyLength,
 	compress.Codecs.Lz4Raw: lz4Length,
@@ -81,7 +82,7 @@ var unpacked = map[compress.Compression]func(b []byte, said int64) (int64, error
 	},
 }
 
-// drained unpacks to nowhere.
+// drained decompresses and discards up to said+1 bytes, and returns their number.
 func drained(r io.Reader, said int64) (n int64, err error) {
 	if n, err = io.CopyN(io.Discard, r, said+1); err == io.EOF {
 		err = nil
@@ -89,11 +90,11 @@ func drained(r io.Reader, said int64) (n int64, err error) {
 	return n, err
 }
 
-// snappyMost is more than Snappy and LZ4 make of a byte.
+// snappyMost and lz4Most are upper bounds of the compression ratios of Snappy and LZ4.
 const snappyMost, lz4Most = 64, 256
 
-// snappyLength reads the length that the bytes begin with, for which the library makes room, and no
-// more.
+// snappyLength returns the length that b declares. The library allocates this much, and
+// decompresses no more.
 func snappyLength(b []byte, _ int64) (int64, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b))*snappyMost {
@@ -102,25 +103,25 @@ func snappyLength(b []byte, _ int64) (int64, error) {
 	return int64(n), nil
 }
 
-// lz4Length unpacks a block. The library makes ever more room for one that is damaged, so it must
-// not get that, and the two have to agree.
+// lz4Length decompresses a block. The library grows its buffer without limit for a damaged block,
+// so blocks must be verified here; the result must match the declared length.
 func lz4Length(b []byte, said int64) (int64, error) {
 	if said > int64(len(b))*lz4Most {
 		return 0, fmt.Errorf("%d bytes of LZ4 cannot be %d", len(b), said)
 	}
 	n, err := lz4.UncompressBlock(b, make([]byte, said))
-	if err != nil { // nothing says which
+	if err != nil { // the error does not distinguish the two causes
 		return 0, fmt.Errorf("%w, or is damaged", errUnpacked)
 	}
 	return int64(n), nil
 }
 
-// zstdBlock is what a block of Zstandard unpacks to at most, and zstdWindow more than its levels
-// look back.
+// zstdBlock is the maximum decompressed size of a Zstandard block. zstdWindow exceeds the windows
+// of all compression levels.
 const zstdBlock, zstdWindow = 128 << 10, 128 << 20
 
-// zstdLength adds up what frames say, to which the library holds them, and what their blocks can
-// be. Where that could be too long, they are unpacked.
+// zstdLength adds the upper bounds of all frames: the declared size, which the library enforces, or
+// the sum over the blocks. If the total exceeds said, it decompresses the frames to measure them.
 func zstdLength(b []byte, said int64) (total int64, err error) {
 	all := b
 	for len(b) > 0 {
@@ -154,7 +155,8 @@ func zstdDrained(b []byte, said int64) (int64, error) {
 	return drained(r, said)
 }
 
-// zstdFrame returns what the blocks of the first frame unpack to at most, and how long it is.
+// zstdFrame returns an upper bound of the decompressed size of the first frame, and its compressed
+// length.
 func zstdFrame(b []byte, h zstd.Header) (most int64, n int, err error) {
 	if h.Skippable {
 		if int64(h.SkippableSize) > int64(len(b)-h.HeaderSize) {
