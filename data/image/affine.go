@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// affine moves pixels: the one in column x and row y is that at (m[0]·x + m[1]·y + m[2], m[3]·x +
-// m[4]·y + m[5]) of before, where centers of pixels count, or fill where that is outside. The
-// filter is Nearest or Bilinear.
+// affine transforms the image. The pixel in column x and row y becomes the source pixel at (m[0]·x
+// + m[1]·y + m[2], m[3]·x + m[4]·y + m[5]), measured at pixel centers, or fill if that is outside.
+// filter must be [Nearest] or [Bilinear].
 func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
 	h, w, n := im.H, im.W, im.H*im.W
 	before := im.become(im.C, h, w)
@@ -31,7 +31,8 @@ func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
 	}
 }
 
-// move takes the nearest pixels, with 16-bit fractions that are added up, as Pillow's are.
+// move is affine with the nearest pixels. Coordinates are accumulated with 16-bit fractions, as in
+// Pillow.
 func (im *Image) move(before []uint8, m [6]float64, fill uint8) {
 	fixed := func(v float64) int64 { return int64(math.Floor(v*65536 + 0.5)) }
 	u0, v0 := fixed(m[2]+m[0]*0.5+m[1]*0.5), fixed(m[5]+m[3]*0.5+m[4]*0.5)
@@ -54,7 +55,7 @@ func (im *Image) move(before []uint8, m [6]float64, fill uint8) {
 	}
 }
 
-// blend4 is what is between four pixels of a plane, at (u, v).
+// blend4 interpolates a plane bilinearly at (u, v).
 func blend4(p []uint8, w, h int, u, v float64) uint8 {
 	x, y := math.Floor(u), math.Floor(v)
 	dx, dy := u-x, v-y
@@ -71,8 +72,8 @@ func blend4(p []uint8, w, h int, u, v float64) uint8 {
 	return uint8(above + (below-above)*dy)
 }
 
-// rotation is the matrix for affine that turns h×w pixels about their middle, clockwise by degrees,
-// scales and shears them, by degrees, and then moves them by dx and dy pixels.
+// rotation returns the matrix for affine that rotates h×w pixels clockwise about their center by
+// degrees, scales and shears them by degrees, and then translates them by dx and dy pixels.
 func rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
 	rot, sx, sy := degrees*math.Pi/180, shearX*math.Pi/180, shearY*math.Pi/180
 	a := math.Cos(rot-sy) / math.Cos(sy)
@@ -86,13 +87,13 @@ func rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float
 	return m
 }
 
-// RandomAffine turns, shifts, scales and shears an image by random amounts. Zero fields change
-// nothing.
+// RandomAffine rotates, translates, scales and shears an image by random amounts. Zero fields
+// change nothing.
 type RandomAffine struct {
-	Degrees   float64    // largest angle, in either direction
-	Translate [2]float64 // largest shift, as parts of the height and the width
-	Scale     [2]float64 // smallest and largest factor; zeros: 1
-	Shear     [2]float64 // largest angles along rows and columns, in degrees
+	Degrees   float64    // maximum angle, in either direction
+	Translate [2]float64 // maximum shift, as fractions of the height and the width
+	Scale     [2]float64 // minimum and maximum factor; zeros: 1
+	Shear     [2]float64 // maximum angles along rows and columns, in degrees
 	Filter    Filter     // Nearest or Bilinear
 	Fill      uint8      // value of pixels from outside of the image
 }

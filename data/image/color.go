@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is
-// there, and more exaggerates.
+// blend interpolates between the pixels of another image (factor 0) and p (factor 1), in place. A
+// factor above 1 extrapolates. of returns the other image's pixel i.
 func blend(p []uint8, factor float64, of func(i int) uint8) {
 	f := float32(factor)
 	for i, v := range p {
@@ -16,7 +16,8 @@ func blend(p []uint8, factor float64, of func(i int) uint8) {
 	}
 }
 
-// gray is the brightness of all pixels.
+// gray returns the luma of all pixels. For three planes the result is valid until the next use of
+// im.lines.
 func (im *Image) gray() []uint8 {
 	if im.C == 1 {
 		return im.plane(0)
@@ -26,7 +27,7 @@ func (im *Image) gray() []uint8 {
 	return im.lines
 }
 
-// blendAll does so with one other pixel.
+// blendAll blends all pixels with the value other.
 func (im *Image) blendAll(factor float64, other uint8) {
 	var table [256]uint8
 	for i := range table {
@@ -38,10 +39,10 @@ func (im *Image) blendAll(factor float64, other uint8) {
 	}
 }
 
-// adjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
+// adjustBrightness scales the brightness: 0 is black, 1 changes nothing.
 func (im *Image) adjustBrightness(factor float64) { im.blendAll(factor, 0) }
 
-// adjustContrast makes the image its mean brightness for a factor of 0, and leaves it alone for 1.
+// adjustContrast scales the contrast: 0 is the mean brightness, 1 changes nothing.
 func (im *Image) adjustContrast(factor float64) {
 	sum, gray := 0, im.gray()
 	for _, v := range gray {
@@ -50,8 +51,8 @@ func (im *Image) adjustContrast(factor float64) {
 	im.blendAll(factor, uint8(float64(sum)/float64(len(gray))+0.5))
 }
 
-// adjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has
-// no colours.
+// adjustSaturation scales the saturation: 0 is grey, 1 changes nothing. An image with one plane is
+// unchanged.
 func (im *Image) adjustSaturation(factor float64) {
 	if im.C == 1 {
 		return
@@ -62,14 +63,15 @@ func (im *Image) adjustSaturation(factor float64) {
 	}
 }
 
-// ColorJitter multiplies brightness, contrast and saturation each by a random factor, and turns the
-// hue by up to Hue of its circle in either direction, in random order. Zero fields change nothing.
+// ColorJitter multiplies brightness, contrast and saturation each by a random factor, and rotates
+// the hue by up to Hue of its circle in either direction, in random order. Zero fields change
+// nothing.
 type ColorJitter struct {
 	Brightness, Contrast, Saturation float64 // factors of 1-x to 1+x, but not below 0
 	Hue                              float64 // up to 0.5
 }
 
-// Apply changes the colours of im.
+// Apply changes the colors of im.
 func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
@@ -89,13 +91,12 @@ func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// Grayscale returns a Step that reduces an image to the brightness of its pixels, in one plane or
-// in three equal planes.
+// Grayscale returns a [Step] that reduces an image to luma, in one plane or in three equal planes.
 func Grayscale(channels int) Step { return grayscale{channels} }
 
 type grayscale struct{ Channels int }
 
-// Apply takes the colours away.
+// Apply replaces the colors of im by their luma.
 func (s grayscale) Apply(im *Image, _ *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err

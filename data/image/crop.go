@@ -30,25 +30,25 @@ func (im *Image) Crop(y, x, h, w int) {
 	}
 }
 
-// A PadMode says which values the pixels around an image have.
+// A PadMode defines the values of the pixels around an image.
 type PadMode uint8
 
 const (
 	Constant  PadMode = iota // the value Fill
 	Edge                     // the value of the nearest pixel
-	Reflect                  // the mirrored image, without its outermost pixels
+	Reflect                  // the mirrored image, without repeating its outermost pixels
 	Symmetric                // the mirrored image
 )
 
-// Pad adds pixels at each side of an image. With the Mode Constant, Fill has their value, one byte
-// for all planes or one for each; nil is black.
+// Pad adds pixels at each side of an image. With the Mode [Constant] their value is Fill, which
+// must have one byte for all planes or one for each; nil is black.
 type Pad struct {
-	Top, Left, Bottom, Right int // at least 0
+	Top, Left, Bottom, Right int // must not be negative
 	Mode                     PadMode
 	Fill                     []uint8
 }
 
-// Apply adds the pixels to im.
+// Apply pads im.
 func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 	if err := s.check(im); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// row writes a row of the image, and what is at its sides.
+// row copies a row of the image and pads it on both sides.
 func (s Pad) row(dst, src []uint8, paint uint8) {
 	copy(dst[s.Left:], src)
 	side := func(from, to int) {
@@ -106,7 +106,8 @@ func (s Pad) check(im *Image) error {
 	return room(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
 }
 
-// at returns which of n pixels is at i, which may be outside of them.
+// at maps position i, which may be outside, to one of n pixels. inside is false if the pixel has
+// the constant value.
 func (m PadMode) at(i, n int) (at int, inside bool) {
 	switch {
 	case i >= 0 && i < n:
@@ -125,8 +126,8 @@ func (m PadMode) at(i, n int) (at int, inside bool) {
 	return 0, false
 }
 
-// CenterCrop returns a Step that reduces an image to its h×w pixels in the middle. If the image is
-// smaller, the other pixels are black.
+// CenterCrop returns a [Step] that reduces an image to the h×w pixels at its center. If the image
+// is smaller, the remaining pixels are black.
 func CenterCrop(h, w int) Step { return centerCrop{h, w} }
 
 type centerCrop struct{ H, W int }
@@ -136,7 +137,7 @@ func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
 	if err := sane(im, s.H, s.W); err != nil {
 		return err
 	}
-	padH, padW := max(0, (s.H-im.H)/2), max(0, (s.W-im.W)/2) // as torchvision pads, before it rounds
+	padH, padW := max(0, (s.H-im.H)/2), max(0, (s.W-im.W)/2) // padded first, rounding down
 	if s.H > im.H || s.W > im.W {
 		im.Crop(-padH, -padW, max(s.H, im.H), max(s.W, im.W))
 	}
@@ -144,7 +145,7 @@ func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// middle is half of n, rounded as Python does.
+// middle returns half of n, rounded to even as in Python.
 func middle(n int) int { return int(math.RoundToEven(float64(n) / 2)) }
 
 func sane(im *Image, h, w int) error {
@@ -157,7 +158,8 @@ func sane(im *Image, h, w int) error {
 	return room(h, w)
 }
 
-// room returns an error where a step would make more pixels than a file may have.
+// room returns an error that wraps [ErrSize] if a step would make more than DefaultMaxPixels
+// pixels.
 func room(h, w int) error {
 	if h > DefaultMaxPixels/w {
 		return fmt.Errorf("%w: %d×%d pixels are to be made, where %d are", ErrSize, h, w, DefaultMaxPixels)
@@ -165,8 +167,8 @@ func room(h, w int) error {
 	return nil
 }
 
-// RandomCrop adds Padding black pixels to each side of an image, and reduces it to H×W pixels at a
-// random place.
+// RandomCrop adds Padding black pixels to each side of an image, and crops it to H×W pixels at a
+// random position.
 type RandomCrop struct{ H, W, Padding int }
 
 // Apply crops im.
@@ -184,11 +186,11 @@ func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// RandomResizedCrop resizes a rectangle at a random place of the image to H×W pixels. Zeros of
-// Scale and Ratio mean torchvision's 0.08 to 1, and 3/4 to 4/3.
+// RandomResizedCrop crops a random rectangle of the image and resizes it to H×W pixels. Zero values
+// of Scale and Ratio mean torchvision's defaults, 0.08 to 1 and 3/4 to 4/3.
 type RandomResizedCrop struct {
 	H, W         int        // size in pixels
-	Scale, Ratio [2]float64 // ranges of the area, as a part of the image, and of width/height
+	Scale, Ratio [2]float64 // ranges of the area as a fraction of the image, and of width/height
 	Filter       Filter
 }
 
@@ -202,7 +204,8 @@ func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// part draws a part of h×w pixels: ten times at most, and then the largest one in the middle.
+// part draws a rectangle within h×w pixels. If ten attempts do not fit, it returns the largest
+// centered rectangle with an allowed ratio.
 func (s RandomResizedCrop) part(h, w int, r *rand.Rand) (y, x, ph, pw int) {
 	scale, ratio := s.Scale, s.Ratio
 	if scale == [2]float64{} {

@@ -1,5 +1,5 @@
-// Package image decodes images and transforms them, with the same pixels as torchvision makes of
-// Pillow's images.
+// Package image decodes and transforms images. The pixels are the same as from torchvision with
+// Pillow.
 //
 //	train := image.Pipeline{
 //		image.RandomResizedCrop{H: 224, W: 224},
@@ -8,12 +8,13 @@
 //		image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet},
 //	}
 //
-// A step is a value, so a pipeline can be sent to worker processes. A random step draws from the
-// generator that its caller passes, never from a global one. datasets.ImageFolder passes each
-// sample a generator of its own, so the same seed, epoch and sample make the same pixels.
+// A [Step] is a value, so a [Pipeline] can be sent to worker processes. A random step draws from
+// the generator passed by its caller, never from a global one. datasets.ImageFolder passes a
+// separate generator for each sample, so the pixels depend only on the seed, the epoch and the
+// sample.
 //
-// An image is planes of bytes, one for each channel, until a Normalize makes float32 numbers of
-// them. The last step writes to the row of the batch.
+// An image consists of planes of bytes, one for each channel, until a [Normalize] converts them to
+// float32. The last step writes directly into the row of the batch.
 //
-// The trap: in sizes the height comes before the width, as in torch; Pillow has the width first.
+// Sizes are given as height, then width, as in torch. Note that Pillow uses the opposite order.
 package image

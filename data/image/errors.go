@@ -7,18 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Faults of an encoded image. Decode returns them in an *encoding.FileError with the offset of the
-// fault. Test for them with errors.Is.
+// Errors of an encoded image. [Image.Decode] returns them in an [*encoding.FileError] with the
+// offset of the fault. Test for them with [errors.Is].
 var (
-	ErrFormat      = pixel.ErrFormat      // no image
+	ErrFormat      = pixel.ErrFormat      // not an image
 	ErrCorrupt     = pixel.ErrCorrupt     // damaged
 	ErrTruncated   = pixel.ErrTruncated   // the file ends early
-	ErrUnsupported = pixel.ErrUnsupported // a kind of image, or a feature of it, that is not read
+	ErrUnsupported = pixel.ErrUnsupported // a format, or a feature of it, that is not supported
 	ErrTooLarge    = pixel.ErrTooLarge    // more pixels than allowed
 )
 
-// ErrSize is wrapped where an image does not have the size that a step needs, or that the row of a
-// batch has.
+// ErrSize is wrapped if an image does not have the size that a step, or the row of a batch,
+// requires.
 var ErrSize = errors.New("image: not of this size")
 
 func init() {

@@ -6,18 +6,18 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// flipHorizontal makes left right.
+// flipHorizontal exchanges left and right.
 func (im *Image) flipHorizontal() {
 	before := im.become(im.C, im.H, im.W)
 	pixel.Mirror(im.Pix, before, im.W)
 }
 
-// Mirror copies rows of width elements and reverses each, for data sets whose images are in memory.
-// dst and src must not overlap. Mirror panics unless they have the same length, a multiple of
-// width.
+// Mirror copies rows of width elements from src to dst and reverses each, for data sets with images
+// in memory. dst and src must not overlap. Mirror panics unless they have the same length, a
+// multiple of width.
 func Mirror[T uint8 | float32](dst, src []T, width int) { pixel.Mirror(dst, src, width) }
 
-// flipVertical makes the top the bottom.
+// flipVertical exchanges top and bottom.
 func (im *Image) flipVertical() {
 	for c := range im.C {
 		p := im.plane(c)
@@ -30,12 +30,12 @@ func (im *Image) flipVertical() {
 	}
 }
 
-// RandomHorizontalFlip returns a Step that mirrors left and right with probability p.
+// RandomHorizontalFlip returns a [Step] that exchanges left and right with probability p.
 func RandomHorizontalFlip(p float64) Step { return randomHorizontalFlip{p} }
 
 type randomHorizontalFlip struct{ P float64 }
 
-// Apply flips the image, or not.
+// Apply flips im with probability s.P.
 func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
@@ -46,12 +46,12 @@ func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// RandomVerticalFlip returns a Step that mirrors top and bottom with probability p.
+// RandomVerticalFlip returns a [Step] that exchanges top and bottom with probability p.
 func RandomVerticalFlip(p float64) Step { return randomVerticalFlip{p} }
 
 type randomVerticalFlip struct{ P float64 }
 
-// Apply flips the image, or not.
+// Apply flips im with probability s.P.
 func (s randomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err

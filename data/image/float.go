@@ -8,40 +8,41 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// The means and standard deviations of ImageNet's pixels from 0 to 1, for Normalize.
+// Mean and standard deviation of ImageNet's pixels scaled to [0, 1], for [Normalize].
 var (
 	MeanOfImageNet = []float32{0.485, 0.456, 0.406}
 	StdOfImageNet  = []float32{0.229, 0.224, 0.225}
 )
 
-// ToTensor makes float32 numbers from 0 to 1 of pixels.
+// ToTensor converts pixels to float32 from 0 to 1.
 var ToTensor = Normalize{}
 
-// An Arithmetic is the order of Normalize's operations, which decides the last bit of its numbers.
+// An Arithmetic is the order of the operations in [Normalize], which determines the last bit of the
+// result.
 type Arithmetic uint8
 
 const (
-	Fused Arithmetic = iota // one multiplication and one addition for a pixel, the fastest
-	// x/255, then minus Mean, then over Std: torchvision's ToTensor or ConvertImageDtype, and
-	// Normalize
+	Fused Arithmetic = iota // one multiplication and one addition per pixel, the fastest
+	// x/255, then minus Mean, then divided by Std: torchvision's ToTensor or ConvertImageDtype,
+	// followed by Normalize
 	Divided
-	// x·(1/255), and so on: torchvision's v2.ToDtype(torch.float32, scale=True), and Normalize
+	// x·(1/255), then as above: torchvision's v2.ToDtype(torch.float32, scale=True) and Normalize
 	Scaled
-	Unscaled // x itself, from 0 to 255, and so on: v2.ToDtype(torch.float32), and Normalize
+	Unscaled // x from 0 to 255, then as above: v2.ToDtype(torch.float32) and Normalize
 )
 
-// Normalize makes float32 numbers of pixels: (x/255 - Mean) / Std, where Mean and Std have one
-// number for each plane, or one for all. If both are nil it is ToTensor. After Normalize an image
-// has numbers instead of pixels. Of the steps only RandomErasing takes numbers, and a Normalize
-// with a Mean or Std, which makes (x - Mean) / Std of them.
+// Normalize converts pixels to float32: (x/255 - Mean) / Std. Mean and Std must have one number for
+// each plane, or one for all; nil means 0 and 1, as in [ToTensor]. Afterwards the image has Numbers
+// instead of Pix. Only [RandomErasing], and a Normalize with a Mean or Std, can follow; the latter
+// computes (x - Mean) / Std.
 //
-// With an Arithmetic other than Fused the numbers are PyTorch's to the last bit.
+// With an Arithmetic other than [Fused] the results equal PyTorch's bit for bit.
 type Normalize struct {
 	Mean, Std []float32
 	As        Arithmetic
 }
 
-// Apply makes numbers of the pixels of im.
+// Apply converts the pixels of im.
 func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	again := im.Pix == nil && im.Numbers != nil && len(s.Mean)+len(s.Std) > 0
 	if !again {
@@ -75,7 +76,7 @@ func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// makeNumbers makes room for as many numbers as there are pixels.
+// makeNumbers allocates im.Numbers, in the row of the batch if it fits.
 func (im *Image) makeNumbers() {
 	n := im.C * im.H * im.W
 	if len(im.numbers) == n {
@@ -86,19 +87,19 @@ func (im *Image) makeNumbers() {
 	im.Numbers = im.floats
 }
 
-// A rounding is how numbers are made of bytes.
+// A rounding holds the parameters of the conversion from bytes.
 type rounding struct {
 	as        Arithmetic
 	mean, std float32
 }
 
-// A table is what becomes of each byte.
+// A table maps each byte to its converted value.
 type table struct {
 	rounding
 	of [256]float32
 }
 
-// table returns that of plane c, which is kept for the next image.
+// table returns the table of plane c. It is cached for the next image.
 func (im *Image) table(c int, r rounding) *[256]float32 {
 	for len(im.tables) <= c {
 		im.tables = append(im.tables, table{})
@@ -121,7 +122,7 @@ func (im *Image) table(c int, r rounding) *[256]float32 {
 	return &t.of
 }
 
-// look writes what becomes of bytes.
+// look converts bytes with a table.
 func look(dst []float32, src []uint8, table *[256]float32) {
 	dst = dst[:len(src)]
 	for i, v := range src {
@@ -129,7 +130,8 @@ func look(dst []float32, src []uint8, table *[256]float32) {
 	}
 }
 
-// of returns the number of plane c.
+// of returns the number for plane c, or none if there are no numbers. It returns an error that
+// wraps [ErrSize] if their count does not match.
 func of(numbers []float32, c, planes int, none float32) (float32, error) {
 	switch len(numbers) {
 	case 0:
@@ -142,16 +144,16 @@ func of(numbers []float32, c, planes int, none float32) (float32, error) {
 	return 0, fmt.Errorf("%w: %d numbers for %d planes", ErrSize, len(numbers), planes)
 }
 
-// RandomErasing sets a rectangle at a random place of the image to Value, with probability P. Zeros
-// of Scale and Ratio mean torchvision's 0.02 to 0.33, and 0.3 to 3.3. After Normalize Value is a
-// number, and before it a byte.
+// RandomErasing sets a random rectangle of the image to Value, with probability P. Zero values of
+// Scale and Ratio mean torchvision's defaults, 0.02 to 0.33 and 0.3 to 3.3. Value is a float32
+// after [Normalize], and is converted to a byte before.
 type RandomErasing struct {
 	P            float64    // probability
-	Scale, Ratio [2]float64 // ranges of the area, as a part of the image, and of height/width
+	Scale, Ratio [2]float64 // ranges of the area as a fraction of the image, and of height/width
 	Value        float32    // value of the erased pixels
 }
 
-// Apply erases a part of im with probability P.
+// Apply erases a rectangle of im with probability s.P.
 func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	if r.Float64() >= s.P {
 		return nil
@@ -175,7 +177,7 @@ func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// erase writes a value over h×w pixels, or numbers, that begin in row y and column x.
+// erase sets h×w pixels, or numbers, that begin in row y and column x.
 func (im *Image) erase(y, x, h, w int, value float32) {
 	for c := range im.C {
 		for i := range h {

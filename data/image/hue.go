@@ -2,8 +2,8 @@ package image
 
 import "math"
 
-// adjustHue turns the circle of colours by a part of it, -0.5 to 0.5, in the bytes in which Pillow
-// counts hue, saturation and value.
+// adjustHue rotates the hue by a fraction of its circle, -0.5 to 0.5. Hue, saturation and value are
+// rounded to bytes, as in Pillow.
 func (im *Image) adjustHue(by float64) {
 	if im.C == 1 {
 		return

@@ -11,27 +11,29 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// DefaultMaxPixels is how many pixels an image may have if MaxPixels is 0: Pillow's limit.
+// DefaultMaxPixels is the maximum number of pixels of an image if MaxPixels is 0. It is Pillow's
+// limit.
 const DefaultMaxPixels = 1 << 30 / 4 / 3
 
-// An Image has planes of pixels, and the memory that steps need. Decode into the zero Image, and
-// into the same Image again to use its memory. One goroutine at a time may use it.
+// An Image holds planes of pixels and the reusable memory of decoders and steps. Decode into the
+// zero Image, and into the same Image again to reuse its memory. It must not be used from several
+// goroutines at the same time.
 type Image struct {
 	C, H, W   int
 	Pix       []uint8   // C planes of H rows of W pixels; nil after Normalize
 	Numbers   []float32 // C planes of H rows of W numbers after Normalize; nil before
-	MaxPixels int       // largest image that Decode takes; 0 means DefaultMaxPixels
-	// If DraftH and DraftW are not 0, Decode decodes a JPEG at an eighth, a quarter or half of its
-	// size, as long as it has at least DraftH rows and DraftW columns. This is faster, and the
-	// pixels are those of Pillow's draft. Other files are always decoded at their size.
+	MaxPixels int       // largest image that Decode accepts; 0 means DefaultMaxPixels
+	// If DraftH and DraftW are not 0, Decode may decode a JPEG at an eighth, a quarter or half of
+	// its size, with at least DraftH rows and DraftW columns. This is faster, and the pixels equal
+	// those from Pillow's draft. Other formats are always decoded at full size.
 	DraftH, DraftW int
 
-	own, spare     []uint8 // take turns to be Pix
+	own, spare     []uint8 // buffers for Pix, used alternately
 	floats         []float32
-	row            []uint8 // of a batch, where the last step is to write
+	row            []uint8 // of a batch, to which the last step may write
 	numbers        []float32
 	last           bool
-	wholeH, wholeW int // pixels of a JPEG that may have been decoded smaller for the Resize that comes now; 0 otherwise
+	wholeH, wholeW int // full size of a JPEG that was decoded smaller for a Resize; 0 otherwise
 	jpeg           jpeg.Decoder
 	png            png.Decoder
 	across, down   weights
@@ -41,9 +43,9 @@ type Image struct {
 }
 
 // Decode decodes a JPEG, PNG, WEBP, TIFF, BMP, PPM or PGM file into planes: one for grey, or three
-// for red, green and blue, as channels says. The content says of which kind the file is. It
-// converts other kinds of images as Pillow's convert("L") and convert("RGB") do. The error is an
-// [*encoding.FileError], and then the image is empty.
+// for red, green and blue. channels must be 1 or 3; otherwise Decode panics. The format is detected
+// from the content. Other color modes are converted as Pillow's convert("L") and convert("RGB") do.
+// The error is an [*encoding.FileError], and then the image is empty.
 func (im *Image) Decode(data []byte, channels int) error {
 	if im.DraftH <= 0 || im.DraftW <= 0 {
 		return im.decode(data, channels, nil)
@@ -53,7 +55,8 @@ func (im *Image) Decode(data []byte, channels int) error {
 	})
 }
 
-// timesSmaller returns how many times smaller h×w pixels are decoded to be at least leastH×leastW.
+// timesSmaller returns the largest reduction factor, 8, 4, 2 or 1, that leaves at least
+// leastH×leastW of h×w pixels.
 func timesSmaller(h, w int, leastH, leastW float64) int {
 	for times := 8; times > 1; times /= 2 {
 		if float64(h) >= leastH*float64(times) && float64(w) >= leastW*float64(times) {
@@ -63,7 +66,7 @@ func timesSmaller(h, w int, leastH, leastW float64) int {
 	return 1
 }
 
-// decode is Decode, of a JPEG as many times smaller as draft says, which may be nil.
+// decode is Decode with a callback that returns the reduction factor of a JPEG. draft may be nil.
 func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {
 		panic(fmt.Sprintf("image: Decode to %d channels, not 1 or 3", channels))
@@ -90,7 +93,7 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 	return err
 }
 
-// place is where a decoder writes.
+// place allocates the pixels for a decoder.
 func (im *Image) place(c, h, w int) ([]uint8, error) {
 	if err := im.fits(h, w); err != nil {
 		return nil, err
@@ -99,7 +102,7 @@ func (im *Image) place(c, h, w int) ([]uint8, error) {
 	return im.Pix, nil
 }
 
-// fits returns an error if a file has too many pixels.
+// fits returns an error that wraps [ErrTooLarge] if h×w pixels exceed the limit.
 func (im *Image) fits(h, w int) error {
 	most := im.MaxPixels
 	if most == 0 {
@@ -111,8 +114,9 @@ func (im *Image) fits(h, w int) error {
 	return nil
 }
 
-// become makes the image c planes of h×w pixels of any value, in other memory than before, which it
-// returns. Of the last step it is the row of the batch.
+// become sets the size to c planes of h×w pixels with undefined values. It returns the previous
+// pixels, which remain valid until the next call. In the last step the new pixels are the row of
+// the batch, if the size fits.
 func (im *Image) become(c, h, w int) (before []uint8) {
 	before = im.Pix
 	n := c * h * w
@@ -126,10 +130,11 @@ func (im *Image) become(c, h, w int) (before []uint8) {
 	return before
 }
 
-// plane returns plane c of H×W pixels.
+// plane returns plane c, of H×W pixels.
 func (im *Image) plane(c int) []uint8 { return im.Pix[c*im.H*im.W:][:im.H*im.W] }
 
-// sized returns s with n elements of any value.
+// sized returns a slice of n elements with undefined values, in the memory of s if it is large
+// enough.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -137,8 +142,8 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Packed writes the pixels to dst as (H, W, C), the form of most other programs. dst has C·H·W
-// bytes.
+// Packed writes the pixels to dst in the layout (H, W, C), which most other programs use. dst must
+// have C·H·W bytes.
 func (im *Image) Packed(dst []uint8) {
 	if im.C == 3 {
 		pixel.Merge(dst, im.plane(0), im.plane(1), im.plane(2))
@@ -147,7 +152,7 @@ func (im *Image) Packed(dst []uint8) {
 	copy(dst, im.Pix)
 }
 
-// SetPacked sets the image to the pixels of src, which are (h, w, c). It copies them.
+// SetPacked sets the image to a copy of the pixels of src, which must have the layout (h, w, c).
 func (im *Image) SetPacked(src []uint8, c, h, w int) {
 	im.Numbers = nil
 	im.become(c, h, w)

@@ -7,15 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Step changes an image. Its random numbers come from r alone. The error wraps ErrSize if the
-// image does not have the size that the step needs.
+// A Step changes an image. Apply must draw all random numbers from r. The error should wrap
+// [ErrSize] if the image does not have a size that the step requires.
 //
-// For worker processes, register the type of your own Step by wire.RegisterType.
+// To use a Step in worker processes, register its type with wire.RegisterType.
 type Step interface {
 	Apply(im *Image, r *rand.Rand) error
 }
 
-// A Pipeline applies steps one after the other. It is itself a Step.
+// A Pipeline applies steps in order. It is itself a [Step].
 type Pipeline []Step
 
 // Apply applies all steps to im.
@@ -40,7 +40,8 @@ func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error
 	return p.Apply(im, r)
 }
 
-// decode decodes an image as large as the first step needs it.
+// decode decodes an image. If the first step is a [Resize] with a Gap, a JPEG may be decoded at a
+// reduced size.
 func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	if len(p) == 0 {
 		return im.Decode(data, channels)
@@ -59,10 +60,11 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	return im.Decode(data, channels)
 }
 
-// Write does what Make does, and writes the result to a row of a batch: to numbers if the pipeline
-// has a Normalize, and to pixels otherwise; the other is nil. If the last step does not work in
-// place, it writes to the row itself. If data is nil, the steps begin with the present image of im,
-// such as that of SetPacked. The error wraps ErrSize if the row has another length.
+// Write is [Pipeline.Make] with the result in a row of a batch. The row must be passed as numbers
+// if the pipeline contains a [Normalize], and as pixels otherwise; the other must be nil. If the
+// last step does not work in place, it writes to the row directly. If data is nil, the steps start
+// with the current image of im, such as one from [Image.SetPacked]. The error wraps [ErrSize] if
+// the row has another length than the image.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
@@ -81,11 +83,11 @@ func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byt
 	if err := settle(numbers, im.Numbers); err != nil {
 		return fmt.Errorf("%w of %d×%d×%d", err, im.C, im.H, im.W)
 	}
-	im.Pix, im.Numbers = nil, nil // they are not ours
+	im.Pix, im.Numbers = nil, nil // they may alias the row of the batch
 	return nil
 }
 
-// settle copies what is not yet in a row.
+// settle copies the result to the row, unless it is there already.
 func settle[T any](row, made []T) error {
 	if len(row) != len(made) {
 		return fmt.Errorf("%w: %d numbers are wanted, and the image has %d", ErrSize, len(row), len(made))
@@ -96,7 +98,7 @@ func settle[T any](row, made []T) error {
 	return nil
 }
 
-// RandomApply returns a Step that applies all of steps with probability p, and none otherwise.
+// RandomApply returns a [Step] that applies all of steps with probability p, and none otherwise.
 func RandomApply(p float64, steps ...Step) Step { return randomApply{p, steps} }
 
 type randomApply struct {
@@ -104,7 +106,7 @@ type randomApply struct {
 	Steps Pipeline
 }
 
-// Apply applies the steps, or not.
+// Apply applies the steps with probability s.P.
 func (s randomApply) Apply(im *Image, r *rand.Rand) error {
 	if r.Float64() >= s.P {
 		return nil
@@ -112,7 +114,7 @@ func (s randomApply) Apply(im *Image, r *rand.Rand) error {
 	return s.Steps.Apply(im, r)
 }
 
-// marshal writes the steps. Their types must be registered.
+// marshal encodes the steps. Their types must be registered.
 func (p *Pipeline) marshal(e *codec.Encoder) error {
 	plan, err := codec.PlanOf[[]any]()
 	if err != nil {
@@ -125,7 +127,7 @@ func (p *Pipeline) marshal(e *codec.Encoder) error {
 	return plan.Encode(e, steps)
 }
 
-// unmarshal reads what marshal wrote.
+// unmarshal decodes steps written by marshal.
 func (p *Pipeline) unmarshal(d *codec.Decoder) error {
 	plan, err := codec.PlanOf[[]any]()
 	if err != nil {

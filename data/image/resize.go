@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A Filter says how Resize computes a pixel from those of the old image. When an image becomes
-// smaller, all filters but Nearest widen, so that each pixel counts (antialiasing).
+// A Filter is the interpolation method of [Resize]. When an image is reduced, all filters except
+// Nearest widen so that each pixel contributes (antialiasing).
 type Filter uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	Lanczos
 )
 
-// filters are the weights of a distance, and how far they go.
+// filters holds the weight function of each filter, and its support.
 var filters = map[Filter]struct {
 	reach  float64
 	weight func(x float64) float64
@@ -58,7 +58,7 @@ func sinc(x float64) float64 {
 	return math.Sin(x) / x
 }
 
-// weights are those of one direction, kept for the next image of the same size.
+// weights are the weights for one direction. They are cached for the next image of the same size.
 type weights struct {
 	pixel.Weights
 	from, to int
@@ -66,7 +66,7 @@ type weights struct {
 	floats   []float64
 }
 
-// set computes how from pixels become to.
+// set computes the weights for resampling a row of length from to length to.
 func (w *weights) set(from, to int, filter Filter) {
 	if w.from == from && w.to == to && w.filter == filter {
 		return
@@ -95,7 +95,7 @@ func (w *weights) set(from, to int, filter Filter) {
 	}
 }
 
-// used returns the weights of place i without the zeros at their end.
+// used returns the weights of pixel i without trailing zeros.
 func (w *weights) used(i int) []int32 {
 	all := w.At(i)
 	for len(all) > 1 && all[len(all)-1] == 0 {
@@ -104,8 +104,8 @@ func (w *weights) used(i int) []int32 {
 	return all
 }
 
-// resizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the
-// image had no others.
+// resizePart resizes the fromH×fromW pixels that begin in row y and column x to h×w, ignoring the
+// pixels around them.
 func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
 		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x,
@@ -126,7 +126,7 @@ func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	for c := range im.C {
 		src := before[c*srcH*srcW+y*srcW+x:]
 		stride := srcW
-		if fromW != w { // only what a row needs is there
+		if fromW != w { // squeeze returns only the columns that are needed
 			src, stride = im.squeeze(src, srcW, fromH, fromW, w), w
 		}
 		dst := im.plane(c)
@@ -141,14 +141,14 @@ func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	}
 }
 
-// squeeze makes rows of fromW pixels, stride apart, w pixels long.
+// squeeze resizes h rows of fromW pixels, with the given stride, to w pixels.
 func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
 	im.lines = sized(im.lines, h*w)
 	need := fromW + im.across.Taps
 	im.padding = sized(im.padding, need)
 	for i := range h {
 		row := src[i*stride:]
-		if len(row) < need { // the end of the image is read beyond, with weights of zero
+		if len(row) < need { // weights of zero are read beyond the end of the image
 			row = im.padding[:copy(im.padding, row[:fromW])]
 			row = row[:need]
 		}
@@ -157,7 +157,7 @@ func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
 	return im.lines
 }
 
-// pick takes the nearest pixels.
+// pick is resizePart with the nearest pixels.
 func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 	srcH, srcW := im.H, im.W
 	before := im.become(im.C, h, w)
@@ -173,8 +173,8 @@ func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 	}
 }
 
-// nearest writes which of from pixels each of to pixels is. The places are added up, as Pillow does
-// it: where one is between two pixels, what was rounded before decides.
+// nearest computes the source pixel of each of to pixels. Positions are accumulated, as in Pillow,
+// so that rounding errors match for positions halfway between two pixels.
 func nearest(places []int32, from, to int) []int32 {
 	places = sized(places, to)
 	step := float64(from) / float64(to)
@@ -186,11 +186,11 @@ func nearest(places []int32, from, to int) []int32 {
 	return places
 }
 
-// Resize makes images H×W pixels. With a W of 0 it keeps the ratio of the sides.
+// Resize resizes images to H×W pixels. With a W of 0 it keeps the aspect ratio.
 //
-// A Gap matters if the Resize is the first step of a Pipeline and the image is a JPEG. Then the
-// image is decoded at an eighth, a quarter or half of its size, as long as it has at least Gap
-// times the wanted rows and columns. A Gap of 1 is fastest. A larger Gap is closer to the result
+// Gap applies if the Resize is the first step of a [Pipeline] and the image is a JPEG. The image is
+// then decoded at an eighth, a quarter or half of its size, as long as it has at least Gap times
+// the requested rows and columns. A Gap of 1 is fastest; a larger Gap is closer to the result
 // without one.
 type Resize struct {
 	H, W   int // size in pixels; with a W of 0, H is the length of the shorter side
@@ -201,7 +201,7 @@ type Resize struct {
 // Apply resizes im.
 func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	fromH, fromW := im.H, im.W
-	if im.wholeH > 0 && s.Gap > 0 { // which may differ from the whole image's proportions by a pixel
+	if im.wholeH > 0 && s.Gap > 0 { // the decoded proportions may differ by a pixel
 		fromH, fromW = im.wholeH, im.wholeW
 	}
 	im.wholeH, im.wholeW = 0, 0
@@ -216,7 +216,7 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// size returns what images of fromH×fromW pixels become.
+// size returns the resulting size for an image of fromH×fromW pixels.
 func (s Resize) size(fromH, fromW int) (h, w int) {
 	switch {
 	case s.W != 0:
@@ -227,7 +227,7 @@ func (s Resize) size(fromH, fromW int) (h, w int) {
 	return s.H, int(float64(s.H) * float64(fromW) / float64(fromH))
 }
 
-// draft returns how many times smaller an image may be decoded.
+// draft returns the factor for reducing an image during decoding.
 func (s Resize) draft(fromH, fromW int) int {
 	h, w := s.size(fromH, fromW)
 	return timesSmaller(fromH, fromW, s.Gap*float64(h), s.Gap*float64(w))
