@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A block is 8×8 coefficients, in rows.
+// A block is 8×8 coefficients in row-major order.
 type block = [64]int16
 
-// zigzag is where in a block the coefficients are that come one after another.
+// zigzag maps the order of coefficients in the file to positions in a block.
 var zigzag = [64]uint8{
 	0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
 	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
@@ -39,7 +39,8 @@ func (d *Decoder) baseline(c *component, at int) bool {
 	return true
 }
 
-// draw writes the pixels of a block.
+// draw writes the pixels of a block. alone means that all coefficients except the first are zero;
+// they must be zero then.
 func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
 	stride := c.size * c.across
 	dst := c.plane[at/c.across*c.size*stride+at%c.across*c.size:]
@@ -53,7 +54,7 @@ func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
 	}
 }
 
-// number reads how a block's first coefficient differs from that of the block before.
+// number reads the difference of a block's DC coefficient from the previous block's.
 func (r *bits) number(h *huffman) (int32, bool) {
 	size, ok := r.symbol(h)
 	if !ok || size > 16 {
@@ -62,9 +63,9 @@ func (r *bits) number(h *huffman) (int32, bool) {
 	return r.signed(uint(size)), true
 }
 
-// rest reads the other coefficients of a block. alone says that there are none. The state of r is
-// in variables so that it is in registers. Nothing but the rare cases is decided by a branch, which
-// a processor cannot foresee here: a code and its number are one shift.
+// rest reads the AC coefficients of a block. alone reports that all are zero. The fields of r are
+// copied to local variables to keep them in registers. Only rare cases branch, because the
+// processor cannot predict these branches: a code and its number are consumed by one shift.
 func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
 	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1
@@ -97,7 +98,7 @@ func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
 			}
 		}
 		number := acc << (e.code() & 31)
-		negative := uint64(int64(^number) >> 63) // all ones for those that begin with a zero: their bits are inverted
+		negative := uint64(int64(^number) >> 63) // all ones if the first bit is zero
 		v := (int16((number^negative)>>(64-e.size()&63)) ^ int16(negative)) - int16(negative)
 		acc, n = acc<<e.bits(), n-e.bits()
 		if k += e.run(); k > 63 {

@@ -5,21 +5,21 @@ import (
 	"encoding/binary"
 )
 
-// slack is how many zeros follow a segment, so that it is read in words.
+// slack is the number of zero bytes after a segment, so that it can be read in words.
 const slack = 8
 
-// bits reads a segment of entropy-coded data, from the highest bit of each byte. Beyond the end it
-// reads zeros, and overrun tells.
+// bits reads a segment of entropy-coded data, most significant bit first. Beyond the end it reads
+// zeros; see overrun.
 type bits struct {
-	acc  uint64 // the next bits, the first one highest
-	n    uint   // how many of them are good
-	pos  int    // of the bytes behind them
+	acc  uint64 // buffered bits, the next one highest
+	n    uint   // number of valid bits in acc
+	pos  int    // offset of the byte after acc
 	buf  []byte // the segment and slack
-	size int    // of the segment
+	size int    // length of the segment
 }
 
-// load begins with the entropy-coded data at the front of data, without its stuffing, up to a
-// marker or the end. It returns how much that was.
+// load starts reading the entropy-coded data at the start of data, up to a marker or the end. It
+// removes the byte stuffing and returns the number of bytes that belong to the segment.
 func (r *bits) load(data []byte) int {
 	buf, rest := r.buf[:0], data
 	for {
@@ -39,16 +39,16 @@ func (r *bits) load(data []byte) int {
 	return len(data) - len(rest)
 }
 
-// fill makes at least 56 bits good.
+// fill makes at least 56 bits valid.
 func (r *bits) fill() {
 	if r.pos+8 <= len(r.buf) {
 		r.acc |= binary.BigEndian.Uint64(r.buf[r.pos:]) >> (r.n & 63)
-	} // else there are zeros
+	} // beyond the end, the bits are zeros
 	r.pos += int((63 - r.n) >> 3)
 	r.n |= 56
 }
 
-// overrun reports whether more bits were read than there are.
+// overrun reports whether more bits were read than the segment has.
 func (r *bits) overrun() bool { return 8*r.pos-int(r.n) > 8*r.size }
 
 func (r *bits) skip(n uint) {
@@ -56,7 +56,7 @@ func (r *bits) skip(n uint) {
 	r.n -= n
 }
 
-// take reads up to 16 bits as a number.
+// take reads n bits as a number. n must be at most 16.
 func (r *bits) take(n uint) int32 {
 	if r.n < 16 {
 		r.fill()
@@ -66,7 +66,7 @@ func (r *bits) take(n uint) int32 {
 	return v
 }
 
-// signed reads a number of n bits, as the format has them: those that begin with a zero are
+// signed reads a number of n bits in JPEG's encoding: if the first bit is zero, the number is
 // negative.
 func (r *bits) signed(n uint) int32 {
 	v := r.take(n)

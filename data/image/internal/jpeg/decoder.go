@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at
-// a time.
+// A Decoder decodes images. The zero value is ready to use. It reuses its memory, and must not be
+// used from several goroutines at the same time.
 type Decoder struct {
-	// Scale says how many times smaller an image of h×w pixels is decoded: 1, 2, 4 or 8 times. nil
-	// is 1. An error is that of Decode.
+	// Scale returns the reduction factor for an image of h×w pixels, which must be 1, 2, 4 or 8.
+	// nil means 1. Decode returns its error.
 	Scale func(h, w int) (int, error)
 
 	data []byte
@@ -26,49 +26,51 @@ type Decoder struct {
 	scan
 	bits  bits
 	block block
-	rows  [4][]uint8 // of upsampled components
-	aside []uint8    // colours of a row that becomes grey
+	rows  [4][]uint8 // upsampled rows of the components
+	aside []uint8    // colors of a row that is converted to grey
 
-	components [4]component // keep their memory
+	components [4]component // kept to reuse their memory
 }
 
-// header is what is known of an image.
+// header holds the properties of an image.
 type header struct {
-	w, h        int // of what is decoded
-	size        int // of the smallest blocks: 8, or fewer where the image becomes smaller
-	planes      int // components; 0 before the frame header
+	w, h        int // of the decoded image
+	size        int // of the smallest block in pixels: 8, or fewer if the image is reduced
+	planes      int // number of components; 0 before the frame header
 	maxH, maxV  int
 	progressive bool
-	restart     int // MCUs between markers; 0: there are none
-	adobe       int // the colours by Adobe's marker; -1: it is not there
+	restart     int // MCUs between restart markers; 0: none
+	adobe       int // color transform of Adobe's marker; -1 without the marker
 	jfif        bool
 	scans       int
 	dst         []uint8
 	channels    int
 }
 
-// A component is a plane of an image, perhaps smaller than it.
+// A component is a plane of an image, which may be subsampled.
 type component struct {
 	id     uint8
 	h, v   int // sampling factors
 	quant  *[64]int32
-	table  uint8  // number of quant
-	size   int    // pixels that become of a block, in each direction
-	w, hgt int    // pixels that are in the image
-	coded  [2]int // blocks in a row, and in a column, that are in the image
+	table  uint8  // index of quant
+	size   int    // width and height of a decoded block, in pixels
+	w, hgt int    // pixels within the image
+	coded  [2]int // blocks in a row, and in a column, within the image
 	across int    // blocks in a row of whole MCUs
 	down   int
-	plane  []uint8 // size²·across·down
+	plane  []uint8 // size²·across·down pixels
 	blocks []block // of a progressive image
 	dc, ac *huffman
 	pred   int32
 	seen   bool
-	// of each coefficient, one more than the lowest bit that scans of a progressive image have had;
-	// 0: none has
+	// for each coefficient, the lowest bit read by scans of a progressive image, plus one; 0: none
+	// was read
 	bits [64]uint8
 }
 
-// Decode decodes a JPEG file into channels planes, 1 or 3, in the memory that place returns.
+// Decode decodes a JPEG file into channels planes in the memory that place returns. channels must
+// be 1 or 3. The error is an [*encoding.FileError] that wraps an error of package pixel, or the
+// error of place or Scale.
 func (d *Decoder) Decode(data []byte, channels int, place pixel.Place) error {
 	d.data, d.pos, d.header = data, 0, header{adobe: -1, channels: channels}
 	d.known = [3][4]bool{}
@@ -88,7 +90,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 	for {
 		marker, err := d.marker()
 		switch {
-		case err != nil && d.scans > 0: // an end without its marker
+		case err != nil && d.scans > 0: // the end marker is missing
 			return d.finish()
 		case err != nil:
 			return err
@@ -111,7 +113,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// marker finds the next one.
+// marker finds the next marker.
 func (d *Decoder) marker() (uint8, error) {
 	for d.pos+1 < len(d.data) {
 		m := d.data[d.pos+1]
@@ -125,7 +127,7 @@ func (d *Decoder) marker() (uint8, error) {
 	return 0, pixel.ErrTruncated
 }
 
-// body reads the length of a marker segment, and returns the rest of it.
+// body reads the length of a marker segment, and returns its contents.
 func (d *Decoder) body() ([]byte, error) {
 	rest := d.data[d.pos:]
 	if len(rest) < 2 {
@@ -170,7 +172,7 @@ func (d *Decoder) segment(marker uint8, body []byte, place pixel.Place) error {
 	return nil
 }
 
-// defineQuants reads DQT.
+// defineQuants reads a DQT segment.
 func (d *Decoder) defineQuants(body []byte) error {
 	for len(body) > 0 {
 		wide, i := int(body[0]>>4), body[0]&15
@@ -191,7 +193,7 @@ func (d *Decoder) defineQuants(body []byte) error {
 	return nil
 }
 
-// defineHuffmans reads DHT.
+// defineHuffmans reads a DHT segment.
 func (d *Decoder) defineHuffmans(body []byte) error {
 	for len(body) > 0 {
 		class, i := body[0]>>4, body[0]&15

@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// frame reads SOF: the dimensions and components of the image.
+// frame reads an SOF segment: the dimensions and components of the image.
 func (d *Decoder) frame(body []byte, place pixel.Place) error {
 	switch {
 	case d.planes != 0:
@@ -36,7 +36,7 @@ func (d *Decoder) frame(body []byte, place pixel.Place) error {
 	return d.room(place)
 }
 
-// sampling reads how large the components are.
+// sampling reads the sampling factors of the components.
 func (d *Decoder) sampling(body []byte, n int) error {
 	d.maxH, d.maxV = 1, 1
 	for i := range n {
@@ -47,7 +47,7 @@ func (d *Decoder) sampling(body []byte, n int) error {
 			return fmt.Errorf("%w: component %d", pixel.ErrCorrupt, i)
 		}
 		if n == 1 {
-			c.h, c.v = 1, 1 // nothing to compare it with
+			c.h, c.v = 1, 1 // the factors of a single component have no meaning
 		}
 		for j := range i {
 			if d.components[j].id == c.id {
@@ -59,7 +59,7 @@ func (d *Decoder) sampling(body []byte, n int) error {
 	return nil
 }
 
-// room makes room for the components, and asks for that of the image.
+// room allocates the components, and calls place to allocate the image.
 func (d *Decoder) room(place pixel.Place) error {
 	mcusX, mcusY := ceil(d.w, 8*d.maxH), ceil(d.h, 8*d.maxV)
 	fullW, fullH := d.w, d.h
@@ -74,14 +74,14 @@ func (d *Decoder) room(place pixel.Place) error {
 		}
 		c.size = d.size
 		for c.size < 8 && d.maxH*d.size%(2*c.h*c.size) == 0 && d.maxV*d.size%(2*c.v*c.size) == 0 {
-			c.size *= 2 // rather than upsampling it
+			c.size *= 2 // larger blocks instead of upsampling
 		}
 		c.w, c.hgt = ceil(fullW*c.h*c.size, 8*d.maxH), ceil(fullH*c.v*c.size, 8*d.maxV)
 		c.coded = [2]int{ceil(fullW*c.h, 8*d.maxH), ceil(fullH*c.v, 8*d.maxV)}
 		c.across, c.down = mcusX*c.h, mcusY*c.v
 		blocks += c.coded[0] * c.coded[1]
 	}
-	if blocks > 8*len(d.data) { // a block has at least a bit
+	if blocks > 8*len(d.data) { // a block has at least one bit
 		return fmt.Errorf("%w: it cannot hold %d×%d pixels", pixel.ErrTruncated, fullW, fullH)
 	}
 	var err error
@@ -99,7 +99,7 @@ func (d *Decoder) room(place pixel.Place) error {
 	return nil
 }
 
-// shrink makes the image as much smaller as Scale says.
+// shrink applies the reduction factor that Scale returns.
 func (d *Decoder) shrink() error {
 	d.size = 8
 	if d.Scale == nil {
@@ -116,7 +116,8 @@ func (d *Decoder) shrink() error {
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// sized returns s with n elements of any value.
+// sized returns a slice of n elements with undefined values, in the memory of s if it is large
+// enough.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

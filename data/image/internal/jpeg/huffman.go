@@ -6,12 +6,12 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// lookBits is how many bits are looked up at once: most codes.
+// lookBits is the number of bits looked up at once. Most codes are not longer.
 const lookBits = 10
 
-// An entry of the look-up table says what begins with its bits.
+// An entry of the lookup table describes the code that begins with the index's bits.
 //
-//	0…7    bits of the code and of the number behind it, 0 if the code is longer than the table looks at
+//	0…7    bits of the code and of the number after it; 0 if the code exceeds lookBits
 //	8…15   coefficients skipped
 //	16…23  bits of the number
 //	24…31  bits of the code
@@ -22,17 +22,18 @@ func (e entry) run() int   { return int(e >> 8 & 15) }
 func (e entry) size() uint { return uint(e >> 16 & 15) }
 func (e entry) code() uint { return uint(e >> 24) }
 
-// huffman is a table of codes.
+// huffman is a decoding table of Huffman codes.
 type huffman struct {
 	look    [1 << lookBits]entry
-	limit   [17]int32 // by length: above all codes of it, as if they had 16 bits
-	first   [17]int32 // by length: what is added to a code to find its symbol
-	counts  [16]uint8 // what it was made of
+	limit   [17]int32 // by length: upper bound of the codes, extended to 16 bits
+	first   [17]int32 // by length: added to a code to get the index of its symbol
+	counts  [16]uint8 // the arguments of build
 	symbols [256]uint8
 }
 
-// build makes the table of counts[i] codes of i+1 bits, which stand for symbols. Most files of a
-// program have the same tables, and those are there.
+// build makes a table with counts[i] codes of i+1 bits for the given symbols. It returns early if
+// the table has the same codes, because most files of one encoder do. It returns [pixel.ErrCorrupt]
+// if the counts are impossible.
 func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 	if counts == h.counts && bytes.Equal(symbols, h.symbols[:len(symbols)]) {
 		return nil
@@ -59,7 +60,7 @@ func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 	return nil
 }
 
-// enter writes the entries that begin with a code.
+// enter sets the lookup entries that begin with a code.
 func (h *huffman) enter(code int32, length int, symbol uint8) {
 	if length > lookBits {
 		return
@@ -72,7 +73,7 @@ func (h *huffman) enter(code int32, length int, symbol uint8) {
 	}
 }
 
-// symbol reads a code.
+// symbol reads a code and returns its symbol. It returns false if no code matches.
 func (r *bits) symbol(h *huffman) (uint8, bool) {
 	if r.n < 16 {
 		r.fill()

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// finish makes the image of its components.
+// finish converts the components to the image.
 func (d *Decoder) finish() error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: there is no image in it", pixel.ErrCorrupt)
@@ -31,8 +31,9 @@ func (d *Decoder) finish() error {
 	return nil
 }
 
-// whole says which scans of a progressive image are missing. libjpeg makes pixels of the others,
-// and smooths what it does not know; that would be half a picture.
+// whole returns an error that wraps [pixel.ErrTruncated] if scans of a progressive image are
+// missing. libjpeg would decode the existing scans and smooth the unknown coefficients, which is a
+// partial image.
 func (c *component) whole() error {
 	for k, bits := range c.bits {
 		if bits != 1 {
@@ -42,7 +43,7 @@ func (c *component) whole() error {
 	return nil
 }
 
-// row writes a row of the image.
+// row writes row y of the image.
 func (d *Decoder) row(y int) {
 	var in [4][]uint8
 	for i := range d.planes {
@@ -70,10 +71,11 @@ func (d *Decoder) row(y int) {
 	}
 }
 
-// target is a row of a plane of the image.
+// target returns row y of plane c of the image.
 func (d *Decoder) target(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
 
-// colors is where the colours of a row are written: to the image, or, if that is to be grey, aside.
+// colors returns the rows that receive the colors of row y: rows of the image, or buffers if the
+// image is grey.
 func (d *Decoder) colors(y int) (r, g, b []uint8) {
 	if d.channels == 3 {
 		return d.target(0, y), d.target(1, y), d.target(2, y)
@@ -82,7 +84,7 @@ func (d *Decoder) colors(y int) (r, g, b []uint8) {
 	return d.aside[:d.w], d.aside[d.w:][:d.w], d.aside[2*d.w:][:d.w]
 }
 
-// luminous reports whether the first three components are luminance and chrominance.
+// luminous reports whether the first three components are luma and chroma.
 func (d *Decoder) luminous() bool {
 	switch {
 	case d.planes == 4:
@@ -94,8 +96,8 @@ func (d *Decoder) luminous() bool {
 	}
 }
 
-// ink makes colours of a row of inks, as Pillow does. Files have them inverted: what is not there
-// of red, green, blue and black. YCCK has been made colours, which are the inks inverted once more.
+// ink converts a row of CMYK to RGB, as Pillow does. Files store inverted inks. For YCCK the color
+// conversion has inverted them again.
 func (d *Decoder) ink(r, g, b, k []uint8) {
 	for _, plane := range [][]uint8{r, g, b} {
 		for i, v := range plane {
@@ -107,13 +109,13 @@ func (d *Decoder) ink(r, g, b, k []uint8) {
 	}
 }
 
-// paper is a colour where ink and black are as inverted as they are in files.
+// paper returns a color from an inverted ink and inverted black.
 func paper(ink, black uint8) uint8 {
 	t := int(255-ink)*int(black) + 128
 	return uint8(max(0, int(black)-(t>>8+t)>>8))
 }
 
-// full returns row y of a component, as long as those of the image.
+// full returns row y of a component, upsampled to the width of the image.
 func (d *Decoder) full(i, y int) []uint8 {
 	c := &d.components[i]
 	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)
@@ -125,7 +127,7 @@ func (d *Decoder) full(i, y int) []uint8 {
 	near := c.row(y / down)
 	far := c.row(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
 	switch {
-	case d.size == 1: // libjpeg repeats pixels then
+	case d.size == 1: // libjpeg repeats pixels in this case
 		repeat(buf[:d.w], near, across)
 	case across == 2 && down == 1:
 		pixel.Upsample(buf, near)
@@ -139,12 +141,12 @@ func (d *Decoder) full(i, y int) []uint8 {
 	return buf[:d.w]
 }
 
-// repeat writes each pixel of src so many times.
+// repeat widens a row: each pixel of src is written the given number of times.
 func repeat(dst, src []uint8, times int) {
 	for x := range dst {
 		dst[x] = src[x/times]
 	}
 }
 
-// row is a row of a component.
+// row returns row y of a component.
 func (c *component) row(y int) []uint8 { return c.plane[y*c.size*c.across:][:c.w] }

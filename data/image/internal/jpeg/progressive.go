@@ -1,9 +1,9 @@
 package jpeg
 
-// Progressive images come in scans, each with some coefficients of all blocks, or one bit more of
-// them.
+// Progressive images consist of scans. Each contains some coefficients of all blocks, or one more
+// bit of them.
 
-// firstDC reads the upper bits of a block's first coefficient.
+// firstDC reads the upper bits of a block's DC coefficient.
 func (d *Decoder) firstDC(c *component, at int) bool {
 	diff, ok := d.bits.number(c.dc)
 	c.pred += diff
@@ -11,13 +11,13 @@ func (d *Decoder) firstDC(c *component, at int) bool {
 	return ok
 }
 
-// nextDC reads one bit more of it.
+// nextDC reads one more bit of the DC coefficient.
 func (d *Decoder) nextDC(c *component, at int) bool {
 	c.blocks[at][0] |= int16(d.bits.take(1) << d.low)
 	return true
 }
 
-// firstAC reads the upper bits of a band of coefficients.
+// firstAC reads the upper bits of a band of AC coefficients.
 func (d *Decoder) firstAC(c *component, at int) bool {
 	if d.ended > 0 {
 		d.ended--
@@ -44,8 +44,8 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 	return true
 }
 
-// nextAC reads one bit more of a band: of each coefficient that is not zero, and which of the zeros
-// are no longer.
+// nextAC reads one more bit of each nonzero coefficient in a band, and the coefficients that become
+// nonzero.
 func (d *Decoder) nextAC(c *component, at int) bool {
 	b, k := &c.blocks[at], d.from
 	for ; k <= d.to && d.ended == 0; k++ {
@@ -82,8 +82,8 @@ func (d *Decoder) nextAC(c *component, at int) bool {
 	return true
 }
 
-// refine reads a bit for each coefficient from k on that is not zero, until it comes to a zero
-// after as many as zeros. It returns where.
+// refine reads one more bit of each nonzero coefficient from k on, until it has skipped the given
+// number of zeros and reaches another one. It returns the position of that zero.
 func (d *Decoder) refine(b *block, k, zeros int) int {
 	for ; k <= d.to; k++ {
 		v := &b[zigzag[k]]

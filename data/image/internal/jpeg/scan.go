@@ -6,21 +6,21 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// maxScans bounds the work that a small file can make: each scan may go over all pixels in a few
-// bytes. Encoders write about ten.
+// maxScans limits the work caused by a small file, because a scan of a few bytes may update all
+// pixels. Encoders write about ten scans.
 const maxScans = 500
 
-// scan is what is known of the scan that is being read.
+// scan holds the properties of the current scan.
 type scan struct {
 	in       [4]*component
 	n        int
-	from, to int   // coefficients, of a progressive image
-	low      uint  // the bit at which they begin
-	ended    int32 // blocks that have nothing more
+	from, to int   // range of coefficients in a progressive image
+	low      uint  // lowest bit in the scan
+	ended    int32 // remaining blocks of an end-of-band run
 	read     func(d *Decoder, c *component, at int) bool
 }
 
-// scanned reads SOS and the data behind it.
+// scanned reads an SOS segment and the data after it.
 func (d *Decoder) scanned(body []byte) error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: pixels before their dimensions", pixel.ErrCorrupt)
@@ -38,8 +38,8 @@ func (d *Decoder) scanned(body []byte) error {
 	return d.mcus()
 }
 
-// choose reads which components, coefficients and tables are in a scan. high is the bit at which
-// earlier scans ended.
+// choose reads the components, coefficients and tables of a scan. high is the bit at which earlier
+// scans ended.
 func (d *Decoder) choose(body []byte) (high int, err error) {
 	n := 0
 	if len(body) > 0 {
@@ -72,7 +72,7 @@ func (d *Decoder) choose(body []byte) (high int, err error) {
 	return int(body[3+2*n] >> 4), nil
 }
 
-// find returns the component of an id.
+// find returns the component with the given ID, or nil.
 func (d *Decoder) find(id uint8) *component {
 	for i := range d.planes {
 		if d.components[i].id == id {
@@ -82,7 +82,7 @@ func (d *Decoder) find(id uint8) *component {
 	return nil
 }
 
-// method chooses how the blocks of the scan are read.
+// method selects the function that reads the blocks of the scan.
 func (d *Decoder) method(high int) error {
 	if !d.progressive {
 		d.read = (*Decoder).baseline
@@ -110,8 +110,8 @@ func (d *Decoder) method(high int) error {
 	return nil
 }
 
-// mcus reads the blocks of a scan: of one component in rows, of several in MCUs, which have as many
-// of each as their sampling factors say.
+// mcus reads the blocks of a scan: row by row for one component, and in MCUs for several. An MCU
+// has h×v blocks of each component, its sampling factors.
 func (d *Decoder) mcus() error {
 	c := d.in[0]
 	across, down := c.coded[0], c.coded[1]
@@ -156,7 +156,7 @@ func (d *Decoder) mcu(x, y int) bool {
 	return true
 }
 
-// resume goes on behind a restart marker.
+// resume skips a restart marker, which must come next, and resets the state of the scan.
 func (d *Decoder) resume() error {
 	at := d.pos
 	marker, err := d.marker()
