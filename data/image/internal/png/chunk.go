@@ -10,33 +10,33 @@ import (
 
 const signature = "\x89PNG\r\n\x1a\n"
 
-// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at
-// a time.
+// A Decoder decodes images. The zero value is ready to use. It reuses its memory, and must not be
+// used from several goroutines at the same time.
 type Decoder struct {
 	data []byte
 	pos  int
 	header
 	palette [256][3]uint8
-	colors  int // of the palette
+	colors  int // number of palette entries
 
-	joined []byte // the compressed stream, if it comes in parts
+	joined []byte // the compressed stream, if it consists of several chunks
 	z      inflater
 	raw    []byte     // filtered rows
-	rows   [2][]uint8 // unfiltered ones, turn by turn
+	rows   [2][]uint8 // unfiltered rows, used alternately
 	flat   []uint8    // three planes of a row
 }
 
-// header is what is known of an image.
+// header holds the properties of an image.
 type header struct {
 	w, h       int
-	depth      int // bits of a sample
+	depth      int // bits per sample
 	kind       kind
 	interlaced bool
-	channels   int // of dst
+	channels   int // planes in dst
 	dst        []uint8
 }
 
-// kind is a colour type.
+// kind is a color type.
 type kind uint8
 
 const (
@@ -47,7 +47,7 @@ const (
 	rgba      kind = 6
 )
 
-// samples is how many numbers a pixel has.
+// samples returns the number of samples per pixel.
 func (k kind) samples() int {
 	switch k {
 	case rgb:
@@ -60,7 +60,8 @@ func (k kind) samples() int {
 	return 1
 }
 
-// Decode decodes a PNG file into channels planes, 1 or 3, in the memory that place returns.
+// Decode decodes a PNG file into channels planes, 1 or 3, in the memory that place returns. The
+// error is an [*encoding.FileError] that wraps an error of package pixel, or the error of place.
 func (d *Decoder) Decode(data []byte, channels int, place pixel.Place) error {
 	d.data, d.pos, d.header, d.colors = data, 0, header{channels: channels}, 0
 	err := d.decode(place)
@@ -116,12 +117,12 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// chunk reads the next one.
+// chunk reads the next chunk and verifies its checksum.
 //
 //	length  uint32
 //	name    4 bytes
 //	body    length bytes
-//	sum     uint32, of name and body
+//	sum     uint32, CRC-32 of name and body
 func (d *Decoder) chunk() (name string, body []byte, err error) {
 	rest := d.data[d.pos:]
 	if len(rest) < 12 {
@@ -157,7 +158,7 @@ func (d *Decoder) readHeader(body []byte) error {
 	return nil
 }
 
-// sane reports whether a colour type may have so many bits.
+// sane reports whether the color type allows the bit depth.
 func (d *Decoder) sane() bool {
 	switch d.kind {
 	case grey:

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// codes decompresses a block: literals, and matches with what was written before. Its state is in
-// variables so that it is in registers. A match takes up to 48 bits, of which there are 56.
+// codes decompresses a block: literals, and matches of earlier output. The fields of z are copied
+// to local variables to keep them in registers. A match consumes up to 48 of the 56 buffered bits.
 func (z *inflater) codes() error {
 	in, pos, acc, n := z.in, z.pos, z.acc, z.n
 	out, at, size := z.out, z.at, z.size
@@ -32,7 +32,7 @@ func (z *inflater) codes() error {
 			}
 		}
 		e := literals[acc&literalMask]
-		if e&literal != 0 && at+3 <= size { // up to three of them for what has been read
+		if e&literal != 0 && at+3 <= size { // up to three literals per refill
 			for range 3 {
 				acc, n = acc>>(e&15), n-uint(e&15)
 				out[at] = byte(e >> 16)
@@ -90,7 +90,7 @@ func (z *inflater) codes() error {
 	return err
 }
 
-// match copies what is distance bytes back. It may write up to slack bytes more than length.
+// match copies length bytes from distance bytes back. It may write up to slack bytes more.
 func match(out []byte, at, distance, length int) {
 	to, from := out[at:at+length+slack], out[at-distance:]
 	if distance < 8 {

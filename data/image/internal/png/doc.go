@@ -1,9 +1,8 @@
-// Package png decodes PNG images into planes: all kinds of the standard, of 1 to 16 bits, with
-// palettes, interlaced or not. What is transparent keeps its colour, and of 16 bits the upper eight
-// remain.
+// Package png decodes PNG images into planes: all variants of the standard, 1 to 16 bits, with
+// palettes, interlaced or not. Alpha is ignored, and 16-bit samples are truncated to their upper
+// eight bits.
 //
-// The whole file is in memory, and how many bytes its pixels have is known before they are
-// decompressed: so package png has an inflater of its own, which needs no window and reads and
-// writes words. Checksums of chunks are checked, the one of the compressed stream inside them is
-// not.
+// The package has its own inflater, because the whole file is in memory and the size of the pixels
+// is known before decompression: it needs no window, and reads and writes words. Checksums of
+// chunks are verified, but not the checksum in the compressed stream.
 package png

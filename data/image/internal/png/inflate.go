@@ -6,17 +6,17 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// slack is by how many bytes the output may be written beyond its end, so that matches are copied
-// in words.
+// slack is the number of bytes that may be written beyond the end of the output, so that matches
+// can be copied in words.
 const slack = 16
 
-// inflater undoes deflate, from a slice to a slice.
+// inflater decompresses deflate data from a slice to a slice.
 type inflater struct {
 	in   []byte
-	pos  int    // of the bytes that acc does not have
-	acc  uint64 // the next bits, the first one lowest
-	n    uint   // how many of them are good
-	out  []byte // with slack behind size
+	pos  int    // offset of the byte after acc
+	acc  uint64 // buffered bits, the next one lowest
+	n    uint   // number of valid bits in acc
+	out  []byte // size bytes, followed by slack
 	at   int
 	size int
 
@@ -24,8 +24,9 @@ type inflater struct {
 	lengths             [320]uint8
 }
 
-// inflate fills out, but for its last slack bytes, with what in decompresses to. It returns how
-// much of in was used, also with an error.
+// inflate decompresses in to out, except for its last slack bytes. It returns the number of bytes
+// of in that were used, even if there is an error. The error is [pixel.ErrTruncated] or
+// [pixel.ErrCorrupt].
 func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	z.in, z.pos, z.acc, z.n = in, 0, 0, 0
 	z.out, z.at, z.size = out, 0, len(out)-slack
@@ -56,7 +57,7 @@ func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	return used, nil
 }
 
-// fill makes at least 56 bits good. Beyond the end there are zeros, and overrun tells.
+// fill makes at least 56 bits valid. Beyond the end the bits are zeros; see overrun.
 func (z *inflater) fill() {
 	if z.pos+8 <= len(z.in) {
 		z.acc |= binary.LittleEndian.Uint64(z.in[z.pos:]) << (z.n & 63)
@@ -88,7 +89,7 @@ func (z *inflater) take(n uint) int {
 	return v
 }
 
-// stored copies a block as it is.
+// stored copies an uncompressed block.
 func (z *inflater) stored() error {
 	z.skip(z.n & 7)
 	n, not := z.take(16), z.take(16)
@@ -107,7 +108,8 @@ func (z *inflater) stored() error {
 	return nil
 }
 
-// bad is the error of what makes no sense: there may be nothing more to be read.
+// bad returns the error for invalid data: [pixel.ErrTruncated] if the input has ended, because the
+// data then consists of zeros, and [pixel.ErrCorrupt] otherwise.
 func (z *inflater) bad() error {
 	if z.overrun() {
 		return pixel.ErrTruncated
@@ -115,7 +117,7 @@ func (z *inflater) bad() error {
 	return pixel.ErrCorrupt
 }
 
-// fixed makes the tables that need not be sent.
+// fixed builds the fixed tables of the deflate format.
 func (z *inflater) fixed() {
 	l := z.lengths[:288]
 	for i := range l {
@@ -138,7 +140,7 @@ func (z *inflater) fixed() {
 	z.distances.build(d, distanceBits, distanceEntries[:])
 }
 
-// order is how the lengths of the codes for lengths of codes are sent.
+// order lists the code length codes in the storage order of their lengths.
 var order = [19]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
 // dynamic reads the tables of a block.

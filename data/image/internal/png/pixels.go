@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// maxInflation bounds what a byte of a deflate stream can become: 258 bytes from two bits.
+// maxInflation is the maximum compression ratio of a deflate stream: 258 bytes from two bits.
 const maxInflation = 1032
 
-// A pass is a part of an interlaced image: every dx-th pixel from x on, of every dy-th row from y
+// A pass is a part of an interlaced image: every dx-th pixel from x on, in every dy-th row from y
 // on.
 type pass struct{ x, y, dx, dy int }
 
@@ -18,7 +18,7 @@ var (
 	passes = []pass{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
 )
 
-// size returns the pixels of a pass in a row, and its rows.
+// size returns the number of pixels in a row of a pass, and the number of rows.
 func (p pass) size(w, h int) (pw, ph int) {
 	return max(0, (w-p.x+p.dx-1)/p.dx), max(0, (h-p.y+p.dy-1)/p.dy)
 }
@@ -62,10 +62,11 @@ func (d *Decoder) pixels(stream []byte, place pixel.Place) (err error) {
 	return nil
 }
 
-// bytes is how many a row of w pixels has.
+// bytes returns the length of a row of w pixels.
 func (d *Decoder) bytes(w int) int { return (w*d.kind.samples()*d.depth + 7) / 8 }
 
-// pass writes the pixels of a pass, whose rows are at the front of raw, and returns the rest.
+// pass writes the pixels of a pass, from the rows at the start of raw. It returns the remaining
+// rows.
 func (d *Decoder) pass(p pass, raw []byte) ([]byte, error) {
 	w, h := p.size(d.w, d.h)
 	if w == 0 {
@@ -87,7 +88,7 @@ func (d *Decoder) pass(p pass, raw []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// unfilter undoes the filter of a row. dst has step bytes more in capacity.
+// unfilter reverses the filter of a row. dst must have at least step bytes of additional capacity.
 func unfilter(dst, raw, above []uint8, filter uint8, step int) error {
 	step = min(step, len(raw))
 	switch filter {
@@ -137,7 +138,7 @@ func (d *Decoder) write(p pass, y, w int, row []uint8) {
 	}
 }
 
-// target is a row of a plane of the image.
+// target returns row y of plane c of the image.
 func (d *Decoder) target(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
 
 // set writes the pixels of a pass to a row.
@@ -151,9 +152,9 @@ func (p pass) set(dst, src []uint8) {
 	}
 }
 
-// spread makes three planes of a row; color says that they differ.
+// spread splits a row into three planes. color reports whether they may differ.
 func (d *Decoder) spread(r, g, b, row []uint8) (color bool) {
-	size, samples := d.depth/8, d.kind.samples() // the upper byte comes first
+	size, samples := d.depth/8, d.kind.samples() // big-endian: the upper byte comes first
 	switch {
 	case d.kind == indexed:
 		for i := range r {
@@ -182,13 +183,14 @@ func (d *Decoder) spread(r, g, b, row []uint8) (color bool) {
 	return false
 }
 
-// sample returns number i of a row of up to 8 bits each.
+// sample returns sample i of a row with up to 8 bits per sample.
 func (d *Decoder) sample(row []uint8, i int) uint8 {
 	bit := i * d.depth
 	return row[bit/8] << (bit % 8) >> (8 - d.depth)
 }
 
-// sized returns s with n elements of any value.
+// sized returns a slice of n elements with undefined values, in the memory of s if it is large
+// enough.
 func sized(s []uint8, n int) []uint8 {
 	if cap(s) < n {
 		return make([]uint8, n)

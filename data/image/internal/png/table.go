@@ -2,20 +2,20 @@ package png
 
 import "math/bits"
 
-// How many bits of codes are looked up at once.
+// Number of bits looked up at once.
 const (
 	literalBits  = 11
 	distanceBits = 9
 )
 
-// An entry of a table of codes. 0 is that of a code that there is not.
+// An entry of a table of codes. 0 means that there is no such code.
 //
-//	0…3    bits of the code; in the second part of a table, those behind the first
-//	4…7    bits of a number behind the code
+//	0…3    bits of the code; in the second part of a table, the bits after the first width bits
+//	4…7    bits of a number after the code
 //	8      a literal
 //	9      the end of a block
-//	10     the code is longer: look in the second part, by as many bits as 4…7 say
-//	16…31  the literal; what is added to the number; or where in the table the second part is
+//	10     the code is longer: look up as many bits as 4…7 declare in the second part
+//	16…31  the literal; the base of the number; or the index of the second part
 type entry uint32
 
 const (
@@ -24,16 +24,16 @@ const (
 	longer  = 1 << 10
 )
 
-// table has 2^width entries for the next bits, and behind them more for codes that are longer.
+// table has 2^width entries for the next bits, followed by second parts for longer codes.
 type table struct {
 	entries []entry
 	width   uint
 }
 
-// Entries of all symbols, without the lengths of their codes. Those that must not be used stay 0.
+// Entries of all symbols, without the lengths of their codes. Entries of invalid symbols are 0.
 var (
 	literalEntries  [288]entry
-	distanceEntries [32]entry // two are not used
+	distanceEntries [32]entry // two are invalid
 	smallEntries    [19]entry
 )
 
@@ -60,9 +60,8 @@ func init() {
 	}
 }
 
-// build makes the table of codes of lengths bits, whose symbols have the entries of symbols. It
-// reports whether there can be such codes: all that are possible must be used, unless there is only
-// one or none.
+// build makes a table. lengths are the code lengths of the symbols, and symbols their entries. It
+// returns false if the code is invalid: it must be complete, unless it has at most one symbol.
 func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 	var counts, next [16]int
 	for _, l := range lengths {
@@ -94,7 +93,7 @@ func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 	return true
 }
 
-// enter writes the entries for a code, whose first bit is the lowest.
+// enter sets the entries of a code. Its first bit must be the lowest.
 func (t *table) enter(code, length uint, e entry) {
 	if e == 0 {
 		return
@@ -106,7 +105,7 @@ func (t *table) enter(code, length uint, e entry) {
 		return
 	}
 	at := code & (1<<t.width - 1)
-	if t.entries[at] == 0 { // as long a second part as there may be
+	if t.entries[at] == 0 { // a second part of the maximum size
 		rest := 15 - t.width
 		t.entries[at] = longer | entry(t.width) | entry(rest)<<4 | entry(len(t.entries))<<16
 		t.entries = t.entries[:len(t.entries)+1<<rest]
