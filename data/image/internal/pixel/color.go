@@ -1,6 +1,6 @@
 package pixel
 
-// JPEG's colours, as 16-bit fractions.
+// Coefficients of JPEG's color conversion, with 16-bit fractions.
 const (
 	redOfCr   = 91881  // 1.402
 	greenOfCb = -22554 // -0.344136286
@@ -9,7 +9,7 @@ const (
 	oneHalf   = 1 << 15
 )
 
-// RGB writes the colours of a row of JPEG's luminance y and chrominance cb and cr, all as long as
+// RGB converts a row of JPEG's luma y and chroma cb and cr. All slices must be at least as long as
 // y.
 func RGB(r, g, b, y, cb, cr []uint8) {
 	n := len(y)
@@ -25,7 +25,7 @@ func rgbPortable(r, g, b, y, cb, cr []uint8) {
 	}
 }
 
-// Float writes scale·x + bias for each x of src, which is as long as dst.
+// Float writes scale·x + bias for each x of src. src must be at least as long as dst.
 func Float(dst []float32, src []uint8, scale, bias float32) {
 	current.float(dst, src[:len(dst)], scale, bias)
 }
@@ -36,7 +36,8 @@ func floatPortable(dst []float32, src []uint8, scale, bias float32) {
 	}
 }
 
-// Merge writes three planes as one of packed pixels: r, g, b, r, g, b.
+// Merge interleaves three planes to packed pixels: r, g, b, r, g, b. packed must have 3·len(r)
+// bytes.
 func Merge(packed, r, g, b []uint8) {
 	n := len(r)
 	current.merge(packed[:3*n], r, g[:n], b[:n])
@@ -62,7 +63,7 @@ func splitPortable(r, g, b, packed []uint8) {
 	}
 }
 
-// Gray writes the brightness of a row, as Pillow converts to "L".
+// Gray writes the luma of a row, as Pillow's conversion to "L" does.
 func Gray(dst, r, g, b []uint8) {
 	for i := range dst {
 		dst[i] = uint8((19595*uint32(r[i]) + 38470*uint32(g[i]) + 7471*uint32(b[i]) + oneHalf) >> 16)

@@ -1,9 +1,9 @@
-// Package pixel is the inner loops over pixels: what a decoder of images and a resampler spend
-// their time in. An image is planes of bytes, one after the other; a row is a slice.
+// Package pixel contains the inner loops over pixels of image decoders and resampling. An image is
+// a sequence of planes of bytes; a row is a slice.
 //
-// Everything is exact arithmetic on integers, so every processor makes the same pixels: those of
-// libjpeg's default decoding and of Pillow's resampling. SHOAL_KERNELS=portable turns the assembly
-// off, as it does for package kernel.
+// All loops use exact integer arithmetic, so every processor computes the same pixels as libjpeg's
+// default decoding and Pillow's resampling. SHOAL_KERNELS=portable disables the assembly, as in
+// package kernel.
 //
-// A slice that is shorter than the others say is a programmer's mistake and panics.
+// The functions panic if a slice is shorter than the other arguments require.
 package pixel

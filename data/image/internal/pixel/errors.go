@@ -15,12 +15,12 @@ var (
 	ErrTooLarge    = errors.New("image: larger than allowed")
 )
 
-// Decoding returns the error of an image of a format, "jpeg" or "png", at a byte of it. err wraps
-// one of the package's errors.
+// Decoding returns the error of decoding an image of the given format, such as "jpeg" or "png", at
+// a byte offset. err should wrap one of the errors of this package.
 func Decoding(format string, offset int, err error) error {
 	return &encoding.FileError{Offset: int64(offset), Err: fmt.Errorf("decode %s: %w", format, err)}
 }
 
-// A Place is asked for the memory of an image, c·h·w bytes, when its dimensions are known; its
-// error ends the decoding.
+// A Place allocates the memory of an image, c·h·w bytes, when a decoder knows the dimensions. The
+// decoder stops if it returns an error.
 type Place func(c, h, w int) ([]uint8, error)

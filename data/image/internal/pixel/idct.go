@@ -1,9 +1,9 @@
 package pixel
 
-// The cosines of the transform of Loeffler, Ligtenberg and Moschytz, as 13-bit fractions.
+// Constants of the inverse DCT by Loeffler, Ligtenberg and Moschytz, with 13-bit fractions.
 const (
 	fraction = 13
-	extra    = 2 // bits of precision kept between the passes
+	extra    = 2 // bits of additional precision between the passes
 
 	c0298631336 = 2446
 	c0390180644 = 3196
@@ -19,15 +19,15 @@ const (
 	c3072711026 = 25172
 )
 
-// IDCT writes the 8×8 pixels of a block to dst, whose rows are stride apart. coef and quant are in
-// rows, not in zigzag; pixels are what libjpeg's accurate integer transform makes of them.
+// IDCT writes the 8×8 pixels of a block to dst with the given row stride. coef and quant must be in
+// row-major order, not in zigzag order. The pixels equal the output of libjpeg's accurate integer
+// IDCT.
 func IDCT(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	_ = dst[7*stride+7]
 	current.idct(coef, quant, dst, stride)
 }
 
-// Flat writes size×size pixels of the block of a coefficient that stands alone: all of its pixels
-// are alike.
+// Flat writes the size×size equal pixels of a block that has only a DC coefficient.
 func Flat(dc int16, quant int32, dst []uint8, stride, size int) {
 	v := clamp((int32(dc)*quant+4)>>3 + 128)
 	for y := range size {
@@ -62,7 +62,7 @@ func idctPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	}
 }
 
-// transform is the one-dimensional inverse transform, rounded to shift bits less.
+// transform computes a one-dimensional inverse DCT, and rounds the result by shift bits.
 func transform(v *[8]int32, shift uint) {
 	e := (v[2] + v[6]) * c0541196100
 	e2, e3 := e-v[6]*c1847759065, e+v[2]*c0765366865

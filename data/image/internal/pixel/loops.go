@@ -2,11 +2,11 @@ package pixel
 
 import "github.com/shoal-mp/shoal/internal/kernel"
 
-// loops is what differs between processors. Lengths have been checked.
+// loops holds the functions that differ between processors. The callers have checked the lengths.
 type loops struct {
 	idct    func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int)
 	reduced func(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int)
-	// see Upsample: pixels first … first+n-1, which have neighbours
+	// see Upsample: pixels first … first+n-1, which have neighbors on both sides
 	upsample    func(dst, src []uint8, first, n int)
 	upsampleTwo func(dst, near, far []uint8, first, n int) // see UpsampleTwo
 	rgb         func(r, g, b, y, cb, cr []uint8)
@@ -39,7 +39,8 @@ func choose() *loops {
 	return native()
 }
 
-// Levels returns what Use takes: portable, and native where there is assembly.
+// Levels returns the levels for [Use]: portable, and native if there is assembly for this
+// processor.
 func Levels() []string {
 	if native() == &portable {
 		return []string{"portable"}
@@ -47,7 +48,7 @@ func Levels() []string {
 	return []string{"portable", "native"}
 }
 
-// Use makes tests run on a level until restore is called. No loop may be running.
+// Use selects a level, for tests, until restore is called. No loop may be running.
 func Use(level string) (restore func()) {
 	before := current
 	if current = &portable; level == "native" {

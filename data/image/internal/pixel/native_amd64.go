@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel/asm"
 )
 
-// avx2 has the assembly for whole registers; what is left over is for the portable loops.
+// avx2 uses assembly for whole vector registers and the portable loops for the remaining elements.
 var avx2 = loops{
 	idct: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 		asm.IDCTAVX2(&coef[0], &quant[0], &dst[0], stride)
@@ -26,7 +26,7 @@ var avx2 = loops{
 			return
 		}
 		asm.UpsampleAVX2(n&^15, &src[first], &dst[2*first])
-		if n%16 > 0 { // the last sixteen, some of them once more
+		if n%16 > 0 { // the last sixteen, which overlap the ones above
 			last := first + n - 16
 			asm.UpsampleAVX2(16, &src[last], &dst[2*last])
 		}
@@ -79,7 +79,7 @@ var avx2 = loops{
 	},
 	paeth: func(dst, raw, above []uint8, step int) {
 		n := len(raw) / max(1, step)
-		spare := min(cap(dst), cap(raw), cap(above)) > len(raw) // a pixel of three bytes is read and written as four
+		spare := min(cap(dst), cap(raw), cap(above)) > len(raw) // 3 bytes are accessed as 4
 		switch {
 		case step == 3 && spare && n > 0:
 			asm.Paeth3AVX2(n, &raw[0], &above[0], &dst[0])
@@ -107,7 +107,7 @@ var avx2 = loops{
 	floats: mirrorBy(8, asm.MirrorFloatsAVX2),
 }
 
-// mirrorBy uses a loop for rows of at least so many elements.
+// mirrorBy uses loop for rows with a width of least or more, and the portable loop for others.
 func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst *T)) func(dst, src []T, width int) {
 	return func(dst, src []T, width int) {
 		if width < least {
@@ -122,8 +122,8 @@ func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst 
 	}
 }
 
-// longest is about how many elements a loop is given at once, since the scheduler cannot interrupt
-// it.
+// longest is the approximate maximum number of elements for one call of an assembly loop, because
+// the scheduler cannot preempt it.
 const longest = 1 << 16
 
 func native() *loops {

@@ -1,8 +1,8 @@
 package pixel
 
-// Paeth undoes the filter of a row of PNG: to each byte of raw it adds that of the three
-// neighbours, step bytes to the left, above and both, which is nearest to left + above - both. A
-// byte behind dst may be written, if it has the capacity.
+// Paeth reverses PNG's Paeth filter for a row. To each byte of raw it adds one of the three
+// neighbors at distance step (left, above, and above left): the nearest to left + above - above
+// left. It may write one byte beyond dst if the capacity allows it.
 func Paeth(dst, raw, above []uint8, step int) {
 	n := len(raw)
 	current.paeth(dst[:n], raw, above[:n], step)
@@ -17,7 +17,7 @@ func paethPortable(dst, raw, above []uint8, step int) {
 	}
 }
 
-// nearest is one of its arguments: a, then b, then c where they are as near.
+// nearest returns the argument that is nearest to a + b - c. In a tie it prefers a, then b.
 func nearest(a, b, c int32) uint8 {
 	toA, toB := b-c, a-c
 	toC := abs(toA + toB)
@@ -36,7 +36,7 @@ func abs(v int32) int32 {
 	return (v ^ sign) - sign
 }
 
-// Add writes the sums of a and b, as bytes.
+// Add writes the sums of the bytes of a and b, modulo 256.
 func Add(dst, a, b []uint8) {
 	n := len(a)
 	current.add(dst[:n], a, b[:n])

@@ -1,6 +1,6 @@
 package pixel
 
-// Cosines of the transforms to four and to two pixels, as those of the whole one.
+// Constants of the inverse DCTs to four and two pixels, with the same fractions as for [IDCT].
 const (
 	c0211164243 = 1730
 	c0509795579 = 4176
@@ -14,8 +14,8 @@ const (
 	c3624509785 = 29692
 )
 
-// Reduced writes a block as size×size pixels, 4×4 or 2×2, as libjpeg does where it makes an image
-// smaller. See IDCT.
+// Reduced writes a block as 4×4 or 2×2 pixels, as libjpeg does when it reduces an image. size must
+// be 4 or 2. See [IDCT] for the other arguments.
 func Reduced(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
 	_ = dst[(size-1)*stride+size-1]
 	current.reduced(coef, quant, dst, stride, size)
@@ -27,10 +27,10 @@ func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, siz
 		transform, last = toTwo, fraction+extra+5
 	}
 	shift := last - 3 - 2*extra
-	var work [4][8]int32 // of the columns
+	var work [4][8]int32 // result of the column pass
 	for x := range 8 {
 		if x == 4 || size == 2 && x%2 == 0 && x > 0 {
-			continue // these are not in the result
+			continue // not needed for the result
 		}
 		var v [8]int32
 		for y := range v {
@@ -49,8 +49,8 @@ func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, siz
 	}
 }
 
-// toFour is the one-dimensional transform to four pixels, rounded to shift bits less. It leaves out
-// the coefficient in the middle.
+// toFour computes a one-dimensional inverse DCT to four pixels, and rounds the result by shift
+// bits. It ignores the coefficient in the middle.
 func toFour(v *[8]int32, shift int) [4]int32 {
 	dc, even := v[0]<<(fraction+1), v[2]*c1847759065-v[6]*c0765366865
 	inner := v[1]*c1061594337 - v[3]*c2172734803 + v[5]*c1451774981 - v[7]*c0211164243
@@ -64,7 +64,7 @@ func toFour(v *[8]int32, shift int) [4]int32 {
 	}
 }
 
-// toTwo is that to two pixels, of the first coefficient and the odd ones.
+// toTwo is the same for two pixels. It uses the first coefficient and the odd ones.
 func toTwo(v *[8]int32, shift int) [4]int32 {
 	dc := v[0] << (fraction + 2)
 	odd := v[1]*c3624509785 - v[3]*c1272758580 + v[5]*c0850430095 - v[7]*c0720959822

@@ -1,24 +1,24 @@
 package pixel
 
-// weightBits is the precision of weights, that of Pillow for images of bytes: 32 bits less those of
-// a pixel and two to spare.
+// weightBits is the precision of weights, the same as Pillow's for images of bytes: 32 bits, minus
+// 8 for a pixel and 2 as reserve.
 const weightBits = 32 - 8 - 2
 
-// One is the weight of a pixel that is taken as it is.
+// One is the weight 1.0.
 const One = 1 << weightBits
 
-// Weights say of which pixels each pixel of a resampled row is the sum.
+// Weights define each pixel of a resampled row as a weighted sum of source pixels.
 type Weights struct {
-	Taps   int     // weights for each place; a multiple of 8, the rest zeros
-	First  []int32 // of the pixels, for each place
-	Weight []int32 // Taps for each place
+	Taps   int     // weights per pixel; a multiple of 8, padded with zeros
+	First  []int32 // first source pixel, for each pixel
+	Weight []int32 // Taps for each pixel
 }
 
-// At returns the weights of place i.
+// At returns the weights of pixel i.
 func (w *Weights) At(i int) []int32 { return w.Weight[i*w.Taps:][:w.Taps] }
 
-// Row writes a resampled row of len(w.First) pixels. src has w.Taps pixels of any value behind its
-// last one.
+// Row writes a resampled row of len(w.First) pixels. src must be followed by w.Taps pixels with
+// arbitrary values.
 func Row(dst, src []uint8, w *Weights) {
 	current.row(dst[:len(w.First)], src, w)
 }
@@ -34,7 +34,7 @@ func rowPortable(dst, src []uint8, w *Weights) {
 	}
 }
 
-// Column writes a row that is the weighted sum of len(weights) rows of src, stride apart.
+// Column writes the weighted sum of len(weights) rows of src with the given stride.
 func Column(dst, src []uint8, stride int, weights []int32) {
 	_ = src[stride*(len(weights)-1)+len(dst)-1]
 	current.column(dst, src, stride, weights)

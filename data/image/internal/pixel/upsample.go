@@ -1,7 +1,7 @@
 package pixel
 
-// Upsample doubles a row: each new pixel is three parts the nearest old one and one part the next,
-// as in libjpeg. dst has two pixels for each of src.
+// Upsample doubles the width of a row. Each new pixel is 3/4 of the nearest source pixel and 1/4 of
+// the next, as in libjpeg. dst must have 2·len(src) pixels.
 func Upsample(dst, src []uint8) {
 	n := len(src)
 	_ = dst[2*n-1]
@@ -22,8 +22,8 @@ func upsamplePortable(dst, src []uint8, first, n int) {
 	}
 }
 
-// UpsampleTwo doubles a row in both directions: it is one of two that lie between the rows near and
-// far, three times as close to the first.
+// UpsampleTwo doubles the width of a row between two source rows: 3/4 of near and 1/4 of far. dst
+// must have 2·len(near) pixels.
 func UpsampleTwo(dst, near, far []uint8) {
 	n := len(near)
 	_, _ = dst[2*n-1], far[n-1]
@@ -47,8 +47,8 @@ func upsampleTwoPortable(dst, near, far []uint8, first, n int) {
 	}
 }
 
-// UpsampleDown writes a row between near and far, three times as close to the first. lower says
-// that it is the one below near.
+// UpsampleDown writes a row between two source rows: 3/4 of near and 1/4 of far. lower means that
+// the row is below near.
 func UpsampleDown(dst, near, far []uint8, lower bool) {
 	bias := 1
 	if lower {
@@ -59,7 +59,7 @@ func UpsampleDown(dst, near, far []uint8, lower bool) {
 	}
 }
 
-// repeat doubles a row of one or two pixels, for which libjpeg has no neighbours.
+// repeat doubles a row of one or two pixels. libjpeg does not interpolate these.
 func repeat(dst, src []uint8) {
 	for i, v := range src {
 		dst[2*i], dst[2*i+1] = v, v

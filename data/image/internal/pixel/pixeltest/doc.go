@@ -1,3 +1,3 @@
-// Package pixeltest is what the tests of decoders share: files in testdata, and beside each what
-// Pillow decoded of it.
+// Package pixeltest contains helpers for tests of decoders. For each file in testdata there is a
+// record of the pixels that Pillow decodes.
 package pixeltest

@@ -12,13 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A Picture is a decoded image: planes of bytes.
+// A Picture is a decoded image with planes of bytes.
 type Picture struct {
 	C, H, W int
 	Pix     []uint8
 }
 
-// Place makes room for a small picture.
+// Place is a [pixel.Place] that allocates p.Pix. It returns [pixel.ErrTooLarge] for more than 1<<20
+// pixels.
 func (p *Picture) Place(c, h, w int) ([]uint8, error) {
 	if h*w > 1<<20 {
 		return nil, pixel.ErrTooLarge
@@ -27,7 +28,7 @@ func (p *Picture) Place(c, h, w int) ([]uint8, error) {
 	return p.Pix, nil
 }
 
-// OnEachLevel runs a test with the loops of each level that this machine has.
+// OnEachLevel runs a test with the loops of each level that this machine supports.
 func OnEachLevel(t *testing.T, test func(t *testing.T)) {
 	for _, level := range pixel.Levels() {
 		t.Run(level, func(t *testing.T) {
@@ -37,8 +38,8 @@ func OnEachLevel(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// Files returns the names of the files that a pattern finds in testdata, of which there must be so
-// many at least.
+// Files returns the files in testdata that match pattern. The test fails if there are fewer than
+// least.
 func Files(t testing.TB, pattern string, least int) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -58,7 +59,7 @@ func Read(t testing.TB, name string) []byte {
 	return data
 }
 
-// Recorded returns what Pillow decoded of a file in a mode.
+// Recorded returns the pixels that Pillow decoded from a file in the given mode.
 func Recorded(t testing.TB, name, mode string) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(Read(t, strings.TrimSuffix(name, filepath.Ext(name))+"."+mode+".gz")))
@@ -77,8 +78,9 @@ type Decoder interface {
 	Decode(data []byte, channels int, place pixel.Place) error
 }
 
-// ComparePillow wants of files, in colour and in grey, exactly what Pillow decoded. One decoder is
-// for all: what an image leaves behind must not matter to the next.
+// ComparePillow compares the decoded pixels of files, in RGB and in grey, with Pillow's. They must
+// be equal. One decoder is used for all files, so that state left by an image is detected in the
+// next.
 func ComparePillow(t *testing.T, d Decoder, names []string) {
 	t.Helper()
 	for _, name := range names {
