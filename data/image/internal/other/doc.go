@@ -1,3 +1,3 @@
-// Package other decodes images that are neither JPEG nor PNG: WEBP, TIFF, BMP, PPM and PGM, all of
-// which torchvision's ImageFolder reads. The pixels are Pillow's.
+// Package other decodes images that are neither JPEG nor PNG: WEBP, TIFF, BMP, PPM and PGM, all
+// formats that torchvision's ImageFolder reads. The pixels equal Pillow's.
 package other

@@ -16,7 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A format is a kind of image file.
+// A format is a file format for images.
 type format struct {
 	name   string
 	is     func(data []byte) bool
@@ -39,13 +39,14 @@ func isTIFF(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("II*\x00")) || bytes.HasPrefix(b, []byte("MM\x00*"))
 }
 
-// unread has the beginnings of formats that are recognized but not read.
+// unread maps the magic numbers of formats that are recognized but not supported to their names.
 var unread = map[string]string{
 	"GIF8": "GIF", "\x00\x00\x00\x0cJXL ": "JPEG XL", "\xff\x0a": "JPEG XL", "\x00\x00\x00\x0cjP  ": "JPEG 2000",
 	"8BPS": "a file of Photoshop", "II+\x00": "BigTIFF", "MM\x00+": "BigTIFF",
 }
 
-// Knows reports whether Decode is the decoder of a file.
+// Knows reports whether Decode must be used for a file. This includes recognized formats that
+// Decode rejects.
 func Knows(data []byte) bool { return find(data) != nil || unreadName(data) != "" }
 
 func find(data []byte) *format {
@@ -69,7 +70,8 @@ func unreadName(data []byte) string {
 	return ""
 }
 
-// Decode decodes a file into channels planes, 1 or 3, in the memory that place returns.
+// Decode decodes a file into channels planes, 1 or 3, in the memory that place returns. The error
+// is an [*encoding.FileError] that wraps an error of package pixel, or the error of place.
 func Decode(data []byte, channels int, place pixel.Place) (err error) {
 	f := find(data)
 	if f == nil {
@@ -77,7 +79,7 @@ func Decode(data []byte, channels int, place pixel.Place) (err error) {
 			unreadName(data)))
 	}
 	defer func() {
-		if p := recover(); p != nil { // the decoders are not ours
+		if p := recover(); p != nil { // third-party decoders may panic
 			err = fmt.Errorf("%w: %v\n%s", pixel.ErrCorrupt, p, debug.Stack())
 		}
 		if err != nil {
@@ -106,7 +108,7 @@ func Decode(data []byte, channels int, place pixel.Place) (err error) {
 	return nil
 }
 
-// kindOf wraps the error of a decoder in one of package pixel.
+// kindOf wraps the error of a decoder in an error of package pixel.
 func kindOf(err error) error {
 	var unsupported tiff.UnsupportedError
 	switch {
@@ -118,7 +120,7 @@ func kindOf(err error) error {
 	return fmt.Errorf("%w: %w", pixel.ErrCorrupt, err)
 }
 
-// write writes an image to planes, without its transparency.
+// write writes an image to planes and ignores its alpha channel.
 func write(dst []uint8, m image.Image, channels int) {
 	b := m.Bounds()
 	n := b.Dx() * b.Dy()
@@ -166,14 +168,14 @@ func rgb(r, g, b []uint8, m image.Image) {
 	}
 }
 
-// spread divides pixels of four bytes among planes.
+// spread splits pixels of four bytes into planes.
 func spread(r, g, b, pix []uint8) {
 	for x := range len(pix) / 4 {
 		r[x], g[x], b[x] = pix[4*x], pix[4*x+1], pix[4*x+2]
 	}
 }
 
-// convert writes an image of any type, one pixel at a time.
+// convert writes an image of any type, pixel by pixel.
 func convert(r, g, b []uint8, m image.Image) {
 	at, box := 0, m.Bounds()
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// A PPM or PGM file has a header of text (P6 or P5, width, height and the greatest number), and the
-// bytes of its pixels: https://netpbm.sourceforge.net/doc/ppm.html.
+// isPNM reports whether b begins like a PPM or PGM file: a text header (P6 or P5, width, height and
+// maximum value), followed by the bytes of the pixels. See
+// https://netpbm.sourceforge.net/doc/ppm.html.
 
 func isPNM(b []byte) bool {
 	return len(b) > 2 && b[0] == 'P' && b[1] >= '1' && b[1] <= '6' && (isSpace(b[2]) || b[2] == '#')
@@ -22,7 +23,8 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 var errPNM = errors.New("malformed header")
 
-// pnmHeader reads a header.
+// pnmHeader reads a header. It returns an error that wraps [pixel.ErrUnsupported] unless the pixels
+// are binary bytes.
 func pnmHeader(in *bufio.Reader) (kind byte, w, h int, err error) {
 	magic := make([]byte, 2)
 	if _, err := io.ReadFull(in, magic); err != nil {
@@ -42,7 +44,7 @@ func pnmHeader(in *bufio.Reader) (kind byte, w, h int, err error) {
 	return kind, w, h, nil
 }
 
-// pnmNumber reads a number, and the one space that follows it.
+// pnmNumber reads a number and the whitespace byte that follows it. It skips comments.
 func pnmNumber(in *bufio.Reader) (n int, err error) {
 	digits := 0
 	for {

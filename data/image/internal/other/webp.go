@@ -3,8 +3,8 @@ package other
 import "image"
 
 // webpColors converts the planes of a lossy WEBP as libwebp does: chroma is interpolated, and the
-// numbers are those of BT.601, of which luma has 16 to 235. Package image takes any YCbCr for a
-// JPEG's, whose numbers are from 0 to 255.
+// values follow BT.601 with luma from 16 to 235. Package image would treat any YCbCr as JPEG's
+// full-range values.
 //
 // See src/dsp/upsampling.c and yuv.h at https://github.com/webmproject/libwebp/tree/v1.6.0.
 func webpColors(r, g, b []uint8, m *image.YCbCr) {
@@ -12,7 +12,7 @@ func webpColors(r, g, b []uint8, m *image.YCbCr) {
 	chroma := func(y int) (cb, cr []uint8) { return m.Cb[y*m.CStride:], m.Cr[y*m.CStride:] }
 	u, v := make([]uint8, w), make([]uint8, w)
 	for y := range h {
-		// A row between two of chroma has three quarters of the nearer one.
+		// A row between two chroma rows takes three quarters of the nearer one.
 		near := y / 2
 		far := min(max(near-1+2*(y&1), 0), (h+1)/2-1)
 		nearU, nearV := chroma(near)
@@ -30,7 +30,7 @@ func webpColors(r, g, b []uint8, m *image.YCbCr) {
 	}
 }
 
-// upsample makes a row of chroma of the two rows around it.
+// upsample interpolates a row of chroma from the two nearest rows.
 func upsample(dst, near, far []uint8) {
 	w := len(dst)
 	edge := func(x int) uint8 { return uint8((3*int(near[x]) + int(far[x]) + 2) >> 2) }
@@ -46,5 +46,5 @@ func upsample(dst, near, far []uint8) {
 	}
 }
 
-// clip makes a byte of a number with six bits of fraction.
+// clip converts a number with a 6-bit fraction to a byte.
 func clip(v int32) uint8 { return uint8(min(max(v>>6, 0), 255)) }
