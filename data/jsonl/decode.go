@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads the one value of a line.
+// decode decodes a line, which must contain exactly one JSON value. The error wraps [ErrValue].
 func decode(line []byte) (any, error) {
 	if !utf8.Valid(line) {
 		return nil, fmt.Errorf("%w: it is not UTF-8", ErrValue)
@@ -31,7 +31,7 @@ func decode(line []byte) (any, error) {
 	return numbers(v)
 }
 
-// numbers makes int64 of whole numbers, and float64 of others, as Python does.
+// numbers converts integers to int64 and other numbers to float64, as Python does.
 func numbers(v any) (_ any, err error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -61,7 +61,7 @@ func number(text string) (any, error) {
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && f == 0 { // what is too large is infinite
+	if err != nil && f == 0 { // numbers that are too large become infinite
 		return nil, fmt.Errorf("%w: %s", ErrValue, text)
 	}
 	return f, nil

@@ -1,4 +1,4 @@
-// Package jsonl reads files of lines of JSON as data sets: a line is a sample.
+// Package jsonl reads JSON Lines files as data sets: each line is a sample.
 //
 //	train, err := jsonl.Open(jsonl.Options{}, "train-0.jsonl", "train-1.jsonl")
 //	if err != nil {
@@ -7,12 +7,13 @@
 //	defer train.Close()
 //	line, err := data.Value(ctx, train, 17) // a map, if the line is an object
 //
-// Open reads the files once to find where their lines begin, which takes eight bytes of memory a
-// line. A line is read and decoded when its sample is asked for.
+// [Open] reads the files once to find the beginnings of the lines, which takes eight bytes of
+// memory a line. Lines are read and decoded on demand.
 //
-// A file may begin with a byte order mark of UTF-8. A file that is compressed by gzip or zstd, as
-// its content says, is unpacked to a temporary file (os.TempDir) when it is opened, by each worker.
+// A file may begin with a UTF-8 byte order mark. A file that is compressed with gzip or zstd, which
+// is detected from its content, is unpacked to a temporary file in [os.TempDir] by each worker that
+// opens it.
 //
-// The trap: the last line counts even without a newline. If another program is still writing it,
-// the half line is an error when it is decoded.
+// The last line counts even without a newline. If another program is still writing it, decoding the
+// incomplete line is an error.
 package jsonl

@@ -11,11 +11,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// A file is one whose lines are known.
+// A file is an indexed file.
 type file struct {
 	*os.File
 	path   string
-	begins []int64 // of the lines that are not blank
+	begins []int64 // offsets of the lines that are not blank
 	size   int64
 }
 
@@ -40,12 +40,12 @@ const utf8Mark = "\xef\xbb\xbf"
 
 func (f *file) lines() int { return len(f.begins) }
 
-// index finds the lines. Of long ones it holds no more than the buffer.
+// index finds the lines. It needs no more memory for long lines than the buffer.
 func (f *file) index() error {
 	in := bufio.NewReaderSize(f, 1<<18)
 	blank, begin := true, int64(0)
 	switch start, _ := in.Peek(len(utf8Mark)); {
-	case string(start) == utf8Mark: // Windows writes it
+	case string(start) == utf8Mark: // written by Windows programs
 		in.Discard(len(start))
 		begin, f.size = int64(len(start)), int64(len(start))
 	case len(start) >= 2 && (string(start[:2]) == "\xff\xfe" || string(start[:2]) == "\xfe\xff"):
@@ -71,7 +71,8 @@ func (f *file) index() error {
 	}
 }
 
-// line reads a line, and blank ones after it.
+// line reads line i, including blank lines after it. The error wraps [ErrLong] if that exceeds
+// limit bytes.
 func (f *file) line(i, limit int) ([]byte, error) {
 	end := f.size
 	if i+1 < len(f.begins) {
@@ -88,8 +89,8 @@ func (f *file) line(i, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// fail says what is wrong with a line. Its number is counted only then: blank lines have numbers as
-// well.
+// fail wraps err in a [*row.Error] with the line number. The number is counted only now, because
+// blank lines count too but are not indexed.
 func (f *file) fail(i int, err error) error {
 	number := 1
 	in := bufio.NewReader(io.NewSectionReader(f, 0, f.begins[i]))

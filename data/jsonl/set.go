@@ -11,33 +11,33 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// Faults of a file. Test for them with errors.Is.
+// Errors of a file. Test for them with [errors.Is].
 var (
-	// ErrEmpty is wrapped where all files together have no line.
+	// ErrEmpty is wrapped if the files have no lines in total.
 	ErrEmpty = errors.New("jsonl: no lines")
-	// ErrLong is wrapped where a line is longer than Options.MaxLine.
+	// ErrLong is wrapped if a line is longer than Options.MaxLine.
 	ErrLong = errors.New("jsonl: line too long")
-	// ErrValue is wrapped where a line is not JSON, or has a value that the set does not take.
+	// ErrValue is wrapped if a line is not valid JSON, or has a value that is not supported.
 	ErrValue = errors.New("jsonl: not such a value")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered so that errors.Is recognizes them in the parent of a worker process.
 func init() {
 	codec.RegisterError("jsonl.ErrEmpty", ErrEmpty)
 	codec.RegisterError("jsonl.ErrLong", ErrLong)
 	codec.RegisterError("jsonl.ErrValue", ErrValue)
 }
 
-// Options configure Open.
+// Options configure [Open].
 type Options struct {
-	Columns []row.Column // the wanted keys of each line, which must be an object; none: all keys
-	MaxLine int          // longest line in bytes; 0 stands for 64 MiB
+	Columns []row.Column // keys of each line to read; lines must be objects; empty: all keys
+	MaxLine int          // longest line in bytes; 0 means 64 MiB
 }
 
-// A set is the lines of files, one after the other, without those that are blank.
+// A set is the concatenation of the lines of files, except blank lines.
 type set struct {
 	options            Options
-	table.Files[*file] // Len and Close are theirs
+	table.Files[*file] // provides Len and Close
 }
 
 var (
@@ -45,15 +45,16 @@ var (
 	_ data.ValueDataset  = (*set)(nil)
 )
 
-// Open finds the lines of files, one file after the other. It skips blank lines. Several goroutines
-// may use the set; the caller closes it. The error wraps ErrEmpty, or is the error of reading.
+// Open returns a data set of the lines of the files at paths, one file after the other. Blank lines
+// are skipped. The data set may be used from several goroutines. The caller must close it. The
+// error wraps [ErrEmpty], or is an error of reading.
 //
-// The set is a data.ValueDataset. The value of a line is nil, bool, int64, float64, string, []any
-// or map[string]any, in which lists of numbers are tensors: see package row. Get returns the
-// columns of a line as tensors, in the order of Options.Columns, or of their names; all of them
-// must be numbers or lists of numbers. For a line that is a number or a list of numbers, Get
-// returns one tensor. For a line that is not a sample, the error of Value and Get is a
-// [*row.Error].
+// The data set is a [data.ValueDataset]. The value of a line is nil, bool, int64, float64, string,
+// []any or map[string]any, with tensors for lists of numbers; see package row. Get returns the
+// columns of a line as tensors, in the order of Options.Columns, or sorted by name if that is
+// empty; all columns must be numbers or lists of numbers. For a line that is a number or a list of
+// numbers, Get returns one tensor. If a line cannot be converted to a sample, Value and Get return
+// a [*row.Error].
 func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	if o.MaxLine == 0 {
 		o.MaxLine = 64 << 20
@@ -114,7 +115,7 @@ func notAnObject(line any) error {
 	return fmt.Errorf("%w: %T has no columns", ErrValue, line)
 }
 
-// with calls f with a line. The error of f becomes one of the line.
+// with calls f with line i. Errors are wrapped in a [*row.Error].
 func (s *set) with(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("line %d of %d: out of range", i, s.Len())

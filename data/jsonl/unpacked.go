@@ -12,11 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// maxWindow bounds the memory of a zstd decoder.
+// maxWindow limits the memory of a zstd decoder.
 const maxWindow = 128 << 20
 
-// unpacked returns f, or, if it is compressed by gzip or zstd, a temporary file without a name that
-// has its content, because lines are read in any order. f is then closed, as it is after an error.
+// unpacked returns f, or, if it is compressed with gzip or zstd, an unlinked temporary file with
+// its decompressed content. Lines are read in any order, so the content must be seekable. Unless f
+// is returned, unpacked closes it, also if there is an error.
 func unpacked(f *os.File) (_ *os.File, err error) {
 	start := make([]byte, 4)
 	n, _ := f.ReadAt(start, 0)
@@ -52,7 +53,8 @@ func unpacked(f *os.File) (_ *os.File, err error) {
 	return out, nil
 }
 
-// unpack copies in to a file, and goes back to its beginning.
+// unpack copies in to out, and rewinds out. It returns an error if the file would exceed the file
+// size limit of the process.
 func unpack(out *os.File, in io.Reader) error {
 	buffer, size := make([]byte, 1<<18), int64(0)
 	for {
