@@ -1,4 +1,5 @@
-// Package tokens reads files of tokenised text as windows of one length, to train language models.
+// Package tokens reads files of tokenized text as windows of equal length, to train language
+// models.
 //
 //	train, err := tokens.Open("train.bin", tokens.Options{Length: 1024})
 //	if err != nil {
@@ -7,9 +8,9 @@
 //	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{BatchSize: 8, Shuffle: true})
 //
-// A sample is two tensors, (Length) Int64 each: the tokens of a window, and the tokens that follow
-// each of them, which are the targets.
+// A sample consists of two tensors, (Length) Int64 each: the tokens of a window, and the targets,
+// which are the same tokens shifted by one.
 //
-// The trap: a file without a header does not say which dtype its tokens have. Set Options.DType.
-// Set Vocabulary as well, so that a wrong dtype is an error.
+// A file without a header does not declare the dtype of its tokens. Options.DType must be set
+// unless it is Uint16. Options.Vocabulary should be set too, so that a wrong dtype is an error.
 package tokens

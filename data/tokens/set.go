@@ -14,20 +14,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Faults of a file, in an *encoding.FileError, or of options. Test for them with errors.Is.
+// Errors of a file, in an [*encoding.FileError], or of options. Test for them with [errors.Is].
 var (
-	// ErrOption is wrapped where an option is out of range.
+	// ErrOption is wrapped if an option is out of range.
 	ErrOption = errors.New("tokens: option")
-	// ErrShort is wrapped where a file has fewer tokens than one window and the next token.
+	// ErrShort is wrapped if a file has fewer tokens than a window and one more.
 	ErrShort = errors.New("tokens: fewer tokens than a window and the one after it")
-	// ErrType is wrapped where the elements of a file are not tokens, or its size does not fit the
-	// DType.
+	// ErrType is wrapped if the elements of a file are not tokens, or if its size is not a multiple
+	// of the DType's size.
 	ErrType = errors.New("tokens: not of a type of tokens")
-	// ErrVocabulary is wrapped where a token is not below Options.Vocabulary.
+	// ErrVocabulary is wrapped if a token is negative or not below Options.Vocabulary.
 	ErrVocabulary = errors.New("tokens: not in the vocabulary")
 )
 
-// errors.Is finds them in the starter of the worker that returns them.
+// The errors are registered so that errors.Is recognizes them in the parent of a worker process.
 func init() {
 	codec.RegisterError("tokens.ErrOption", ErrOption)
 	codec.RegisterError("tokens.ErrShort", ErrShort)
@@ -35,14 +35,14 @@ func init() {
 	codec.RegisterError("tokens.ErrVocabulary", ErrVocabulary)
 }
 
-// Options configure Open.
+// Options configure [Open].
 type Options struct {
 	Length int // tokens in a window
-	Stride int // tokens from the begin of a window to the begin of the next; 0 stands for Length
-	// dtype of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value,
-	// stands for Uint16
+	Stride int // distance between the beginnings of windows, in tokens; 0 means Length
+	// dtype of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, means
+	// Uint16
 	DType      tensor.DType
-	Vocabulary int // tokens must be below this number; 0 does not check them
+	Vocabulary int // tokens must be below this number; 0 disables the check
 }
 
 // A set is the windows of a file of tokens.
@@ -54,10 +54,11 @@ type set struct {
 
 var _ data.Gatherer = (*set)(nil)
 
-// Open maps a file. A file that ends in .npy is an array of numpy with one dimension. Any other
-// file is little-endian tokens without a header, as nanoGPT writes. The kernel reads the pages that
-// are used. Several goroutines may use the set, which is a data.Gatherer; the caller closes it. The
-// error is an [*encoding.FileError] for a malformed file, or wraps ErrOption.
+// Open maps a file as a data set of windows. A file with the extension .npy must be a
+// one-dimensional NumPy array. Any other file consists of little-endian tokens without a header, as
+// written by nanoGPT. The kernel reads pages on demand. The data set is a [data.Gatherer] and may
+// be used from several goroutines. The caller must close it. The error is an [*encoding.FileError]
+// for a malformed file, and wraps [ErrOption] or [ErrType] for invalid options.
 func Open(path string, o Options) (data.DatasetCloser, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
@@ -115,7 +116,7 @@ func isToken(dt tensor.DType) bool {
 	return false
 }
 
-// check says why there are no windows in what was mapped.
+// check returns an error if the mapped tensor contains no windows of tokens.
 func (s *set) check() error {
 	t := s.tokens
 	switch {
@@ -127,7 +128,7 @@ func (s *set) check() error {
 	return nil
 }
 
-// Len returns the number of windows that have a token after them.
+// Len returns the number of windows that are followed by another token.
 func (s *set) Len() int {
 	if spare := s.tokens.Numel() - 1 - s.options.Length; spare >= 0 {
 		return spare/s.options.Stride + 1
@@ -135,10 +136,10 @@ func (s *set) Len() int {
 	return 0
 }
 
-// Close ends the mapping.
+// Close unmaps the file.
 func (s *set) Close() error { return s.tokens.Close() }
 
-// Get returns window i, and the same one token later.
+// Get returns window i, and the same window shifted by one token.
 func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
 	if err := s.read(i, x, y); err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// read writes window i to x, and what comes one token later to y.
+// read writes window i to x, and the window shifted by one token to y.
 func (s *set) read(i int, x, y []int64) (err error) {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("window %d of %d: out of range", i, s.Len())
 	}
 	from, n := i*s.options.Stride, s.options.Length
-	fault := tensor.Catch(func() { // the file may be cut short by others
+	fault := tensor.Catch(func() { // another process may truncate the file
 		switch s.tokens.DType() {
 		case tensor.Uint16:
 			widen(x, y, tensor.Data[uint16](s.tokens)[from:][:n+1])
@@ -31,14 +31,15 @@ func (s *set) read(i int, x, y []int64) (err error) {
 	return s.inVocabulary(from, x, y)
 }
 
-// widen writes all but the last token to x, and all but the first to y.
+// widen writes all tokens except the last to x, and all except the first to y.
 func widen[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
 	for k := range x {
 		x[k], y[k] = int64(tokens[k]), int64(tokens[k+1])
 	}
 }
 
-// inVocabulary says which token, from that number on, is not.
+// inVocabulary returns an error that wraps [ErrVocabulary] for the first token outside of the
+// vocabulary. from is the position of x[0] in the file.
 func (s *set) inVocabulary(from int, x, y []int64) error {
 	limit := int64(s.options.Vocabulary)
 	if limit == 0 {
