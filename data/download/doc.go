@@ -5,9 +5,9 @@
 //	}
 //	train, err := datasets.MNIST("mnist", true)
 //
-// The package is not a part of package data since it imports net/http. A program with net/http is
-// linked dynamically if a C compiler is found, which costs 0.8 ms at the start of each worker, and
-// it is 6 MB larger. The command shoal runs a separate program, shoal-download, for this reason.
+// It is not part of package data because it imports net/http. A program with net/http is linked
+// dynamically if a C compiler is found, which costs 0.8 ms at the start of each worker, and it is 6
+// MB larger. The command shoal therefore runs a separate program, shoal-download.
 //
-// The trap: a file of the right name with other contents is replaced.
+// An existing file with the right name but other contents is replaced.
 package download

@@ -4,6 +4,6 @@ import "errors"
 
 var (
 	ErrStatus   = errors.New("download: refused by the server")      // an HTTP status other than success
-	ErrPartial  = errors.New("download: the connection ended early") // the part that came is kept; call again
-	ErrChecksum = errors.New("download: not the original file")      // the checksum differs; the file is removed
+	ErrPartial  = errors.New("download: the connection ended early") // the part is kept: call again
+	ErrChecksum = errors.New("download: not the original file")      // wrong checksum; file removed
 )

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// patience is how long a server may send nothing.
+// patience is the maximum time between two reads from a server.
 var patience = 30 * time.Second
 
-// A fetch brings one file.
+// A fetch downloads one file.
 type fetch struct {
 	file
 	client      *http.Client
@@ -26,7 +26,7 @@ type fetch struct {
 	progress    Progress
 }
 
-// path is where the whole file goes, and part where it grows.
+// path returns the path of the complete file, and part the path of the partial file.
 func (f *fetch) path() string { return filepath.Join(f.dir, f.name) }
 func (f *fetch) part() string { return f.path() + ".part" }
 
@@ -50,8 +50,8 @@ func (f *fetch) run(ctx context.Context) error {
 	return os.Rename(f.part(), f.path())
 }
 
-// complete makes the part file as long as the whole one, or longer if the server sends something
-// else.
+// complete downloads the rest of the partial file. The file may be longer than f.size if the server
+// sends another file. The error wraps [ErrPartial] or [ErrStatus], or is a network error.
 func (f *fetch) complete(ctx context.Context) error {
 	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *fetch) complete(ctx context.Context) error {
 		return cause(ctx, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK && have > 0 { // the server does not continue files
+	if resp.StatusCode == http.StatusOK && have > 0 { // the server does not support ranges
 		if have, err = 0, errors.Join(part.Truncate(0), rewind(part)); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (f *fetch) complete(ctx context.Context) error {
 	return part.Close()
 }
 
-// cause returns an error with why ctx has ended, if it has.
+// cause adds the cause of the end of ctx to err, if ctx has ended.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %v", why, err)
@@ -91,7 +91,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// request asks for the file from byte have on.
+// request requests the file from byte have on. The caller must close the body. It returns an error
+// that wraps [ErrStatus] unless the server responds with success.
 func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error) {
 	address, err := url.JoinPath(f.mirror, f.name)
 	if err != nil {
@@ -117,9 +118,9 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	return resp, nil
 }
 
-// receive appends the body to part, which has so many bytes. It calls heard for each piece.
+// receive appends body to part, which has have bytes. It calls heard after each read.
 func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()) error {
-	body = io.LimitReader(body, f.size-have+1) // one byte too many is enough to see that it is another file
+	body = io.LimitReader(body, f.size-have+1) // one additional byte reveals another file
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := body.Read(buf)
@@ -140,7 +141,7 @@ func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()
 	}
 }
 
-// isOriginal reports whether the file has the right checksum.
+// isOriginal reports whether the file at path has the expected checksum.
 func (f *fetch) isOriginal(path string) (bool, error) {
 	r, err := os.Open(path)
 	if err != nil {

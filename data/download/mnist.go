@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// Mirror is the default URL of MNIST: PyTorch's own copy.
+// Mirror is the default URL of MNIST: PyTorch's copy.
 const Mirror = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
-// A file is what is known of a file before it is fetched.
+// A file describes a file before it is fetched.
 type file struct {
 	name   string
 	size   int64
@@ -24,17 +24,19 @@ var mnist = []file{
 	{"t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
 }
 
-// A Progress is called with the number of bytes of a file that have come, and their number in all.
+// A Progress is called with the number of bytes of a file received so far, and the size of the
+// file.
 type Progress func(name string, done, total int64)
 
-// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which it makes if it does not exist.
-// mirror is the URL of a directory that has them; "" means Mirror. MNIST does not fetch a file
-// again that is there with the right checksum, and continues a file that came in part. A file gets
-// its name when it is whole and its checksum is right. progress may be nil; the caller's goroutine
-// calls it.
+// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which is created if it does not exist.
+// mirror is the URL of a directory that contains the files; "" means [Mirror]. A file that exists
+// with the right checksum is not fetched again, and a partial file is continued. A file gets its
+// final name once it is complete and its checksum is verified. progress is called in the caller's
+// goroutine; it may be nil.
 //
-// The error wraps ErrStatus, ErrPartial or ErrChecksum, or is that of the network or of ctx. After
-// ErrPartial call MNIST again. A server that sends nothing for 30 seconds has ended the connection.
+// The error wraps [ErrStatus], [ErrPartial] or [ErrChecksum], or is an error of the network, of the
+// file system or of ctx. After ErrPartial the caller should call MNIST again. A server that sends
+// nothing for 30 seconds counts as disconnected.
 func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
 	if mirror == "" {
 		mirror = Mirror
