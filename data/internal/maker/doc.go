@@ -1,3 +1,3 @@
-// Package maker is how the packages beside data make single batches of a data.Loader by their
-// numbers, or of a Stream by portions of its parts. Users do not see it.
+// Package maker lets packages beside data make single batches of a data.Loader by number, or
+// batches of a data.Stream by portion. It is not visible to users.
 package maker

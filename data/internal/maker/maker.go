@@ -7,53 +7,58 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// A Maker makes batches of a Loader in any order. Each is a function of the Loader's seed, the
-// epoch and its number, or its Portion, alone. Several goroutines may use it.
+// A Maker makes batches of a Loader in any order. Each batch depends only on the Loader's seed, the
+// epoch, and its number or [Portion]. A Maker may be used from several goroutines. The caller must
+// close it.
 type Maker interface {
-	// Identity returns what the batches follow from, for a comparison with that of another process.
+	// Identity returns the parameters that determine the batches, for comparison with another
+	// process.
 	Identity() Identity
-	// Batch makes a batch of an epoch in shared memory, which the caller closes.
+	// Batch makes a batch of an epoch in shared memory. The caller must close it. Batch fails for a
+	// Stream.
 	Batch(ctx context.Context, epoch, number int) (Batch, error)
-	// Gather makes a batch of the samples of these numbers.
+	// Gather makes a batch of the samples with the given indices. The caller must close it. Gather
+	// fails for a Stream.
 	Gather(ctx context.Context, epoch int, indices []int) (Batch, error)
-	// Source is for a Stream, of which Batch and Gather make nothing.
+	// Source makes batches of a Stream.
 	Source
-	// Workers returns how many workers load samples.
+	// Workers returns the number of workers that load samples.
 	Workers() int
-	// Close ends the workers. The Loader's data set stays open.
+	// Close stops the workers. It does not close the Loader's data set.
 	Close() error
 }
 
-// A Source makes the batches of a Stream by portions. A Loader of NewLoader has no workers, but a
-// Reader of the Source for each of its loops.
+// A Source makes the batches of a Stream by portions. A Loader from [NewLoader] has no workers;
+// each of its loops uses a [Reader] of the Source.
 type Source interface {
 	Reader() Reader
 }
 
-// A Reader reads a Stream for one loop. It keeps each part open where its last Portion has ended,
-// and reads the part again if another one is asked for than the next. Several goroutines may use
-// it, each for a part of its own.
+// A Reader reads a Stream for one loop. It keeps each part open at the end of its latest [Portion],
+// and reads the part again from its beginning if the next request does not follow. A Reader may be
+// used from several goroutines, but each part by only one at a time. The caller must close it.
 type Reader interface {
-	// Read makes a batch in shared memory, which the caller closes. If ctx ends, so may the Reader.
+	// Read makes a batch in shared memory. The caller must close it. If ctx ends, the Reader may
+	// end too.
 	Read(ctx context.Context, p Portion) (Batch, error)
-	// Close ends all that is being read.
+	// Close ends all reads.
 	Close() error
 }
 
-// A Portion is N samples of a part of a Stream after the first From.
+// A Portion is a range of N samples in a part of a Stream, after the first From samples.
 type Portion struct {
 	Epoch       int
-	Part, Count int // part Part of Count
+	Part, Count int // part number Part of Count
 	From, N     int
 }
 
-// A Batch is a batch that a Maker has made. It has no tensors if its Loader has skipped all of its
-// samples, and where its part of a Stream was over before.
+// A Batch is a batch made by a [Maker] or a [Reader]. It has no tensors if all of its samples were
+// skipped, or if its part of a Stream had already ended.
 type Batch struct {
 	tree.Value
 	Samples int
-	Read    int  // samples of its part of a Stream, with those that were skipped
-	End     bool // the part is over
+	Read    int  // samples read from the part of a Stream, including skipped ones
+	End     bool // the part has ended
 }
 
 // Close closes the tensors.
@@ -63,31 +68,31 @@ func (b Batch) Close() {
 	}
 }
 
-// An Identity is what the batches of a Loader follow from.
+// An Identity consists of the parameters that determine the batches of a Loader.
 type Identity struct {
 	Seed      uint64 `json:"seed"`
-	Samples   int    `json:"samples"`    // of the data set
+	Samples   int    `json:"samples"`    // in the data set
 	BatchSize int    `json:"batch_size"` // 0 for a BatchSampler
-	Batches   int    `json:"batches"`    // of an epoch
+	Batches   int    `json:"batches"`    // in an epoch
 	Order     uint64 `json:"order"`      // hash of the order of epoch 0
-	// of a Stream, which has no Samples, Batches and Order
+	// for a Stream, which has no Samples, Batches and Order
 	Parts    int  `json:"parts"` // 0 for a Dataset
 	DropLast bool `json:"drop_last"`
 }
 
-// Data is what package data does for the functions below. They find its methods by their names, so
-// that the linker leaves them, and all that is behind them, out of programs that call none of these
-// functions.
+// Data is set by package data. It must have the methods Open, NewLoader and Each, which the
+// functions below call by name. The linker can thus omit these methods, and the code that they
+// call, from programs that use none of the functions.
 var Data any
 
-// Open makes a Maker of a *data.Loader.
+// Open returns a [Maker] for a *data.Loader.
 func Open(loader any) (Maker, error) {
 	return Data.(interface {
 		Open(loader any) (Maker, error)
 	}).Open(loader)
 }
 
-// NewLoader makes a *data.Loader, with data.Options of a Stream, whose batches s makes.
+// NewLoader returns a *data.Loader of batches from s. opts must be data.Options for a Stream.
 func NewLoader(s Source, opts any) (loader any) {
 	return Data.(interface {
 		NewLoader(s Source, opts any) (loader any)
