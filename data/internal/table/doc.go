@@ -1,7 +1,6 @@
-// Package table makes samples of the rows of tables, whose columns have names: of lines of JSON, of
-// rows of Parquet.
+// Package table makes samples of rows with named columns, such as lines of JSON and rows of Parquet
+// files.
 //
-// The trap: [Tensors] makes tensors of lists of numbers as torch.tensor does: of int64, of float32
-// if one of the numbers has a fraction. Columns whose rows are now of one kind and now of the other
-// need a DType.
+// [Tensors] converts lists of numbers as torch.tensor does: to int64, or to float32 if one of the
+// numbers has a fraction. A column with both kinds of rows should have a DType.
 package table

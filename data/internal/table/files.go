@@ -6,13 +6,13 @@ import (
 	"sort"
 )
 
-// Files are the files of a set, one behind the other. The zero value has none.
+// Files is the concatenation of the files of a data set. The zero value has no files.
 type Files[F io.Closer] struct {
 	all  []F
-	ends []int // numbers of the rows up to the end of each file
+	ends []int // number of rows up to the end of each file
 }
 
-// Add takes over a file with so many rows.
+// Add appends a file with the given number of rows. Files takes ownership of the file.
 func (f *Files[F]) Add(file F, rows int) {
 	f.all = append(f.all, file)
 	f.ends = append(f.ends, f.Len()+rows)
@@ -26,7 +26,7 @@ func (f *Files[F]) Len() int {
 	return f.ends[len(f.ends)-1]
 }
 
-// At returns the file of row i, which is in range, and the number of the row there.
+// At returns the file that contains row i, and the index of the row in it. i must be in range.
 func (f *Files[F]) At(i int) (file F, row int) {
 	k := sort.SearchInts(f.ends, i+1)
 	if k > 0 {

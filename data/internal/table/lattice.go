@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Tensors returns v with tensors instead of its lists of numbers, also those that are in maps and
-// in other lists.
+// Tensors returns v with each list of numbers replaced by a tensor, including lists in maps and in
+// other lists.
 func Tensors(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -30,22 +30,23 @@ func Tensors(v any) any {
 	return v
 }
 
-// A lattice is numbers in lists of one length in each dimension, which may become a tensor.
+// A lattice collects numbers from nested lists with equal lengths in each dimension, to make a
+// tensor.
 type lattice struct {
 	shape   []int
-	deepest bool // the shape is known: a number was there, or an empty list
+	deepest bool // the shape is final: a number or an empty list was added
 	numbers []float64
-	whole   []int64 // the same, as long as all are whole
+	whole   []int64 // the numbers as integers; valid unless kind is Float32
 	kind    tensor.DType
 }
 
-// kinds of what was added: from bool, the zero value, to float.
+// wider orders the dtypes of numbers from narrow to wide.
 var wider = []tensor.DType{tensor.Bool, tensor.Int64, tensor.Float32}
 
-// maxDims bounds lists in lists.
+// maxDims is the maximum depth of nested lists.
 const maxDims = 16
 
-// add adds numbers, or lists of them, and reports whether a lattice can have them.
+// add adds a number, or a nested list of numbers. It returns false if v does not fit the lattice.
 func (l *lattice) add(v any, depth int) bool {
 	switch v := v.(type) {
 	case bool:
@@ -99,10 +100,10 @@ func (l *lattice) list(v []any, depth int) bool {
 	return true
 }
 
-// tensor makes it.
+// tensor returns the numbers as a tensor.
 func (l *lattice) tensor() *tensor.Tensor {
 	if l.kind == tensor.Float32 {
-		if len(l.shape) == 0 { // a number by itself is Python's
+		if len(l.shape) == 0 { // a single number is a Python float, which is a float64
 			return tensor.FromSlice(l.numbers)
 		}
 		return tensor.FromSlice(l.numbers, l.shape...).To(tensor.Float32)

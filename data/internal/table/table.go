@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Pick returns the wanted columns of a row, or all of them where none are named; a column with a
-// DType is a tensor. Numbers are bool, int64 and float64, and lists are []any, or tensors already.
-// The error wraps row.ErrColumn or row.ErrKind and names the column.
+// Pick returns the given columns of a row, or all of them if columns is empty. A column with a
+// DType becomes a tensor. Numbers in r must be bool, int64 or float64, and lists must be []any or
+// tensors. The error wraps [row.ErrColumn] or [row.ErrKind] and names the column.
 func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
 	picked := make(map[string]any, len(r))
 	if len(columns) == 0 {
@@ -33,7 +33,7 @@ func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
 	return picked, nil
 }
 
-// valueOf returns a value of a column.
+// valueOf converts a value to the DType of its column, if it has one.
 func valueOf(c row.Column, v any) (any, error) {
 	if c.DType == nil {
 		return v, nil
@@ -48,9 +48,9 @@ func valueOf(c row.Column, v any) (any, error) {
 	return l.tensor().To(*c.DType), nil
 }
 
-// Sample returns the wanted columns of a row as the fields of a data.Sample, in their order or, if
-// none are named, in that of their names. The error wraps row.ErrColumn, or row.ErrKind where a
-// column has no numbers.
+// Sample returns the given columns of a row as the fields of a data.Sample, in the order of
+// columns, or sorted by name if columns is empty. The error wraps [row.ErrColumn], or [row.ErrKind]
+// if the value of a column does not consist of numbers.
 func Sample(columns []row.Column, r map[string]any) ([]*tensor.Tensor, error) {
 	picked, err := Pick(columns, r)
 	if err != nil {
