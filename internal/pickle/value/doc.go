@@ -1,4 +1,4 @@
-// Package value has what values of Python are in Go, and the other way round, for all that PyTorch
-// pickles: messages (package torch) and files (package pt). What is peculiar to either, memory
-// above all, it is given as a function.
+// Package value converts between Go values and the Python values in PyTorch's pickles: messages
+// (package torch) and files (package pt). Callers pass functions for the parts that differ between
+// the two, such as memory.
 package value

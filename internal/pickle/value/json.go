@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// OptionsOf reads the keyword arguments of a data set that a command line has, as a JSON object.
+// OptionsOf parses the keyword arguments of a data set, given as a JSON object on a command line.
 func OptionsOf(text string) (*python.Dict, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -33,7 +33,7 @@ func OptionsOf(text string) (*python.Dict, error) {
 	return args, nil
 }
 
-// fromJSON makes the values that a pickle would have held.
+// fromJSON converts a JSON value to the types that a pickle decodes to.
 func fromJSON(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:

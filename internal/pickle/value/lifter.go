@@ -9,26 +9,28 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Lifter makes values of Go of those of pickles. What is one object in Python is one value in Go.
+// A Lifter converts decoded pickles to Go values. An object that is shared in Python becomes one
+// shared Go value. A Lifter must not be used from several goroutines.
 type Lifter struct {
-	// Object makes what a call would have made.
+	// Object converts the result of a constructor call. It must be set.
 	Object func(o *pickle.Object) (any, error)
-	// Outside makes what a persistent id stands for; nil where there is none.
+	// Outside converts a persistent ID. It may be nil if there are none.
 	Outside func(p *pickle.Persistent) (any, error)
-	// Unread is told the keys that lead to an entry of a dict that has no value, such as
-	// "model.bias", and why. The dict is without the entry if it returns nil; otherwise its error
-	// is Lift's. It may be nil.
+	// Unread, if not nil, is called for each dict entry with a value that cannot be converted. keys
+	// is the path to the entry, such as "model.bias". If Unread returns nil, the entry is omitted;
+	// otherwise Lift returns the error.
 	Unread func(keys string, err error) error
 
-	seen   map[any]any // what became of containers
-	keys   []string    // of the dicts that are being made
-	unread error       // what Unread has returned
+	seen   map[any]any // converted containers, by identity
+	keys   []string    // path of the dict entry being converted
+	unread error       // latest error returned by Unread
 }
 
-// errPending stands for what is being made.
+// errPending marks a container that is being converted.
 var errPending = errors.New("pending")
 
-// Lift returns the value for a user. The error wraps ErrUnsupported where there is none.
+// Lift converts v to a value for users. The error wraps [ErrUnsupported] if v has no Go equivalent,
+// or if it contains itself.
 func (l *Lifter) Lift(v any) (any, error) {
 	at := pickle.Identity(v)
 	if at == nil {
@@ -43,12 +45,13 @@ func (l *Lifter) Lift(v any) (any, error) {
 	l.Begin(at, errPending)
 	got, err := l.container(v)
 	if l.seen[at] = got; err != nil {
-		delete(l.seen, at) // or a second reference to it would be nil
+		delete(l.seen, at) // otherwise a second reference to it would be nil
 	}
 	return got, err
 }
 
-// Begin says what o is becoming, for what refers to it from within itself.
+// Begin records that o becomes the value becomes. It must be called before the parts of o are
+// converted, if these may refer to o.
 func (l *Lifter) Begin(o, becomes any) {
 	if l.seen == nil {
 		l.seen = map[any]any{}
@@ -56,7 +59,7 @@ func (l *Lifter) Begin(o, becomes any) {
 	l.seen[o] = becomes
 }
 
-// plain is what a value without parts becomes.
+// plain converts a value without parts.
 func plain(v any) any {
 	if g, ok := v.(Global); ok {
 		if dt, err := DTypeOf(g); err == nil {
@@ -131,7 +134,7 @@ func (l *Lifter) dict(d *Dict) (any, error) {
 	return out, err
 }
 
-// Record makes the record of an object whose class nobody here knows.
+// Record converts an object of an unknown class to a [Record].
 func (l *Lifter) Record(o *pickle.Object) (*Record, error) {
 	r := &Record{Class: o.Class}
 	l.Begin(o, r)
@@ -144,7 +147,8 @@ func (l *Lifter) Record(o *pickle.Object) (*Record, error) {
 	return r, err
 }
 
-// Arg returns the n-th argument of a call as a T.
+// Arg returns argument n of a call as type T. The error wraps [ErrProtocol] if it is missing or has
+// another type.
 func Arg[T any](o *pickle.Object, n int) (v T, err error) {
 	if n < len(o.Args) {
 		if v, ok := o.Args[n].(T); ok {

@@ -8,21 +8,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Lowerer makes values of pickles of Go's. What is one pointer in Go is one object in Python.
+// A Lowerer converts Go values to values for pickles. A pointer that is shared in Go becomes one
+// shared Python object. A Lowerer must not be used from several goroutines.
 type Lowerer struct {
-	// Own makes what the rest does not know, tensors above all, and says ok to that. A pointer is
-	// shown to it once.
+	// Own converts the values that only the caller knows, such as tensors. It must return ok for
+	// these, even with an error. It is called once for each pointer.
 	Own func(v any) (low any, ok bool, err error)
-	// NameOf returns the name by which a reader finds a type that stands in an interface with
-	// methods. Where it is nil nobody will look.
+	// NameOf returns the registered name of a type that is the dynamic type of an interface with
+	// methods. If NameOf is nil, such values are converted without a type name.
 	NameOf func(t reflect.Type) (name string, ok bool)
-	seen   map[any]any // what became of pointers
+	seen   map[any]any // converted values, by pointer
 }
 
-// maxDepth bounds values in values.
+// maxDepth is the maximum nesting of values.
 const maxDepth = 900
 
-// Lower returns the value for pickle.Marshal. The error wraps ErrUnsupported where there is none.
+// Lower converts v to a value for pickle.Marshal. The error wraps [ErrUnsupported] if v has no
+// Python equivalent, contains itself, or is nested too deeply.
 func (l *Lowerer) Lower(v any) (any, error) { return l.lower(v, 0) }
 
 func (l *Lowerer) lower(v any, depth int) (any, error) {
@@ -56,13 +58,14 @@ func (l *Lowerer) lower(v any, depth int) (any, error) {
 	return l.keep(v, low, err)
 }
 
-// The keys of what stands in an interface with methods: the name of its type, and itself.
+// Keys of the dict for the value of an interface with methods: the name of its type, and the value.
 const (
 	TypeKey  = "__type__"
 	ValueKey = "value"
 )
 
-// part lowers a part of a value, whose type says what may stand there.
+// part converts a part of a value. If its static type is an interface with methods, the type name
+// is added.
 func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
 	if l.NameOf == nil || v.Kind() != reflect.Interface || v.NumMethod() == 0 || v.IsNil() {
 		return l.lower(v.Interface(), depth)
@@ -77,7 +80,7 @@ func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
 	return pickle.NewDict(TypeKey, name, ValueKey, low), err
 }
 
-// pointer returns what identifies v, nil where nothing does.
+// pointer returns v if it is a pointer, which identifies the value, and nil otherwise.
 func pointer(v any) any {
 	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
 		return nil
@@ -85,7 +88,7 @@ func pointer(v any) any {
 	return v
 }
 
-// keep remembers what became of a pointer.
+// keep records the converted value of a pointer.
 func (l *Lowerer) keep(v, low any, err error) (any, error) {
 	if p := pointer(v); p != nil && err == nil {
 		if l.seen == nil {
@@ -130,7 +133,7 @@ func (l *Lowerer) several(v reflect.Value, depth int) ([]any, error) {
 	return out, nil
 }
 
-// Sizes returns a tuple of numbers.
+// Sizes returns list as a tuple.
 func Sizes(list []int) Tuple {
 	t := make(Tuple, len(list))
 	for i, n := range list {

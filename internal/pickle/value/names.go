@@ -10,13 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Named returns the name that Python writes with dots.
+// Named returns the global with the given dotted Python name, which must contain a dot.
 func Named(dotted string) Global {
 	at := strings.LastIndexByte(dotted, '.')
 	return Global{Module: dotted[:at], Name: dotted[at+1:]}
 }
 
-// Names returns those of plain values of PyTorch.
+// Names returns the table of globals for plain values of PyTorch.
 var Names = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{Named("torch.Size"): newSize, Named("torch.device"): newDevice}
 	for name := range dtypeSizes {
@@ -28,8 +28,8 @@ var Names = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// dtypeSizes are PyTorch's dtypes, in bytes of an element. Those that tensor.DType does not have
-// are named in errors.
+// dtypeSizes maps PyTorch's dtypes to the size of an element in bytes. It includes dtypes that
+// tensor.DType lacks, to name them in errors.
 var dtypeSizes = map[string]int{
 	"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8,
 	"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16,
@@ -37,20 +37,20 @@ var dtypeSizes = map[string]int{
 	"quint8": 1, "qint8": 1, "qint32": 4, "quint4x2": 1, "quint2x4": 1,
 }
 
-// quantized are the dtypes of quantized tensors. View of one as another dtype is still quantized,
-// and PyTorch 2.15 crashes when it saves that.
+// quantized lists the dtypes of quantized tensors. A view of one as another dtype is still
+// quantized, and PyTorch 2.15 crashes when it saves such a view.
 var quantized = map[string]bool{"quint8": true, "qint8": true, "qint32": true, "quint4x2": true, "quint2x4": true}
 
-// Dequantize is what to send or save in the place of a quantized tensor.
+// Dequantize is the advice in errors about quantized tensors.
 const Dequantize = ".dequantize(), or .int_repr() and the scale and the zero point beside it"
 
-// QuantizedStorage reports whether a class is that of the storages of quantized tensors.
+// QuantizedStorage reports whether class is a storage class of quantized tensors.
 func QuantizedStorage(class Global) bool {
 	name, ok := strings.CutSuffix(class.Name, "Storage")
 	return ok && class.Module == "torch" && quantized[strings.ToLower(name)]
 }
 
-// StorageTypes are the classes of PyTorch's typed storages.
+// StorageTypes maps PyTorch's typed storage classes to dtypes.
 var StorageTypes = map[string]tensor.DType{
 	"BoolStorage": tensor.Bool, "ByteStorage": tensor.Uint8, "CharStorage": tensor.Int8, "ShortStorage": tensor.Int16,
 	"IntStorage": tensor.Int32, "LongStorage": tensor.Int64, "HalfStorage": tensor.Float16,
@@ -59,7 +59,8 @@ var StorageTypes = map[string]tensor.DType{
 	"ComplexDoubleStorage": tensor.Complex128,
 }
 
-// DTypeOf returns the dtype that a name is.
+// DTypeOf returns the dtype with the name v. The error wraps [ErrProtocol] if v is not a dtype of
+// PyTorch, or [ErrUnsupported] if package tensor does not support it.
 func DTypeOf(v any) (tensor.DType, error) {
 	g, ok := v.(Global)
 	if !ok || g.Module != "torch" || dtypeSizes[g.Name] == 0 {
@@ -83,7 +84,8 @@ func newSize(args Tuple) (any, error) {
 	return Size(s), err
 }
 
-// Numbers reads a tuple, list or Size of small natural numbers.
+// Numbers converts a tuple, list or Size to integers, which must be between 0 and 1<<48. The error
+// wraps [ErrProtocol].
 func Numbers(v any) ([]int, error) {
 	var items []any
 	switch v := v.(type) {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.
+// TensorOf copies a NumPy array to a new tensor on the heap. The error wraps [ErrUnsupported] if
+// package tensor lacks the dtype, or if the array is big-endian.
 func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.DType)
 	dt, err := tensor.ParseDType(name)
@@ -36,8 +37,8 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps
-// ErrUnsupported for bfloat16, which numpy does not have.
+// ArrayOf copies a tensor to a new NumPy array. The error wraps [ErrUnsupported] for bfloat16,
+// which NumPy lacks.
 func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 	name := numpy.Descr(t.DType().String())
 	if name == "" {
@@ -47,7 +48,8 @@ func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 		Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
 }
 
-// NumberOf returns a numpy scalar as bool, int64, float64 or complex128; unsigned ones must fit.
+// NumberOf converts a NumPy scalar to bool, int64, float64 or complex128. Unsigned values must fit
+// int64; otherwise the error wraps [ErrUnsupported].
 func NumberOf(s *pickle.Scalar) (any, error) {
 	b := slices.Clone(s.Data)
 	if s.DType[0] == '>' {

@@ -5,11 +5,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// PackedClass is its class in Python, and its constructor.
+// PackedClass is the class of packed sequences in Python, and its constructor.
 var PackedClass = Named("torch.nn.utils.rnn.PackedSequence")
 
-// Packed reads the four parts of PackedSequence(data, batch_sizes, sorted_indices,
-// unsorted_indices), of which the last two may be nil.
+// Packed converts the four arguments of PackedSequence(data, batch_sizes, sorted_indices,
+// unsorted_indices). The last two may be nil.
 func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 	if len(o.Args) < 2 || len(o.Args) > len(parts) { // PyTorch 1.0 had no indices
 		return parts, Malformed("a PackedSequence has %d parts", len(o.Args))
@@ -28,7 +28,8 @@ func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 	return parts, nil
 }
 
-// Packed writes a PackedSequence of its four parts.
+// Packed returns a PackedSequence with the given four parts. The first two must not be nil;
+// otherwise the error wraps [ErrUnsupported].
 func (l *Lowerer) Packed(parts ...*tensor.Tensor) (any, error) {
 	if parts[0] == nil || parts[1] == nil {
 		return nil, Unsupported("a PackedSequence without its data or its batch sizes")

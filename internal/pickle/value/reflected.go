@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// reflected lowers what has no case of its own in lower.
+// reflected converts values by their kind, if lower has no case for their type.
 func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -55,7 +55,8 @@ func (l *Lowerer) list(v reflect.Value, depth int) (any, error) {
 	return &pickle.List{Items: items}, err
 }
 
-// mapping makes a dict, in the order of the keys as text, so that equal maps are equal messages.
+// mapping converts a map to a dict. The keys are sorted by their text, so that equal maps have
+// equal encodings.
 func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -79,7 +80,7 @@ func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// structure makes a dict of a struct's fields by name, or a tuple of them in order.
+// structure converts a struct to a dict of its fields, or to a tuple.
 func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
 	fields, tuple, err := FieldsOf(v.Type())
 	if err != nil {
@@ -102,15 +103,16 @@ func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// A Field of a struct, and what it is called in Python.
+// A Field is a field of a struct and its name in Python.
 type Field struct {
 	Index int
 	Name  string
 }
 
-// FieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name
-// without; `torch:"-"` leaves a field out; and a field _ with `torch:",tuple"` makes the struct a
-// tuple.
+// FieldsOf returns the fields of a struct that are converted. The tag `torch:"name"` sets the key
+// in the dict, which is the field's name by default; `torch:"-"` omits a field; and a field _ with
+// `torch:",tuple"` makes the struct a tuple. The error wraps [ErrUnsupported] if a field is not
+// exported or if two fields have the same name.
 func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// The values of Python that have no type of their own in Go.
+// Python types without an equivalent Go type.
 type (
 	Tuple     = python.Tuple
 	Dict      = python.Dict
@@ -19,18 +19,18 @@ type (
 	Device    = python.Device
 )
 
-// What may go wrong; package torch exports them.
+// Errors of a conversion. Package torch exports them.
 var (
 	ErrProtocol    = errors.New("torch: not what torch.multiprocessing says")
 	ErrUnsupported = errors.New("torch: value cannot cross")
 )
 
-// Malformed returns an error that wraps ErrProtocol.
+// Malformed returns an error that wraps [ErrProtocol].
 func Malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrProtocol, fmt.Sprintf(format, args...))
 }
 
-// Unsupported returns an error that wraps ErrUnsupported.
+// Unsupported returns an error that wraps [ErrUnsupported].
 func Unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
