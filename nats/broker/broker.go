@@ -17,59 +17,60 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Options describe a node. The zero value listens on any free port of the loopback, and keeps its
-// data in a temporary folder of the system.
+// Options configure a node. The zero value listens on any free port of the loopback interface, and
+// stores its data in a temporary directory.
 type Options struct {
-	Name string // of the node, which no other in its cluster has
+	Name string // of the node; must be unique in its cluster
 	Host string // default 127.0.0.1
-	Port int    // 0 for any
-	Dir  string // where the data is
+	Port int    // 0 means any free port
+	Dir  string // directory of the data
 
-	MaxPayload  int   // of a message; default 8 MiB
-	MaxStore    int64 // bytes on the disk; default three quarters of what is free
-	Reserve     int64 // bytes of the disk that stay free; default 256 MiB, at most an eighth of what is free
-	SyncAlways  bool  // write through to the disk before a message is acknowledged
-	NoJetStream bool  // for tests of those who need it
+	MaxPayload  int   // maximum size of a message; default 8 MiB
+	MaxStore    int64 // maximum bytes on disk; default three quarters of the free space
+	Reserve     int64 // bytes to keep free on disk; default 256 MiB, at most 1/8 of the free space
+	SyncAlways  bool  // sync to disk before a message is acknowledged
+	NoJetStream bool  // for tests of clients that need JetStream
 	Debug       bool
 
-	// Told is told, in a sentence, what a person should know of the node. It may be nil.
+	// Told is called with messages for the administrator of the node, each a sentence. It may be
+	// nil.
 	Told func(string) `json:"-"`
 
 	User, Password string
 	Token          string
 	NKeys          []string    // public keys
-	TLS            *tls.Config `json:"-"` // with a certificate
+	TLS            *tls.Config `json:"-"` // must have a certificate
 
-	// Operator is the JWT of an operator, and Accounts are those of its accounts, the system
-	// account among them: clients give the credentials of a user of one. An account has its own
-	// queues, and the room that its JWT says.
+	// Operator is the JWT of an operator, and Accounts are the JWTs of its accounts, which must
+	// include the system account. Clients then need the credentials of a user of an account. Each
+	// account has its own queues, and the storage limit in its JWT.
 	Operator string
 	Accounts []string
 
 	Cluster     string // name of the cluster, empty for none
 	ClusterHost string // default Host
 	ClusterPort int
-	Routes      []string // host:port of the other nodes, where they listen for nodes
+	Routes      []string // host:port for routes of the other nodes
 }
 
 const (
 	defaultPayload = 8 << 20
 	readyTime      = 20 * time.Second
-	// A node that is cut off is given up after routePing times one more than routePings. The
-	// server's own times are a minute and more, in which it sends what it has into the void.
+	// A route to an unreachable node is closed after routePing*(routePings+1). The server's
+	// defaults are more than a minute, and messages sent in this time are lost.
 	routePing  = 2 * time.Second
 	routePings = 3
 )
 
-// A Broker is a node that runs.
+// A Broker is a running node.
 type Broker struct {
 	s    *server.Server
 	tls  bool
 	disk *disk
 }
 
-// Start starts a node and waits until it takes connections. A node of a cluster may have to wait
-// for others before it takes values; see Ready.
+// Start starts a node and waits until it accepts connections. A node of a cluster may not accept
+// values until it has found other nodes; see [Broker.Ready]. The caller must close the Broker.
 func Start(o Options) (*Broker, error) {
 	so, err := o.server()
 	if err != nil {
@@ -153,9 +154,9 @@ func (o Options) server() (*server.Options, error) {
 	return so, nil
 }
 
-// pass is what the nodes of a cluster give each other, nil if clients give no secret: a program
-// that passes for a node reads and writes everything. It is made of the clients' secret, and does
-// not tell it.
+// pass returns the credentials for routes between nodes, or nil if clients have no secret. Routes
+// must be authenticated, because a program that connects as a node can read and write everything.
+// The password is an HMAC of the clients' secret and does not reveal it.
 func (o Options) pass() *url.Userinfo {
 	secret := cmp.Or(o.Token, o.Password)
 	if secret == "" {
@@ -166,7 +167,7 @@ func (o Options) pass() *url.Userinfo {
 	return url.UserPassword("node", hex.EncodeToString(sum.Sum(nil)))
 }
 
-// URL returns where clients connect to.
+// URL returns the URL for clients.
 func (b *Broker) URL() string {
 	u := b.s.ClientURL()
 	if b.tls {
@@ -176,24 +177,24 @@ func (b *Broker) URL() string {
 	return u
 }
 
-// Ready reports whether the node takes values: a cluster has chosen who leads it.
+// Ready reports whether the node accepts values. In a cluster, this requires an elected leader.
 func (b *Broker) Ready() bool {
 	return b.s.JetStreamEnabled() && (!b.s.JetStreamIsClustered() || b.s.JetStreamIsCurrent())
 }
 
-// Dir returns where the data is.
+// Dir returns the directory of the data.
 func (b *Broker) Dir() string { return b.s.StoreDir() }
 
-// Stats say what a node has and does.
+// Stats are counts of a node.
 type Stats struct {
 	Connections, Streams int
-	Messages             uint64 // that are kept
+	Messages             uint64 // stored messages
 	Bytes                uint64
-	In, Out              int64 // messages since its start
-	Full                 bool  // the disk is: it refuses values
+	In, Out              int64 // messages since the start
+	Full                 bool  // the disk is full: values are refused
 }
 
-// Stats returns what the node has and does now.
+// Stats returns the current counts.
 func (b *Broker) Stats() Stats {
 	s := Stats{Connections: b.s.NumClients(), Full: b.disk != nil && b.disk.full.Load()}
 	if v, err := b.s.Varz(nil); err == nil {
@@ -205,7 +206,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Close stops the node and waits until its data is on the disk.
+// Close stops the node and waits until its data is on disk.
 func (b *Broker) Close() error {
 	err := b.disk.close()
 	b.s.Shutdown()

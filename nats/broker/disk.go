@@ -15,22 +15,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Full disks] A server that cannot write a value to its disk does not answer its sender, and
-// takes no more values of that stream until it is started again, though the disk has room by then.
-// So a node looks at its disk. Where less than Options.Reserve is left, it refuses values, with the
-// error of an account without room, and still hands out those that it has: that makes room. It
-// leaves its streams and consumers to other nodes of its cluster, which may have room. If a write
-// has failed all the same, it starts its JetStream anew once there is room.
+// Note [Full disks] If a server cannot write a value to its disk, it does not answer the sender,
+// and accepts no more values of that stream until it is restarted, even if space is freed. A node
+// therefore monitors its disk. When less than Options.Reserve bytes are free, it refuses values,
+// with the same error as for an account over its limit. It still delivers stored values, which
+// frees space. It hands leadership of its streams and consumers to other nodes of the cluster,
+// which may have space. If a write has failed nevertheless, it restarts JetStream once there is
+// space.
 
 const (
 	defaultReserve = 256 << 20
-	reserveShare   = 8 // the default is at most one in so many bytes that are free at the start
+	reserveShare   = 8 // the default reserve is at most free space/reserveShare
 	diskPause      = 100 * time.Millisecond
-	writesPause    = 2 * time.Second // between two looks for writes that failed
-	mostPause      = 5 * time.Minute // after looks that found some
+	writesPause    = 2 * time.Second // between two checks for failed writes
+	mostPause      = 5 * time.Minute // maximum pause after checks that found some
 )
 
-// A disk is a node's view of the disk that has its data.
+// A disk monitors the disk that contains the data of a node.
 type disk struct {
 	s        *server.Server
 	accounts []account
@@ -44,7 +45,7 @@ type disk struct {
 	done sync.WaitGroup
 }
 
-// watchDisk returns nil where the system does not say how much room there is.
+// watchDisk starts monitoring. It returns nil if the system does not report the free space.
 func watchDisk(s *server.Server, o Options) (*disk, error) {
 	accounts, err := o.accounts(s)
 	if err != nil {
@@ -63,7 +64,7 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 		d.reserve = min(defaultReserve, room/reserveShare)
 	}
 	d.config = *s.JetStreamConfig()
-	d.config.StoreDir = filepath.Dir(d.config.StoreDir) // the server adds its folder to what it is given
+	d.config.StoreDir = filepath.Dir(d.config.StoreDir) // the server appends its own directory
 	d.done.Go(d.watch)
 	return d, nil
 }
@@ -84,9 +85,9 @@ func (d *disk) watch() {
 			d.renew()
 			d.admit(room)
 			looked, pause = time.Now(), writesPause
-		case full && time.Since(yielded) >= pause: // the others may have chosen it again
+		case full && time.Since(yielded) >= pause: // the other nodes may have elected it again
 			if d.yield() {
-				pause = min(2*pause, mostPause) // they may be as full
+				pause = min(2*pause, mostPause) // the other nodes may be full too
 			}
 			yielded = time.Now()
 		case enough && time.Since(looked) >= pause:
@@ -105,7 +106,7 @@ func (d *disk) watch() {
 	}
 }
 
-// refuse has the server refuse values.
+// refuse makes the server refuse values of all accounts.
 func (d *disk) refuse(room int64) {
 	for _, a := range d.accounts {
 		if err := a.refuse(); err != nil {
@@ -117,8 +118,8 @@ func (d *disk) refuse(room int64) {
 		d.s.StoreDir(), room>>20, d.reserve>>20)
 }
 
-// yield leaves the streams and the consumers that this node leads to another node of its cluster,
-// and reports whether there was one.
+// yield hands leadership of the streams and consumers that this node leads to other nodes of the
+// cluster. It reports whether there were any.
 func (d *disk) yield() (some bool) {
 	if !d.s.JetStreamIsClustered() {
 		return false
@@ -149,7 +150,7 @@ func (d *disk) yield() (some bool) {
 	return some
 }
 
-// admit ends refuse.
+// admit reverses refuse.
 func (d *disk) admit(room int64) {
 	for _, a := range d.accounts {
 		if err := a.admit(d.s); err != nil {
@@ -161,8 +162,8 @@ func (d *disk) admit(room int64) {
 	d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
 }
 
-// renew starts JetStream anew if it has ended for want of room, or a write of a stream or a
-// consumer has failed for it, and reports whether that was so.
+// renew restarts JetStream if it has stopped, or if a write of a stream or consumer has failed, for
+// lack of space. It reports whether it did so.
 func (d *disk) renew() bool {
 	why := "JetStream has ended"
 	if d.s.JetStreamEnabled() {
@@ -181,11 +182,11 @@ func (d *disk) renew() bool {
 	return true
 }
 
-// failed returns what says that a write has failed for want of room, or "".
+// failed returns the error of a write that has failed for lack of space, or "".
 func (d *disk) failed() string {
 	health := d.s.Healthz(&server.HealthzOptions{Details: true})
 	for _, e := range health.Errors {
-		// on a full disk other errors follow the first
+		// on a full disk, the first error causes others
 		if strings.Contains(e.Error, "no space left") || d.full.Load() && strings.Contains(e.Error, "write error") {
 			return e.Error
 		}

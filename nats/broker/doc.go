@@ -1,3 +1,3 @@
-// Package broker runs a NATS server with JetStream within a process: alone, or as one of the nodes
-// of a cluster. It is the only package that links the server.
+// Package broker runs a NATS server with JetStream in this process, standalone or as a node of a
+// cluster. No other package may link the server.
 package broker

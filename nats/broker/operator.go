@@ -7,7 +7,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// trust has the server believe the operator, and know its accounts.
+// trust configures the operator and its accounts. It returns an error if a JWT is invalid, if the
+// operator has not signed an account, or if the system account is missing.
 func (o Options) trust(so *server.Options) error {
 	operator, err := jwt.DecodeOperatorClaims(o.Operator)
 	if err != nil {
@@ -27,20 +28,20 @@ func (o Options) trust(so *server.Options) error {
 		}
 	}
 	so.SystemAccount = operator.SystemAccount
-	if _, err := known.Fetch(so.SystemAccount); err != nil { // the server would end this process
+	if _, err := known.Fetch(so.SystemAccount); err != nil { // the server would exit this process
 		return fmt.Errorf("the JWT of the operator's system account %q is not among those of the accounts", so.SystemAccount)
 	}
 	so.TrustedOperators, so.AccountResolver = []*jwt.OperatorClaims{operator}, known
 	return nil
 }
 
-// An account is one that may keep values, and the limits that it has.
+// An account is an account that may store values, with its limits.
 type account struct {
 	*server.Account
-	claims *jwt.AccountClaims // nil for the one of a server without an operator, which has none
+	claims *jwt.AccountClaims // nil for the global account, which has no limits
 }
 
-// accounts returns those that may keep values.
+// accounts returns the accounts that may store values.
 func (o Options) accounts(s *server.Server) (all []account, err error) {
 	if o.Operator == "" {
 		return []account{{s.GlobalAccount(), nil}}, nil
@@ -61,7 +62,7 @@ func (o Options) accounts(s *server.Server) (all []account, err error) {
 	return all, nil
 }
 
-// refuse has the server refuse values of the account.
+// refuse makes the server refuse values of the account.
 func (a account) refuse() error {
 	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
 		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
@@ -75,7 +76,7 @@ func (a account) refuse() error {
 	return a.UpdateJetStreamLimits(limits)
 }
 
-// admit ends refuse.
+// admit reverses refuse.
 func (a account) admit(s *server.Server) error {
 	if a.claims == nil {
 		return a.UpdateJetStreamLimits(nil)
