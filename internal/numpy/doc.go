@@ -1,3 +1,3 @@
-// Package numpy is what numpy calls dtypes, and how its bytes become those of tensors. It knows
-// dtypes by the names that package tensor gives them, such as float32.
+// Package numpy converts NumPy's dtypes and byte layouts. Dtypes are identified by their names in
+// package tensor, such as float32.
 package numpy

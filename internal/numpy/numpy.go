@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A dtype is one of package tensor.
+// A dtype describes a dtype of package tensor.
 type dtype struct {
-	descr string // numpy's name without the byte order; empty where numpy has no such dtype
-	size  int    // the bytes of one number: of a complex element there are two
+	descr string // NumPy's name without the byte order; empty if NumPy has no such dtype
+	size  int    // bytes of one number; a complex element consists of two
 }
 
-// dtypes are those that numpy has, or whose numbers have more than one byte.
+// dtypes lists the dtypes that NumPy supports, or that have numbers of more than one byte.
 var dtypes = map[string]dtype{
 	"bool": {"b1", 1}, "uint8": {"u1", 1}, "int8": {"i1", 1}, "int16": {"i2", 2}, "int32": {"i4", 4},
 	"int64": {"i8", 8}, "float16": {"f2", 2}, "float32": {"f4", 4}, "float64": {"f8", 8},
@@ -20,8 +20,8 @@ var dtypes = map[string]dtype{
 	"uint64": {"u8", 8}, "bfloat16": {"", 2},
 }
 
-// Descr returns numpy's dtype.str of a dtype, such as "<f4" or "|b1", or "" where numpy has no such
-// dtype.
+// Descr returns NumPy's dtype.str of a dtype, such as "<f4" or "|b1". It returns "" if NumPy has no
+// such dtype.
 func Descr(name string) string {
 	switch d := dtypes[name]; {
 	case d.descr == "":
@@ -33,8 +33,9 @@ func Descr(name string) string {
 	}
 }
 
-// Parse is the inverse of Descr; swapped says that the bytes of a number are in the other order. Of
-// what is no dtype of package tensor, the name begins with "numpy" and is none either.
+// Parse is the inverse of [Descr]. swapped reports whether the numbers are big-endian; the caller
+// should then call [Swap]. For a dtype that package tensor does not have, name begins with "numpy "
+// and is not a valid dtype name.
 func Parse(descr string) (name string, swapped bool) {
 	if len(descr) > 1 && strings.IndexByte("<>|=", descr[0]) >= 0 {
 		for name, d := range dtypes {
@@ -46,8 +47,8 @@ func Parse(descr string) (name string, swapped bool) {
 	return fmt.Sprintf("numpy %.100s", descr), false
 }
 
-// Swap turns the bytes of each number of a dtype in b around: from big-endian to little-endian and
-// back.
+// Swap reverses the bytes of each number of a dtype in b, which converts between big-endian and
+// little-endian.
 func Swap(name string, b []byte) {
 	size := dtypes[name].size
 	if size <= 1 {
@@ -58,8 +59,8 @@ func Swap(name string, b []byte) {
 	}
 }
 
-// Clean makes every byte of bools that is neither 0 nor 1, which in other languages is true and in
-// Go no bool, 1. It does nothing for other dtypes.
+// Clean sets every byte of bools that is neither 0 nor 1 to 1, because such a byte is a valid true
+// in other languages but must not occur in a Go bool. It does nothing for other dtypes.
 func Clean(name string, b []byte) {
 	if name != "bool" {
 		return
