@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// remedies are what to do where the driver cannot be initialised, or makes no context, by what it
-// answers.
+// remedies maps the results of a failed driver initialization, or of a failed context creation, to
+// advice for the user.
 var remedies = map[cudriver.Result]string{
 	34:                                 "the loader finds the stub of CUDA's toolkit and not the driver's library: take folders named stubs out of LD_LIBRARY_PATH",
 	cudriver.ErrorOutOfMemory:          "the device's memory is full, and a context takes some hundreds of MiB: nvidia-smi shows who has it",
@@ -25,7 +25,7 @@ var remedies = map[cudriver.Result]string{
 	cudriver.ErrorUnknown:              "mostly the module nvidia_uvm: modprobe nvidia_uvm, or nvidia-modprobe -u, and again after the machine has slept; dmesg says more",
 }
 
-// advise says what to do about an error, if that is known.
+// advise returns the known remedies for an error.
 func advise(err error) (advice []string) {
 	if errors.Is(err, dl.ErrNotLoaded) {
 		advice = append(advice,
@@ -41,7 +41,7 @@ func advise(err error) (advice []string) {
 	return advice
 }
 
-// advise says what to do about a device.
+// advise returns advice about a device. unusable is the error of using it, or nil.
 func (d DeviceReport) advise(unusable error) (advice []string) {
 	advice = advise(unusable)
 	if d.Alone && !errors.Is(unusable, cudriver.ErrorDeviceUnavailable) {

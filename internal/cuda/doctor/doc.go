@@ -1,3 +1,3 @@
-// Package doctor looks at CUDA's driver and its devices, tries every way by which processes share
-// memory and events, and says what to do where one is refused.
+// Package doctor diagnoses the CUDA driver and its devices. It tries all mechanisms for sharing
+// memory and events between processes, and advises the user if one is refused.
 package doctor

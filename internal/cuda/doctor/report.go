@@ -12,46 +12,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Report is what this process can do with devices. Its JSON form is for programs.
+// A Report describes the devices that this process can use. Its JSON form is for programs.
 type Report struct {
-	Missing   string         `json:"missing,omitempty"`   // why there are none
-	Simulated bool           `json:"simulated,omitempty"` // they are files, see cudriver.SimulateKey
-	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
-	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
+	Missing   string         `json:"missing,omitempty"`   // error if there are no devices
+	Simulated bool           `json:"simulated,omitempty"` // devices are files: cudriver.SimulateKey
+	Driver    string         `json:"driver,omitempty"`    // CUDA version of the driver
+	Visible   string         `json:"visible,omitempty"`   // value of CUDA_VISIBLE_DEVICES, if set
 	Devices   []DeviceReport `json:"devices,omitempty"`
-	Advice    []string       `json:"advice,omitempty"` // what to do
+	Advice    []string       `json:"advice,omitempty"` // remedies for the user
 }
 
-// A DeviceReport is one device.
+// A DeviceReport describes one device.
 type DeviceReport struct {
-	Name     string `json:"name"` // as PyTorch writes it
+	Name     string `json:"name"` // in PyTorch's notation
 	Model    string `json:"model"`
 	UUID     string `json:"uuid"`
 	Compute  string `json:"compute"`
 	Free     int    `json:"free"` // bytes
 	Total    int    `json:"total"`
-	Peers    []int  `json:"peers"`              // devices whose memory it reaches
-	Alone    bool   `json:"alone,omitempty"`    // its compute mode lets one process use it at a time, or none
-	Unusable string `json:"unusable,omitempty"` // why it is, and then nothing below was tried
+	Peers    []int  `json:"peers"`              // devices with memory that it can access
+	Alone    bool   `json:"alone,omitempty"`    // its compute mode allows at most one process
+	Unusable string `json:"unusable,omitempty"` // error of using it; no Ways were tried then
 	Ways     []Way  `json:"ways"`
 }
 
-// A Way is one by which processes share. It was tried.
+// A Way is the result of trying a mechanism for sharing between processes.
 type Way struct {
 	Name string `json:"name"`
-	Err  string `json:"error,omitempty"`   // what the driver says; empty where it works
-	Lost string `json:"without,omitempty"` // what then does not work, or works otherwise
+	Err  string `json:"error,omitempty"`   // the driver's error; empty on success
+	Lost string `json:"without,omitempty"` // features that are lost or degraded by Err
 }
 
-// A device is one that is looked at.
+// A device is a device under examination.
 type device struct {
 	driver  cudriver.Driver
 	id      cudriver.Device
 	ordinal int
 }
 
-// The ways, in the order of a report. Each is tried in the device's context, with a stream of its
-// own.
+// The sharing mechanisms, in the order of the report. Each must be tried in the device's context,
+// with its own stream.
 var ways = []struct {
 	name, lost string
 	try        func(d device, s cudriver.Stream) error
@@ -64,8 +64,8 @@ var ways = []struct {
 	{"host memory registered (pinned batches)", "nothing can be pinned, so copies keep the host waiting", tryHost},
 }
 
-// Examine looks at the driver and all devices, and tries each way of sharing on each. It makes
-// their contexts, and gives them back.
+// Examine examines the driver and all devices, and tries each sharing mechanism on each device. It
+// retains the devices' primary contexts and releases them before it returns.
 func Examine() *Report {
 	driver, err := cudriver.Open()
 	if err != nil {
@@ -93,7 +93,8 @@ func examine(driver cudriver.Driver) *Report {
 	return r
 }
 
-// examine returns also why the device cannot be used.
+// examine describes the device and tries the sharing mechanisms. unusable is the error that made
+// the device unusable, or nil.
 func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) {
 	r = d.describe(all)
 	unusable = d.within(func(s cudriver.Stream) error {
@@ -117,11 +118,11 @@ func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) 
 	return r, unusable
 }
 
-// describe says what is known of a device without a context.
+// describe returns the properties of a device that need no context.
 func (d device) describe(all []cudriver.Device) DeviceReport {
 	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
 	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
-		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]) // as nvidia-smi has it
+		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]) // nvidia-smi's form
 	}
 	if name, err := d.driver.DeviceName(d.id); err == nil {
 		r.Model = name
@@ -139,7 +140,8 @@ func (d device) describe(all []cudriver.Device) DeviceReport {
 	return r
 }
 
-// within runs calls in the device's primary context, with a stream.
+// within retains the device's primary context, makes a stream, and runs the given calls with both,
+// on one OS thread.
 func (d device) within(calls func(s cudriver.Stream) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -176,7 +178,7 @@ func tryDescriptors(d device, _ cudriver.Stream) error {
 	return errors.Join(err, d.driver.MemRelease(h))
 }
 
-// onLegacy runs f with a little memory of cuMemAlloc.
+// onLegacy calls f with a small allocation of cuMemAlloc.
 func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	p, err := d.driver.MemAlloc(4)
 	if err != nil {
@@ -185,8 +187,8 @@ func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	return errors.Join(f(p), d.driver.MemFree(p))
 }
 
-// tryNumbers does what the clock of package cuda does: a stream writes a number to a page that
-// processes share, and waits for it, and the host reads it.
+// tryNumbers performs the operations of the clock in package cuda: a stream writes a number to a
+// shared page and waits for it, and the host reads it.
 func tryNumbers(d device, s cudriver.Stream) (err error) {
 	f, err := sys.Memfd("number")
 	if err != nil {
@@ -245,7 +247,7 @@ func tryHost(d device, _ cudriver.Stream) error {
 	return d.driver.MemHostUnregister(host)
 }
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(out io.Writer) (err error) {
 	line := func(format string, args ...any) {
 		if err == nil {
@@ -262,7 +264,7 @@ func (r *Report) Print(out io.Writer) (err error) {
 	return err
 }
 
-// reached names the devices whose memory a device reaches.
+// reached returns the names of the devices with memory that d can access.
 func (d DeviceReport) reached() string {
 	if len(d.Peers) == 0 {
 		return "no other device: copies between them go through the host"
