@@ -6,31 +6,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// A Handle is cuBLAS's state of one context.
+// A Handle is a cublasHandle_t: the state of cuBLAS in one context.
 type Handle uintptr
 
-// A BLAS is what the library does. Every error is an *Error.
+// A BLAS provides the functions of cuBLAS that are used here. All errors are of type [*Error].
 type BLAS interface {
-	Name() string // of the library
+	Name() string // file name of the library
 	Create() (Handle, error)
 	Destroy(h Handle) error
 	SetStream(h Handle, s cudriver.Stream) error
-	// GemmStridedBatched queues products.
+	// GemmStridedBatched queues a batch of matrix products on the stream of h.
 	GemmStridedBatched(h Handle, g Gemm) error
 }
 
-// A Matrix is the first of a batch. Columns are Leading elements apart, and matrices Stride.
+// A Matrix is the first matrix of a batch. Leading is the distance between columns, and Stride the
+// distance between matrices, in elements.
 type Matrix struct {
 	Ptr     cudriver.Ptr
 	Leading int
 	Stride  int
-	Turned  bool // it is stored transposed
+	Turned  bool // stored transposed
 }
 
 // A Type is a cudaDataType_t: the dtype of all three matrices.
 type Type int32
 
-// The types of products. Those of 16 bits are multiplied exactly and added up in float32.
+// Types of products. 16-bit products are exact and accumulated in float32.
 const (
 	Float32  Type = 0
 	Float64  Type = 1
@@ -38,8 +39,8 @@ const (
 	BFloat16 Type = 14
 )
 
-// A Gemm is C = A·B + Beta·C for each of a batch of matrices: A is M by K, B is K by N, and C is M
-// by N and not Turned.
+// A Gemm is C = A·B + Beta·C for each matrix of a batch. A is M by K, B is K by N, and C is M by N.
+// C must not be Turned.
 type Gemm struct {
 	Type    Type
 	M, N, K int
@@ -48,10 +49,10 @@ type Gemm struct {
 	Batch   int
 }
 
-// A Status is a cublasStatus_t. As an error it has cuBLAS's name.
+// A Status is a cublasStatus_t. Its Error method returns cuBLAS's name.
 type Status int32
 
-// The statuses that code decides by; names has more.
+// Statuses that are handled specially; names has more.
 const (
 	Success         Status = 0
 	InvalidValue    Status = 7
@@ -76,7 +77,7 @@ func (s Status) Error() string {
 	return fmt.Sprintf("cuBLAS status %d", int32(s))
 }
 
-// An Error is a call of the library that failed. It wraps a Status.
+// An Error is a failed call of the library. It wraps a [Status].
 type Error struct {
 	Call string
 	Status
@@ -84,10 +85,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Call + ": " + e.Status.Error() }
 
-// Unwrap returns the Status.
+// Unwrap returns e.Status.
 func (e *Error) Unwrap() error { return e.Status }
 
-// Check makes an error of a status.
+// Check returns an [*Error] unless s is [Success].
 func Check(call string, s Status) error {
 	if s == Success {
 		return nil

@@ -1,9 +1,9 @@
-// Package cublas is the part of cuBLAS that Shoal needs: products of many matrices of floats, in
-// column-major order as BLAS has it.
+// Package cublas binds the part of cuBLAS that Shoal needs: batched products of matrices of floats,
+// in column-major order.
 //
-// [Load] binds NVIDIA's library where there is one; package sim has a [BLAS] on its simulated
-// devices. A test compiles a stand-in for the library, in C, and calls every binding through it.
+// [Load] binds NVIDIA's library if it is installed; package sim implements [BLAS] for simulated
+// devices. A test compiles a C stub of the library and calls every binding through it.
 //
-// As with the driver, a call needs a context that is current on its thread; and a handle serves one
-// call at a time.
+// As with the driver, a context must be current on the calling thread, and a [Handle] must not be
+// used by several calls at the same time.
 package cublas

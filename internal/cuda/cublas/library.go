@@ -7,14 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// library is a BLAS by the functions of a shared library.
+// library implements [BLAS] with the functions of a shared library.
 type library struct {
 	name                             string
 	create, destroy, setStream, gemm uintptr
 }
 
-// Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12
-// or 11, where the loader finds it. The error wraps dl.ErrNotLoaded or dl.ErrNoSymbol.
+// Load binds the first library in names that can be loaded. Without names it tries the libraries of
+// CUDA 13, 12 and 11 in the loader's search path. The error wraps dl.ErrNotLoaded or
+// dl.ErrNoSymbol.
 func Load(names ...string) (BLAS, error) {
 	if len(names) == 0 {
 		names = []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
@@ -34,10 +35,11 @@ func Load(names ...string) (BLAS, error) {
 	return l, nil
 }
 
-// Name is the library's.
+// Name returns the file name of the library.
 func (l *library) Name() string { return l.name }
 
-// Create runs the library's own initialisation, which may take signals.
+// Create creates a handle. It runs the library's initialization, which may install signal handlers,
+// so it must be guarded.
 func (l *library) Create() (Handle, error) {
 	h := new(Handle)
 	err := dl.Guard(func() error {
@@ -46,7 +48,7 @@ func (l *library) Create() (Handle, error) {
 	return *h, err
 }
 
-// Destroy ends a handle. It may wait for the device.
+// Destroy destroys a handle. It may wait for the device.
 func (l *library) Destroy(h Handle) error {
 	return Check("cublasDestroy", Status(int32(dl.Call(l.destroy, uintptr(h)))))
 }
@@ -55,7 +57,7 @@ func (l *library) SetStream(h Handle, s cudriver.Stream) error {
 	return Check("cublasSetStream", Status(int32(dl.Call(l.setStream, uintptr(h), uintptr(s)))))
 }
 
-// Of cublasOperation_t.
+// operation returns the cublasOperation_t of a matrix.
 func operation(m Matrix) uintptr {
 	if m.Turned {
 		return 1
@@ -63,18 +65,18 @@ func operation(m Matrix) uintptr {
 	return 0
 }
 
-// Of cublasComputeType_t and cublasGemmAlgo_t. TF32 is not permitted, as in PyTorch by default.
+// Values of cublasComputeType_t and cublasGemmAlgo_t. TF32 is not used, as in PyTorch by default.
 const (
 	computeFloat32 = 68
 	computeFloat64 = 70
 	anyAlgorithm   = -1
 )
 
-// GemmStridedBatched calls cublasGemmStridedBatchedEx, which is there from CUDA 8 on, and has this
-// signature from CUDA 11 on.
+// GemmStridedBatched calls cublasGemmStridedBatchedEx, which exists since CUDA 8 and has this
+// signature since CUDA 11.
 func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
 	compute := uintptr(computeFloat32)
-	alpha, beta := new([8]byte), new([8]byte) // numbers of the host, which the call has read when it returns
+	alpha, beta := new([8]byte), new([8]byte) // host memory, read before the call returns
 	if g.Type == Float64 {
 		compute = computeFloat64
 		*(*float64)(unsafe.Pointer(alpha)), *(*float64)(unsafe.Pointer(beta)) = 1, g.Beta
