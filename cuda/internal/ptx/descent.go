@@ -2,33 +2,37 @@ package ptx
 
 import "fmt"
 
-// A Descent is a step of an optimizer: SGD, Adam, RMSprop or Adagrad.
+// A Descent describes a step of an optimizer. Rule must be SGD, Adam, RMSprop or Adagrad.
 type Descent struct {
 	Rule                                                            string
 	Momentum, First, Nesterov, Decoupled, AMSGrad, Centered, Atomic bool
 }
 
-// The numbers of a step, as float64 in the extra words. Not all rules have all of them.
+// Indices of the coefficients of a step, which are float64 extra words. Each rule uses some of
+// them.
 const (
-	Rate     = iota // of learning; Adam's is divided by what its mean has not seen yet
-	Decay           // what of the parameter enters its gradient
-	Momentum        // what is kept of the momentum, or of the last step; of Adam's mean
-	Fresh           // what enters that
-	Keep            // what is kept of the mean square
-	Square          // what enters that
+	Rate     = iota // learning rate; for Adam, divided by the bias correction of the mean
+	Decay           // weight decay, added to the gradient
+	Momentum        // factor of the momentum buffer (SGD) or the previous step (RMSprop)
+	Fresh           // factor of the gradient in the momentum buffer, or in Adam's mean
+	Keep            // factor of the previous mean square
+	Square          // factor of the new square
 	Eps
-	Root   // what the root of Adam's mean square is multiplied by
-	Shrink // what decoupled decay takes off
+	Root   // factor of the root of Adam's mean square, which corrects its bias
+	Shrink // fraction of the parameter that decoupled weight decay subtracts
 	Numbers
 )
 
-// Descend returns the kernel of a step for parameters of a type, their gradients, and their state.
+// Descend returns the kernel of an optimizer step. The operands are the parameters, their gradients
+// and the state tensors of the rule, all of type t; the extra words are the coefficients. It
+// returns false if the rule is unknown, or unless t is [Float32] or [Float64]. With d.Atomic, the
+// change is added to the parameters atomically.
 func Descend(d Descent, t Type) (Kernel, bool) {
 	step, ok := rules[d.Rule]
 	if !ok || t != Float32 && t != Float64 {
 		return Kernel{}, false
 	}
-	d.First = d.First && d.Rule == "SGD" && d.Momentum // of others the text is the same
+	d.First = d.First && d.Rule == "SGD" && d.Momentum // without effect on other rules
 	e := each{name: fmt.Sprintf("%+v", d), operands: []access{{t, reads | writes}, {t, reads}}, extra: Numbers}
 	if d.Atomic {
 		e.operands[0].mode = reads | adds
@@ -54,7 +58,7 @@ func Descend(d Descent, t Type) (Kernel, bool) {
 	return e.kernel(), true
 }
 
-// A stepper writes instructions in the class of the parameters.
+// A stepper emits instructions in the class of the parameters.
 type stepper struct {
 	*asm
 	t     Type
@@ -68,7 +72,7 @@ func (s stepper) mean(keep, fresh int, old, x string) string {
 	return s.fma(s.number(keep), old, s.do("mul", s.number(fresh), x))
 }
 
-// root is a gradient divided by a root.
+// root returns g / (√square·factor + Eps). An empty factor means 1.
 func (s stepper) root(g, square, factor string) string {
 	r := s.do("sqrt", square)
 	if factor != "" {
@@ -77,7 +81,7 @@ func (s stepper) root(g, square, factor string) string {
 	return s.do("div", g, s.do("add", r, s.number(Eps)))
 }
 
-// A rule changes state in place, and returns by how much the parameter changes.
+// A rule updates the state in place and returns the change of the parameter.
 type rule struct {
 	states func(d Descent) int
 	change func(s stepper, d Descent, g string, state []string) string
@@ -97,7 +101,7 @@ func sgdStates(d Descent) int {
 
 func sgd(s stepper, d Descent, g string, state []string) string {
 	if d.Momentum {
-		m, fresh := g, g // what was there before the first step is not looked at
+		m, fresh := g, g // the buffer must not be read before the first step
 		if !d.First {
 			m = s.mean(Momentum, Fresh, state[0], g)
 		}

@@ -2,8 +2,8 @@ package ptx
 
 import "math"
 
-// gates are the elementwise operations of package autograd. Each is one kernel instead of several
-// operations of package tensor.
+// gates maps the elementwise operations of package autograd to their functions. Each is a single
+// kernel instead of several operations of package tensor.
 var gates = map[string]opFunc{
 	"GELU": gelu, "GELUGradient": geluGradient, "Gated": gated, "GatedGradient": gatedGradient,
 	"ReLUGradient": reluGradient,
@@ -17,7 +17,7 @@ func function(a *asm, t Type, name string, x string) string {
 	return inFloat64[name](a, t, x)
 }
 
-// normal is the cumulative distribution function of the standard normal distribution.
+// normal returns the cumulative distribution function of the standard normal distribution.
 func normal(a *asm, t Type, x string) string {
 	e := function(a, t, "Erf", a.do(op("mul", t), x, number(t, math.Sqrt2/2)))
 	half := number(t, .5)
@@ -48,8 +48,8 @@ func gated(a *asm, t Type, x ...string) string {
 	return a.do(op("mul", t), x[0], s)
 }
 
-// gatedGradient takes x, dy and the numbers a and b. It returns dy·(s + x·s·(1-s)·(a + 3b·x²)),
-// where s is the sigmoid.
+// gatedGradient takes x, dy and the numbers a and b. It returns dy·(s + x·s·(1-s)·(a + 3b·x²)) for
+// the sigmoid s.
 func gatedGradient(a *asm, t Type, x ...string) string {
 	s, squares := open(a, t, x[0], x[2], x[3])
 	slope := a.do(op("fma", t), a.do(op("mul", t), squares, number(t, 3)), x[3], x[2])
@@ -57,7 +57,7 @@ func gatedGradient(a *asm, t Type, x ...string) string {
 	return a.do(op("mul", t), a.do(op("fma", t), slope, rest, s), x[1])
 }
 
-// reluGradient takes y and dy. It returns 0 where y ≤ 0, and otherwise dy, also where y is NaN.
+// reluGradient takes y and dy. It returns 0 if y ≤ 0, and dy otherwise, including for a NaN in y.
 func reluGradient(a *asm, t Type, x ...string) string {
 	return a.do("selp."+string(t), number(t, 0), x[1], a.do("setp.le."+string(t), x[0], number(t, 0)))
 }

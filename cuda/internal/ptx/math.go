@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// The functions here compute in float64; t is always that.
+// The functions in this file compute in float64; t must be Float64.
 
-// inFloat64 are the functions of fractions that are always computed in float64.
+// inFloat64 maps operations on floats to functions that compute in float64.
 var inFloat64 = map[string]opFunc{
 	"Exp": exp, "Expm1": expm1, "Log": log, "Log1p": log1p, "Sin": sine(0), "Cos": sine(1), "Tanh": tanh,
 	"Sigmoid": sigmoid, "Erf": erf,
@@ -16,7 +16,7 @@ var inFloat64 = map[string]opFunc{
 	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f64", a.do("sqrt.rn.f64", x[0])) },
 }
 
-// horner is the polynomial with the coefficients, the constant one first.
+// horner evaluates a polynomial. The constant coefficient comes first.
 func (a *asm) horner(x string, coefficients []float64) string {
 	n := len(coefficients) - 1
 	y := a.do("mov.f64", c(coefficients[n]))
@@ -26,7 +26,8 @@ func (a *asm) horner(x string, coefficients []float64) string {
 	return y
 }
 
-// factorials are 1/from!, 1/(from+step)!, …, with signs that alternate if the step is 2.
+// factorials returns n coefficients: 1/from!, 1/(from+step)!, …. With a step of 2 their signs
+// alternate.
 func factorials(from, step, n int) (out []float64) {
 	sign := 1.
 	for i := range n {
@@ -38,15 +39,15 @@ func factorials(from, step, n int) (out []float64) {
 	return out
 }
 
-// nanOf is v, or x where that is NaN.
+// nanOf returns x if x is NaN, and v otherwise.
 func (a *asm) nanOf(x, v string) string { return a.do("selp.f64", x, v, a.do("setp.nan.f64", x, x)) }
 
 func (a *asm) clamp(x string, lo, hi float64) string {
 	return a.do("max.f64", a.do("min.f64", x, c(hi)), c(lo))
 }
 
-// Logarithms and right angles in parts: the first has zeros at its end, so that small multiples of
-// it are exact.
+// ln 2 and π/2 as sums of parts. The first part of ln 2 ends in zero bits, so that its small
+// multiples are exact.
 const (
 	ln2High = 0x1.62e42fee00000p-1
 	ln2Low  = math.Ln2 - ln2High
@@ -56,8 +57,8 @@ const (
 	rightLow    = -0x1.f1976b7ed8fbcp-110
 )
 
-// exp splits off a power of two, which it multiplies in two steps, since that itself may be too
-// large or too small.
+// exp computes eˣ as 2ᵏ·eʳ for an integer k and a small r. It multiplies by 2ᵏ in two steps,
+// because 2ᵏ itself may overflow or underflow.
 func exp(a *asm, t Type, x ...string) string {
 	v := a.clamp(x[0], -800, 800)
 	k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", v, c(math.Log2E)))
@@ -71,14 +72,14 @@ func exp(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], y)
 }
 
-// expm1 is a series near 0.
+// expm1 uses a series near 0.
 func expm1(a *asm, t Type, x ...string) string {
 	near := a.do("mul.rn.f64", x[0], a.horner(x[0], factorials(1, 1, 15)))
 	far := a.do("sub.rn.f64", exp(a, t, x...), c(1))
 	return a.do("selp.f64", near, far, a.do("setp.lt.f64", a.do("abs.f64", x[0]), c(0.4)))
 }
 
-// sigmoid is e/(1+e) where x is less than 0: there what is very small is not lost.
+// sigmoid computes e/(1+e) for e = eˣ if x is negative, which keeps the precision of tiny results.
 func sigmoid(a *asm, t Type, x ...string) string {
 	e := exp(a, t, a.do("neg.f64", a.do("abs.f64", x[0])))
 	above := a.do("selp.f64", c(1), e, a.do("setp.ge.f64", x[0], c(0)))
@@ -91,14 +92,14 @@ func tanh(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], a.signOf(x[0], a.do("div.rn.f64", e, a.do("add.rn.f64", e, c(2)))))
 }
 
-// signOf gives v the sign of x.
+// signOf returns v with the sign of x.
 func (a *asm) signOf(x, v string) string {
 	sign := a.do("and.b64", x, "0x8000000000000000")
 	return a.do("or.b64", a.do("and.b64", v, "0x7fffffffffffffff"), sign)
 }
 
-// log takes the exponent off, and of what is left, between √½ and √2, the series of the area
-// tangent.
+// log separates the exponent. For the remaining factor, between √½ and √2, it uses the series of
+// the inverse hyperbolic tangent.
 func log(a *asm, t Type, x ...string) string {
 	tiny := a.do("setp.lt.f64", x[0], c(0x1p-1022))
 	v := a.do("selp.f64", a.do("mul.rn.f64", x[0], c(0x1p54)), x[0], tiny)
@@ -119,23 +120,23 @@ func log(a *asm, t Type, x ...string) string {
 	tail := a.do("mul.rn.f64", s, a.do("sub.rn.f64", f, a.do("mul.rn.f64", z, a.horner(z, series))))
 	low := a.do("sub.rn.f64", a.do("mul.rn.f64", k, c(ln2Low)), tail)
 	y := a.do("add.rn.f64", a.do("mul.rn.f64", k, c(ln2High)), a.do("add.rn.f64", f, low))
-	y = a.do("selp.f64", x[0], y, a.do("setp.equ.f64", x[0], c(math.Inf(1)))) // and of NaN
+	y = a.do("selp.f64", x[0], y, a.do("setp.equ.f64", x[0], c(math.Inf(1)))) // +Inf or NaN
 	y = a.do("selp.f64", c(math.Inf(-1)), y, a.do("setp.eq.f64", x[0], c(0)))
 	return a.do("selp.f64", c(math.NaN()), y, a.do("setp.lt.f64", x[0], c(0)))
 }
 
-// log1p corrects what is lost when 1 is added.
+// log1p computes log(1+x) and corrects the rounding error of the sum.
 func log1p(a *asm, t Type, x ...string) string {
 	u := a.do("add.rn.f64", x[0], c(1))
 	lost := a.do("sub.rn.f64", a.do("sub.rn.f64", u, c(1)), x[0])
 	y := log(a, t, u)
 	correct := a.do("sub.rn.f64", y, a.do("div.rn.f64", lost, u))
 	y = a.do("selp.f64", correct, y, a.do("setp.lt.f64", a.do("abs.f64", y), c(math.Inf(1))))
-	return a.do("selp.f64", x[0], y, a.do("setp.eq.f64", x[0], c(0))) // -0 too
+	return a.do("selp.f64", x[0], y, a.do("setp.eq.f64", x[0], c(0))) // including -0
 }
 
-// sine is that of x and some right angles more. How many are in x is more than a number can hold if
-// x is very large: then some are left, and it is done again.
+// sine returns the function sin(x + more·π/2). If x is very large, the multiple of π/2 has more
+// digits than a float64; a part of it remains then, and the reduction is repeated.
 func sine(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		rest, quarter := a.do("mov.f64", x[0]), a.do("mov.s64", fmt.Sprint(more))
@@ -145,7 +146,7 @@ func sine(more int) opFunc {
 			for _, part := range []float64{rightHigh, rightMiddle, rightLow} {
 				a.set(rest, "fma.rn.f64", k, c(-part), rest)
 			}
-			// larger ones are multiples of 4
+			// larger multiples are divisible by 4
 			small := a.do("selp.f64", k, c(0), a.do("setp.lt.f64", a.do("abs.f64", k), c(0x1p55)))
 			a.set(quarter, "add.s64", quarter, a.do("cvt.rzi.s64.f64", small))
 			a.set(again, "setp.gt.f64", a.do("abs.f64", rest), c(1))
@@ -159,8 +160,8 @@ func sine(more int) opFunc {
 	}
 }
 
-// erf is a polynomial of x² times x up to 1. Beyond, the logarithm of what is missing to 1 is one
-// less x², up to where that is nothing.
+// erf uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial for log(erfc(x)) + x², up to 6,
+// because the difference of erf(6) from 1 is less than the precision.
 func erf(a *asm, t Type, x ...string) string {
 	const near, end = 1, 6
 	size := a.do("min.f64", a.do("abs.f64", x[0]), c(end))
@@ -171,7 +172,7 @@ func erf(a *asm, t Type, x ...string) string {
 		}
 		return math.Erf(math.Sqrt(z)) / math.Sqrt(z)
 	})))
-	// polynomials are more exact of numbers between -1 and 1
+	// polynomials are more precise for arguments between -1 and 1
 	const middle, wide = (end + near) / 2., (end - near) / 2.
 	u := a.do("mul.rn.f64", a.do("sub.rn.f64", size, c(middle)), c(1/wide))
 	missing := a.horner(u, polynomial(24, -1, 1, func(u float64) float64 {
@@ -184,10 +185,10 @@ func erf(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], y)
 }
 
-// chebyshev returns the first n coefficients of the series of f between -1 and 1.
+// chebyshev returns the first n coefficients of the Chebyshev series of f on [-1, 1].
 func chebyshev(n int, f func(float64) float64) []float64 {
 	out := make([]float64, n)
-	// of so many parts of a right angle
+	// cosine of i/n of a right angle
 	cosine := func(i int) float64 { return math.Cos(math.Pi / float64(2*n) * float64(i%(4*n))) }
 	for i := range out {
 		for j := range n {
@@ -198,14 +199,14 @@ func chebyshev(n int, f func(float64) float64) []float64 {
 	return out
 }
 
-// power multiplies for small whole exponents, and goes through logarithms for others.
+// power multiplies for small integral exponents, and uses exp and log for others.
 func power(a *asm, t Type, x ...string) string {
 	base, exponent := x[0], x[1]
 	whole := a.do("setp.eq.f64", a.do("cvt.rni.f64.f64", exponent), exponent)
 	half := a.do("mul.rn.f64", exponent, c(.5))
-	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // among the whole ones
+	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // valid for integral exponents
 	y := a.do("mov.f64", exp(a, t, a.do("mul.rn.f64", exponent, log(a, t, a.do("abs.f64", base)))))
-	a.set(y, "selp.f64", a.signOf(base, y), y, a.do("and.pred", odd, whole)) // that of a zero as well
+	a.set(y, "selp.f64", a.signOf(base, y), y, a.do("and.pred", odd, whole)) // and a zero's sign
 	a.when(a.do("setp.lt.f64", base, c(0)), func() {
 		defined := a.do("or.pred", whole, a.do("setp.eq.f64", base, c(math.Inf(-1))))
 		a.set(y, "selp.f64", y, c(math.NaN()), defined)
@@ -228,8 +229,10 @@ func power(a *asm, t Type, x ...string) string {
 	return y
 }
 
-// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly,
-// since it was rounded down; where the quotient is no number, that of a larger divisor is.
+// modulo returns the remainder of x/y with the sign of x, as C's fmod does. Each iteration
+// subtracts the multiple of y with the leading 53 bits of the quotient. The subtraction is exact
+// because the quotient is rounded towards zero. If the quotient overflows, a multiple of y is used
+// as the divisor.
 func modulo(a *asm, x, y string) string {
 	rest, size := a.do("abs.f64", x), a.do("abs.f64", y)
 	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.eq.f64", rest, c(math.Inf(1))))
@@ -261,13 +264,15 @@ func floorDivide(a *asm, t Type, x ...string) string {
 	return a.do("selp.f64", quotient, q, a.do("setp.eq.f64", x[1], c(0)))
 }
 
-// sizes returns the magnitudes of two numbers, the larger one first; NaN is in neither of them.
+// sizes returns the larger and the smaller magnitude of two numbers. A NaN is ignored if the other
+// is a number.
 func (a *asm) sizes(x, y string) (large, small string) {
 	x, y = a.do("abs.f64", x), a.do("abs.f64", y)
 	return a.do("max.f64", x, y), a.do("min.f64", x, y)
 }
 
-// hypot divides by the larger one, whose square may be too large. What is infinite wins over NaN.
+// hypot divides by the larger magnitude, because its square may overflow. If either argument is
+// infinite, the result is infinite, even if the other is NaN.
 func hypot(a *asm, t Type, x ...string) string {
 	large, small := a.sizes(x[0], x[1])
 	r := a.do("div.rn.f64", small, large)
@@ -277,8 +282,8 @@ func hypot(a *asm, t Type, x ...string) string {
 	return a.do("selp.f64", large, y, a.do("setp.eq.f64", large, c(math.Inf(1))))
 }
 
-// atan2 has the angle of the smaller one to the larger one, by that to the diagonal where it is
-// nearer, and turns it to where the point is.
+// atan2 computes the arc tangent of the smaller magnitude divided by the larger one, relative to
+// π/4 if that is closer, and moves the angle to the octant of the point.
 func atan2(a *asm, t Type, x ...string) string {
 	large, small := a.sizes(x[0], x[1])
 	r := a.do("div.rn.f64", small, large)
@@ -300,8 +305,8 @@ func atan2(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], a.nanOf(x[1], a.signOf(x[0], y)))
 }
 
-// logAddExp adds the logarithm of what the smaller one adds to the larger one. Of equals that is
-// log 2, of infinities too, which have no difference.
+// logAddExp returns the maximum plus log(1 + e^-d) for the difference d. Equal arguments, including
+// infinities of the same sign, have a difference of 0.
 func logAddExp(a *asm, t Type, x ...string) string {
 	apart := a.do("neg.f64", a.do("abs.f64", a.do("sub.rn.f64", x[0], x[1])))
 	apart = a.do("selp.f64", c(0), apart, a.do("setp.eq.f64", x[0], x[1]))

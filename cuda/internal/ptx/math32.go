@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// The functions here compute in float32, t is always that: within some units in the last place, and
-// at the speed of a GPU that has little float64.
+// The functions in this file compute in float32, with an error of a few ULPs; t must be Float32.
+// They are faster on GPUs with a low float64 throughput.
 
-// inFloat32 are the functions that Float32, Float16 and BFloat16 have in the place of those of
-// inFloat64.
+// inFloat32 maps operations to their functions for Float32, Float16 and BFloat16. They take
+// precedence over inFloat64.
 var inFloat32 = map[string]opFunc{
 	"Exp": exp32, "Sigmoid": sigmoid32, "Tanh": tanh32, "Erf": erf32,
 	"Expm1": expm1of32, "Log": log32, "Log1p": log1pOf32, "Sin": sine32(0), "Cos": sine32(1),
 	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f32", a.do("sqrt.rn.f32", x[0])) },
 }
 
-// f is a constant of float32.
+// f formats a float32 constant.
 func f(v float64) string { return number(Float32, v) }
 
 // horner32 is horner in float32.
@@ -31,14 +31,14 @@ func (a *asm) horner32(x string, coefficients []float64) string {
 
 func (a *asm) nanOf32(x, v string) string { return a.do("selp.f32", x, v, a.do("setp.nan.f32", x, x)) }
 
-// signOf32 gives v the sign of x.
+// signOf32 returns v with the sign of x.
 func (a *asm) signOf32(x, v string) string {
 	sign := a.do("and.b32", x, "0x80000000")
 	return a.do("or.b32", a.do("and.b32", v, "0x7fffffff"), sign)
 }
 
-// exp32 raises 2 to the product with log₂e, by an instruction that is exact within some 2⁻²². What
-// rounding took from the product, it multiplies afterwards.
+// exp32 computes 2 to the power of x·log₂e, with an instruction that has an error of about 2⁻²². It
+// then corrects the rounding error of the product.
 func exp32(a *asm, t Type, x ...string) string {
 	v := a.do("max.f32", a.do("min.f32", x[0], f(100)), f(-110))
 	high := float64(float32(math.Log2E))
@@ -49,14 +49,15 @@ func exp32(a *asm, t Type, x ...string) string {
 	return a.nanOf32(x[0], y)
 }
 
-// sigmoid32 is e/(1+e) where x is less than 0: there what is very small is not lost.
+// sigmoid32 computes e/(1+e) for e = eˣ if x is negative, which keeps the precision of tiny
+// results.
 func sigmoid32(a *asm, t Type, x ...string) string {
 	e := exp32(a, t, a.do("neg.f32", a.do("abs.f32", x[0])))
 	above := a.do("selp.f32", f(1), e, a.do("setp.ge.f32", x[0], f(0)))
 	return a.do("div.rn.f32", above, a.do("add.rn.f32", e, f(1)))
 }
 
-// tanh32 is x and a polynomial times x³ near 0.
+// tanh32 uses x + x³·p(x²) near 0.
 func tanh32(a *asm, t Type, x ...string) string {
 	const near = .625
 	z := a.do("mul.rn.f32", x[0], x[0])
@@ -71,11 +72,11 @@ func tanh32(a *asm, t Type, x ...string) string {
 	e := exp32(a, t, a.do("add.rn.f32", size, size))
 	high := a.do("sub.rn.f32", f(1), a.do("div.rn.f32", f(2), a.do("add.rn.f32", e, f(1))))
 	y := a.do("selp.f32", low, high, a.do("setp.lt.f32", size, f(near)))
-	return a.nanOf32(x[0], a.signOf32(x[0], y)) // that of a zero as well
+	return a.nanOf32(x[0], a.signOf32(x[0], y)) // including a zero's sign
 }
 
-// erf32 is a polynomial of x² times x up to 1. Beyond, the logarithm of what is missing to 1 is
-// one, up to where that is nothing.
+// erf32 uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial for log(erfc(x)), up to 4, because
+// the difference of erf(4) from 1 is less than the precision.
 func erf32(a *asm, t Type, x ...string) string {
 	const near, end = 1, 4
 	z := a.do("mul.rn.f32", x[0], x[0])
@@ -86,7 +87,7 @@ func erf32(a *asm, t Type, x ...string) string {
 		return math.Erf(math.Sqrt(z)) / math.Sqrt(z)
 	})))
 	size := a.do("min.f32", a.do("abs.f32", x[0]), f(end))
-	// polynomials are more exact of numbers between -1 and 1
+	// polynomials are more precise for arguments between -1 and 1
 	const middle, wide = (end + near) / 2., (end - near) / 2.
 	u := a.do("mul.rn.f32", a.do("sub.rn.f32", size, f(middle)), f(1/wide))
 	missing := a.horner32(u, polynomial(9, -1, 1, func(u float64) float64 {
@@ -97,7 +98,7 @@ func erf32(a *asm, t Type, x ...string) string {
 	return a.nanOf32(x[0], y)
 }
 
-// expm1of32 is a polynomial times x up to 1.
+// expm1of32 uses x·p(x) for |x| < 1.
 func expm1of32(a *asm, t Type, x ...string) string {
 	near := a.do("mul.rn.f32", x[0], a.horner32(x[0], polynomial(9, -1, 1, func(x float64) float64 {
 		if x == 0 {
@@ -109,18 +110,19 @@ func expm1of32(a *asm, t Type, x ...string) string {
 	return a.do("selp.f32", near, far, a.do("setp.lt.f32", a.do("abs.f32", x[0]), f(1)))
 }
 
-// log32 is logOfNormal32 of numbers above 0, those too small to be normal multiplied before.
+// log32 is logOfNormal32 for all numbers. It scales subnormal numbers first.
 func log32(a *asm, t Type, x ...string) string {
 	tiny := a.do("setp.lt.f32", x[0], f(0x1p-126))
 	y := a.logOfNormal32(a.do("selp.f32", a.do("mul.rn.f32", x[0], f(0x1p24)), x[0], tiny))
 	y = a.do("selp.f32", a.do("sub.rn.f32", y, f(24*math.Ln2)), y, tiny)
-	y = a.do("selp.f32", x[0], y, a.do("setp.equ.f32", x[0], f(math.Inf(1)))) // and of NaN
+	y = a.do("selp.f32", x[0], y, a.do("setp.equ.f32", x[0], f(math.Inf(1)))) // +Inf or NaN
 	y = a.do("selp.f32", f(math.Inf(-1)), y, a.do("setp.eq.f32", x[0], f(0)))
 	return a.do("selp.f32", f(math.NaN()), y, a.do("setp.lt.f32", x[0], f(0)))
 }
 
-// logOfNormal32 takes the exponent off, and of what is left, between √½ and √2, a polynomial of
-// what that is above 1. Small multiples of the first part of the logarithm of 2 are exact.
+// logOfNormal32 separates the exponent. For the remaining factor, between √½ and √2, it uses a
+// polynomial of its difference from 1. Small multiples of the first part of ln 2 are exact. x must
+// be positive and normal.
 func (a *asm) logOfNormal32(x string) string {
 	const high, low = 0x1.63p-1, math.Ln2 - 0x1.63p-1
 	rest := a.do("sub.u32", x, fmt.Sprint(math.Float32bits(math.Sqrt2/2)))
@@ -139,18 +141,18 @@ func (a *asm) logOfNormal32(x string) string {
 	return a.do("fma.rn.f32", k, f(high), y)
 }
 
-// log1pOf32 corrects what is lost when 1 is added.
+// log1pOf32 computes log(1+x) and corrects the rounding error of the sum.
 func log1pOf32(a *asm, t Type, x ...string) string {
 	u := a.do("add.rn.f32", x[0], f(1))
 	lost := a.do("sub.rn.f32", a.do("sub.rn.f32", u, f(1)), x[0])
 	y := log32(a, t, u)
 	correct := a.do("sub.rn.f32", y, a.do("div.rn.f32", lost, u))
 	y = a.do("selp.f32", correct, y, a.do("setp.lt.f32", a.do("abs.f32", y), f(math.Inf(1))))
-	return a.do("selp.f32", x[0], y, a.do("setp.eq.f32", x[0], f(0))) // -0 too
+	return a.do("selp.f32", x[0], y, a.do("setp.eq.f32", x[0], f(0))) // including -0
 }
 
-// sine32 is sine for angles of up to some ten thousand turns, from which whole numbers of right
-// angles are taken in three parts, and leaves larger ones to that.
+// sine32 is sine in float32 for |x| ≤ 10⁵. It subtracts a multiple of π/2 in three parts. Larger
+// arguments are computed in float64.
 func sine32(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		const far = 1e5
@@ -171,8 +173,8 @@ func sine32(more int) opFunc {
 	}
 }
 
-// ofQuarters32 returns the cosine and the sine of a number of right angles, u32, and an angle that
-// is at most half of one.
+// ofQuarters32 returns the cosine and the sine of quarter·π/2 + rest. quarter is u32, and rest must
+// be at most π/4 in magnitude.
 func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
 	const half = math.Pi / 4
 	z := a.do("mul.rn.f32", rest, rest)
@@ -191,19 +193,19 @@ func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
 	s = a.do("fma.rn.f32", a.do("mul.rn.f32", rest, z), sines, rest)
 	co = a.do("fma.rn.f32", a.do("mul.rn.f32", z, z), cosines, a.do("fma.rn.f32", z, f(-.5), f(1)))
 	odd := a.do("setp.ne.u32", a.do("and.b32", quarter, "1"), "0")
-	turned := func(v, more string) string { // changes the sign in two of four quarters
+	turned := func(v, more string) string { // changes the sign in two of the four quadrants
 		at := a.do("add.u32", quarter, more)
 		return a.do("xor.b32", v, a.do("shl.b32", a.do("and.b32", at, "2"), "30"))
 	}
 	return turned(a.do("selp.f32", s, co, odd), "1"), turned(a.do("selp.f32", co, s, odd), "0")
 }
 
-// polynomial returns n coefficients of one that is near to f between from and to, the constant one
-// first: the series by which f is interpolated where Chebyshev's polynomial is 0.
+// polynomial returns n coefficients, the constant one first, of the polynomial that interpolates f
+// on [from, to] at the Chebyshev nodes.
 func polynomial(n int, from, to float64, f func(x float64) float64) []float64 {
 	middle, half := (from+to)/2, (to-from)/2
 	series := chebyshev(n, func(u float64) float64 { return f(middle + half*u) })
-	// The polynomials of u = (x - middle) / half, by their recurrence.
+	// Chebyshev polynomials of u = (x - middle) / half, by their recurrence.
 	before, now := []float64{1}, []float64{-middle / half, 1 / half}
 	out := make([]float64, n)
 	out[0] = series[0]

@@ -2,19 +2,20 @@ package ptx
 
 import "fmt"
 
-// Tile is how many rows and columns of a product one block makes.
+// Tile is the number of rows, and of columns, of the product that a block computes.
 const Tile = 64
 
 const (
-	tileDepth = 16        // how much of the inner dimension is in shared memory at once
-	perThread = Tile / 16 // rows, and columns, of one thread
+	tileDepth = 16        // extent of the inner dimension in shared memory at a time
+	perThread = Tile / 16 // rows, and columns, computed by a thread
 	loads     = Tile * tileDepth / BlockSize
 )
 
-// MatMul returns the kernel of products of matrices, with the one entry "matmul", for blocks of
-// BlockSize: those of a tile of the product, row by row, and along z of the batch. Its arguments
-// are the rows, the columns and the inner dimension; the addresses of the product, a and b; the
-// strides of each, in bytes, along the batch, rows and columns; and beta, which is a float64.
+// MatMul returns the kernel of batched matrix products. It has one entry, "matmul". Blocks must
+// have [BlockSize] threads; along x they cover the tiles of the product in row-major order, and
+// along z the batch. The arguments are the numbers of rows and columns and the inner dimension; the
+// addresses of the product, a and b; the strides in bytes of each along the batch, rows and
+// columns; and beta, as float64. It returns false for Bool.
 func MatMul(t Type) (Kernel, bool) {
 	if t == Bool {
 		return Kernel{}, false
@@ -22,7 +23,7 @@ func MatMul(t Type) (Kernel, bool) {
 	return Kernel{Name: "MatMul " + string(t), entries: func() []*asm { return []*asm{matmul(t)} }}, true
 }
 
-// A matrix is an address and how far rows and columns are apart.
+// A matrix is an address, and the strides of rows and columns in bytes.
 type matrix struct{ base, row, column string }
 
 func (a *asm) element(m matrix, i, j string) string {
@@ -111,7 +112,7 @@ func multiplyAdd(class Type) string {
 	return op("fma", class)
 }
 
-// fetch puts an element of a matrix into shared memory, or 0 where it has none.
+// fetch copies an element of a matrix to shared memory, or 0 if it is outside of the matrix.
 func (a *asm) fetch(t Type, m matrix, i, rows, j, columns, to string) {
 	class := t.class()
 	v := a.do("mov."+string(class), number(class, 0))

@@ -6,27 +6,30 @@ import (
 	"strings"
 )
 
-// A reducer makes one element of many. What it knows of those that it has seen are some values of 8
-// bytes, or of the class that it computes in.
+// A reducer reduces many elements to one. Its state consists of values in classes of at most 8
+// bytes.
 type reducer struct {
-	class Type // of a value that is taken in
+	class Type // class of the values passed to take
 	state []Type
-	first []float64 // the state before the first value
+	first []float64 // initial state
 	take  func(a *asm, state []string, x, place string)
 	merge func(a *asm, state, other []string)
-	end   func(a *asm, state []string) string // of the type of the last value of the state
+	end   func(a *asm, state []string) string // the result, in the class of the last state value
 }
 
-// BlockSize is how many threads a block has that reduces, or that multiplies matrices.
+// BlockSize is the number of threads in a block for kernels that reduce or multiply matrices.
 const BlockSize = 256
 
-// Reduce returns the kernel of a reduction of package tensor, by its name, with the entries "line",
-// for elements of which those of one result have one dimension, and "reduce". Their arguments are:
-// the number of results, that of the elements for each, and how many
-// of them a part takes; the width of a block along those elements; by what a thread's number is
-// divided to be its place there, modulo the width, and by what to be its result's among those of
-// the block; the bytes between the parts' results; the addresses of output and input; the layout of
-// the input and the output over the results; and that of the input over the elements of one.
+// Reduce returns the kernel of a reduction of package tensor, by name. The entry "line" requires
+// that the elements of a result form one dimension; "reduce" does not. It returns false if there is
+// no kernel for these types.
+//
+// The arguments are the number of results; the number of elements of each result; the number of
+// elements per part; the width of a block along these elements; the divisor of a thread's index
+// that gives, modulo the width, its position along them; the divisor that gives, modulo the height,
+// its result in the block; the distance of the parts' results in bytes; the addresses of output and
+// input; the layout of input and output over the results; and the layout of the input over the
+// elements of a result.
 func Reduce(name string, out, in Type) (Kernel, bool) {
 	r, ok := reducerOf(name, in)
 	if !ok {
@@ -67,7 +70,7 @@ func extremeOf(in Type, name string) opFunc {
 	return simple(name)
 }
 
-// folding combines values two by two.
+// folding returns a reducer that combines values with a binary operation.
 func folding(class Type, first float64, f opFunc) reducer {
 	return reducer{
 		class: class, state: []Type{class}, first: []float64{first},
@@ -77,7 +80,8 @@ func folding(class Type, first float64, f opFunc) reducer {
 	}
 }
 
-// finding keeps a value and its place. NaN comes before everything, and of equals the first.
+// finding returns a reducer that finds a value and its index. NaN precedes all numbers. Of equal
+// values the first wins.
 func finding(class Type, first float64, before string) reducer {
 	better := func(a *asm, s []string, x, place string) {
 		t := string(class)
@@ -100,8 +104,8 @@ func finding(class Type, first float64, before string) reducer {
 	}
 }
 
-// variance keeps how many there were, their mean, and the squares of what that leaves (Welford,
-// 1962; Chan and others, 1979).
+// variance tracks the count, the mean and the sum of squared deviations (Welford, 1962; Chan et
+// al., 1979).
 var variance = reducer{
 	class: Float64, state: []Type{Float64, Float64, Float64}, first: []float64{0, 0, 0},
 	take: func(a *asm, s []string, x, _ string) {
@@ -125,7 +129,8 @@ var variance = reducer{
 	},
 }
 
-// limit is a constant of a class; infinity is the most that a whole number can be.
+// limit formats a constant of a class. For integers, an infinity becomes the largest or smallest
+// integer.
 func limit(class Type, v float64) string {
 	switch {
 	case class.float() || !math.IsInf(v, 0):
@@ -175,8 +180,8 @@ func (r reducer) entry(name string, out, in Type) *asm {
 	return a
 }
 
-// line takes in the elements from first on that are width apart, and each stride bytes behind the
-// one before. Several are on their way at once.
+// line takes the elements from first to end at intervals of width. stride is the distance of
+// elements in bytes. Eight loads are in flight at a time.
 func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, stride string) {
 	step := a.do("mul.lo.u64", a.do("cvt.u64.u32", width), stride)
 	at := a.do("mad.lo.u64", a.do("cvt.u64.u32", first), stride, from)
@@ -192,11 +197,12 @@ func (r reducer) line(a *asm, state []string, in Type, from, first, end, width, 
 	})
 }
 
-// few is how many values a thread merges at most, of those of as many as a block has.
+// few is the maximum number of threads that merge in the first step of together.
 const few = 16
 
-// together merges what the threads along a row of the block know: the first few take the others',
-// and then one thread those, or all, so that all threads of a row know the same.
+// together merges the states of the threads along a row of the block: first, few threads merge the
+// states of the others; then thread 0 merges theirs. If all is set, every thread does the second
+// step, so that all threads of a row get the result.
 func (r reducer) together(a *asm, state []string, along, across, width, height string, all bool) {
 	for i := range state {
 		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize); !strings.Contains(a.shared.String(), room) {
@@ -237,7 +243,7 @@ func (r reducer) together(a *asm, state []string, along, across, width, height s
 	}
 }
 
-// sharedState is where a thread's value is that the others see.
+// sharedState returns the address of value i of a thread's state in shared memory.
 func (a *asm) sharedState(i int, slot string) string {
 	return a.at(a.do("mov.u64", fmt.Sprintf("s%d", i)), slot, 8)
 }

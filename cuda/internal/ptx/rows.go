@@ -6,37 +6,38 @@ import (
 	"slices"
 )
 
-// A rowwise is what is done with rows of elements: each is reduced, once or several times, and then
-// its elements are written, or what it was reduced to.
+// A rowwise is an operation on rows of elements. Each row is reduced by sums, in order. Then either
+// each element or one result for the row is written.
 type rowwise struct {
 	sums []rowSum
-	// what is written to an element of the row
+	// returns a function that computes an element to write
 	write func(r *rowAsm) func(i string) string
-	final func(r *rowAsm) string // or for the row
-	as    Type                   // that write and final compute in; "" is the class of the elements
+	final func(r *rowAsm) string // returns the result for the row, instead of write
+	as    Type                   // class of the results; "" means the class of the elements
 }
 
-// A rowSum reduces a row to a state, which is known from then on.
+// A rowSum reduces a row to a state. Later sums and the results may use the state.
 type rowSum struct {
 	reducer
 	taken func(r *rowAsm) func(i string) string
-	// what is taken is a Float32 that is not below 0, of which a thread adds up a few as such
+	// the values are nonnegative Float32; a thread may add a few of them in float32
 	few bool
 }
 
-// A rowAsm writes a kernel of rows.
+// A rowAsm generates a kernel of rows.
 type rowAsm struct {
 	*asm
 	t                  Type
 	n, classes, factor string
-	in, rows           []string // operands, and where they have the row
-	known              []string // the states of all sums so far
+	in, rows           []string // addresses of the operands, and of their current rows
+	known              []string // states of the completed sums
 }
 
-// Rows returns the kernel of a kind of device.RowOp, but for NLLGradient, for a type of fractions
-// and so many operands, with the one entry "rows" for blocks of BlockSize. Its arguments are the
-// number of rows, of elements in each, and of threads for each; the number of classes and the
-// factor; and the addresses of the output and the operands.
+// Rows returns the kernel of a kind of device.RowOp, except NLLGradient, for a floating-point type
+// and a number of operands. It has one entry, "rows". Blocks must have [BlockSize] threads. The
+// arguments are the numbers of rows, of elements per row, and of threads per row; the number of
+// classes and the factor; and the addresses of the output and the operands. It returns false if the
+// kind is unknown, or if t is not a floating-point type.
 func Rows(kind string, t Type, operands int) (Kernel, bool) {
 	of, ok := rows[kind]
 	if !ok || !t.float() {
@@ -46,8 +47,9 @@ func Rows(kind string, t Type, operands int) (Kernel, bool) {
 		entries: func() []*asm { return []*asm{of(t.class()).entry(t, operands)} }}, true
 }
 
-// NLLGradient returns the kernel of the gradient of NLL: its operands are the output, the targets
-// and what all rows have, and the extra words the number of classes and the factor.
+// NLLGradient returns the kernel of the gradient of NLL. The operands are the output, the targets
+// and a factor for each row; the extra words are the number of classes and a common factor. It
+// returns false unless t is a floating-point type.
 func NLLGradient(t Type) (Kernel, bool) {
 	e := each{name: "NLLGradient", operands: []access{{t, writes}, {Int64, reads}, {t, reads}}, extra: 2}
 	e.body = func(a *asm, x []string, place string, extra int) []string {
@@ -59,7 +61,7 @@ func NLLGradient(t Type) (Kernel, bool) {
 	return e.kernel(), t.float()
 }
 
-// rows are what is done, by the class of the elements.
+// rows maps each kind to a function that returns the operation for a class of elements.
 var rows = map[string]func(class Type) rowwise{
 	"Softmax":            softmax,
 	"SoftmaxGradient":    softmaxGradient,
@@ -78,21 +80,20 @@ func (a *asm) exponential(class Type, x string) string {
 	return exp(a, class, x)
 }
 
-// summing adds up in float64.
+// summing returns a rowSum that adds in float64.
 func summing(taken func(r *rowAsm) func(i string) string) rowSum {
 	return rowSum{reducer: folding(Float64, 0, simple("add")), taken: taken}
 }
 
-// elements adds up those of an operand.
+// elements returns the sum of an operand's elements.
 func elements(operand int) rowSum {
 	return summing(func(r *rowAsm) func(i string) string {
 		return func(i string) string { return r.element(operand, i) }
 	})
 }
 
-// above returns the sums of a softmax: the largest element that is a number, and the sum of what e
-// is raised to by how far elements are below it, which is NaN where one is, or the largest is
-// infinite.
+// above returns the sums of a softmax: the maximum of the elements that are numbers, and the sum of
+// e^(x-maximum). The second is NaN if an element is NaN or the maximum is infinite.
 func above(class Type) []rowSum {
 	powers := summing(func(r *rowAsm) func(i string) string {
 		return func(i string) string { return r.fromTop(class, i) }
@@ -104,7 +105,7 @@ func above(class Type) []rowSum {
 		}}, powers}
 }
 
-// fromTop is what e is raised to by how far an element is below the largest.
+// fromTop returns e^(x-maximum) for element i.
 func (r *rowAsm) fromTop(class Type, i string) string {
 	return r.exponential(class, r.do(op("sub", class), r.own(0, i), r.known[0]))
 }
@@ -154,7 +155,7 @@ var nll = rowwise{
 	sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
 		return func(i string) string {
 			class := r.load(Int64, r.at(r.in[1], i, 8))
-			class = r.do("min.u64", class, r.do("sub.u64", r.classes, "1")) // as indexed does
+			class = r.do("min.u64", class, r.do("sub.u64", r.classes, "1")) // clamped
 			at := r.do("mad.lo.u64", r.do("cvt.u64.u32", i), r.classes, class)
 			return r.value(r.do("mad.lo.u64", at, fmt.Sprint(r.t.Size()), r.in[0]))
 		}
@@ -163,7 +164,7 @@ var nll = rowwise{
 	as:    Float64,
 }
 
-// moments are the mean of a row and the sum of the squares of what that leaves.
+// moments computes the sum of a row and the sum of squared deviations from the mean.
 var moments = []rowSum{
 	elements(0),
 	summing(func(r *rowAsm) func(i string) string {
@@ -175,23 +176,23 @@ var moments = []rowSum{
 	}),
 }
 
-// mean is a sum divided by the number of elements.
+// mean divides a sum by the number of elements.
 func (r *rowAsm) mean(sum string) string {
 	return r.do("div.rn.f64", sum, r.do("cvt.rn.f64.u32", r.n))
 }
 
-// centred are the elements without their mean.
+// centred returns a function that subtracts the mean from an element.
 func (r *rowAsm) centred() func(i string) string {
 	mean := r.mean(r.known[0])
 	return func(i string) string { return r.do("sub.rn.f64", r.element(0, i), mean) }
 }
 
-// scale is 1 / √(variance + factor).
+// scale returns 1 / √(variance + factor).
 func (r *rowAsm) scale() string {
 	return r.do("rcp.rn.f64", r.do("sqrt.rn.f64", r.do("add.rn.f64", r.mean(r.known[1]), r.factor)))
 }
 
-// norm has, besides the rows, no operands, or a weight and a bias for each element of a row.
+// norm takes the rows and, optionally, a weight and a bias for each element of a row.
 var norm = rowwise{sums: moments, as: Float64, write: func(r *rowAsm) func(i string) string {
 	centred, scale := r.centred(), r.scale()
 	return func(i string) string {
@@ -203,7 +204,7 @@ var norm = rowwise{sums: moments, as: Float64, write: func(r *rowAsm) func(i str
 	}
 }}
 
-// normGradient has the rows, dy, and perhaps the weight by which that is multiplied.
+// normGradient takes the rows, dy and, optionally, the weight that multiplies dy.
 var normGradient = rowwise{
 	sums: append(slices.Clone(moments),
 		summing(func(r *rowAsm) func(i string) string { return r.weighted }),
@@ -229,12 +230,12 @@ func (r *rowAsm) weighted(i string) string {
 	return r.do("mul.rn.f64", r.element(1, i), r.along(2, i))
 }
 
-// value is an element at an address, in float64.
+// value loads an element and converts it to float64.
 func (r *rowAsm) value(address string) string {
 	return r.cast(Float64, r.t.class(), r.load(r.t, address))
 }
 
-// element is one of an operand's row in float64, and own is it in its class.
+// element loads element i of an operand's current row as float64, and own in its class.
 func (r *rowAsm) element(operand int, i string) string {
 	return r.value(r.at(r.rows[operand], i, r.t.Size()))
 }
@@ -243,7 +244,7 @@ func (r *rowAsm) own(operand int, i string) string {
 	return r.load(r.t, r.at(r.rows[operand], i, r.t.Size()))
 }
 
-// along is an element of what all rows have, in float64.
+// along loads element i of an operand that all rows share, as float64.
 func (r *rowAsm) along(operand int, i string) string {
 	return r.value(r.at(r.in[operand], i, r.t.Size()))
 }
@@ -268,7 +269,7 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	}
 	for k, sum := range w.sums {
 		if k > 0 {
-			r.emit("bar.sync 0") // all have read what the one before left
+			r.emit("bar.sync 0") // all threads have read the results of the previous sum
 		}
 		r.sum(sum, mine, along, across, width, height)
 	}
@@ -292,7 +293,7 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	return r.asm
 }
 
-// pairwise adds up numbers of float32 by halves.
+// pairwise adds float32 numbers pairwise.
 func (r *rowAsm) pairwise(x []string) string {
 	if len(x) == 1 {
 		return x[0]
@@ -300,7 +301,7 @@ func (r *rowAsm) pairwise(x []string) string {
 	return r.do("add.rn.f32", r.pairwise(x[:len(x)/2]), r.pairwise(x[len(x)/2:]))
 }
 
-// sum has the threads of a row reduce it, and all of them know its state then.
+// sum reduces a row with all of its threads. Afterwards all of them have the state.
 func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 	var state []string
 	for i, t := range s.state {

@@ -2,18 +2,19 @@ package ptx
 
 import "math"
 
-// The kernels of windows have one entry, "window", with an element of the output for each thread.
-// Their arguments are the number of these, the addresses of the output and the input, and for
-// MaxPool that of the places; and then height and width of: the image, the places of the window,
-// the window, its steps, and the padding; and the reciprocals of the first eight of these.
+// Kernels of windows have one entry, "window", with one thread for each element of the output. The
+// arguments are the number of these elements; the addresses of the output and the input and, for
+// MaxPool, of the indices; the height and width of the image, of the array of window positions, of
+// the window, of the step, and of the padding; and the reciprocals of the first eight of these
+// numbers.
 
-// Unfold returns the kernel of im2col, of elements of so many bits.
+// Unfold returns the kernel of im2col.
 func Unfold(t Type) Kernel { return windowKernel("Unfold", t, unfold) }
 
-// Fold returns the kernel of col2im.
+// Fold returns the kernel of col2im. It returns false for Bool.
 func Fold(t Type) (Kernel, bool) { return windowKernel("Fold", t, fold), t != Bool }
 
-// MaxPool returns the kernel of the largest element in each window, and where it is.
+// MaxPool returns the kernel of the maximum of each window and its index in the image.
 func MaxPool(t Type) Kernel { return windowKernel("MaxPool", t, maxPool) }
 
 func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel {
@@ -40,7 +41,7 @@ func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel 
 	}}
 }
 
-// A windowAsm writes a kernel of windows.
+// A windowAsm generates a kernel of windows.
 type windowAsm struct {
 	*asm
 	out, in, whereTo, i string
@@ -54,26 +55,26 @@ func (w *windowAsm) size() [2]string    { return w.pairs[2] }
 func (w *windowAsm) step() [2]string    { return w.pairs[3] }
 func (w *windowAsm) padding() [2]string { return w.pairs[4] }
 
-// split returns quotient and rest.
+// split returns the quotient and the remainder of n/by. by must have a reciprocal.
 func (w *windowAsm) split(n, by string) (quotient, rest string) {
 	quotient = w.quotient(n, w.reciprocals[by])
 	return quotient, w.do("sub.u32", n, w.do("mul.lo.u32", quotient, by))
 }
 
-// box splits a number into that of a box and where it is there.
+// box splits an index into the number of a plane of the given size and a position in it.
 func (w *windowAsm) box(n string, size [2]string) (which, y, x string) {
 	n, x = w.split(n, size[1])
 	which, y = w.split(n, size[0])
 	return which, y, x
 }
 
-// index is the number of a place in a box.
+// index returns the index of a position in a plane; it reverses box.
 func (w *windowAsm) index(which, y, x string, size [2]string) string {
 	return w.do("mad.lo.u32", w.do("mad.lo.u32", which, size[0], y), size[1], x)
 }
 
-// pixel returns where an element of a window at a place is, and whether that is within the image.
-// What is before it is very large.
+// pixel returns the position in the image of a window's element, and a predicate that is true if it
+// is within the image. A negative coordinate wraps around to a large number.
 func (w *windowAsm) pixel(place, tap [2]string) (at [2]string, within string) {
 	var in [2]string
 	for i := range at {
@@ -94,7 +95,7 @@ func unfold(w *windowAsm, t Type) {
 	w.store(t, w.at(w.out, w.i, t.Size()), v)
 }
 
-// taps runs a body for each element of a window.
+// taps runs body for each element of a window.
 func (w *windowAsm) taps(body func(ky, kx string)) {
 	w.loop("0", w.size()[0], "1", func(ky string) {
 		w.loop("0", w.size()[1], "1", func(kx string) { body(ky, kx) })
