@@ -2,9 +2,9 @@ package vm
 
 import "math"
 
-// convert returns cvt from one type to another; nil for one that is not known. Floats become
-// integers as PTX 9.0 has it: what is too large becomes the largest; NaN the highest bit alone, or
-// 0 where neither type has 64 bits.
+// convert returns the function of cvt between two types, or nil if the conversion is not supported.
+// Floats are converted to integers as PTX 9.0 specifies: values out of range are clamped, and NaN
+// becomes the highest bit alone, or 0 if neither type has 64 bits.
 func (o *opcode) convert(to, from scalar) function {
 	whole := whole(o)
 	switch {
@@ -54,7 +54,8 @@ func (o *opcode) convert(to, from scalar) function {
 	return func(a, _, _ uint64) uint64 { return write(whole(read(a))) }
 }
 
-// whole takes the part that says how a float becomes whole.
+// whole removes the modifier for rounding to an integer, and returns its function. Without a
+// modifier it returns the identity.
 func whole(o *opcode) func(float64) float64 {
 	switch {
 	case o.take("rni"):
@@ -69,7 +70,7 @@ func whole(o *opcode) func(float64) float64 {
 	return func(v float64) float64 { return v }
 }
 
-// A bound of an integer type.
+// A bound is the smallest or largest value of an integer type.
 type bound struct {
 	float float64
 	bits  uint64
@@ -105,7 +106,7 @@ func writer(t scalar) func(float64) uint64 {
 	return math.Float64bits
 }
 
-// ReadFloat16 returns the number that the low 16 bits are.
+// ReadFloat16 returns the float16 in the low 16 bits.
 func ReadFloat16(bits uint64) float64 {
 	sign, exponent, fraction := 1-2*float64(bits>>15&1), int(bits>>10&31), float64(bits&1023)
 	switch exponent {
@@ -120,8 +121,8 @@ func ReadFloat16(bits uint64) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// WriteFloat16 returns the bits of a number in 16 bits, rounded to even. The steps between what it
-// can be double with the exponent, down to 2^-24.
+// WriteFloat16 returns the bits of v as float16, rounded to nearest, ties to even. The spacing of
+// float16 numbers doubles with each exponent, down to 2^-24.
 func WriteFloat16(v float64) uint64 {
 	sign := math.Float64bits(v) >> 63 << 15
 	switch a := math.Abs(v); {
@@ -134,7 +135,7 @@ func WriteFloat16(v float64) uint64 {
 	default:
 		_, e := math.Frexp(a)
 		e = max(e, -13)
-		steps := uint64(math.RoundToEven(math.Ldexp(a, 11-e))) // below 2^11 or, rounded up, that
+		steps := uint64(math.RoundToEven(math.Ldexp(a, 11-e))) // at most 2^11
 		return sign | (uint64(e+13)<<10 + steps)
 	}
 }

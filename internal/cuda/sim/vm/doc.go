@@ -1,5 +1,5 @@
-// Package vm runs PTX on the host, for kernels to be tested where there is no GPU: their own text,
-// and no imitation of it in Go.
+// Package vm interprets PTX on the host, so that kernels can be tested without a GPU. It runs the
+// actual text of the kernels, not a reimplementation in Go.
 //
 //	m, err := vm.Parse(text)
 //	if err != nil {
@@ -7,12 +7,12 @@
 //	}
 //	err = m.Entries["axpy"].Run(vm.Launch{Grid: grid, Block: block, Args: args, Memory: regions}) // or a *vm.Fault
 //
-// It knows the part of PTX that Shoal's kernels are written in, and nothing else: an instruction, a
-// modifier or a directive that it does not know is an error. The 32 threads of a warp go in step,
-// those that are furthest behind first; the warps of a block go one after the other, each as far as
-// the next barrier, and in the opposite order the next time. So a barrier that is missing between
-// two warps is found where a kernel runs in a few blocks; one that is missing within a warp where
-// the Launch is Loose, which has each thread go as far as the barrier by itself.
+// The package supports the part of PTX that Shoal's kernels use. Any other instruction, modifier or
+// directive is an error. The 32 threads of a warp run in lockstep, and those with the lowest
+// program counter run first. The warps of a block run sequentially, each up to the next barrier,
+// and in the opposite order after it. A missing barrier between two warps is therefore detected by
+// running a kernel in a few blocks. A missing barrier within a warp is detected with Launch.Loose,
+// which runs each thread separately.
 //
-// Approximations (ex2.approx and the like) are better than a GPU's.
+// Approximate instructions such as ex2.approx are more precise than on a GPU.
 package vm

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A scalar is a type. Its kind is u, s, f, b (bits) or p (predicate).
+// A scalar is a PTX type. Its kind is u, s, f, b (bits) or p (predicate).
 type scalar struct {
 	kind byte
 	size int
@@ -19,7 +19,7 @@ var types = map[string]scalar{
 	"f16": {'f', 2}, "f32": {'f', 4}, "f64": {'f', 8},
 }
 
-// truncate returns the bits of v that the type has. A type of no size has all.
+// truncate returns the low bits of v that fit the type. A type of size 0 keeps all bits.
 func (t scalar) truncate(v uint64) uint64 {
 	if t.kind == 'p' {
 		return v & 1
@@ -30,11 +30,11 @@ func (t scalar) truncate(v uint64) uint64 {
 	return v << (64 - 8*t.size) >> (64 - 8*t.size)
 }
 
-// A function is what an instruction does with the bits of its operands.
+// A function computes the result of an instruction from the bits of its operands.
 type function = func(a, b, c uint64) uint64
 
-// function returns the function of an instruction and the number of its operands; nil for one that
-// is not known. It takes the parts that it knows from the opcode.
+// function returns the function of an instruction and its number of operands, or nil if the
+// instruction is not supported. It removes the modifiers that it handles from the opcode.
 func (o *opcode) function() (function, int) {
 	t := o.types[0]
 	switch o.name {
@@ -70,8 +70,8 @@ func (o *opcode) function() (function, int) {
 	return nil, 0
 }
 
-// onFloats computes in float64, which rounds to the same float32 for all but fma, where it may once
-// in a while be the neighbour.
+// onFloats computes in float64. The double rounding to float32 is harmless except for fma, where it
+// may rarely return the neighboring float32.
 func (o *opcode) onFloats(t scalar) (function, int) {
 	var read func(uint64) float64
 	var write func(float64) uint64
@@ -111,7 +111,7 @@ func (o *opcode) onFloats(t scalar) (function, int) {
 func readFloat32(v uint64) float64  { return float64(math.Float32frombits(uint32(v))) }
 func writeFloat32(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 
-// quotient rounds towards 0.
+// quotient returns a/b, rounded towards 0.
 func quotient(a, b float64) float64 {
 	q := a / b
 	if rest := math.FMA(-q, b, a); rest != 0 && !math.IsInf(q, 0) && (rest < 0) != (a < 0) {
@@ -142,7 +142,7 @@ var binaryFloat = map[string]func(a, b float64) float64{
 	"max": func(a, b float64) float64 { return numbers(a, b, math.Max) },
 }
 
-// numbers is f, with the other one where one is NaN.
+// numbers returns f(a, b), or the other argument if one is NaN.
 func numbers(a, b float64, f func(a, b float64) float64) float64 {
 	switch {
 	case math.IsNaN(a):
@@ -164,7 +164,7 @@ var compareFloats = map[string]func(a, b float64) bool{
 	"num": func(a, b float64) bool { return a == a && b == b },
 }
 
-// onIntegers computes in the type.
+// onIntegers computes in the Go type with the size and sign of t.
 func (o *opcode) onIntegers(t scalar) (function, int) {
 	signed := t.kind == 's'
 	switch {
@@ -205,7 +205,7 @@ func integers[T integer](o *opcode, t scalar) (function, int) {
 		return binary(func(a, b T) T { return min(a, b) })
 	case "max":
 		return binary(func(a, b T) T { return max(a, b) })
-	case "div": // by zero it is anything
+	case "div": // division by zero is unspecified
 		return binary(func(a, b T) T {
 			if b == 0 {
 				return ^T(0)
@@ -248,7 +248,8 @@ func integers[T integer](o *opcode, t scalar) (function, int) {
 	return nil, 0
 }
 
-// multiply returns mul and mad: the low half, the high half, or both.
+// multiply returns the function of mul or mad for the low half, the high half, or the whole
+// product.
 func multiply[T integer](o *opcode, t scalar, write func(T) uint64) (function, int) {
 	var f function
 	switch part := o.first(); {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// What an instruction does.
+// A kind is the kind of an instruction.
 type kind uint8
 
 const (
 	computes kind = iota // d = f(a, b, c)
 	loads
 	stores
-	updates // memory = f(memory, a, b), and d = what was there
+	updates // memory = f(memory, a, b), and d = the previous value
 	jumps
 	exits
 	waits
 )
 
-// A space is a kind of memory.
+// A space is a state space of PTX.
 type space uint8
 
 const (
@@ -29,12 +29,12 @@ const (
 	inParam
 )
 
-// An instruction has the rows of its operands, -1 for none.
+// An instruction is a decoded instruction. Operands are indices of rows, or -1 if there is none.
 type instruction struct {
 	kind       kind
 	space      space
 	size       int  // of an element in memory
-	signed     bool // widened with its sign
+	signed     bool // sign-extended
 	unless     bool // the guard is negated
 	guard      int
 	d, a, b, c int
@@ -46,15 +46,15 @@ type instruction struct {
 	f          func(a, b, c uint64) uint64
 }
 
-// modifiers that say what every instruction here does anyway, or how far other threads see it at
-// once.
+// idle lists modifiers without effect here: they select the default behavior of this package, or
+// the scope and ordering of memory accesses.
 var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "cta", "to", "global"}
 
-// An opcode is the word of an instruction, taken apart.
+// An opcode is the parsed name of an instruction.
 type opcode struct {
 	text  string
 	name  string
-	parts []string // without types
+	parts []string // modifiers, without types
 	types []scalar
 }
 
@@ -72,7 +72,7 @@ func (p *parser) opcode() (o opcode) {
 	return o
 }
 
-// take removes a part if it is there.
+// take removes a modifier, and reports whether it was present.
 func (o *opcode) take(part string) bool {
 	i := slices.Index(o.parts, part)
 	if i >= 0 {
@@ -81,7 +81,7 @@ func (o *opcode) take(part string) bool {
 	return i >= 0
 }
 
-// first removes the first part.
+// first removes and returns the first modifier, or "" if there is none.
 func (o *opcode) first() (part string) {
 	if len(o.parts) > 0 {
 		part, o.parts = o.parts[0], o.parts[1:]
@@ -89,7 +89,7 @@ func (o *opcode) first() (part string) {
 	return part
 }
 
-// instruction reads one, up to its semicolon.
+// instruction parses an instruction up to its semicolon.
 func (p *parser) instruction() instruction {
 	in := instruction{guard: -1, d: -1, a: -1, b: -1, c: -1, address: -1, line: p.tokens[0].line}
 	if p.accept("@") {
@@ -121,7 +121,7 @@ func (p *parser) instruction() instruction {
 	return in
 }
 
-// compute reads an instruction on registers.
+// compute parses an instruction on registers.
 func (p *parser) compute(in *instruction, o *opcode) {
 	var n int
 	var t scalar
@@ -142,7 +142,7 @@ func (p *parser) compute(in *instruction, o *opcode) {
 	}
 }
 
-// memory reads an instruction on memory.
+// memory parses a load, store or atomic instruction.
 func (p *parser) memory(in *instruction, o *opcode) {
 	if len(o.types) != 1 {
 		p.fail("%s of %d types", o.name, len(o.types))
@@ -179,7 +179,7 @@ func (p *parser) memory(in *instruction, o *opcode) {
 	in.vector = p.list(lanes, func() int { return p.operand(t) })
 }
 
-// update reads the operands of an atomic instruction.
+// update parses the operands of an atomic instruction.
 func (p *parser) update(in *instruction, o *opcode, t scalar) {
 	in.kind = updates
 	if o.name == "atom" {
@@ -215,7 +215,7 @@ func (p *parser) update(in *instruction, o *opcode, t scalar) {
 	}
 }
 
-// list reads an operand, or several within braces.
+// list parses one operand, or n operands in braces.
 func (p *parser) list(n int, one func() int) (rows []int) {
 	if n == 1 {
 		return []int{one()}
@@ -231,7 +231,7 @@ func (p *parser) list(n int, one func() int) (rows []int) {
 	return rows
 }
 
-// at reads an address: a register or a symbol, and a number.
+// at parses an address: a register or a symbol, with an optional offset.
 func (p *parser) at(in *instruction) {
 	p.expect("[")
 	if s, ok := p.symbols[p.peek()]; ok {
@@ -252,7 +252,7 @@ func (p *parser) at(in *instruction) {
 	p.expect("]")
 }
 
-// destination reads a register that can be written to.
+// destination parses a writable register and returns its row.
 func (p *parser) destination() int {
 	row, ok := p.registers[p.peek()]
 	if !ok {
@@ -262,7 +262,7 @@ func (p *parser) destination() int {
 	return row
 }
 
-// operand reads what can be read.
+// operand parses a readable operand and returns its row.
 func (p *parser) operand(t scalar) int {
 	negative := p.accept("-")
 	text := p.peek()
@@ -288,7 +288,7 @@ func (p *parser) operand(t scalar) int {
 	return p.constant(t.truncate(v))
 }
 
-// number reads a constant: 0f and 0d have the bits of floats.
+// number parses a constant. The prefixes 0f and 0d denote the bits of floats.
 func number(text string, t scalar) (v uint64, ok bool) {
 	if t.kind == 'f' || t.kind == 'b' && (strings.HasPrefix(text, "0f") || strings.HasPrefix(text, "0d")) {
 		prefix := map[int]string{4: "0f", 8: "0d"}[t.size]
@@ -309,7 +309,7 @@ func number(text string, t scalar) (v uint64, ok bool) {
 	return v, err == nil
 }
 
-// constant returns the row of a value.
+// constant returns the row of a constant.
 func (p *parser) constant(v uint64) int {
 	row, ok := p.entry.constant[v]
 	if !ok {
@@ -319,7 +319,7 @@ func (p *parser) constant(v uint64) int {
 	return row
 }
 
-// special returns the row of a register that the machine sets.
+// special returns the row of a special register.
 func (p *parser) special(name string) int {
 	row, ok := p.entry.special[name]
 	if !ok {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A SyntaxError is text that is no PTX, or more of PTX than the package knows.
+// A SyntaxError is returned for text that is not valid PTX, or that uses PTX features that the
+// package does not support.
 type SyntaxError struct {
 	Line   int
 	Reason string
@@ -13,8 +14,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("ptx: line %d: %s", e.Line, e.Reason) }
 
-// A token is a word (with its dots, and the % of a register) or one character of punctuation. The
-// last one is empty.
+// A token is a word (including dots, and the % of a register) or one punctuation character. The
+// last token of a text is empty.
 type token struct {
 	text string
 	line int

@@ -7,26 +7,27 @@ import (
 	"unsafe"
 )
 
-// A Region is memory of the device that a kernel may use.
+// A Region is a range of device memory that a kernel may access. It must not be written to if
+// ReadOnly is set.
 type Region struct {
 	Base     uint64
 	Bytes    []byte
 	ReadOnly bool
 }
 
-// A Fault is a kernel that did what it may not.
+// A Fault is the error of a kernel that performed an illegal operation.
 type Fault struct {
 	Entry   string
-	Line    int // of the text
+	Line    int // line of the text
 	Address uint64
 	Size    int
 	Kind    FaultKind
 }
 
-// A FaultKind is what a kernel may not do.
+// A FaultKind is the kind of an illegal operation.
 type FaultKind string
 
-// The faults.
+// Kinds of faults.
 const (
 	IllegalAddress    FaultKind = "illegal address"
 	MisalignedAddress FaultKind = "misaligned address"
@@ -40,7 +41,8 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("ptx: %s, line %d: %s: %d bytes at %#x", f.Entry, f.Line, f.Kind, f.Size, f.Address)
 }
 
-// reach returns the n bytes at an address, or panics with a Fault.
+// reach returns the n bytes at an address, which must be aligned to n. It panics with a [*Fault] if
+// the access is not allowed.
 func (w *warp) reach(in *instruction, address uint64, n int) []byte {
 	if address%uint64(n) != 0 {
 		panic(&Fault{w.entry.Name, in.line, address, n, MisalignedAddress})
@@ -76,7 +78,7 @@ func (r *Region) at(address uint64, n int) []byte {
 	return r.Bytes[off:][:n]
 }
 
-// load fills a lane's registers.
+// load executes a load for a lane.
 func (w *warp) load(in *instruction, lane int) {
 	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {
@@ -84,7 +86,7 @@ func (w *warp) load(in *instruction, lane int) {
 	}
 }
 
-// store writes a lane's registers.
+// store executes a store for a lane.
 func (w *warp) store(in *instruction, lane int) {
 	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {
@@ -128,7 +130,8 @@ func put(b []byte, size int, v uint64) {
 	}
 }
 
-// update changes memory atomically, for other threads, goroutines and processes.
+// update executes an atomic instruction for a lane. It is atomic with respect to other threads,
+// goroutines and processes.
 func (w *warp) update(in *instruction, lane int) {
 	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size)
 	x, y := w.row(in.a, lane), w.row(in.b, lane)

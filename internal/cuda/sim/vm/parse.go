@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// A Module is what a text has.
+// A Module is the result of parsing a text.
 type Module struct{ Entries map[string]*Entry }
 
-// An Entry is a kernel, decoded. It may run in several goroutines.
+// An Entry is a decoded kernel. It may be run from several goroutines at the same time.
 type Entry struct {
 	Name     string
-	ArgsSize int // bytes
+	ArgsSize int // size of the arguments in bytes
 
 	code     []instruction
-	rows     int            // registers, constants, and what the machine sets
-	constant map[uint64]int // the row of a value
-	special  map[string]int // the row of a register that the machine sets
-	static   int            // bytes of shared memory
+	rows     int            // number of registers, constants and special registers
+	constant map[uint64]int // value -> row
+	special  map[string]int // name of a special register -> row
+	static   int            // bytes of static shared memory
 }
 
-// A parser reads a module.
+// A parser parses a module.
 type parser struct {
 	tokens    []token
 	module    Module
@@ -29,23 +29,23 @@ type parser struct {
 	registers map[string]int
 	symbols   map[string]symbol // parameters, and variables in shared memory
 	labels    map[string]int
-	jumps     map[int]token // the labels of instructions
+	jumps     map[int]token // label by index of the branch instruction
 }
 
-// A symbol is a name that has an address.
+// A symbol is the address of a name.
 type symbol struct {
 	space  space
 	offset int
 }
 
-// limits keep a text from asking for more than a GPU has.
+// Limits that keep a text from requesting more resources than a GPU has.
 const (
 	maxRegisters = 4096
 	maxShared    = 48 << 10
 	maxArgs      = 4352
 )
 
-// Parse decodes a text. Every error is a *SyntaxError.
+// Parse decodes a text. All errors are of type [*SyntaxError].
 func Parse(text string) (m *Module, err error) {
 	p := &parser{module: Module{map[string]*Entry{}}}
 	if p.tokens, err = lex(text); err != nil {
@@ -66,7 +66,7 @@ func Parse(text string) (m *Module, err error) {
 	return &p.module, nil
 }
 
-// fail ends the parsing; Parse returns the error.
+// fail panics with a [*SyntaxError], which Parse returns. It must only be called while Parse runs.
 func (p *parser) fail(format string, args ...any) {
 	panic(&SyntaxError{p.tokens[0].line, fmt.Sprintf(format, args...)})
 }
@@ -82,7 +82,7 @@ func (p *parser) next() string {
 	return t
 }
 
-// accept takes a token if it is the next.
+// accept consumes the next token if it equals text, and reports whether it did.
 func (p *parser) accept(text string) bool {
 	if p.peek() != text {
 		return false
@@ -99,7 +99,7 @@ func (p *parser) expect(texts ...string) {
 	}
 }
 
-// directive reads one outside of an entry.
+// directive parses a directive outside of an entry.
 func (p *parser) directive() {
 	switch t := p.next(); t {
 	case ".version":
@@ -140,11 +140,12 @@ func (p *parser) readEntry() {
 		}
 		e.code[i].target = to
 	}
-	e.code = append(e.code, instruction{kind: exits, guard: -1}) // who runs off the end returns
+	e.code = append(e.code, instruction{kind: exits, guard: -1}) // the end of the code returns
 	p.module.Entries[e.Name] = e
 }
 
-// variable reads a declaration after its space, and returns where the next variable may begin.
+// variable parses a declaration after its state space. at is the first free offset. It returns the
+// first free offset after the variable.
 func (p *parser) variable(s space, at, limit int) int {
 	align := 1
 	if p.accept(".align") {
@@ -179,7 +180,7 @@ func (p *parser) define(name string, s symbol) {
 	p.symbols[name] = s
 }
 
-// scalar reads a type such as .u32, and returns its bytes.
+// scalar parses a type such as .u32, and returns its size in bytes.
 func (p *parser) scalar() int {
 	t, ok := types[strings.TrimPrefix(p.peek(), ".")]
 	if !ok || p.peek()[0] != '.' {
@@ -198,7 +199,7 @@ func (p *parser) integer() int {
 	return int(n)
 }
 
-// statement reads a declaration, a label or an instruction.
+// statement parses a declaration, a label or an instruction.
 func (p *parser) statement() {
 	switch t := p.peek(); {
 	case t == ".reg":
@@ -221,7 +222,7 @@ func (p *parser) statement() {
 	}
 }
 
-// declare reads registers: a list of names, or a name with a count.
+// declare parses a declaration of registers: a list of names, each with an optional count.
 func (p *parser) declare() {
 	if !p.accept(".pred") {
 		p.scalar()
@@ -260,7 +261,7 @@ func (p *parser) register(name string) {
 	p.registers[name] = p.row()
 }
 
-// row returns the number of a new row.
+// row allocates a row.
 func (p *parser) row() int {
 	p.entry.rows++
 	return p.entry.rows - 1

@@ -9,21 +9,22 @@ import (
 	"unsafe"
 )
 
-// ErrLaunch is wrapped by Run where a grid, a block, or the arguments are none that a GPU takes.
+// ErrLaunch is wrapped by [Entry.Run] if a GPU would reject the grid, the block or the size of the
+// arguments.
 var ErrLaunch = errors.New("ptx: launch that no GPU takes")
 
-// A Launch says how an entry runs.
+// A Launch holds the parameters for running an entry.
 type Launch struct {
 	Grid, Block [3]uint32
-	Args        []byte // laid out as C lays a struct of them out
+	Args        []byte // must have Entry.ArgsSize bytes, in the layout of a C struct
 	Memory      []Region
-	Loose       bool // no two threads go in step
+	Loose       bool // threads do not run in lockstep
 }
 
-// threads returns those of a block.
+// threads returns the number of threads per block.
 func (l Launch) threads() int { return int(l.Block[0] * l.Block[1] * l.Block[2]) }
 
-// Check says whether Run would begin. The error wraps ErrLaunch.
+// Check returns an error that wraps [ErrLaunch] if Run would reject the launch.
 func (e *Entry) Check(l Launch) error {
 	limits := [2][3]uint32{{1<<31 - 1, 65535, 65535}, {1024, 1024, 64}}
 	for i, size := range [2][3]uint32{l.Grid, l.Block} {
@@ -40,8 +41,9 @@ func (e *Entry) Check(l Launch) error {
 	return nil
 }
 
-// Run runs a kernel, on as many goroutines as Go runs at once. The error is a *Fault, or wraps
-// ErrLaunch. After a fault the other blocks end sooner or later.
+// Run runs a kernel on up to GOMAXPROCS goroutines, and waits until they have ended. The error is a
+// [*Fault], or wraps [ErrLaunch]. After a fault, blocks that are running complete; no further
+// blocks start.
 func (e *Entry) Run(l Launch) error {
 	if err := e.Check(l); err != nil {
 		return err
@@ -69,7 +71,8 @@ func (e *Entry) Run(l Launch) error {
 	return nil
 }
 
-// A block is threads that share memory and barriers. One is used again for the next.
+// A block is a set of threads that share memory and barriers. A goroutine reuses it for many blocks
+// of the grid.
 type block struct {
 	entry  *Entry
 	args   []byte
@@ -81,7 +84,7 @@ type block struct {
 
 func (e *Entry) newBlock(l Launch) *block {
 	threads := l.threads()
-	words := make([]uint64, (e.static+7)/8) // for their alignment
+	words := make([]uint64, (e.static+7)/8) // for alignment
 	b := &block{entry: e, args: l.Args, memory: l.Memory, grid: l.Grid}
 	b.shared = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), e.static)
 	together := lanes
@@ -110,7 +113,7 @@ func (r *row) fill(v uint64) {
 	}
 }
 
-// specials are the registers that the machine sets.
+// specials lists the special registers.
 var specials = []string{
 	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
 	"%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",
@@ -124,13 +127,13 @@ func (w *warp) set(name string, f func(lane int) uint64) {
 	}
 }
 
-// split returns where a number is in a box, x first.
+// split converts an index to a position in a box. x varies fastest.
 func split(n uint64, box [3]uint32) [3]uint32 {
 	x, y := uint64(box[0]), uint64(box[1])
 	return [3]uint32{uint32(n % x), uint32(n / x % y), uint32(n / x / y)}
 }
 
-// run runs the block with a number.
+// run runs block number of the grid, and returns the first fault.
 func (b *block) run(number uint64) (fault *Fault) {
 	defer func() {
 		switch r := recover().(type) {
@@ -152,7 +155,7 @@ func (b *block) run(number uint64) (fault *Fault) {
 	for left, turn := true, number; left; turn++ {
 		left = false
 		for i, w := range b.warps {
-			if turn&1 != 0 { // the other way round, so that nothing is seen by its place in the order alone
+			if turn&1 != 0 { // reversed, so that kernels cannot rely on the order of warps
 				w = b.warps[last-i]
 			}
 			w.run()

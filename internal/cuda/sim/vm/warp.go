@@ -7,17 +7,17 @@ const lanes = 32
 // A mask is a set of lanes.
 type mask uint32
 
-// A row is a register of all lanes.
+// A row holds a register of all lanes.
 type row [lanes]uint64
 
-// A warp is 32 threads that go in step where they can.
+// A warp is a group of up to 32 threads that run in lockstep where possible.
 type warp struct {
 	*block
 	rows   []row
 	pc     [lanes]int
-	all    mask // the last warp of a block may have fewer
-	live   mask // those that have not ended
-	parked mask // those that wait at the barrier
+	all    mask // the last warp of a block may have fewer lanes
+	live   mask // lanes that have not exited
+	parked mask // lanes that wait at a barrier
 	recent Region
 }
 
@@ -28,14 +28,15 @@ func (w *warp) row(i, lane int) uint64 {
 	return w.rows[i][lane]
 }
 
-// run goes on until each lane has ended or waits.
+// run executes instructions until each lane has exited or waits at a barrier.
 func (w *warp) run() {
 	for w.live&^w.parked != 0 {
 		w.group()
 	}
 }
 
-// group takes the lanes that are furthest behind, as far as the next jump, or as where others are.
+// group executes the lanes with the lowest program counter, up to the next branch or up to the
+// program counter of other lanes.
 func (w *warp) group() {
 	pc, end, at := len(w.entry.code), len(w.entry.code), mask(0)
 	for left := w.live &^ w.parked; left != 0; left &= left - 1 {
@@ -96,7 +97,7 @@ func (w *warp) move(who mask, to int) {
 	}
 }
 
-// holding returns the lanes whose guard holds.
+// holding returns the lanes with a true guard.
 func (w *warp) holding(in *instruction) (m mask) {
 	for lane, v := range &w.rows[in.guard] {
 		m |= mask(v&1) << lane
@@ -107,7 +108,7 @@ func (w *warp) holding(in *instruction) (m mask) {
 	return m
 }
 
-// compute applies a function. Operands that an instruction has not are any row.
+// compute executes an instruction on registers. Unused operands may refer to any row.
 func (w *warp) compute(in *instruction, on mask) {
 	d, a, b, c := &w.rows[in.d], &w.rows[in.a], &w.rows[max(in.b, 0)], &w.rows[max(in.c, 0)]
 	f := in.f
