@@ -1,16 +1,16 @@
-// Package shoaltest tests programs that start processes and share memory.
+// Package shoaltest supports tests of programs that start processes and share memory.
 //
-// A test binary whose tests spawn registered functions has one TestMain:
+// A test binary that starts registered functions in its tests must have a TestMain:
 //
 //	func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 //
-// The same binary then serves as the workers. Functions that tests spawn are registered by
+// The same binary then runs the workers. Functions started by tests should be registered by
 // package-level variables in _test.go files.
 //
-// A test binary that looks for goroutines by another tool, such as goleak, calls shoal.Shutdown
-// before that tool looks: docs/howto/testing.md has an example.
+// A test binary that checks for leaked goroutines with another tool, such as goleak, must call
+// shoal.Shutdown before that check: see the example in docs/howto/testing.md.
 //
-// The trap: TestMain looks once, after the last test. So where a test ends while its worker still
-// runs, or while it keeps a tensor open, all tests pass and the run fails. [NoLeaks] looks after
-// one test, and so tells which test it was.
+// The trap: TestMain checks only once, after the last test. If a test ends while its worker is
+// running or a tensor is open, all tests pass but the run fails. [NoLeaks] checks after one test,
+// and so identifies the test.
 package shoaltest

@@ -7,17 +7,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/leak"
 )
 
-// A TB is the part of testing.TB that NoLeaks needs.
+// A TB is the subset of [testing.TB] used by [NoLeaks].
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Errorf(format string, args ...any)
 }
 
-// NoLeaks fails t for each block of shared memory and each child process that t leaves behind. It
-// compares what there is at the call with what there is when t has ended, and all cleanups that t
-// registered after the call. It waits at most five seconds for the garbage collector and for
-// processes that are ending.
+// NoLeaks makes t fail for each block of shared memory and each child process that it leaks. It
+// compares the state at the call with the state after t and all cleanups that t registers after the
+// call. It waits at most five seconds for the garbage collector and for ending processes.
 //
 // Tests that run in parallel with t must not share memory or start processes.
 func NoLeaks(t TB) {

@@ -5,19 +5,20 @@ import (
 	"os"
 	"strings"
 
-	_ "github.com/shoal-mp/shoal" // tells internal/leak of its processes
+	_ "github.com/shoal-mp/shoal" // registers its functions with internal/leak
 	"github.com/shoal-mp/shoal/internal/leak"
 )
 
-// TestMain is shoal.Main for test binaries that start processes. It does not return.
+// TestMain must be called by the TestMain function of test binaries that start processes, in place
+// of [shoal.Main]. It does not return.
 //
-// It fails the run with status 99 if the tests have left anything behind that was not there before
-// them and that the garbage collector does not take back: a child process, blocks of the default
-// domain, a goroutine, a descriptor. It says what, and with which calls it was started or opened;
-// of blocks with SHOAL_DEBUG=lifetime. The calls are not known for descriptors and processes that
-// the program itself opens or starts with packages os, os/exec and net. What is to stay is made
-// before TestMain. Where NVIDIA's driver is loaded, descriptors such as it keeps are not looked
-// for: device files, pipes, sockets and events.
+// The run fails with status 99 if the tests have leaked a child process, a block of the default
+// domain, a goroutine or a descriptor that did not exist before the tests and that the garbage
+// collector does not release. TestMain prints the leaks, and the call stacks that created them; for
+// blocks this needs SHOAL_DEBUG=lifetime. The stacks are unknown for descriptors and processes
+// created directly with packages os, os/exec and net. Resources that should outlive the tests must
+// be created before TestMain. If NVIDIA's driver is loaded, TestMain ignores descriptors such as
+// the driver keeps: device files, pipes, sockets and events.
 func TestMain(m interface{ Run() int }) {
 	leak.Processes.Begin()
 	quickRaceExit()
@@ -31,11 +32,11 @@ func TestMain(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// leftBehind is the exit status of a test run that would otherwise have hidden a leak.
+// leftBehind is the exit status of a test run with leaks. It replaces the status of the tests.
 const leftBehind = 99
 
-// quickRaceExit spares every child of a race-detecting test binary the second that it sleeps at its
-// end.
+// quickRaceExit disables the one-second sleep at the exit of every child of a race-enabled test
+// binary.
 func quickRaceExit() {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 }
