@@ -1,5 +1,13 @@
-// Command shoal-accel is what the command shoal does on GPUs: it loads the driver's library, so it
-// is dynamic, and shoal is not. Shoal finds it beside itself or on the PATH.
+// Command shoal-accel runs the GPU subcommands of shoal: bench, hogwild and doctor.
+//
+//	shoal-accel bench cuda       measure tensors on a GPU against the driver and PyTorch
+//	shoal-accel hogwild          train a network with several processes on a GPU
+//	shoal-accel doctor [--json]  check the driver and each device
+//
+// It prints the same reports as the shoal subcommands of these names. Users should run shoal, which
+// executes shoal-accel if it is installed beside shoal or on the PATH. The programs are separate
+// because this one loads the GPU driver's library and is therefore dynamically linked, and shoal
+// must stay static.
 package main
 
 import (
@@ -13,10 +21,11 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cuda"
-	_ "github.com/shoal-mp/shoal/internal/cuda/sim" // demonstrations on machines without a GPU
+	_ "github.com/shoal-mp/shoal/internal/cuda/sim" // simulated GPU for machines without one
 )
 
-// commands are named and flagged as those of shoal, which hands its arguments over as they are.
+// commands must have the names and flags of the corresponding commands of shoal, because shoal
+// passes its arguments on unchanged.
 var commands = []subcommand.Command{
 	{Name: "bench", Help: "Measure tensors on a GPU against the driver, and against PyTorch.",
 		Runner: new(benchCommand)},

@@ -12,17 +12,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// patience is how long another process may take: its driver and context are new.
+// patience is the time limit for the other process. It must load the driver and create a context.
 const patience = 30 * time.Second
 
-// meet is another process that writes a 1 into a tensor.
+// meet runs in another process. It fills a received tensor with ones, waits for the device and
+// closes the tensor.
 var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tensor.Tensor) error {
 	err := tensor.Catch(func() { x.Fill(1) })
 	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
 })
 
-// examine is doctor.Examine, and the one way that it cannot try alone: a tensor that another
-// process gets, and writes.
+// examine returns the report of [doctor.Examine] with one more check for each usable device:
+// whether another process can receive a tensor of this device and write to it.
 func examine(ctx context.Context) *doctor.Report {
 	r := doctor.Examine()
 	for i := range r.Devices {
