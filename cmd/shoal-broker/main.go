@@ -1,13 +1,14 @@
-// Command shoal-broker runs a NATS broker for package nats: one node, or three on this machine, or
-// one of several machines. It is what "shoal broker" runs.
+// Command shoal-broker runs a NATS broker for package nats: a single node, a cluster of three nodes
+// on this machine, or one node of a cluster of several machines. "shoal broker" executes it.
 //
 //	shoal-broker                              one node on 127.0.0.1:4222
-//	shoal-broker -nodes 3                     three, in three processes, on ports 4222 to 4224
+//	shoal-broker -nodes 3                     three nodes, one process each, on ports 4222 to 4224
 //	shoal-broker -host 0.0.0.0 -name a -peers b,c -user u -password-file f
 //
-// It prints the URL for nats.Connect, where its data is, and every ten seconds what it keeps.
-// SIGINT and SIGTERM stop it cleanly. It is a program of its own because the server is large and
-// needs package net, which the command does without.
+// It prints the URL to pass to nats.Connect on standard output. On standard error it prints the
+// data directory and, at most every ten seconds, the numbers of clients, streams and messages and
+// the message rates. It shuts down cleanly on SIGINT and SIGTERM. It is a separate program because
+// the NATS server is large and needs package net, and shoal is built without package net.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 	"github.com/shoal-mp/shoal/nats/broker"
 )
 
-// settings are the flags.
+// settings holds the values of the command-line flags.
 type settings struct {
 	broker.Options
 	nodes                                 int
@@ -78,7 +79,7 @@ func main() {
 	}
 }
 
-// check says what makes no sense.
+// check returns an error for positional arguments and for flags that contradict each other.
 func (s *settings) check() error {
 	switch {
 	case flag.NArg() > 0:
@@ -105,7 +106,7 @@ func (s *settings) run(ctx context.Context) error {
 	return s.serve(ctx)
 }
 
-// complete reads the files that flags name, and fills in the defaults.
+// complete reads the files that flags name and fills in defaults. It creates the data directory.
 func (s *settings) complete() (err error) {
 	if s.Dir == "" {
 		cache, err := os.UserCacheDir()
@@ -169,7 +170,7 @@ func (s *settings) readJWTs() error {
 	return nil
 }
 
-// join makes this node one of a cluster.
+// join configures the node as a member of a cluster. Peers without a port get the cluster port.
 func (s *settings) join(peers []string) {
 	if s.clusterPort == 0 {
 		s.clusterPort = s.Port + 2000

@@ -10,13 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/nats/broker"
 )
 
-// lifeline has a node end when its standard input ends: the process that started it is gone.
+// lifeline is an environment variable. If it is set, the node stops when its standard input reaches
+// EOF, which happens when the process that started the node exits.
 const lifeline = "SHOAL_BROKER_LIFELINE"
 
-// told is how often a node says what it keeps.
+// told is the interval between reports of the node's statistics.
 const told = 10 * time.Second
 
-// serve runs one node until ctx ends.
+// serve runs one node until ctx is done. It prints the node's URL on standard output, where a
+// supervisor must read it.
 func (s *settings) serve(ctx context.Context) error {
 	if os.Getenv(lifeline) != "" {
 		tied, cancel := context.WithCancel(ctx)
@@ -47,7 +49,8 @@ func (s *settings) replicas() string {
 	return fmt.Sprintf("node %s of a cluster with %d others, 3 replicas", s.Name, len(s.Routes))
 }
 
-// tell says what the node keeps, whenever that has changed.
+// tell prints the node's statistics at regular intervals if they have changed. It returns when ctx
+// is done.
 func (s *settings) tell(ctx context.Context, b *broker.Broker) {
 	t := time.NewTicker(told)
 	defer t.Stop()

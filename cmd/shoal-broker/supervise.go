@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// again is how long a node rests that has ended by itself, before it is started again.
+// again is the delay before a node that exited is restarted.
 const again = time.Second
 
-// supervise runs three nodes of a cluster, each in a process, until ctx ends. A node that dies is
-// started again, and gets what it missed from the others.
+// supervise runs the three nodes of a cluster, each in its own process, until ctx is done. A node
+// that exits is restarted after [again] and catches up from the other nodes.
 func (s *settings) supervise(ctx context.Context) error {
 	ports, err := s.ports()
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *settings) supervise(ctx context.Context) error {
 			for n := 0; ctx.Err() == nil; n++ {
 				said := urls
 				if n > 0 {
-					said = nil // it has been told
+					said = nil // the URL was sent after the first start
 				}
 				err := node(ctx, self, args, said)
 				if ctx.Err() == nil {
@@ -72,7 +72,8 @@ func (s *settings) supervise(ctx context.Context) error {
 	return nil
 }
 
-// ports returns three ports for clients and three for nodes.
+// ports returns three client ports followed by three cluster ports. If -port is 0, it chooses free
+// ones.
 func (s *settings) ports() (all [6]int, err error) {
 	if s.Port != 0 {
 		for i := range 3 {
@@ -80,7 +81,7 @@ func (s *settings) ports() (all [6]int, err error) {
 		}
 		return all, nil
 	}
-	for i := range all { // all are held until all are known, so they differ
+	for i := range all { // keep every listener open until all ports are chosen, so that they differ
 		l, err := net.Listen("tcp", net.JoinHostPort(s.Host, "0"))
 		if err != nil {
 			return all, err
@@ -91,7 +92,8 @@ func (s *settings) ports() (all [6]int, err error) {
 	return all, nil
 }
 
-// nodeArgs are the flags of one node: those of this process, and what differs.
+// nodeArgs returns the arguments of node i: the arguments of this process followed by the flags
+// that are specific to the node. The later flag wins.
 func (s *settings) nodeArgs(i int, ports [6]int) []string {
 	var peers []string
 	for k := range 3 {
@@ -104,13 +106,14 @@ func (s *settings) nodeArgs(i int, ports [6]int) []string {
 		"-dir", filepath.Join(s.Dir, strconv.Itoa(i+1)))
 }
 
-// node runs one node until it ends, and sends its URL.
+// node runs one node process until it exits. It sends the node's URL to urls unless urls is nil.
+// The channel must have room for it.
 func node(ctx context.Context, self string, args []string, urls chan<- string) error {
 	c := exec.CommandContext(ctx, self, args...)
 	c.Env = append(os.Environ(), lifeline+"=1")
 	c.Stderr = os.Stderr
 	c.Cancel, c.WaitDelay = func() error { return c.Process.Signal(os.Interrupt) }, 20*time.Second
-	line, err := c.StdinPipe() // it stays open as long as this process lives
+	line, err := c.StdinPipe() // stays open while this process lives, see lifeline
 	if err != nil {
 		return err
 	}
