@@ -1,11 +1,11 @@
-// Command shoal-download fetches the original files of MNIST into a folder: what shoal hogwild
-// --download runs.
+// Command shoal-download downloads the original MNIST files to a directory. "shoal hogwild
+// --download" executes it.
 //
 //	shoal-download [-mirror URL] DIR
 //
-// It is a program of its own because package net links the C library where there is a C compiler,
-// and then each of a program's workers loads it before its first statement. Run it again after a
-// broken connection: it goes on from there.
+// It prints the name and size of each file. After a broken connection, run it again: it resumes the
+// download. It is a separate program because package net links the C library where a C compiler is
+// installed, and then every worker process would load that library at start.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// fetch says the name of each file that it fetches or finds, until it is interrupted.
+// fetch downloads MNIST to dir and prints the name and size of each file. An interrupt cancels it.
 func fetch(dir, mirror string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
