@@ -1,13 +1,14 @@
-// Command shoal-watch shows the running Shoal programs of this user as a page for a browser. It is
-// what "shoal watch" runs.
+// Command shoal-watch serves a web page that shows the running Shoal programs of the current user.
+// "shoal watch" executes it.
 //
 //	shoal-watch                          on a free port of 127.0.0.1
-//	shoal-watch -open                    and the browser opens it
-//	shoal-watch -host 0.0.0.0 -self-signed   for other machines, by TLS
-//	shoal-watch -join https://…          with the programs of another machine's shoal watch
+//	shoal-watch -open                    and opens the page in the user's browser
+//	shoal-watch -host 0.0.0.0 -self-signed   for other machines, with TLS
+//	shoal-watch -join https://…          also shows the programs of another machine
 //
-// It prints the URL, which has a token. SIGINT and SIGTERM end it cleanly. It is a program of its
-// own because it needs package net, which the command does without.
+// It prints the URL of the page, which contains an access token and must be kept secret. It shuts
+// down cleanly on SIGINT and SIGTERM. It is a separate program because it needs package net, and
+// shoal is built without package net.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// settings are the flags.
+// settings holds the values of the command-line flags.
 type settings struct {
 	watch.Options
 	certificate, key string
@@ -85,7 +86,8 @@ func (s *settings) check() error {
 	return nil
 }
 
-// join reads what -join and -ca name.
+// join parses the -join URLs, reading them from a file if the value is not a URL, and the -ca
+// certificates.
 func (s *settings) join() error {
 	var roots *x509.CertPool
 	if s.authorities != "" {
@@ -156,7 +158,8 @@ func (s *settings) run(ctx context.Context) (err error) {
 	return server.Serve(ctx)
 }
 
-// load reads a certificate, and warns of one that browsers refuse.
+// load reads a certificate and its key. It prints a warning if the certificate has expired, because
+// browsers warn about such a page.
 func load(certificate, key string) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
@@ -171,7 +174,7 @@ func load(certificate, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// show opens a URL as the desktop does.
+// show opens a URL in the user's default browser. It does not wait for the browser.
 func show(ctx context.Context, url string) error {
 	opener := []string{"xdg-open", url}
 	switch runtime.GOOS {
