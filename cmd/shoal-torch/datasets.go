@@ -12,14 +12,15 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// size is the number of samples that Python's data set says.
+// size returns the number of samples that the Python data set requests.
 func size(w torch.Worker) int {
 	n, _ := w.Args.Get("n")
 	i, _ := n.(int64)
 	return int(i)
 }
 
-// light has 1,000 images of 3×32×32 again and again, every other one flipped.
+// light is a data set of float32 images of shape 3×32×32. It repeats 1,000 images and mirrors every
+// odd sample.
 type light struct {
 	n      int
 	images *tensor.Tensor
@@ -44,7 +45,7 @@ func (l *light) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{one[0].Select(0, 0), one[1].Select(0, 0)}, err
 }
 
-// Gather writes images to the rows of a batch.
+// Gather writes the images at indices to the rows of a batch.
 func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error {
 	const size = 3 * lightRow * lightRow
 	from, to, numbers := tensor.Data[float32](l.images), tensor.Data[float32](into[0]), tensor.Data[int64](into[1])
@@ -60,8 +61,8 @@ func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error 
 	return nil
 }
 
-// photographs are 100 files of JPEG, 224×224, again and again. A worker makes one sample at a time,
-// in the memory of the one before.
+// photographs is a data set that repeats 100 JPEG files of 224×224 pixels. Get and Gather reuse one
+// decode buffer, so they must not be called concurrently.
 type photographs struct {
 	n     int
 	dir   string
@@ -88,7 +89,8 @@ func (p *photographs) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{x, tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
-// Gather writes photographs to the rows of a batch.
+// Gather decodes the photographs at indices into the rows of a batch. It returns an error that
+// wraps [data.ErrShape] if a photograph does not have the size of a row.
 func (p *photographs) Gather(_ context.Context, indices []int, into data.Batch) error {
 	pixels, numbers := tensor.Data[uint8](into[0]), tensor.Data[int64](into[1])
 	row := len(pixels) / len(indices)

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// An order is what the script says: what to do, how it shares, how many bytes, how often.
+// An order is a request of the Python script: the operation, the sharing strategy, the tensor size
+// in bytes and the number of rounds.
 type order struct {
 	_        struct{} `torch:",tuple"`
 	Op       string
@@ -24,23 +25,25 @@ type order struct {
 	Rounds   int
 }
 
-// A sent tensor comes with the time at which its making began.
+// A sent is a tensor with the monotonic time at which its sender began to create it, in
+// nanoseconds.
 type sent struct {
 	_     struct{} `torch:",tuple"`
 	Begin int64
 	T     *tensor.Tensor
 }
 
-// A follower is the other side of the script's connection.
+// A follower executes the orders that arrive on one connection.
 type follower struct {
 	ctx  context.Context
 	conn *torch.Conn
 	order
 	opts    torch.Options
-	started *torch.Process // Python, for orders about it
+	started *torch.Process // Python process that this one started, for orders with startedPrefix
 }
 
-// keptBuffers stay with PyTorch while only their numbers travel.
+// keptBuffers is the number of buffers that PyTorch keeps mapped in the operation "kept". Only
+// their indices are sent.
 const keptBuffers = 4
 
 func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
@@ -56,7 +59,7 @@ func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	}
 }
 
-// next does what is ordered next; io.EOF if nothing is.
+// next receives and executes one order. It returns [io.EOF] if the script sent None.
 func (f *follower) next() error {
 	next, err := torch.As[*order](f.conn.Recv(f.ctx))
 	if err == nil && next == nil {
@@ -82,17 +85,18 @@ func (f *follower) next() error {
 	return nil
 }
 
-// startedPrefix is before what is to be done with a Python that this process has started.
+// startedPrefix marks operations that must run against a Python process started by this one.
 const startedPrefix = "spawn_"
 
-// A script is what to start.
+// A script identifies the Python interpreter and the file to run.
 type script struct {
 	_      struct{} `torch:",tuple"`
 	Python string
 	Path   string
 }
 
-// withStarted has the script's function spawned measure, and be followed, and says what it says.
+// withStarted starts the script's function spawned if it is not running yet, forwards the order to
+// it and executes the Go side. It sends the time that the function measured to the script.
 func (f *follower) withStarted() error {
 	s, err := torch.As[script](f.conn.Recv(f.ctx))
 	if err != nil {
@@ -128,7 +132,7 @@ func (f *follower) close() error {
 
 func (f *follower) empty() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
 
-// answered sends a message and waits for the script's.
+// answered sends a message and waits for the script's reply.
 func (f *follower) answered(v any) error {
 	if err := f.conn.Send(f.ctx, v); err != nil {
 		return err
@@ -137,7 +141,7 @@ func (f *follower) answered(v any) error {
 	return err
 }
 
-// to sends tensors that are made and written for it.
+// to creates, fills and sends one tensor per round.
 func (f *follower) to() error {
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
@@ -155,7 +159,8 @@ func (f *follower) to() error {
 	return nil
 }
 
-// kept writes buffers that PyTorch has, and sends which. None is fresh, however few the rounds.
+// kept sends buffers once. In each round it fills one of them and sends its index. All buffers are
+// written before the first round, so that no round pays for page faults.
 func (f *follower) kept() error {
 	buffers := make([]*tensor.Tensor, keptBuffers)
 	for i := range buffers {
@@ -179,7 +184,8 @@ func (f *follower) kept() error {
 	return nil
 }
 
-// take receives a tensor and looks at it. The caller closes it, which is no part of its way.
+// take receives tensor i and checks its first and last element. It returns the monotonic time of
+// arrival. The caller must close the tensor; the time for closing is not part of the measurement.
 func (f *follower) take(i int) (got sent, at int64, err error) {
 	got, err = torch.As[sent](f.conn.Recv(f.ctx))
 	if err != nil {
@@ -207,8 +213,8 @@ func (f *follower) from() error {
 	return nil
 }
 
-// share is from, but says what processor time this process, all of it, has spent from waiting for
-// the message until it had the tensor: what is waited for PyTorch does not count.
+// share is from, but reports the processor time of this whole process between waiting for a message
+// and having its tensor. The time that PyTorch spends is not counted.
 func (f *follower) share() error {
 	var spent time.Duration
 	for i := range f.Rounds {
@@ -226,7 +232,7 @@ func (f *follower) share() error {
 	return f.conn.Send(f.ctx, int64(spent))
 }
 
-// rtt sends back what it gets.
+// rtt increments two elements of each received tensor and sends it back.
 func (f *follower) rtt() error {
 	for range f.Rounds {
 		t, err := torch.As[*tensor.Tensor](f.conn.Recv(f.ctx))

@@ -1,6 +1,11 @@
-// Shoal-torch is what PyTorch starts in the suites torchpeer and torchloader of shoal bench: the
-// other side of a connection, and the workers of a DataLoader. It is a program of its own because
-// package torch needs package net, which would make shoal dynamic.
+// Command shoal-torch is the Go side of the suites torchpeer and torchloader of "shoal bench".
+// PyTorch starts it as a multiprocessing child: as the peer of a connection, or as a worker of a
+// DataLoader. Users should run
+//
+//	shoal bench torchpeer
+//
+// instead. If it is started by hand, it prints that advice. It is a separate program because
+// package torch needs package net, which would make shoal dynamically linked.
 package main
 
 import (
