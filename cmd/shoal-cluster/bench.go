@@ -21,7 +21,7 @@ var sourceC []byte
 //go:embed testdata/allreduce.py
 var sourcePython []byte
 
-// benchCommand is shoal bench cluster.
+// benchCommand implements shoal bench cluster.
 type benchCommand struct {
 	Suites struct {
 		Names []string `positional-arg-name:"suite" description:"cluster"`
@@ -36,21 +36,22 @@ type benchCommand struct {
 	Quick bool     `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
-// A row is what one size takes, in nanoseconds, by each way; 0 where it could not be measured.
+// A row holds the time of one all-reduce for one size and engine, in nanoseconds. A time is 0 if it
+// could not be measured.
 type row struct {
 	Engine string  `json:"engine"`
 	Ranks  int     `json:"ranks"`
 	Bytes  int     `json:"bytes"`
-	Shoal  float64 `json:"shoal_ns"`   // as dist.Init chooses: these ranks share memory
-	MPI    float64 `json:"library_ns"` // by the library
+	Shoal  float64 `json:"shoal_ns"`   // as dist.Init chooses: shared memory
+	MPI    float64 `json:"library_ns"` // through the MPI library
 	C      float64 `json:"c_ns,omitempty"`
 	Gloo   float64 `json:"gloo_ns,omitempty"`
 }
 
-// A size is measured so many times in one run.
+// A size is a tensor size in bytes and the number of all-reduces of it in one run.
 type size struct{ bytes, rounds int }
 
-// A stack is a library with its launcher and its compiler.
+// A stack is an MPI library with its launcher and its compiler.
 type stack struct {
 	name, launcher, compiler string
 	flags                    []string
@@ -61,7 +62,8 @@ var stacks = []stack{
 	{"MPICH", "mpirun.mpich", "mpicc.mpich", nil},
 }
 
-// Run measures each way in turn, several times over, and takes the median of each.
+// Run measures the selected rows. Within a row, the implementations are measured in turn, and the
+// medians are printed.
 func (c *benchCommand) Run(ctx context.Context) error {
 	if c.Rounds < 1 {
 		return fmt.Errorf("--rounds %d: want 1 or more", c.Rounds)
@@ -80,7 +82,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-// allReduces measures the MPI libraries that are here.
+// allReduces measures the installed MPI libraries.
 func (c *benchCommand) allReduces(ctx context.Context) error {
 	sizes, rounds := []size{{4, 1000}, {1 << 20, 100}, {64 << 20, 4}}, c.Rounds
 	if c.Quick {
@@ -114,7 +116,7 @@ func (c *benchCommand) allReduces(ctx context.Context) error {
 	return nil
 }
 
-// measure measures one library with so many ranks.
+// measure measures one library with the given number of ranks.
 func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []size, rounds int,
 	dir string) ([]row, error) {
 	self, err := os.Executable()
@@ -142,7 +144,7 @@ func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []
 		ways[3] = []string{c.Python, script, strconv.Itoa(ranks), ""}
 		ways[3] = append(ways[3], pairs...)
 	}
-	times := make([][][]float64, len(ways)) // by way, size and round
+	times := make([][][]float64, len(ways)) // by implementation, size and round
 	for i := range times {
 		times[i] = make([][]float64, len(sizes))
 	}
@@ -184,7 +186,8 @@ func compile(ctx context.Context, compiler, to, dir string) error {
 	return nil
 }
 
-// run runs one way and returns what it prints.
+// run runs one command and returns the n numbers that it prints. It returns an error if the command
+// prints anything else.
 func run(ctx context.Context, way []string, n int) (times []float64, err error) {
 	cmd := exec.CommandContext(ctx, way[0], way[1:]...)
 	var errs strings.Builder
@@ -214,7 +217,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// print prints the rows of one library, below the names of the columns if they are the first.
+// print prints the rows of one library. If first is set, it prints the column titles before them.
 func (c *benchCommand) print(rows []row, first bool) error {
 	if c.JSON {
 		for _, r := range rows {

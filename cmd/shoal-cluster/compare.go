@@ -13,15 +13,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A way is one of those that do the same work, and are measured in turn.
+// A way is one implementation of a measured task. The ways of a comparison are measured in turn.
 type way struct {
 	name    string
-	measure func(ctx context.Context) (float64, error) // how much of the unit
-	// processes are those that do the work, by their names; process 0 is this one.
+	measure func(ctx context.Context) (float64, error) // returns the measured value
+	// processes maps the names of the processes that do the work to their IDs. Process 0 is the
+	// current process.
 	processes map[string]int
 }
 
-// spent returns the processor time that each of the processes has had.
+// spent returns the processor time used so far by each of the processes.
 func (w way) spent() (all map[string]time.Duration, err error) {
 	all = make(map[string]time.Duration, len(w.processes))
 	for name, pid := range w.processes {
@@ -32,7 +33,8 @@ func (w way) spent() (all map[string]time.Duration, err error) {
 	return all, nil
 }
 
-// cost measures once, and returns as well the processor time, in µs, for each of n things.
+// cost runs one measurement of n units. It returns its value and the processor time in µs for each
+// unit, by process and in total.
 func (w way) cost(ctx context.Context, n float64) (value float64, each map[string]float64, err error) {
 	before, err := w.spent()
 	if err != nil {
@@ -50,24 +52,24 @@ func (w way) cost(ctx context.Context, n float64) (value float64, each map[strin
 	return value, each, err
 }
 
-// total is the name of all processes together.
+// total is the name for the sum over all processes.
 const total = "all"
 
-// A comparison is the medians of our way and of the others.
+// A comparison holds the medians of Shoal and of the other ways.
 type comparison struct {
 	Row     string             `json:"row"`
 	Unit    string             `json:"unit"`
 	Shoal   float64            `json:"shoal"`
 	Against map[string]float64 `json:"against"`
-	Ratio   map[string]float64 `json:"ratio"` // of ours to each
-	// CPU is the processor time, user and system, for one of what the unit counts, in µs, by the
-	// way and its process. CPURatio is that of each way to ours, all processes together.
+	Ratio   map[string]float64 `json:"ratio"` // Shoal's value divided by each other value
+	// CPU is the processor time (user and system) for each unit in µs, by way and process. CPURatio
+	// is the total time of each way divided by the total time of Shoal.
 	CPU      map[string]map[string]float64 `json:"cpu_us"`
 	CPURatio map[string]float64            `json:"cpu_ratio"`
 }
 
-// compare measures ways in turn, the first of them ours, and prints their medians. Each measures n
-// things. A round before the first warms all of them up.
+// compare measures the ways in turn and prints their medians. The first way must be Shoal's. Each
+// measurement covers n units. One additional round before the first warms up all ways.
 func (c *benchCommand) compare(ctx context.Context, row, unit string, n float64, ways ...way) error {
 	rounds := c.Rounds
 	if c.Quick {

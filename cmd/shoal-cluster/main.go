@@ -1,6 +1,12 @@
-// Command shoal-cluster is what the command shoal does with an MPI library, and with other machines
-// to measure them. It loads the library, so it is dynamic, and shoal is not. Shoal finds it beside
-// itself or on the PATH.
+// Command shoal-cluster runs the subcommands of shoal that need an MPI library or a network.
+//
+//	shoal-cluster bench [--json] [--quick]  measure MPI, the data service and TCP
+//
+// It prints one row for each measurement. The subcommands datahost, epochs and rank are the
+// processes that bench starts; they should not be run by hand. Users should run "shoal bench
+// cluster", which executes shoal-cluster if it is installed beside shoal or on the PATH. The
+// programs are separate because this one loads the MPI library and is therefore dynamically linked,
+// and shoal must stay static.
 package main
 
 import (
@@ -10,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 )
 
-// commands are named and flagged as those of shoal, which hands its arguments over as they are.
+// commands must have the names and flags of the corresponding commands of shoal, because shoal
+// passes its arguments on unchanged.
 var commands = []subcommand.Command{
 	{Name: "bench", Help: "Measure all-reduces by MPI, batches of a data host, and tensors by TCP.",
 		Runner: new(benchCommand)},

@@ -13,14 +13,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// rankCommand is a rank that is measured. Its arguments are those of testdata/allreduce.c.
+// rankCommand is one rank of the all-reduce measurement. Its arguments are the same as for
+// testdata/allreduce.c.
 type rankCommand struct {
 	Args struct {
 		Pairs []string `positional-arg-name:"bytes rounds"`
 	} `positional-args:"yes"`
 }
 
-// Run makes all-reduces. Rank 0 prints nanoseconds for each pair, of the slowest rank.
+// Run performs the all-reduces. Rank 0 prints, for each pair of size and rounds, the time of one
+// all-reduce on the slowest rank in nanoseconds.
 func (c *rankCommand) Run(ctx context.Context) (err error) {
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	g, err := dist.Init(ctx)

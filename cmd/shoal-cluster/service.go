@@ -21,10 +21,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// measureKey is no secret: its holders are two processes that measure.
+// measureKey need not be secret: only processes of this measurement use it.
 var measureKey = []byte("a measurement on the loopback")
 
-// images opens what both a data host and a local loader load: batches of 32 files of JPEG.
+// images returns the loader that both the data host and the local process use: batches of 32 JPEG
+// files from dir. The caller must close it.
 func images(dir string) (*data.Loader, error) {
 	set, err := datasets.NewImageFolder(dir)
 	if err != nil {
@@ -33,7 +34,7 @@ func images(dir string) (*data.Loader, error) {
 	return data.NewLoader(set, data.Options{BatchSize: 32, Shuffle: true, Seed: 1, Workers: sys.CPUs()}), nil
 }
 
-// dataHostCommand is a data host that is measured.
+// dataHostCommand runs the data host of the measurement.
 type dataHostCommand struct {
 	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
 	Args        struct {
@@ -41,7 +42,7 @@ type dataHostCommand struct {
 	} `positional-args:"yes" required:"yes"`
 }
 
-// Run serves until standard input ends, and prints its address.
+// Run prints the data host's address and serves until standard input reaches EOF.
 func (c *dataHostCommand) Run(context.Context) (err error) {
 	l, err := images(c.Args.Dir)
 	if err != nil {
@@ -58,7 +59,8 @@ func (c *dataHostCommand) Run(context.Context) (err error) {
 	return err
 }
 
-// epochsCommand is a trainer that is measured. It reads an epoch for each line of standard input.
+// epochsCommand runs the trainer of the measurement. It reads one epoch for each line of standard
+// input.
 type epochsCommand struct {
 	Addr string `long:"addr" description:"Of a data host."`
 	Dir  string `long:"dir" description:"For a local loader."`
@@ -66,7 +68,7 @@ type epochsCommand struct {
 	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
 }
 
-// Run prints samples a second of each epoch.
+// Run prints the samples per second of each epoch.
 func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	var l interface {
 		Batches(context.Context) iter.Seq2[data.Batch, error]
@@ -91,10 +93,10 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// service measures the batches of one data host against a local loader of the same files. Each is a
-// process. All have all processors; then the two machines are played: the data host and its trainer
-// have half of the processors each, and the local loader has the data host's half. Each time there
-// are a row with TLS and one without.
+// service compares the batches of a data host with a local loader of the same files. Each runs in
+// its own process. First all processes may use all processors. Then two machines are simulated: the
+// data host and its trainer get half of the processors each, and the local loader gets the data
+// host's half. Each setup is measured with TLS and without.
 func (c *benchCommand) service(ctx context.Context) (err error) {
 	files := 1000
 	if c.Quick {
@@ -120,8 +122,8 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
 }
 
-// serviceRows measures with commands in front of the data host, which a local loader has as well,
-// and of the trainer.
+// serviceRows measures one setup with and without TLS. host and trainer are command prefixes such
+// as taskset; the local loader gets the prefix host as well.
 func (c *benchCommand) serviceRows(ctx context.Context, row, dir string, files int, host, trainer []string) error {
 	if err := c.serviceRow(ctx, row, dir, files, host, trainer); err != nil {
 		return err
@@ -155,14 +157,16 @@ func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, files in
 		way{"local_loader", near.epoch, map[string]int{"loader": near.pid()}})
 }
 
-// A program is a process of this command that does what it is told by lines.
+// A program is a child process that runs a subcommand of this program and is controlled by lines on
+// its standard input.
 type program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// startProgram starts this command with arguments, and with another command in front of it.
+// startProgram starts this program with args, prefixed by the command front. The caller must call
+// [program.end].
 func startProgram(ctx context.Context, front []string, args ...string) (p *program, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -182,7 +186,7 @@ func startProgram(ctx context.Context, front []string, args ...string) (p *progr
 	return p, p.cmd.Start()
 }
 
-// read returns the next line that the program prints.
+// read returns the next line of the program's output. It returns an error if the program has ended.
 func (p *program) read() (string, error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
@@ -191,10 +195,11 @@ func (p *program) read() (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// pid is of the program: a command in front of it becomes it.
+// pid returns the process ID of the program. A prefix such as taskset executes the program in its
+// own process, so the ID is the same.
 func (p *program) pid() int { return p.cmd.Process.Pid }
 
-// epoch has the program read an epoch, and returns its samples a second.
+// epoch makes the program read one epoch and returns its samples per second.
 func (p *program) epoch(context.Context) (float64, error) {
 	if _, err := fmt.Fprintln(p.in); err != nil {
 		return 0, err
@@ -206,10 +211,11 @@ func (p *program) epoch(context.Context) (float64, error) {
 	return strconv.ParseFloat(line, 64)
 }
 
-// end ends the program's input, and waits for it.
+// end closes the program's standard input and waits for it to exit.
 func (p *program) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// rate reads an epoch and returns its samples a second.
+// rate reads one epoch, closing its batches, and returns the samples per second. An epoch without
+// samples is an error.
 func rate(batches iter.Seq2[data.Batch, error]) (float64, error) {
 	begin, n := time.Now(), 0
 	for b, err := range batches {

@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor measures one large tensor to another machine, which is this one, with encryption and
-// without. The two others copy the same bytes from one slice to another: by TLS of package
-// crypto/tls as it is, and by TCP with writev.
+// tensor measures the transfer of one large tensor over the loopback interface with and without
+// encryption. It is compared with copying the same bytes between slices with plain crypto/tls and
+// with TCP and writev.
 func (c *benchCommand) tensor(ctx context.Context) (err error) {
 	size := 128 << 20
 	if c.Quick {
@@ -51,12 +51,12 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 				DynamicRecordSizingDisabled: true})
 		}
 		header, data, got := make([]byte, 64), make([]byte, size), make([]byte, 64+size)
-		for i := range data { // what nobody has written is one page of zeroes, in the first cache
+		for i := range data { // unwritten pages all map to one cached zero page
 			data[i], got[i] = 1, 1
 		}
 		bare = append(bare, way{name, func(context.Context) (float64, error) {
 			return copied(size, func() error {
-				buffers := net.Buffers{header, data} // writev where there is one
+				buffers := net.Buffers{header, data} // uses writev where the connection supports it
 				_, err := buffers.WriteTo(from)
 				return err
 			}, func() error {
@@ -71,7 +71,7 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 	return c.compare(ctx, "remote_tensor_unencrypted", "MB/s", mb, ours[1], bare[1])
 }
 
-// tensorWay is a tensor by package ipc.
+// tensorWay measures the transfer of a tensor with package ipc. The caller must call end.
 func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(context.Context) (float64, error),
 	end func() error, err error) {
 	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, opts)
@@ -117,7 +117,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 	}, end, nil
 }
 
-// loop returns the two ends of a connection to this machine.
+// loop returns both ends of a new loopback connection. The caller must close them.
 func loop(ctx context.Context) (from, to net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,10 +133,10 @@ func loop(ctx context.Context) (from, to net.Conn, err error) {
 	return from, to, nil
 }
 
-// tensorTimes is how often a measurement sends the tensor.
+// tensorTimes is the number of transfers in one measurement.
 const tensorTimes = 4
 
-// copied returns how many MB/s are received of what is sent, tensorTimes over.
+// copied calls send and receive concurrently, tensorTimes times, and returns the rate in MB/s.
 func copied(size int, send, receive func() error) (float64, error) {
 	begin := time.Now()
 	for range tensorTimes {
