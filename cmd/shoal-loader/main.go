@@ -1,18 +1,23 @@
-// Shoal-loader serves a DataLoader of PyTorch with the files that most data sets are in, and needs
-// no program of one's own:
+// Command shoal-loader feeds a PyTorch DataLoader with samples that Go loads from common file
+// formats. Scripts can use it without writing a Go program:
 //
 //	CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader
 //
 //	torch.multiprocessing.set_executable("./loader")
 //	DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
 //
-// On data hosts it serves a data set to trainers on other machines. "shoal serve" runs it:
+// The script must define the class Go, which has a few lines; see docs/torch.md, which also lists
+// the options.
+//
+// The program can also run as a data host that serves batches to trainers on other machines. "shoal
+// serve" executes it in this way:
 //
 //	loader serve -key-file key -batch-size 64 -shuffle images '{"root": "train", "resize": 256, "crop": 224}'
 //
-// Go is a class of a few lines in the script: docs/torch.md has it, and all options. By hand the
-// program lists the data sets, and "loader --shoal-probe NAME OPTIONS" says how many samples one
-// has. It is a program of its own because package torch and the reader of Parquet need package net.
+// It then prints its address and periodically the number of batches sent, and serves until it
+// receives SIGINT or SIGTERM. Without arguments it prints the data sets and their options. "loader
+// --shoal-probe NAME OPTIONS" prints the number of samples of a data set. It is a separate program
+// because package torch and the Parquet reader need package net.
 package main
 
 import (
@@ -23,10 +28,10 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/torch"
 
-	_ "github.com/shoal-mp/shoal/torch/huggingface" // data sets of Hugging Face
+	_ "github.com/shoal-mp/shoal/torch/huggingface" // Hugging Face data sets
 )
 
-// sets are the data sets with samples by number.
+// sets maps names to the constructors of map-style data sets, which return samples by index.
 var sets = map[string]torch.OpenDataset{
 	"images": openImages, "npy": openNPY, "jsonl": openJSONL, "parquet": openParquet, "tokens": openTokens,
 	"service": openService,

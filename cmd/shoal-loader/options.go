@@ -15,11 +15,12 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// errOption is wrapped where an option is missing, or is of no use.
+// errOption is wrapped by errors about missing or invalid options.
 var errOption = errors.New("option")
 
-// take stores the options of a data set in the structs at dst. Each option is a field of one of
-// them.
+// take stores the options of a data set in the fields of the structs that dst points to. Each
+// option must be a field of exactly one of them. It returns an error that wraps [errOption] for an
+// unknown option.
 func take(w torch.Worker, dst ...any) error {
 	var names []string
 	for _, part := range dst {
@@ -44,10 +45,11 @@ func take(w torch.Worker, dst ...any) error {
 	return nil
 }
 
-// A list is one string, or several.
+// A list is an option that may be a single string or a list of strings.
 type list struct{ of any }
 
-// strings returns them.
+// strings returns the list. It returns an error that wraps [errOption] if the option is missing or
+// has another type.
 func (l list) strings(option string) ([]string, error) {
 	switch v := l.of.(type) {
 	case string:
@@ -70,7 +72,8 @@ func (l list) strings(option string) ([]string, error) {
 	return nil, fmt.Errorf("%w %s is %T, and neither a str nor a list of them", errOption, option, l.of)
 }
 
-// files returns the paths that an option names, as datasets.Glob does.
+// files expands the path patterns of an option with [datasets.Glob]. It returns an error that wraps
+// [errOption] if no file is named.
 func files(option any) (paths []string, err error) {
 	names, err := list{option}.strings("paths")
 	if err != nil {
@@ -85,8 +88,8 @@ func files(option any) (paths []string, err error) {
 	return paths, nil
 }
 
-// columns are those that an option names: a list of names, or a dict of names and dtypes, of which
-// None leaves a column as it is.
+// columns reads the option columns: a list of names, or a dict from names to dtypes. A column with
+// the dtype None keeps its own dtype.
 func columns(option any) (all []row.Column, err error) {
 	d, typed := option.(*python.Dict)
 	if option == nil || !typed {
@@ -117,7 +120,7 @@ func columns(option any) (all []row.Column, err error) {
 	return all, nil
 }
 
-// dtype reads a torch.dtype, or the name of one.
+// dtype reads a torch.dtype or the name of one.
 func dtype(option any) (tensor.DType, error) {
 	switch v := option.(type) {
 	case tensor.DType:
@@ -128,7 +131,7 @@ func dtype(option any) (tensor.DType, error) {
 	return 0, fmt.Errorf("%w dtype is %T, and no dtype", errOption, option)
 }
 
-// size reads a height and a width, or one number for both, of which w is 0.
+// size reads an image size: (height, width), or a single number. For a single number, w is 0.
 func size(option string, v any) (h, w int, err error) {
 	if n, ok := v.(int64); ok && n > 0 && n < 1<<20 {
 		return int(n), 0, nil
@@ -144,13 +147,13 @@ func size(option string, v any) (h, w int, err error) {
 	return 0, 0, fmt.Errorf("%w %s is %v, and neither a number of pixels nor (height, width)", errOption, option, v)
 }
 
-// square is size with both.
+// square is like size, but a single number is both the height and the width.
 func square(option string, v any) (h, w int, err error) {
 	h, w, err = size(option, v)
 	return h, cmp.Or(w, h), err
 }
 
-// number returns an option that is a bool or a number. yes is the number that True stands for.
+// number reads an option that is a bool or a number. True means yes; False and None mean 0.
 func number(option string, v any, yes int) (int, error) {
 	switch v := v.(type) {
 	case nil:

@@ -10,20 +10,21 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// padded are rows whose lists of numbers have different lengths, and become tensors in a batch.
+// padded is a data set of rows with lists of different lengths, which are padded to tensors when a
+// batch is collated.
 type padded struct {
 	data.DatasetCloser
 	how data.Ragged
 }
 
-// Value returns a row.
+// Value returns row i.
 func (p padded) Value(ctx context.Context, i int) (any, error) {
 	return data.Value(ctx, p.DatasetCloser, i)
 }
 
 var _ torch.Collator = padded{}
 
-// Collate pads.
+// Collate pads the lists of the samples and stacks them.
 func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	kinds := map[string]tensor.DType{}
 	eachColumn(samples, func(_ map[string]any, name string, t *tensor.Tensor) {
@@ -32,14 +33,14 @@ func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 		}
 	})
 	eachColumn(samples, func(row map[string]any, name string, t *tensor.Tensor) {
-		if dt, known := kinds[name]; known && t.Numel() == 0 && t.Dims() == 1 { // an empty list is of no type
+		if dt, known := kinds[name]; known && t.Numel() == 0 && t.Dims() == 1 { // no dtype of its own
 			row[name] = tensor.Empty(dt, 0)
 		}
 	})
 	return data.DefaultCollate(samples, p.how)
 }
 
-// eachColumn calls f with the columns of rows that are tensors.
+// eachColumn calls f for each column that is a tensor, in every row.
 func eachColumn(samples []any, f func(row map[string]any, name string, t *tensor.Tensor)) {
 	for _, s := range samples {
 		row, _ := s.(map[string]any)
@@ -51,7 +52,7 @@ func eachColumn(samples []any, f func(row map[string]any, name string, t *tensor
 	}
 }
 
-// A padding is what an option says of a column.
+// A padding holds the pad options of one column.
 type padding struct {
 	Value    float64 `torch:"value"`
 	Left     bool    `torch:"left"`
@@ -61,8 +62,8 @@ type padding struct {
 	Lengths  string  `torch:"lengths"`
 }
 
-// ragged reads the option pad: a number for all columns, or a dict of columns, with a number or a
-// dict each.
+// ragged reads the option pad: a number for all columns, or a dict from columns to a number or a
+// dict of [padding] options. It returns nil if the option is None.
 func ragged(option any) (data.Ragged, error) {
 	columns, ok := option.(*python.Dict)
 	if option == nil {

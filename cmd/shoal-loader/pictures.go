@@ -12,14 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// A picture says what becomes of an image.
+// A picture holds the options for transforming an image.
 type picture struct {
 	Transform         image.Pipeline `torch:"transform"`
-	Resize            any            `torch:"resize"` // of the shorter side, or (height, width)
+	Resize            any            `torch:"resize"` // shorter side or (H, W)
 	Crop              any            `torch:"crop"`
 	RandomCrop        any            `torch:"random_crop"`
 	RandomResizedCrop any            `torch:"random_resized_crop"`
-	Flip              float64        `torch:"flip"` // how likely it is
+	Flip              float64        `torch:"flip"` // probability
 	VerticalFlip      float64        `torch:"vertical_flip"`
 	Mean              []float32      `torch:"mean"`
 	Std               []float32      `torch:"std"`
@@ -27,7 +27,8 @@ type picture struct {
 	Channels          int            `torch:"channels"`
 }
 
-// steps are what is done to an image, in the order in which help lists them.
+// steps returns the transforms in the order of the help text. It returns an error that wraps
+// [errOption] for invalid options, or for transform together with any other one.
 func (p picture) steps() (steps image.Pipeline, err error) {
 	if p.Channels != 1 && p.Channels != 3 {
 		return nil, fmt.Errorf("%w channels is %d, and neither 1 nor 3", errOption, p.Channels)
@@ -56,7 +57,7 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 	return p.numbers(steps)
 }
 
-// sizes are the steps that make an image larger or smaller.
+// sizes returns the transforms that resize or crop an image.
 func (p picture) sizes() (steps image.Pipeline, err error) {
 	for _, s := range []struct {
 		name   string
@@ -82,7 +83,8 @@ func (p picture) sizes() (steps image.Pipeline, err error) {
 	return steps, nil
 }
 
-// numbers adds the step that makes float32 of pixels, as ToTensor and Normalize do.
+// numbers appends the conversion of pixels to float32 and the normalization, as ToTensor and
+// Normalize in torchvision do. For the dtype uint8 it appends nothing.
 func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
 	dt := tensor.Float32
 	if p.DType != nil {
@@ -147,7 +149,7 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 	case s.Seed != nil:
 		info.Seed = uint64(*s.Seed)
 	case s.World > 1:
-		info.Seed = 0 // PyTorch's base seed is another one in each rank, which would share out other orders
+		info.Seed = 0 // PyTorch's base seed differs by rank; orders must not
 	}
 	samples := s.Samples(data.WithSample(ctx, info, w.ID), s.part)
 	if skip {
@@ -156,7 +158,7 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 	return samples
 }
 
-// A shardSet is shards, and the part of them that a worker reads.
+// A shardSet is a stream of shards and the part of it that a worker reads.
 type shardSet struct {
 	data.Stream
 	part data.Part
@@ -174,10 +176,10 @@ type shardOptions struct {
 	Equal   bool   `torch:"equal"`
 }
 
-// shuffleBuffer is how many records a buffer has with shuffle=True.
+// shuffleBuffer is the size of the shuffle buffer for shuffle=True, in records.
 const shuffleBuffer = 1000
 
-// shardsOf opens the shards of a worker.
+// shardsOf opens the shards for a worker. The options rank and world select the part of the stream.
 func shardsOf(w torch.Worker) (s shardSet, err error) {
 	s.shardOptions = shardOptions{World: 1}
 	p := picture{Channels: 3}

@@ -7,10 +7,12 @@ import (
 	"os"
 )
 
-// secured are the files of TLS, of which a data host and its trainers have their own.
+// secured holds the paths of the TLS files of a data host or a trainer.
 type secured struct{ Cert, Key, Authority string }
 
-// host returns the TLS of a data host, nil for a certificate that is made now.
+// host returns the TLS configuration of a data host, or nil if the host should use a new
+// self-signed certificate. If an authority is given, trainers must present a certificate signed by
+// it.
 func (s secured) host() (*tls.Config, error) {
 	config, pool, err := s.read()
 	if config != nil && pool != nil {
@@ -19,7 +21,8 @@ func (s secured) host() (*tls.Config, error) {
 	return config, err
 }
 
-// trainer returns the TLS of a trainer, nil if the key alone decides.
+// trainer returns the TLS configuration of a trainer, or nil if only the shared key authenticates
+// the hosts. name is the expected server name and requires an authority.
 func (s secured) trainer(name string) (*tls.Config, error) {
 	config, pool, err := s.read()
 	if err == nil && pool == nil && name != "" {
@@ -27,7 +30,7 @@ func (s secured) trainer(name string) (*tls.Config, error) {
 	}
 	if config != nil {
 		config.RootCAs, config.ServerName = pool, name
-		config.InsecureSkipVerify = pool == nil // the key decides, as without TLS options
+		config.InsecureSkipVerify = pool == nil // the shared key authenticates
 	}
 	return config, err
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// settings are the flags of serve.
+// settings holds the flags of the subcommand serve.
 type settings struct {
 	listen, keyFile string
 	secure          secured
@@ -31,7 +31,8 @@ type settings struct {
 	every           time.Duration
 }
 
-// serve makes this machine a data host until it gets SIGINT or SIGTERM.
+// serve runs a data host until it receives SIGINT or SIGTERM. Errors about flags and options wrap
+// [errOption].
 func serve(args []string) (err error) {
 	var s settings
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -93,7 +94,8 @@ func serve(args []string) (err error) {
 	return s.serve(ctx, l, fmt.Sprintf("%d samples of %s in %d batches", set.Len(), name, l.Len()))
 }
 
-// check says what makes no sense. The arguments are the name of a data set, and its options.
+// check validates the flags. args must be the name of a data set, optionally followed by its
+// options.
 func (s settings) check(args []string) error {
 	switch {
 	case len(args) == 0:
@@ -114,10 +116,10 @@ func (s settings) check(args []string) error {
 	return nil
 }
 
-// mostParts is how many parts a Stream may have.
+// mostParts is the maximum number of parts of a stream.
 const mostParts = 1 << 18
 
-// streamLoader returns a Loader of shards.
+// streamLoader returns a loader of shards. Options that only make sense for trainers are rejected.
 func (s settings) streamLoader(options string) (*data.Loader, error) {
 	args, err := value.OptionsOf(options)
 	if err != nil {
@@ -145,7 +147,8 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	return data.NewStreamLoader(shards.Stream, s.loader), nil
 }
 
-// serve serves a Loader, and prints what it has sent.
+// serve serves the loader's batches until ctx is done, and prints statistics every interval in
+// which they have changed. It closes l.
 func (s settings) serve(ctx context.Context, l *data.Loader, what string) error {
 	defer l.Close()
 	h, err := service.Listen(l, s.listen, s.host)
@@ -175,7 +178,8 @@ func (s settings) serve(ctx context.Context, l *data.Loader, what string) error 
 	}
 }
 
-// openSet opens a data set by its name and options, as a worker of PyTorch does.
+// openSet opens a map-style data set by its name and its options in JSON, in the same way as a
+// PyTorch worker does.
 func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	open := sets[name]
 	if open == nil {
@@ -189,7 +193,7 @@ func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	return tolerating(open)(ctx, torch.Worker{Workers: 1, Args: args})
 }
 
-// readKey reads a key, without the end of its line.
+// readKey reads a key from a file, without the trailing newline. An empty key is an error.
 func readKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: a file with the key is missing: head -c 32 /dev/urandom | base64 >key makes one", errOption)
@@ -204,7 +208,7 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// openService opens the samples of data hosts.
+// openService opens the data set of remote data hosts.
 func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	args := struct {
 		Hosts    any     `torch:"hosts"`

@@ -26,18 +26,18 @@ func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	return datasets.OpenNPY(paths...)
 }
 
-// A table is what the options of a table say.
+// A table holds the options that all table formats share.
 type table struct {
 	Paths   any `torch:"paths"`
 	Columns any `torch:"columns"`
 	Pad     any `torch:"pad"`
 }
 
-// A tableOpener opens files of a kind.
+// A tableOpener opens files of one table format.
 type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, error)
 
-// openTable opens files by the options of a table. more are the options of one kind of file, which
-// open reads.
+// openTable opens table files with open. more points to structs with the options of one format;
+// they are filled before open is called.
 func openTable(w torch.Worker, open tableOpener, more ...any) (data.Dataset, error) {
 	var args table
 	if err := take(w, append([]any{&args}, more...)...); err != nil {
@@ -68,7 +68,7 @@ func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	})
 }
 
-// A parquetMemory is the options that bound the rows that a worker keeps, in bytes.
+// A parquetMemory holds the limits, in bytes, for the rows that a worker keeps.
 type parquetMemory struct {
 	Cache int64 `torch:"cache"` // in memory
 	Spill int64 `torch:"spill"` // in a temporary file

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// A text is what the options of tokenised text say.
+// A text holds the options of tokenised text.
 type text struct {
 	Path       string `torch:"path"`
 	Length     int    `torch:"length"`
@@ -48,8 +48,8 @@ func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	return tokens.Open(args.Path, o)
 }
 
-// lines are lists of tokens in lines of JSON: a sample is so many tokens, and how many of them are
-// the line's.
+// lines is a data set of token lists, one for each JSON line. A sample is a window of fixed length
+// and the number of tokens in it that come from the line; the rest is padding.
 type lines struct {
 	set data.DatasetCloser
 	text
@@ -78,7 +78,9 @@ func openLines(o text) (data.Dataset, error) {
 
 var errTokens = errors.New("no list of tokens")
 
-// Get returns (length) int64 and a number.
+// Get returns an int64 tensor of shape (length) and the number of its tokens. A longer line is
+// truncated, and a shorter one is padded. It returns an error that wraps [tokens.ErrVocabulary] if
+// a token is out of range.
 func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
 	v, err := data.Value(ctx, l.set, i)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// These are the options of all data sets.
+// Options that every data set accepts.
 const (
 	skipOption    = "skip"
 	retriesOption = "retries"
 )
 
-// tolerating reads the options skip and retries for a function that opens a data set.
+// tolerating wraps a constructor of a data set so that it accepts the options skip and retries.
 func tolerating(open torch.OpenDataset) torch.OpenDataset {
 	return func(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 		rest, skip, retries, err := tolerance(w.Args)
@@ -60,7 +60,7 @@ func tolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, er
 	return rest, skip, retries, nil
 }
 
-// skips counts and reports what a worker has left out.
+// skips counts and logs the samples that a worker skipped.
 type skips struct {
 	worker int
 	n      int
@@ -68,7 +68,7 @@ type skips struct {
 
 func newSkips(w torch.Worker) *skips { return &skips{worker: w.ID} }
 
-// sample reports a sample of a data set.
+// sample logs the skipped sample i. It always returns true, for use as a skip function.
 func (s *skips) sample(i int, err error) bool {
 	s.report("sample", i, "error", err)
 	return true
@@ -79,7 +79,7 @@ func (s *skips) report(what ...any) {
 	slog.Warn("shoal-loader: a sample is left out", append(what, "worker", s.worker, "skipped", s.n)...)
 }
 
-// without yields the samples of a stream that have no error.
+// without yields the samples of a stream that have no error and logs the others.
 func (s *skips) without(all iter.Seq2[data.Sample, error]) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		for v, err := range all {
