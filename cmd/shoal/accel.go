@@ -13,26 +13,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// accel is the program for GPUs: it loads the driver's library, which this one, being static,
-// cannot.
+// accel is the helper program for GPUs. It loads the driver's library, which a static program like
+// this one cannot do.
 const accel = "shoal-accel"
 
-// cluster is the program for MPI libraries, which is dynamic for the same reason.
+// cluster is the helper program for MPI libraries. It is dynamically linked for the same reason.
 const cluster = "shoal-cluster"
 
-// handOver has the program for GPUs do what this one was asked for.
+// handOver executes the GPU helper with the arguments of this process.
 func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need", os.Args[1:]) }
 
-// handTo has another program do what this one was asked for. If that one fails, so does this one,
-// with its status: the reason has been told. It does not outlive this one, even if this one is
-// killed.
+// handTo executes a helper program with the standard streams of this process. If the helper fails,
+// this process exits with its status, because the helper has already printed the reason. On Linux
+// the helper receives SIGTERM if this process dies.
 func handTo(ctx context.Context, program, need string, args []string) error {
 	c, err := beside.Command(ctx, program, args...)
 	if err != nil {
 		return fmt.Errorf("%s a program of their own: %w", need, err)
 	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	runtime.LockOSThread() // see EndsWithThread
+	runtime.LockOSThread() // required by EndsWithThread
 	defer runtime.UnlockOSThread()
 	c.SysProcAttr = sys.EndsWithThread(false)
 	err = c.Run()
@@ -44,7 +44,7 @@ func handTo(ctx context.Context, program, need string, args []string) error {
 			os.Exit(failed.ExitCode())
 		}
 		if sys.EndedByBrokenPipe(failed.ProcessState) {
-			os.Exit(128 + int(syscall.SIGPIPE)) // as a shell has it; no reader is no fault to tell of
+			os.Exit(128 + int(syscall.SIGPIPE)) // the status in a shell; no error
 		}
 	}
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// brokerCommand is shoal broker.
+// brokerCommand implements shoal broker.
 type brokerCommand struct{}
 
-// Run has the program that is a broker run: this one does without package net, and is small.
+// Run executes shoal-broker. This program stays small and does not link package net.
 func (*brokerCommand) Run(ctx context.Context) error {
 	return handTo(ctx, "shoal-broker", "brokers need", os.Args[2:])
 }

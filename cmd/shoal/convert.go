@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/files"
 )
 
-// convertCommand is shoal convert.
+// convertCommand implements shoal convert.
 type convertCommand struct {
 	Args struct {
 		From string `positional-arg-name:"FROM" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
@@ -17,7 +17,7 @@ type convertCommand struct {
 	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"How much memory the file may ask for. By default no more than it can fill and than this process may take."`
 }
 
-// Run says on standard output what was written.
+// Run converts the file and prints the result on standard output.
 func (c *convertCommand) Run(ctx context.Context) error {
 	return files.Convert(ctx, os.Stdout, os.Stderr, c.Args.From, c.Args.To,
 		files.Options{MaxBytes: c.MaxBytes, Strict: c.Strict})

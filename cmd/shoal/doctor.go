@@ -13,13 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
 )
 
-// doctorCommand is shoal doctor.
+// doctorCommand implements shoal doctor.
 type doctorCommand struct {
 	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to look at what the processors do."`
 	JSON bool          `long:"json" description:"One JSON object, for programs."`
 }
 
-// Run looks, and writes to standard output.
+// Run examines the machine and prints a report on standard output, followed by the report on GPUs.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
 		return fmt.Errorf("%w: --span %v: a time to look is longer than 0", subcommand.ErrOption, c.Span)
@@ -43,7 +43,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 	return err
 }
 
-// gpus returns JSON.
+// gpus returns the GPU report as JSON, or an object with the reason why there is none.
 func gpus(ctx context.Context) any {
 	said, err := examineGPUs(ctx, "--json")
 	if err != nil {
@@ -52,7 +52,8 @@ func gpus(ctx context.Context) any {
 	return json.RawMessage(said)
 }
 
-// examineGPUs asks the program for GPUs, which is not built for this.
+// examineGPUs runs the doctor of the GPU helper and returns its output. It returns an error if the
+// helper is not installed or not built for this platform.
 func examineGPUs(ctx context.Context, flags ...string) ([]byte, error) {
 	program, err := beside.Find(accel)
 	if err != nil {

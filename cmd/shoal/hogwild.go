@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
-// hogwildCommand is shoal hogwild.
+// hogwildCommand implements shoal hogwild.
 type hogwildCommand struct{ hogwild.Command }
 
-// Run trains and tests. What needs a GPU is the affair of the program that loads the driver, and so
-// is auto where that is at hand.
+// Run trains and tests the network. It executes the GPU helper if a GPU is requested, and also for
+// the device auto if the helper is installed.
 func (c *hogwildCommand) Run(ctx context.Context) error {
 	_, missing := beside.Find(accel)
 	if hogwild.OnGPU(c.Device) || c.Device == "auto" && missing == nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
-// loaderCommand is shoal loader.
+// loaderCommand implements shoal loader.
 type loaderCommand struct{}
 
-// Run says where the program is that PyTorch starts, which this one cannot be: it needs package
-// net.
+// Run prints the path of shoal-loader and how a script uses it. PyTorch must start that program
+// directly; this one cannot replace it because the loader needs package net.
 func (*loaderCommand) Run(context.Context) error {
 	path, err := beside.Find("shoal-loader")
 	if err != nil {

@@ -1,7 +1,15 @@
-// Command shoal is the command line of Shoal: measuring, and the examples that are worth running.
-// It exits with status 0 if all went well, 2 if it was asked for what it does not have, 1 if
-// anything else failed, and 130 or 143 after SIGINT or SIGTERM. Run has the status of the first
-// rank that fails. When nobody reads what it writes, it ends as the kernel has it (141 to a shell).
+// Command shoal is the command-line tool of Shoal: it inspects and benchmarks programs, runs jobs
+// and converts tensor files.
+//
+//	shoal COMMAND [flags]
+//
+// "shoal --help" lists the commands, and "shoal COMMAND --help" lists the flags of one. Results go
+// to standard output and diagnostics to standard error. Some commands execute a helper program such
+// as shoal-broker or shoal-accel, which should be installed beside shoal or on the PATH.
+//
+// The exit status is 0 on success, 2 for wrong usage, 1 for any other failure, and 130 or 143 after
+// SIGINT or SIGTERM. "shoal run" exits with the status of the first rank that fails. If the reader
+// of standard output closes the pipe, SIGPIPE ends the program; a shell reports 141.
 package main
 
 import (
@@ -11,7 +19,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 )
 
-// Each command has a file of its own.
+// commands lists the subcommands. Each should be implemented in its own file.
 var commands = []subcommand.Command{
 	{Name: "hogwild", Help: "Train one network on handwritten digits by several processes without locks.",
 		Runner: new(hogwildCommand)},

@@ -13,19 +13,19 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// psCommand is shoal ps.
+// psCommand implements shoal ps.
 type psCommand struct {
 	Every time.Duration `long:"every" default:"200ms" value-name:"DURATION" description:"For how long to look."`
 	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
 }
 
-// psLine is a process, with the address of its domain.
+// psLine is a process and the address of its domain.
 type psLine struct {
 	Domain string `json:"domain"`
 	domains.Process
 }
 
-// Run prints one line for each process of the Shoal programs of this user.
+// Run prints one line for each process of the current user's Shoal programs.
 func (c *psCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)

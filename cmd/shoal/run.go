@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/ranks"
 )
 
-// runCommand is shoal run.
+// runCommand implements shoal run.
 type runCommand struct {
 	N           *int          `short:"n" long:"ranks" value-name:"N" description:"How many ranks; as many as --hosts has, or 1."`
 	Hosts       string        `long:"hosts" value-name:"a:2,b:2" description:"The machines, with so many ranks each, reached by ssh, or by the launcher of --mpi."`
@@ -28,7 +28,8 @@ type runCommand struct {
 	} `positional-args:"yes"`
 }
 
-// Run runs a program as ranks. The exit status is that of the first rank that fails.
+// Run runs a program as the ranks of a job. If a rank fails, the process exits with the status of
+// the first one that failed.
 func (c *runCommand) Run(ctx context.Context) error {
 	j, err := c.job()
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// serveCommand is shoal serve.
+// serveCommand implements shoal serve.
 type serveCommand struct{}
 
-// Run has the program that reads data sets serve one: this one does without package net.
+// Run executes shoal-loader as a data host. This program does not link package net.
 func (*serveCommand) Run(ctx context.Context) error {
 	return handTo(ctx, "shoal-loader", "data hosts need", os.Args[1:])
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
 )
 
-// topCommand is shoal top.
+// topCommand implements shoal top.
 type topCommand struct {
 	Every time.Duration `long:"every" default:"1s" value-name:"DURATION" description:"From one picture to the next."`
 	Count int           `long:"count" value-name:"N" description:"Print N pictures as text, and end; 0 is until it is interrupted."`
 	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
 }
 
-// Run shows on standard output: to a person at a terminal a screen, else text.
+// Run shows the Shoal programs: as an interactive screen on a terminal, otherwise as text or JSON
+// on standard output.
 func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)

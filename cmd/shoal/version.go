@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 )
 
-// versionCommand is shoal version.
+// versionCommand implements shoal version.
 type versionCommand struct{}
 
-// Run prints what a report of a bug needs.
+// Run prints the version, the Go release and the platform, as a bug report should include them.
 func (c *versionCommand) Run(context.Context) error {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

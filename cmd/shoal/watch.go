@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// watchCommand is shoal watch.
+// watchCommand implements shoal watch.
 type watchCommand struct{}
 
-// Run has the program that serves the page run: this one does without package net.
+// Run executes shoal-watch. This program does not link package net.
 func (*watchCommand) Run(ctx context.Context) error {
 	return handTo(ctx, "shoal-watch", "pages need", os.Args[2:])
 }
