@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	manySwitches = 100       // involuntary switches a second for each processor: somebody waits all the time
+	manySwitches = 100       // involuntary switches per second and CPU: contention
 	littleMemory = 256 << 20 // bytes
 	fewFiles     = 64
 )
 
-// advise says what to set. An empty list means nothing.
+// advise returns the settings that the user should change. It never returns nil.
 func advise(r *Report) (advice []string) {
-	advice = []string{} // not null in JSON
+	advice = []string{} // encoded as [] in JSON, not as null
 	say := func(format string, args ...any) { advice = append(advice, fmt.Sprintf(format, args...)) }
 	if r.Kernel.tooOld() {
 		say("Linux %s is too old: Shoal needs %d.%d or later", r.Kernel.Release, oldest[0], oldest[1])

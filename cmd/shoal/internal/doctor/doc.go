@@ -1,5 +1,5 @@
-// Package doctor looks at the machine as Shoal sees it, and at the Shoal programs that run on it,
-// and says what to set.
+// Package doctor examines the machine and the Shoal programs that run on it, and advises which
+// settings should be changed.
 //
 //	report, err := doctor.Examine(ctx, time.Second)
 //	if err != nil {
@@ -7,5 +7,6 @@
 //	}
 //	return report.Print(os.Stdout)
 //
-// The trap: it sees only what this user may see, and domains only in its own network namespace.
+// A report covers only the processes that the current user may see and the domains in the current
+// network namespace.
 package doctor

@@ -9,21 +9,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Kernel is what the system can do.
+// Kernel reports the kernel's release and features.
 type Kernel struct {
 	Release string `json:"release"`
-	Missing []Call `json:"missing"` // calls without which Shoal does not work
-	// from a ring to the end of the wait for it, once both are warm; 0 where it does not ring
+	Missing []Call `json:"missing"` // features that Shoal requires and that do not work
+	// Doorbell is the time from ringing a doorbell to the wake-up of the waiting goroutine, once
+	// both are warm, in nanoseconds. It is 0 if the doorbell does not work.
 	Doorbell float64 `json:"doorbell_ns"`
 }
 
-// A Call is a system call, or something else of the kernel's, that does not work here.
+// A Call is a system call or kernel feature that does not work here, with the error.
 type Call struct {
 	Name string `json:"name"`
 	Err  string `json:"error"`
 }
 
-// oldest is the oldest kernel that works.
+// oldest is the oldest supported kernel release.
 var oldest = [2]int{5, 10}
 
 func probeKernel() Kernel {
@@ -46,7 +47,8 @@ func probeKernel() Kernel {
 	return k
 }
 
-// tooOld reports whether the release says so; one that cannot be read does not.
+// tooOld reports whether the release is older than [oldest]. It returns false if the release cannot
+// be parsed.
 func (k Kernel) tooOld() bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(k.Release, "%d.%d", &major, &minor); n != 2 {
@@ -55,7 +57,7 @@ func (k Kernel) tooOld() bool {
 	return major < oldest[0] || major == oldest[0] && minor < oldest[1]
 }
 
-// tryMemory makes a sealed memory file as a domain does.
+// tryMemory creates, seals and maps a memory file in the same way as a domain does.
 func tryMemory() error {
 	const size = 1 << 16
 	f, err := sys.Memfd("shoal-doctor")
@@ -99,10 +101,10 @@ func tryLock() error {
 	return sys.UnlockByte(f, 0)
 }
 
-// tryBell rings a doorbell for which a goroutine waits, some times, and returns the least that it
-// took.
+// tryBell rings a doorbell several times while a goroutine waits for it, and returns the shortest
+// latency.
 func tryBell() (ns float64, err error) {
-	name := "shoal-doctor/" + rand.Text() // one that could be guessed could be taken
+	name := "shoal-doctor/" + rand.Text() // unguessable, so that no other process can occupy it
 	bell, err := sys.ListenBell(name)
 	if err != nil {
 		return 0, err

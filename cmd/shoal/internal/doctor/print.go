@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {

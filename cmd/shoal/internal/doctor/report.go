@@ -8,48 +8,50 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Report is what was found. Its JSON form is for programs.
+// A Report holds the results of an examination. Its JSON encoding is meant for programs.
 type Report struct {
 	Kernel Kernel `json:"kernel"`
 	CPUs   CPUs   `json:"cpus"`
 	Memory Memory `json:"memory"`
 	domains.Census
-	GPUs   any      `json:"gpus"`   // what the program that loads drivers says, or why it says nothing
-	Advice []string `json:"advice"` // empty where nothing is to be done
+	GPUs   any      `json:"gpus"`   // report of the GPU helper, or the error
+	Advice []string `json:"advice"` // settings to change; empty if there are none
 }
 
-// CPUs is what processors there are.
+// CPUs describes the available processors.
 type CPUs struct {
 	Machine  int     `json:"machine"`
-	Affinity []int   `json:"affinity"` // numbers of those on which this process may run
-	Quota    float64 `json:"quota"`    // of the control groups, in processors; 0 where there is none
-	Usable   int     `json:"usable"`   // threads that may be busy
+	Affinity []int   `json:"affinity"` // CPUs that this process may use
+	Quota    float64 `json:"quota"`    // cgroup limit in CPUs; 0 means none
+	Usable   int     `json:"usable"`   // threads that can run in parallel
 	Shares   []Share `json:"shares"`
 }
 
-// A Share is the thread budget of each of so many workers.
+// A Share is the thread budget of each worker for a number of workers.
 type Share struct {
 	Workers int `json:"workers"`
 	Threads int `json:"threads"`
 }
 
-// Memory is what memory there is, in bytes; a limit of -1 is none.
+// Memory describes the available memory and the limits, in bytes. A limit of -1 means that there is
+// none.
 type Memory struct {
 	Total        int64 `json:"total"`
 	Available    int64 `json:"available"`
 	CgroupLimit  int64 `json:"cgroup_limit"`
 	CgroupUsage  int64 `json:"cgroup_usage"`
-	Shared       bool  `json:"shared"` // others use the same room
-	Budget       int64 `json:"budget"` // that a domain would get now
+	Shared       bool  `json:"shared"` // other processes share it
+	Budget       int64 `json:"budget"` // limit for a new domain now
 	AddressSpace int64 `json:"address_space"`
 	FileSize     int64 `json:"file_size"`
 	OpenFiles    int64 `json:"open_files"`
 }
 
-// workerCounts are those for which the share is shown.
+// workerCounts are the numbers of workers in [CPUs].Shares.
 var workerCounts = []int{1, 2, 4, 8}
 
-// Examine looks for as long as span, or until ctx is done.
+// Examine observes the machine and its Shoal programs for the duration span, or until ctx is done.
+// It returns an error if the memory limits or the processes cannot be read.
 func Examine(ctx context.Context, span time.Duration) (*Report, error) {
 	r := &Report{Kernel: probeKernel(), CPUs: countCPUs()}
 	var err error
@@ -65,14 +67,14 @@ func Examine(ctx context.Context, span time.Duration) (*Report, error) {
 
 func countCPUs() CPUs {
 	c := CPUs{Machine: sys.MachineCPUs(), Quota: sys.CPUQuota(), Usable: sys.CPUs()}
-	c.Affinity, _ = sys.Affinity() // where it cannot be read there is none
+	c.Affinity, _ = sys.Affinity() // nil if it cannot be read
 	for _, n := range workerCounts {
 		c.Shares = append(c.Shares, Share{n, share(c.Usable, n)})
 	}
 	return c
 }
 
-// share is floor(N/M), at least one, as package shoal has it.
+// share returns floor(threads/workers), at least 1. It must agree with package shoal.
 func share(threads, workers int) int { return max(1, threads/max(1, workers)) }
 
 func measureMemory() (Memory, error) {
