@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// untilDone does what may take long, but no longer than until the context ends; then there is
-// nothing of a file that was being written.
+// untilDone calls do and returns its error. If ctx is done earlier, it removes partly written files
+// and returns the cause; do then continues in the background, so the process must exit soon.
 func untilDone(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -28,17 +28,19 @@ func untilDone(ctx context.Context, do func() error) error {
 	}
 }
 
-// Options are those of both commands.
+// Options apply to both [Inspect] and [Convert].
 type Options struct {
-	MaxBytes int64 // what a file may ask for; 0 for what it can fill and the process may take
-	Strict   bool  // Convert leaves nothing behind, or fails
+	MaxBytes int64 // memory limit; 0 means the file's size and the process's limits
+	Strict   bool  // Convert fails rather than drop anything
 }
 
-// Convert writes the tensors of the file from to the file to, whose names say their formats, and
-// what was written to out; on log, where that is a terminal, a bar says how far it is. What the
-// other format has no room for is left behind, and out names it. The error wraps ErrFormat, ErrOne,
-// ErrSame, ErrStrict, or is what reading or writing says, a dtype that the format lacks among that,
-// or is the cause of the context's end, after which the program ends; then nothing was written.
+// Convert reads the tensors of the file from, writes them to the file to, and prints a summary to
+// out. The formats are chosen by the file name extensions. If log is a terminal, a progress bar is
+// drawn on it. Data that the target format cannot represent is dropped, and out lists it.
+//
+// The error wraps [ErrFormat], [ErrOne], [ErrSame] or [ErrStrict], or is an error of reading or
+// writing, such as a dtype that the target format lacks. If ctx is done, Convert returns its cause,
+// and the caller should exit. No file is written if Convert fails.
 func Convert(ctx context.Context, out, log io.Writer, from, to string, o Options) error {
 	return untilDone(ctx, func() error { return convert(out, log, from, to, o) })
 }
@@ -79,11 +81,12 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 	return err
 }
 
-// raise is what to do about a limit.
+// raise is the advice that errors about the memory limit give.
 const raise = "raise --max-bytes if that is meant"
 
-// writable returns how many bytes the tensors have, unless they are expanded to more than the file
-// could have, or one that is not in one piece does not fit into memory.
+// writable returns the total size of the tensors in bytes. It returns an error if they are expanded
+// to more than the file can plausibly contain, or if a tensor that must be copied because it is not
+// contiguous exceeds the memory limit.
 func (c Content) writable(most int64) (size int, err error) {
 	stored := int64(0)
 	for name, t := range c.Tensors {
@@ -99,7 +102,8 @@ func (c Content) writable(most int64) (size int, err error) {
 	return size, safefile.CheckPlausible(int64(size), stored, most, raise)
 }
 
-// apart says whether a file may be written while another one is read.
+// apart returns an error that wraps [ErrSame] if writing to would overwrite one of the files that
+// reading from opens.
 func apart(from, to string) error {
 	reads, err := parts(from)
 	if err != nil {
@@ -115,7 +119,7 @@ func apart(from, to string) error {
 	return nil
 }
 
-// parts are the files that reading one opens.
+// parts returns the files that reading path opens: the file itself, or the index and its shards.
 func parts(path string) ([]string, error) {
 	if !strings.HasSuffix(strings.ToLower(path), indexSuffix) {
 		return []string{path}, nil
@@ -128,10 +132,10 @@ func parts(path string) ([]string, error) {
 	return append(s.Files, path), nil
 }
 
-// indexSuffix ends the name of a file that lists others.
+// indexSuffix is the suffix of an index of several safetensors files.
 const indexSuffix = ".safetensors.index.json"
 
-// shardOf reports whether a file has the name of one that is written beside an index.
+// shardOf reports whether path has the name of a shard that would be written beside index.
 func shardOf(path, index string) bool {
 	model, ok := strings.CutSuffix(filepath.Base(index), indexSuffix)
 	number, named := strings.CutPrefix(filepath.Base(path), model+"-")

@@ -1,3 +1,3 @@
-// Package files is shoal inspect and shoal convert: named tensors in all formats that Shoal reads
-// and writes.
+// Package files implements shoal inspect and shoal convert. It reads and writes named tensors in
+// all file formats that Shoal supports.
 package files

@@ -15,36 +15,36 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What may be wrong with arguments. Test for them with errors.Is.
+// Errors about the arguments. Callers should test for them with [errors.Is].
 var (
-	// ErrFormat is wrapped where the name of a file ends in no known way.
+	// ErrFormat is wrapped if a file name has no known extension.
 	ErrFormat = errors.New("unknown kind of file")
-	// ErrOne is wrapped where a format holds one tensor, and there are more or none.
+	// ErrOne is wrapped if the format stores exactly one tensor and there are more or none.
 	ErrOne = errors.New("the format holds exactly one tensor")
-	// ErrStrict is wrapped where something would be left behind that must not be.
+	// ErrStrict is wrapped if data would be dropped although [Options].Strict is set.
 	ErrStrict = errors.New("something would be left behind")
-	// ErrSame is wrapped where a file would be written over one that is read.
+	// ErrSame is wrapped if the output file is one of the input files.
 	ErrSame = errors.New("that is the file that is read")
 )
 
-// Tensors are what a file has, by name.
+// Tensors maps names to tensors.
 type Tensors = map[string]*tensor.Tensor
 
-// A Content is what a file has.
+// A Content is the decoded contents of a file.
 type Content struct {
 	Tensors Tensors
-	Meta    map[string]string // text about them
-	Others  []Other           // what is neither, by name
-	Strict  bool              // nothing may be left behind
+	Meta    map[string]string // metadata
+	Others  []Other           // everything else, by name
+	Strict  bool              // fail rather than drop data
 }
 
-// An Other is what only the format that has it has room for.
+// An Other is an item that only its own format can represent.
 type Other struct {
 	Name string
-	Keep func(w *hdf5.Writer) error // nil where it cannot be written again
+	Keep func(w *hdf5.Writer) error // writes it again; nil if impossible
 }
 
-// others are the names of what is neither a tensor nor text about them.
+// others returns the names of the items that are neither tensors nor metadata.
 func (c Content) others() (names []string) {
 	for _, o := range c.Others {
 		names = append(names, o.Name)
@@ -52,7 +52,8 @@ func (c Content) others() (names []string) {
 	return names
 }
 
-// leave returns the names of what is left behind, with an error where nothing may be.
+// leave returns the names of dropped items. It returns an error that wraps [ErrStrict] if c.Strict
+// is set and there are any.
 func (c Content) leave(names []string) ([]string, error) {
 	if c.Strict && len(names) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(names, ", "))
@@ -60,7 +61,8 @@ func (c Content) leave(names []string) ([]string, error) {
 	return names, nil
 }
 
-// sharing names the tensors that are views of one storage, which become several.
+// sharing describes the groups of tensors that share a storage. Formats without storages write a
+// copy for each tensor.
 func (c Content) sharing() (names []string) {
 	on := map[*tensor.Storage][]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Tensors)) {
@@ -76,7 +78,7 @@ func (c Content) sharing() (names []string) {
 	return names
 }
 
-// beside are the names of all but tensors.
+// beside returns the names of all items other than tensors.
 func (c Content) beside() []string {
 	names := c.others()
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
@@ -85,19 +87,20 @@ func (c Content) beside() []string {
 	return names
 }
 
-// A Format is a kind of file.
+// A Format is a file format.
 type Format struct {
 	Name   string
 	Suffix []string
-	// Load maps the file where its format lets it, and reads it otherwise. It asks for no more
-	// memory than most, or where that is 0 than the file can fill and the process may take.
+	// Load maps the file if the format allows it, and reads it otherwise. most limits the memory in
+	// bytes; 0 means the file's size and the process's limits.
 	Load func(path string, most int64) (Content, error)
-	// Save writes what the format has room for, and returns the names of what is left behind.
+	// Save writes the items that the format can represent and returns the names of the dropped
+	// ones.
 	Save func(path string, c Content) (left []string, err error)
 }
 
-// formats are asked in this order: an index ends in .json, a model in several files as its index
-// does.
+// formats are matched in this order. The index suffix must come first, because it is the longer
+// one.
 var formats = []Format{
 	{"safetensors in several files", []string{".safetensors.index.json"}, loadSafetensors, saveSharded},
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
@@ -108,7 +111,7 @@ var formats = []Format{
 	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, plain(msgpack.Save)},
 }
 
-// plain is for formats that have tensors alone.
+// plain returns the Save function of a format that stores only tensors.
 func plain(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
 	return func(path string, c Content) ([]string, error) {
 		left, err := c.leave(append(c.beside(), c.sharing()...))
@@ -119,7 +122,7 @@ func plain(save func(path string, tensors Tensors) error) func(string, Content) 
 	}
 }
 
-// named are others that nobody writes again.
+// named returns items that cannot be written again.
 func named(what string, names []string) (others []Other) {
 	for _, name := range names {
 		others = append(others, Other{Name: what + name})
@@ -127,7 +130,7 @@ func named(what string, names []string) (others []Other) {
 	return others
 }
 
-// Of returns the format that the name of a file says. The error wraps ErrFormat.
+// Of returns the format for a file name. The error wraps [ErrFormat].
 func Of(path string) (Format, error) {
 	var known []string
 	for _, f := range formats {
@@ -164,7 +167,7 @@ func saveSafetensors(path string, c Content) ([]string, error) {
 	return left, safetensors.Save(path, c.Tensors, c.Meta)
 }
 
-// shard is how large a file of several may become.
+// shard is the maximum size of a safetensors shard in bytes.
 const shard = 5 << 30
 
 func saveSharded(path string, c Content) ([]string, error) {
@@ -175,7 +178,7 @@ func saveSharded(path string, c Content) ([]string, error) {
 	return left, safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
 }
 
-// loadPT loads to the CPU whatever was saved from elsewhere.
+// loadPT loads all tensors to the CPU, regardless of their original device.
 func loadPT(path string, most int64) (c Content, err error) {
 	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu"), MaxBytes: most})
 	if err != nil {
@@ -193,7 +196,7 @@ func savePT(path string, c Content) ([]string, error) {
 	return left, pt.Save(path, c.Tensors)
 }
 
-// alone is the name of the tensor in a file that has no names.
+// alone is the name given to the tensor of a file without names.
 const alone = "tensor"
 
 func loadNPY(path string, _ int64) (Content, error) {
@@ -219,7 +222,7 @@ func saveNPY(path string, c Content) ([]string, error) {
 	return nil, nil
 }
 
-// loadNPZ takes the members that are no numbers for others.
+// loadNPZ treats array members that are not numeric as others.
 func loadNPZ(path string, most int64) (c Content, err error) {
 	a, err := npy.OpenArchive(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other
-// attributes are others, and so are data sets of text or of what is not read.
+// loadHDF5 treats text attributes of the root group as metadata. Other attributes, and data sets of
+// text or of unsupported types, become others.
 func loadHDF5(path string, most int64) (c Content, err error) {
 	f, err := hdf5.Open(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 		return c, err
 	}
 	c.Tensors, c.Meta = Tensors{}, map[string]string{}
-	kept := map[string]bool{"": true} // data sets that can be written again, and the groups that they make
+	kept := map[string]bool{"": true} // data sets that can be rewritten, and their groups
 	for _, name := range f.Names() {
 		good, err := c.addDataset(f, name, allow)
 		if err != nil {
@@ -63,7 +63,8 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 	return c, nil
 }
 
-// allowance bounds what many data sets of a small file ask for together.
+// allowance returns a function that limits the total size of the data sets, because a small file
+// can declare many large ones.
 func allowance(path string, most int64) (allow func(bytes int64) error, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -76,7 +77,7 @@ func allowance(path string, most int64) (allow func(bytes int64) error, err erro
 	}, nil
 }
 
-// addDataset reads a data set, and reports whether it can be written again.
+// addDataset reads a data set and reports whether it can be written again.
 func (c *Content) addDataset(f *hdf5.File, name string, allow func(bytes int64) error) (good bool, err error) {
 	d, err := f.Dataset(name)
 	if errors.Is(err, hdf5.ErrText) {
@@ -105,8 +106,8 @@ func (c *Content) addDataset(f *hdf5.File, name string, allow func(bytes int64) 
 	return err == nil, err
 }
 
-// addAttr takes an attribute of the file, a group or a data set; good says whether that can be
-// written again.
+// addAttr adds an attribute of the file, a group or a data set. good reports whether its owner can
+// be written again.
 func (c *Content) addAttr(name, key string, v any, good bool) {
 	if text, ok := v.(string); ok && name == "" {
 		c.Meta[key] = text
@@ -122,7 +123,8 @@ func (c *Content) addAttr(name, key string, v any, good bool) {
 	c.Others = append(c.Others, o)
 }
 
-// saveHDF5 keeps what it can of another HDF5 file.
+// saveHDF5 writes the tensors, the metadata, and those others that were read from an HDF5 file and
+// can be written again.
 func saveHDF5(path string, c Content) (left []string, err error) {
 	w, err := hdf5.Create(path)
 	if err != nil {
@@ -138,7 +140,7 @@ func saveHDF5(path string, c Content) (left []string, err error) {
 		if o.Keep != nil {
 			failed = o.Keep(w)
 		}
-		if errors.Is(failed, hdf5.ErrUnsupported) { // a large attribute as well
+		if errors.Is(failed, hdf5.ErrUnsupported) { // also for an attribute that is too large
 			left = append(left, o.Name)
 			continue
 		}

@@ -18,20 +18,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Summary says what a tensor is, and what is in it.
+// A Summary describes a tensor and its values.
 type Summary struct {
 	Name  string `json:"name"`
 	DType string `json:"dtype"`
 	Shape []int  `json:"shape"`
 	Bytes int    `json:"bytes"`
-	// Numbers are of the elements that are numbers, of the magnitudes of complex ones; nil where
-	// there are none.
+	// Numbers are statistics of the elements that are numbers; complex elements count by magnitude.
+	// It is nil if there are none.
 	Numbers *Numbers `json:"numbers,omitempty"`
-	NaN     int      `json:"nan,omitempty"` // elements that are not
-	Inf     int      `json:"inf,omitempty"` // elements that are infinite, which are numbers
+	NaN     int      `json:"nan,omitempty"` // NaN elements
+	Inf     int      `json:"inf,omitempty"` // infinite elements, which are also in Numbers
 }
 
-// Numbers are statistics. Std divides by the number of elements. JSON has null for an infinity.
+// Numbers are statistics. Std is the population standard deviation. Infinities are encoded as null
+// in JSON.
 type Numbers struct {
 	Min  finite `json:"min"`
 	Max  finite `json:"max"`
@@ -39,10 +40,10 @@ type Numbers struct {
 	Std  finite `json:"std"`
 }
 
-// finite is a number that JSON may not have.
+// finite is a float64 that is encoded as null in JSON if it is not finite.
 type finite float64
 
-// MarshalJSON writes null for what JSON does not have.
+// MarshalJSON encodes infinities and NaN as null.
 func (f finite) MarshalJSON() ([]byte, error) {
 	if v := float64(f); !math.IsInf(v, 0) && !math.IsNaN(v) {
 		return json.Marshal(v)
@@ -50,9 +51,9 @@ func (f finite) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a
-// terminal, a bar says how far it is. The error wraps ErrFormat, or is what reading says or the
-// cause of the context's end, after which the program ends.
+// Inspect prints the contents of a file as a table or as one JSON object. If log is a terminal, a
+// progress bar is drawn on it. The error wraps [ErrFormat] or is an error of reading. If ctx is
+// done, Inspect returns its cause, and the caller should exit.
 func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool, o Options) error {
 	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON, o) })
 }
@@ -96,7 +97,8 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 	return w.Flush()
 }
 
-// summaries are those of all tensors, in the order of their names, and their bytes.
+// summaries returns the summaries of all tensors in the order of their names, and their total size
+// in bytes.
 func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []Summary, size int, err error) {
 	looks := 0
 	for name, t := range tensors {
@@ -120,12 +122,12 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 	return list, size, err
 }
 
-// overlap is how often all elements of a storage are looked at for a tensor that has them several
-// times.
+// overlap limits how many times the elements of a storage are read for a tensor that overlaps
+// itself.
 const overlap = 64
 
-// distinct returns a view of t without the repetitions of what was expanded, and how often each of
-// its elements is in t. The caller closes it.
+// distinct returns a view of t without repetitions, that is, with size 1 in expanded dimensions,
+// and the number of times that each of its elements occurs in t. The caller must close the view.
 func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
 	shape, times := slices.Clone(t.Shape()), 1
 	for i, step := range t.Strides() {
@@ -137,7 +139,7 @@ func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
 	return t.AsStrided(shape, t.Strides(), t.Offset()), times
 }
 
-// statistics are the last columns of a row.
+// statistics formats the last columns of a row.
 func (s Summary) statistics() string {
 	if s.Numbers == nil {
 		return "\t\t\t\t" + s.odd()
@@ -146,7 +148,7 @@ func (s Summary) statistics() string {
 	return fmt.Sprintf("%.6g\t%.6g\t%.6g\t%.6g\t%s", n.Min, n.Max, n.Mean, n.Std, s.odd())
 }
 
-// odd counts what should not be in weights.
+// odd reports NaN and infinite elements, which weights should not contain.
 func (s Summary) odd() string {
 	if s.NaN+s.Inf == 0 {
 		return ""
@@ -157,7 +159,7 @@ func (s Summary) odd() string {
 func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	s := Summary{Name: name, DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), Bytes: t.Nbytes()}
 	low, high, sum, squares, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
-	shift := 0.0 // the first number, about which squares are summed, lest they cancel out
+	shift := 0.0 // first number; shifting by it avoids cancellation in the sum of squares
 	seen, times := distinct(t)
 	defer seen.Close()
 	for v := range values(seen, done) {
@@ -184,11 +186,11 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	return s
 }
 
-// piece is how many elements are turned into numbers at once.
+// piece is the number of elements that are converted at a time.
 const piece = 1 << 16
 
-// values yields the elements in some order, and counts the bytes of those that it has yielded. It
-// copies a piece at a time.
+// values yields the elements of t in an unspecified order and adds the number of bytes read to
+// done. It copies one piece at a time.
 func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
 		eachPiece(t, func(part *tensor.Tensor) bool {
@@ -205,8 +207,8 @@ func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool)
 	}
 }
 
-// eachPiece calls do with parts of t that have no more elements than a piece, until it returns
-// false.
+// eachPiece calls do for parts of t with at most [piece] elements. It stops and returns false if do
+// does.
 func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 	if t.Numel() <= piece {
 		return t.Numel() == 0 || do(t)
@@ -217,7 +219,7 @@ func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 			longest = i
 		}
 	}
-	step := max(1, t.Dim(longest)*piece/t.Numel()) // beyond it the part is cut along another dimension
+	step := max(1, t.Dim(longest)*piece/t.Numel()) // recursion splits others
 	for from := 0; from < t.Dim(longest); from += step {
 		part := t.Narrow(longest, from, min(step, t.Dim(longest)-from))
 		more := eachPiece(part, do)
@@ -228,7 +230,7 @@ func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 	return true
 }
 
-// numbers are the elements of a tensor, or the magnitudes of complex ones.
+// numbers returns the elements of t as float64. Complex elements are replaced by their magnitudes.
 func numbers(t *tensor.Tensor) []float64 {
 	if dt := t.DType(); dt != tensor.Complex64 && dt != tensor.Complex128 {
 		return tensor.Data[float64](t.To(tensor.Float64))

@@ -14,10 +14,11 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// long is from how many bytes on work has a bar.
+// long is the minimum size of an operation with a progress bar, in bytes.
 const long = 64 << 20
 
-// watch shows on a terminal how many of a number of bytes are done, until stop is called.
+// watch draws a progress bar on w if w is a terminal and total is at least [long]. done must return
+// the number of bytes processed so far. The caller must call stop.
 func watch(w io.Writer, what string, total int, done func() int64) (stop func()) {
 	if f, ok := w.(*os.File); !ok || total < long || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
@@ -39,7 +40,7 @@ func show(w io.Writer, what string, total int, done func() int64) (stop func()) 
 			case <-quit:
 				return
 			case <-tick.C:
-				bar.SetCurrent(min(done(), int64(total)-1)) // the last one ends it
+				bar.SetCurrent(min(done(), int64(total)-1)) // total would end the bar
 			}
 		}
 	}()
@@ -51,8 +52,8 @@ func show(w io.Writer, what string, total int, done func() int64) (stop func()) 
 	}
 }
 
-// transferred returns how many bytes system calls of this process have read (rchar) or written
-// (wchar) from now on; 0 where the system does not say.
+// transferred returns a function that reports how many bytes this process has read (rchar) or
+// written (wchar) by system calls since the call. It returns 0 where /proc/self/io is missing.
 func transferred(which string) func() int64 {
 	count := func() (n int64) {
 		b, _ := os.ReadFile("/proc/self/io")
@@ -64,10 +65,10 @@ func transferred(which string) func() int64 {
 	return func() int64 { return count() - before }
 }
 
-// load is Load with a bar.
+// load calls f.Load with a progress bar.
 func (f Format) load(log io.Writer, path string, most int64) (Content, error) {
 	size := 0
-	if info, err := os.Stat(path); err == nil { // else reading says it better
+	if info, err := os.Stat(path); err == nil { // if it fails, Load returns a better error
 		size = int(info.Size())
 	}
 	stop := watch(log, "read "+path, size, transferred("rchar"))
