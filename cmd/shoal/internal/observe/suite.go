@@ -16,28 +16,29 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Suite is the rows.
+// Suite is the benchmark suite.
 var Suite = bench.NewSuite("observe", "looking at a program of 64 processes and 100,000 blocks", "", 5, rows)
 
 const (
-	workers = 63 // and the root
+	workers = 63 // in addition to the root process
 	runners = 2
 	blocks  = 100_000
 	every   = time.Second
 
-	mostTime = 10e6 // ns: 1 % of a processor at one reading a second
-	leastRun = 0.98 // of the throughput without a look
+	mostTime = 10e6 // ns, 1 % of a CPU at one observation per second
+	leastRun = 0.98 // required fraction of the unobserved throughput
 	alone    = "observe_alone"
 )
 
-// work is what the workers have.
+// work is passed to each worker at start.
 type work struct {
 	Ready *ipc.Sender[int]
-	Go    *ipc.Event // the runners run
+	Go    *ipc.Event // set while the runners should run
 	Done  *ipc.Value[int64]
 }
 
-// worker waits; the first ones allocate, share and free while they are to run.
+// worker signals that it is ready. The first workers are runners: they allocate, share and free
+// tensors while the event is set. The others wait until they are stopped.
 var worker = shoal.Register("bench observed", func(ctx context.Context, rank int, w work) error {
 	if err := w.Ready.Put(ctx, rank); err != nil {
 		return err
@@ -65,7 +66,7 @@ var worker = shoal.Register("bench observed", func(ctx context.Context, rank int
 	return nil
 })
 
-// pass sends a new tensor through a queue.
+// pass sends a new tensor through a queue and closes the received one.
 func pass(ctx context.Context, q *ipc.Queue[*tensor.Tensor]) error {
 	t, err := tensor.NewShared(tensor.Float32, 1024)
 	if err != nil {
@@ -82,7 +83,7 @@ func pass(ctx context.Context, q *ipc.Queue[*tensor.Tensor]) error {
 	return back.Close()
 }
 
-// A program is what is looked at.
+// A program is the observed program.
 type program struct {
 	work
 	held  []*tensor.Tensor
@@ -146,7 +147,7 @@ func (p *program) start(ctx context.Context) error {
 func (p *program) close() (err error) {
 	p.stop()
 	if p.group != nil {
-		p.group.Close() // its error is that they were stopped, as was meant
+		p.group.Close() // ignored: reports that the workers were stopped
 	}
 	for _, t := range p.held {
 		err = errors.Join(err, t.Close())
@@ -160,7 +161,7 @@ func (p *program) close() (err error) {
 	return err
 }
 
-// look looks once a second until ctx is done.
+// look observes the domains once a second until ctx is done.
 func look(ctx context.Context) error {
 	var w domains.Watcher
 	for {
@@ -172,11 +173,11 @@ func look(ctx context.Context) error {
 	}
 }
 
-// reading returns what one look takes of the processors, of this process. Ten looks are the turn of
-// a Watcher, one of which is thorough.
+// reading returns the processor time of one observation, averaged over ten. A [domains.Watcher]
+// makes one thorough observation in ten.
 func (p *program) reading(ctx context.Context) (ns float64, err error) {
 	var w domains.Watcher
-	if _, err := w.Look(ctx, 10*time.Millisecond); err != nil { // the first has nothing to compare with
+	if _, err := w.Look(ctx, 10*time.Millisecond); err != nil { // the first one has no predecessor
 		return 0, err
 	}
 	looks := max(1, p.scale(10))
@@ -193,7 +194,7 @@ func (p *program) reading(ctx context.Context) (ns float64, err error) {
 	return float64(sys.ProcessTime()-before) / float64(looks), nil
 }
 
-// run returns how many tensors a second the runners pass.
+// run returns the number of tensors per second that the runners pass.
 func (p *program) run(ctx context.Context) (perSecond float64, err error) {
 	if err := p.Go.Set(); err != nil {
 		return 0, err
@@ -205,7 +206,7 @@ func (p *program) run(ctx context.Context) (perSecond float64, err error) {
 		return 0, err
 	}
 	begin := time.Now()
-	for range 100 { // on a busy machine the runners may pass nothing for a while
+	for range 100 { // on a busy machine the runners may stall for a while
 		select {
 		case <-time.After(span):
 		case <-ctx.Done():
