@@ -1,4 +1,4 @@
-// Package ranks runs a program as the ranks of a job: as processes of this machine, by ssh on
-// others, or by the launcher of an MPI library. The first rank that fails ends the others, and its
-// exit status is that of the job.
+// Package ranks runs a program as the ranks of a job: as processes on this machine, over ssh on
+// other machines, or through the launcher of an MPI library. When a rank fails, the others are
+// terminated, and the job's exit status should be the status of that rank.
 package ranks

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// ErrOption is wrapped by errors of what the user asked for.
+// ErrOption is wrapped by errors about invalid options.
 var ErrOption = errors.New("shoal run")
 
-// A Host is a machine with so many ranks.
+// A Host is a machine and its number of ranks.
 type Host struct {
 	Name  string // empty for this machine
 	Ranks int
 }
 
-// ParseHosts reads "a:2,b:2"; a host without a number has one rank.
+// ParseHosts parses a list such as "a:2,b:2". A host without a number has one rank. The error wraps
+// [ErrOption].
 func ParseHosts(list string) (hosts []Host, err error) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, number, numbered := strings.Cut(item, ":")
@@ -33,7 +34,7 @@ func ParseHosts(list string) (hosts []Host, err error) {
 	return hosts, nil
 }
 
-// Total returns how many ranks hosts have.
+// Total returns the number of ranks on all hosts.
 func Total(hosts []Host) (n int) {
 	for _, h := range hosts {
 		n += h.Ranks

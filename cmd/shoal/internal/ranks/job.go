@@ -22,23 +22,23 @@ import (
 type Job struct {
 	Program []string
 	Hosts   []Host
-	NATS    string        // the URL of a server, for programs that ask for it
-	Grace   time.Duration // until a rank that is to end is killed
+	NATS    string        // URL of a NATS server, passed in SHOAL_NATS
+	Grace   time.Duration // time from SIGTERM to SIGKILL
 	Prefix  bool
-	SSH     string // the program that reaches other machines
+	SSH     string // program to reach other hosts
 	Out     io.Writer
 	Err     io.Writer
 }
 
-// A Failure is the error of the rank that failed first.
+// A Failure is the error of the first rank that failed.
 type Failure struct {
-	Rank   int // -1 for a launcher
+	Rank   int // -1 for the launcher
 	Host   string
-	Status int // as a shell has it: 128 and the signal's number for one that a signal has ended
+	Status int // as in a shell: 128 plus the signal's number if a signal ended it
 	Err    error
 }
 
-// Error names the rank.
+// Error returns the message with the rank and its host.
 func (f *Failure) Error() string {
 	what := fmt.Sprintf("rank %d", f.Rank)
 	if f.Rank < 0 {
@@ -50,11 +50,12 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %v", what, f.Err)
 }
 
-// Unwrap returns Err.
+// Unwrap returns f.Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the job, again after a failure as often as restarts says. Each time it is another job
-// with all its ranks, since those that did not fail have lost one of theirs.
+// Run runs the job and restarts it up to restarts times after a failure. A restart starts all ranks
+// with a new job ID, because the surviving ranks have lost a peer. The error of a rank is a
+// [*Failure].
 func (j *Job) Run(ctx context.Context, restarts int) error {
 	for attempt := 0; ; attempt++ {
 		err := j.once(ctx, attempt)
@@ -65,7 +66,7 @@ func (j *Job) Run(ctx context.Context, restarts int) error {
 	}
 }
 
-// once runs all ranks until the first has failed, or all have ended.
+// once runs all ranks until the first one fails or all have exited.
 func (j *Job) once(ctx context.Context, attempt int) error {
 	id, size := rand.Text(), Total(j.Hosts)
 	var all []rank
@@ -78,14 +79,15 @@ func (j *Job) once(ctx context.Context, attempt int) error {
 	return j.supervise(ctx, all)
 }
 
-// A rank is a process of the job: one that shoal run starts itself.
+// A rank is a process that shoal run starts directly.
 type rank struct {
 	number  int
 	host    string
 	command *exec.Cmd
 }
 
-// env returns the variables of a rank: those of torchrun, so that programs of PyTorch run as well.
+// env returns the environment variables of a rank. They include the variables of torchrun, so that
+// PyTorch programs run as well.
 func (j *Job) env(l launch.Launch, attempt int) []string {
 	env := append(l.Env(), fmt.Sprint("TORCHELASTIC_RESTART_COUNT=", attempt))
 	for name, value := range map[string]string{"MASTER_ADDR": j.master(), "MASTER_PORT": "29500"} {
@@ -106,12 +108,13 @@ func (j *Job) master() string {
 	return "127.0.0.1"
 }
 
-// remote runs a program whose variables and arguments follow, in a directory, and ends it when its
-// input ends: so the end of ssh ends the rank.
+// remote is a shell script that runs a program in a directory with the given environment and kills
+// it when standard input reaches EOF. Thus the rank ends when ssh does. Its arguments must be the
+// directory, the variables and the command.
 const remote = `cd "$1" || exit 127; shift; exec 3<&0; env "$@" </dev/null 3<&- & p=$!; ` +
 	`{ cat <&3 >/dev/null; kill "$p"; } 2>/dev/null & c=$!; exec 3<&-; wait "$p"; s=$?; kill "$c" 2>/dev/null; exit "$s"`
 
-// command returns what starts a rank.
+// command returns the command that starts a rank on a host.
 func (j *Job) command(h Host, env []string) *exec.Cmd {
 	if h.Name == "" {
 		c := exec.Command(j.Program[0], j.Program[1:]...)
@@ -127,10 +130,11 @@ func (j *Job) command(h Host, env []string) *exec.Cmd {
 	return c
 }
 
-// quoted returns a word as a shell reads it.
+// quoted quotes a word for a POSIX shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// supervise runs processes, and ends all when one has failed or ctx is done.
+// supervise runs the processes. It terminates all of them when one fails or ctx is done, and
+// returns after all have exited.
 func (j *Job) supervise(ctx context.Context, all []rank) error {
 	end := make(chan struct{})
 	ended := make(chan *Failure, len(all))
@@ -166,9 +170,9 @@ func (j *Job) supervise(ctx context.Context, all []rank) error {
 	return first
 }
 
-// run runs one process. When end is closed it gets SIGTERM, and SIGKILL after the grace.
+// run runs one process. When end is closed, it sends SIGTERM, and SIGKILL after the grace period.
 func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
-	runtime.LockOSThread() // see EndsWithThread; the thread ends with the goroutine
+	runtime.LockOSThread() // required by EndsWithThread; the thread ends with the goroutine
 	c := r.command
 	c.SysProcAttr = sys.EndsWithThread(true)
 	out, errs := &lines{to: j.Out, all: log}, &lines{to: j.Err, all: log}
@@ -180,7 +184,7 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	fail := func(err error) *Failure { return &Failure{r.number, r.host, status(err), err} }
 	var held io.Closer
 	if r.host != "" {
-		in, err := c.StdinPipe() // its end ends the rank, see remote
+		in, err := c.StdinPipe() // EOF ends the rank, see remote
 		if err != nil {
 			return fail(err)
 		}
@@ -218,11 +222,11 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	return nil
 }
 
-// status returns the exit status of an error.
+// status returns the exit status for an error of [exec.Cmd].
 func status(err error) int {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {
-		return 127 // it could not be started
+		return 127 // not started
 	}
 	if w, ok := e.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())

@@ -11,11 +11,12 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// install is how to get a launcher with one command.
+// install is the advice for installing an MPI launcher.
 const install = "install one, with Debian or Ubuntu by: apt-get install openmpi-bin libopenmpi3; " +
 	"with Fedora or RHEL by: dnf install openmpi; or apt-get install mpich"
 
-// RunMPI has the launcher of an MPI library start the ranks, and reach the hosts.
+// RunMPI runs the job with the launcher of an MPI library, which starts the ranks and reaches the
+// hosts. The error wraps [ErrOption] if the launcher is not installed or not supported.
 func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 	path, err := exec.LookPath(launcher)
 	if err != nil {
@@ -39,8 +40,8 @@ func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 	}
 }
 
-// launcherArgs returns the arguments for mpirun of Open MPI, or for Hydra, which MPICH, Intel MPI
-// and MVAPICH have.
+// launcherArgs returns the arguments for mpirun of Open MPI, or for Hydra, the launcher of MPICH,
+// Intel MPI and MVAPICH.
 func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 	var hosts []string
 	for _, h := range j.Hosts {
@@ -51,8 +52,8 @@ func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 	list := strings.Join(hosts, ",")
 	args = []string{"-n", strconv.Itoa(Total(j.Hosts))}
 	switch {
-	case strings.Contains(version, "Open MPI"), strings.Contains(version, "open-mpi.org"): // Debian's mpirun.openmpi says OpenRTE
-		args = append(args, "--oversubscribe") // which has ranks yield where there are more than processors
+	case strings.Contains(version, "Open MPI"), strings.Contains(version, "open-mpi.org"): // Debian prints OpenRTE
+		args = append(args, "--oversubscribe") // makes ranks yield if they exceed the CPUs
 		if os.Getuid() == 0 {
 			args = append(args, "--allow-run-as-root")
 		}

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// An output is where the ranks of a job write to, one at a time.
+// An output serializes the writes of the ranks of a job.
 type output struct{ mu sync.Mutex }
 
-// lines passes on whole lines, each with a prefix.
+// lines is an [io.Writer] that forwards complete lines with a prefix. Close it with finish.
 type lines struct {
 	to     io.Writer
 	prefix string
 	all    *output
-	rest   []byte // a line that has begun
+	rest   []byte // incomplete line
 }
 
-// longLine is passed on before its end.
+// longLine is the length in bytes at which an incomplete line is forwarded.
 const longLine = 64 << 10
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -46,7 +46,7 @@ func (l *lines) pass(text []byte) error {
 	return err
 }
 
-// finish passes on a last line that has no end.
+// finish forwards the last line if it is incomplete. It must be called after the last Write.
 func (l *lines) finish() {
 	if len(l.rest) > 0 {
 		l.pass(append(l.rest, '\n'))
