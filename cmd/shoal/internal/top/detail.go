@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// fact is a line of a detail.
+// fact returns a line of a detail view: a name and a formatted value.
 func fact(name, format string, values ...any) line {
 	return line{{fmt.Sprintf("%-12s", name), faint}, {fmt.Sprintf(format, values...), plain}}
 }
@@ -24,8 +24,8 @@ func (s *screen) detailOf(d domains.Domain, pid, width int) []line {
 	return []line{say(plain, "process ", fmt.Sprint(pid), " is none of the program")}
 }
 
-// processDetail says all of a process: itself, its memory and processors over time, for what it
-// waits, and what it has.
+// processDetail returns the detail view of a process: its state, its memory and CPU usage over
+// time, its waits and the objects it uses.
 func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) []line {
 	all := []line{say(strong, "process ", who(d, p.PID)), nil,
 		fact("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text), fact("parent", "%s", who(d, p.Parent))}
@@ -133,7 +133,7 @@ func lockDetail(d domains.Domain, l arena.LockView) []line {
 	return append(all, fact("users", "%s", whoAll(d, l.PIDs)))
 }
 
-// kindOf says what a block is: of a tensor, its dtype and its shape.
+// kindOf describes the contents of a block: dtype and shape for a tensor, otherwise the kind.
 func kindOf(b arena.BlockView) string {
 	if b.DType != "" {
 		return b.DType + " " + b.Shape

@@ -1,7 +1,7 @@
-// Package top shows what the Shoal programs of this user do, again and again: on a terminal as a
-// screen with views and keys, elsewhere as text.
+// Package top displays the activity of the current user's Shoal programs and refreshes it
+// periodically. On a terminal it is an interactive screen with several views; otherwise it is text.
 //
 //	err := top.Run(ctx, os.Stdout, top.Options{Every: time.Second, Keys: os.Stdin})
 //
-// The trap: it looks for as long as it waits, so the first picture of the text comes after Every.
+// Rates need two observations, so the first text output appears only after Options.Every.
 package top

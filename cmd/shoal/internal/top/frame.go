@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// frame draws the screen: never more lines than height, and none wider than width.
+// frame renders the screen. It returns at most height lines, none wider than width.
 func (s *screen) frame(width, height int) []string {
 	top := s.top(width, height)
 	room := height - len(top)
@@ -41,11 +41,11 @@ func (s *screen) frame(width, height int) []string {
 	return lines
 }
 
-// top is the machine, what is stuck, the programs, and the views.
+// top returns the upper part of the screen: the machine, the deadlocks, the programs and the tabs.
 func (s *screen) top(width, height int) []line {
 	all := s.alarms(max(1, height/4))
 	all = append([]line{s.title()}, all...)
-	if height <= 2 && len(all) > 1 { // rather what is stuck
+	if height <= 2 && len(all) > 1 { // deadlocks matter more than the title
 		return all[1:]
 	}
 	all = append(all, s.programs(width, min(4, height/6), true)...)
@@ -75,7 +75,7 @@ func (s *screen) title() line {
 			m.InvoluntaryPerSecond), plain})
 }
 
-// alarms names the circles of waits, those first that nothing speaks against.
+// alarms lists the circular waits. Circles without doubt come first.
 func (s *screen) alarms(most int) []line {
 	var all []line
 	for _, sure := range []bool{true, false} {
@@ -113,7 +113,8 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 	return all
 }
 
-// curveLine has the curves of a program, such as the loss of a run, if it has any.
+// curveLine shows the named values of a program, such as the training loss. It returns nil if there
+// are none.
 func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
 	for _, q := range curves(d) {
 		if all == nil {
@@ -125,8 +126,8 @@ func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
 	return all
 }
 
-// programs has a line for each domain: how full it is, and what moves. A line of its curves follows
-// if all fit.
+// programs shows one line for each domain, with its memory and rates. Lines with curves are added
+// only if all of them fit.
 func (s *screen) programs(width, most int, withCurves bool) (all []line) {
 	gauge := 8
 	if width >= 100 {
@@ -168,8 +169,8 @@ func (s *screen) programs(width, most int, withCurves bool) (all []line) {
 	return all
 }
 
-// tabs is the bar of views, with the filter and the order of this one. Without room for all names
-// it has the one of this view.
+// tabs shows the views, with the filter and the sort order of the current view. On a narrow screen
+// only the current view's name is shown.
 func (s *screen) tabs(width int) line {
 	var l line
 	for i, v := range views {
@@ -192,7 +193,7 @@ func (s *screen) tabs(width int) line {
 	return append(l, piece{"  by " + s.sorting(), faint})
 }
 
-// table draws the rows around the chosen one.
+// table renders the rows around the selected one.
 func (s *screen) table(width, room int) []line {
 	if s.waiting || room <= 0 {
 		return nil
@@ -235,7 +236,7 @@ func (s *screen) table(width, room int) []line {
 	return all
 }
 
-// heading marks the column by which a table is sorted.
+// heading marks the title of the sort column.
 func (s *screen) heading(cs []column, i int) string {
 	p := s.places[s.view]
 	if i != p.sort {
@@ -248,7 +249,7 @@ func (s *screen) heading(cs []column, i int) string {
 	return cs[i].title + marks[p.reverse]
 }
 
-// left says what the lists of a view leave out.
+// left describes the objects that the lists of a view omit.
 func (s *screen) left() string {
 	var parts []string
 	for _, d := range s.shown.Domains {
@@ -281,7 +282,8 @@ func (s *screen) detailLines(width int) []line {
 	return rows[i].detail(width)
 }
 
-// scrolled cuts what is above the screen, and keeps the last lines in sight.
+// scrolled returns the lines from the scroll position on, limited so that the last lines fill the
+// screen.
 func (s *screen) scrolled(lines []line, room int) []line {
 	s.scroll = max(0, min(s.scroll, len(lines)-room))
 	return lines[s.scroll:]

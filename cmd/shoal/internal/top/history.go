@@ -6,21 +6,22 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// span is how many looks a trend shows: two minutes by default.
+// span is the number of observations in a trend: two minutes at the default interval.
 const span = 120
 
-// A history is what numbers were at the last looks, for trends.
+// A history records figures of past observations, for trends.
 type history struct {
-	n      int // looks so far
+	n      int // observations so far
 	series map[string]*series
 }
 
 type series struct {
-	first  int // look
+	first  int // index of the first observation
 	values []float64
 }
 
-// add keeps what a census says. A series that has ended is kept for as long as it would show.
+// add records the figures of a census. The series of a vanished object is kept while the trend
+// would still show it.
 func (h *history) add(c domains.Census) {
 	if h.series == nil {
 		h.series = make(map[string]*series)
@@ -59,7 +60,7 @@ func (h *history) push(name string, v float64) {
 		s = &series{first: h.n}
 		h.series[name] = s
 	}
-	for s.first+len(s.values) < h.n { // it was not listed
+	for s.first+len(s.values) < h.n { // not listed in between
 		s.values = append(s.values, 0)
 	}
 	s.values = append(s.values, v)
@@ -69,11 +70,12 @@ func (h *history) push(name string, v float64) {
 	}
 }
 
-// ramp are the marks of a trend, from nothing to the most.
+// ramp holds the marks of a trend from the lowest value to the highest, by whether they must be
+// ASCII.
 var ramp = map[bool][]rune{false: []rune("▁▂▃▄▅▆▇█"), true: []rune("_.:-=+*#")}
 
-// trend draws a series in as many columns as width, up to the look until. Each column is the most
-// of some looks. A time before the series is blank.
+// trend draws the observations of a series before until in width columns. Each column is the
+// maximum of several observations. Columns before the start of the series are blank.
 func (h *history) trend(name string, width, until int, ascii bool) string {
 	s := h.series[name]
 	if s == nil || width <= 0 || until <= 0 {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A key is a character, or one of those below, which are none.
+// A key is a character, or one of the negative constants for keys that have none.
 type key rune
 
 const (
@@ -13,7 +13,7 @@ const (
 	keyTab       key = 9
 	keyRedraw    key = 12
 	keyEnter     key = 13
-	keyErase     key = 21 // the whole line
+	keyErase     key = 21 // clears the line
 	keyStop      key = 26
 	keyEscape    key = 27
 	keyBackspace key = 127
@@ -32,14 +32,15 @@ const (
 	keyUnknown
 )
 
-// sequences are what follows ESC [ or ESC O; a number before ~ is another form of the same.
+// sequences maps the bytes after ESC [ or ESC O to keys. Terminals differ in their sequences.
 var sequences = map[string]key{
 	"A": keyUp, "B": keyDown, "C": keyRight, "D": keyLeft, "H": keyHome, "F": keyEnd, "Z": keyBackTab, "M": keyEnter,
 	"1~": keyHome, "7~": keyHome, "4~": keyEnd, "8~": keyEnd, "5~": keyPageUp, "6~": keyPageDown,
 }
 
-// decode returns the first key of what a terminal has sent, and how many bytes it is; 0 if more is
-// to come. last says that nothing followed for a while, so that an escape is the key of that name.
+// decode returns the first key of the terminal input b and its length in bytes. It returns length 0
+// if more input is needed. If last is set, no input followed for a while, so a lone ESC is the
+// Escape key.
 func decode(b []byte, last bool) (k key, n int) {
 	if len(b) == 0 {
 		return 0, 0
@@ -63,17 +64,17 @@ func decode(b []byte, last bool) (k key, n int) {
 }
 
 func decodeSequence(b []byte, last bool) (key, int) {
-	if len(b) > 1 && b[1] != '[' && b[1] != 'O' { // with Alt, or a key after Escape
+	if len(b) > 1 && b[1] != '[' && b[1] != 'O' { // Alt with a key, or a key after Escape
 		return keyEscape, 1
 	}
 	const longest = 32
 	for i := 2; i < len(b); i++ {
 		switch c := b[i]; {
-		case i == longest || c < 0x20 || c > 0x7e: // no sequence at all
+		case i == longest || c < 0x20 || c > 0x7e: // not a valid sequence
 			return keyUnknown, i
 		case c >= 0x40 && !(c == '[' && i == 2):
 			text := string(b[2 : i+1])
-			if modifier := strings.IndexByte(text, ';'); modifier >= 0 { // as of Shift
+			if modifier := strings.IndexByte(text, ';'); modifier >= 0 { // such as Shift; ignored
 				text = text[:modifier] + text[len(text)-1:]
 			}
 			if digits := strings.Trim(text, "0123456789"); digits != "~" {

@@ -8,32 +8,32 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// A screen is what a person has chosen to see, and what there is to see.
+// A screen is the state of the user interface and the data to show.
 type screen struct {
 	face
-	shown   domains.Census // the last one, or the one at which the screen was told to pause
+	shown   domains.Census // frozen while paused
 	latest  domains.Census
 	history history
-	until   int // look of the history that is shown last
+	until   int // end of the trends, in observations
 	paused  bool
 
 	view    int
-	places  [5]place // of each view
+	places  [5]place // by view
 	filter  string
-	typing  bool   // the filter
-	detail  string // key of the row that fills the screen; empty: none does
-	scroll  int    // lines of the detail, or of the help, that are above the screen
+	typing  bool   // the filter is being edited
+	detail  string // key of the row in the detail view, or empty
+	scroll  int    // lines scrolled off, in details and help
 	help    bool
-	page    int  // rows that the last frame had room for
-	waiting bool // nothing was seen yet
+	page    int  // rows of the last frame
+	waiting bool // before the first observation
 }
 
-// A place is where a person is in a view.
+// A place is the position and the sort order in a view.
 type place struct {
-	key     string // of the chosen row
-	at      int    // its number, in case it has gone
-	top     int    // number of the first row on the screen
-	sort    int    // column, or nothing: as found
+	key     string // key of the selected row
+	at      int    // its index, used if the row disappears
+	top     int    // index of the first visible row
+	sort    int    // column, or nothing for the natural order
 	reverse bool
 }
 
@@ -45,7 +45,7 @@ func newScreen(f face) *screen {
 	return s
 }
 
-// see takes what was seen. A screen that pauses goes on with its history.
+// see records an observation. While the screen is paused, only the history is updated.
 func (s *screen) see(c domains.Census) {
 	s.history.add(c)
 	s.latest, s.waiting = c, false
@@ -54,7 +54,7 @@ func (s *screen) see(c domains.Census) {
 	}
 }
 
-// press does what a key says. It reports whether the person has seen enough.
+// press handles a key. It reports whether the user wants to quit.
 func (s *screen) press(k key) (quit bool) {
 	switch {
 	case s.typing:
@@ -90,7 +90,7 @@ func (s *screen) pause() {
 	}
 }
 
-// edit changes the filter as it is typed.
+// edit handles a key while the filter is being edited.
 func (s *screen) edit(k key) {
 	switch {
 	case k == keyEnter:
@@ -116,7 +116,7 @@ func (s *screen) inDetail(k key) {
 	}
 }
 
-// move scrolls the detail or the help.
+// move scrolls the detail or help view. It reports whether k is a scrolling key.
 func (s *screen) move(k key) bool {
 	switch k {
 	case keyUp, 'k':
@@ -134,7 +134,7 @@ func (s *screen) move(k key) bool {
 	default:
 		return false
 	}
-	s.scroll = max(0, s.scroll) // drawing knows how far down there is something
+	s.scroll = max(0, s.scroll) // scrolled enforces the upper limit
 	return true
 }
 
@@ -183,7 +183,8 @@ func (s *screen) inTable(k key) {
 	}
 }
 
-// nextColumn passes trends, which have no order. After the last column comes the order as found.
+// nextColumn returns the next sort column after at. It skips trends, which cannot be sorted. After
+// the last column it returns nothing, for the natural order.
 func (s *screen) nextColumn(at int) int {
 	for cs := s.columns(); at+1 < len(cs); {
 		if at++; cs[at].title != trendTitle {
@@ -193,7 +194,7 @@ func (s *screen) nextColumn(at int) int {
 	return nothing
 }
 
-// sortBy sorts by the column of one of the titles, if the view has it.
+// sortBy sorts by the first of the given columns that the view has.
 func (s *screen) sortBy(p *place, titles ...string) {
 	for _, t := range titles {
 		if i := slices.IndexFunc(views[s.view].columns, func(c column) bool { return c.title == t }); i >= 0 {
@@ -203,7 +204,8 @@ func (s *screen) sortBy(p *place, titles ...string) {
 	}
 }
 
-// columns are those of the view; the program is one where there are several.
+// columns returns the columns of the view. The program column is omitted if there is only one
+// program.
 func (s *screen) columns() []column {
 	cs := views[s.view].columns
 	if len(s.shown.Domains) < 2 {
@@ -212,7 +214,7 @@ func (s *screen) columns() []column {
 	return cs
 }
 
-// rows lists those of the view that the filter leaves, in the order that was chosen.
+// rows returns the rows of the view that match the filter, in the selected order.
 func (s *screen) rows() []row {
 	rows := slices.DeleteFunc(views[s.view].rows(s), func(r row) bool { return !r.has(s.filter) })
 	p := s.places[s.view]
@@ -224,7 +226,7 @@ func (s *screen) rows() []row {
 	return rows
 }
 
-// chosenRow finds the row that was chosen, or the one in its place.
+// chosenRow returns the index of the selected row, or of the row that is now in its position.
 func chosenRow(p *place, rows []row) int {
 	if i := slices.IndexFunc(rows, func(r row) bool { return r.key == p.key }); i >= 0 {
 		return i
@@ -232,7 +234,7 @@ func chosenRow(p *place, rows []row) int {
 	return max(0, min(p.at, len(rows)-1))
 }
 
-// sorting names the order of a view for the bar.
+// sorting describes the sort order of the view.
 func (s *screen) sorting() string {
 	p := s.places[s.view]
 	name := "as found"

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// catch takes the signals that concern a screen. Those that the starter of this process has it
-// ignore are left alone.
+// catch subscribes to the signals that a screen must handle. Signals that this process inherited as
+// ignored stay ignored.
 func catch() chan os.Signal {
 	c := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -23,20 +23,22 @@ func catch() chan os.Signal {
 	return c
 }
 
-// interrupt does what the key does by itself unless the terminal is raw: it reaches the whole job.
+// interrupt sends SIGINT to the process group, as the terminal driver does for Ctrl-C when it is
+// not in raw mode.
 func interrupt() { syscall.Kill(0, syscall.SIGINT) }
 
-// stop gives the terminal back, stops the job, and takes the terminal again when the job goes on.
-// The kernel stops no job that no shell could continue: then the screen goes on after a moment. The
-// signal is never caught, since Go does not give its usual effect back.
+// stop restores the terminal, stops the process group, and sets up the terminal again when it is
+// continued. The kernel does not stop an orphaned process group; then the screen resumes after a
+// short delay. SIGTSTP must not be caught, because Go cannot restore its default action.
 func (t *terminal) stop() error {
 	t.leave()
 	syscall.Kill(0, syscall.SIGTSTP)
-	time.Sleep(100 * time.Millisecond) // the stop comes within it
+	time.Sleep(100 * time.Millisecond) // the signal takes effect during the sleep
 	return t.enter()
 }
 
-// obey does what a signal asks of a screen.
+// obey handles a signal. After SIGCONT it sets up the terminal again. After SIGHUP and SIGQUIT it
+// restores the terminal and lets the default action end the process.
 func (t *terminal) obey(ctx context.Context, s os.Signal) error {
 	switch s {
 	case syscall.SIGCONT:
@@ -44,7 +46,7 @@ func (t *terminal) obey(ctx context.Context, s os.Signal) error {
 	case syscall.SIGHUP, syscall.SIGQUIT:
 		t.leave()
 		signal.Reset(s)
-		syscall.Kill(os.Getpid(), s.(syscall.Signal)) // its usual effect
+		syscall.Kill(os.Getpid(), s.(syscall.Signal)) // default action
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Minute):

@@ -8,7 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// A style is how a text stands out.
+// A style is a text attribute.
 type style int
 
 const (
@@ -21,19 +21,20 @@ const (
 	good
 )
 
-// codes are of a terminal with colours, and of one without.
+// codes maps styles to SGR codes, with and without colours.
 var codes = map[bool][]string{
 	true:  {plain: "", strong: "1", faint: "2", chosen: "7", alarm: "1;31", doubtful: "33", good: "32"},
 	false: {plain: "", strong: "1", faint: "", chosen: "7", alarm: "1", doubtful: "1", good: ""},
 }
 
-// A face is what a terminal and its owner permit.
+// A face is the set of features that the terminal and the environment permit.
 type face struct {
 	Colour bool
 	ASCII  bool
 }
 
-// faceOf reads NO_COLOR, and the locale: without UTF-8 there are only letters.
+// faceOf returns the face for the environment. NO_COLOR disables colours; a locale without UTF-8
+// restricts output to ASCII.
 func faceOf() face {
 	l := face{Colour: os.Getenv("NO_COLOR") == ""}
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
@@ -45,7 +46,7 @@ func faceOf() face {
 	return l
 }
 
-// A piece is a text in one style; a line is some of them.
+// A piece is a text in one style. A line consists of pieces.
 type piece struct {
 	text  string
 	style style
@@ -55,10 +56,11 @@ type line []piece
 
 func say(s style, texts ...string) line { return line{{strings.Join(texts, ""), s}} }
 
-// cells counts those of a text. The marks of trends take one everywhere.
+// cells computes display widths. The block characters of trends count as one cell on every
+// terminal.
 var cells = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// render writes a line for a terminal, no wider than width.
+// render returns the line with escape sequences, truncated to width cells.
 func (l line) render(width int, f face) string {
 	var b strings.Builder
 	for _, p := range l {
@@ -72,7 +74,8 @@ func (l line) render(width int, f face) string {
 	return b.String()
 }
 
-// clean takes out what would move the cursor: the names of processes and queues are anybody's.
+// clean replaces characters that are not printable, because other processes choose the names of
+// processes and queues and could embed escape sequences.
 func clean(text string, ascii bool) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar || ascii && r > unicode.MaxASCII {
@@ -82,7 +85,8 @@ func clean(text string, ascii bool) string {
 	}, text)
 }
 
-// fit makes a text exactly as wide as width. A text that is cut ends with a mark.
+// fit pads or truncates a text to exactly width cells. A truncated text ends with an ellipsis if
+// there is room.
 func fit(text string, width int, left, ascii bool) string {
 	text = clean(text, ascii)
 	if n := cells.StringWidth(text); n > width {

@@ -7,29 +7,30 @@ import (
 	"strings"
 )
 
-// A column of a table. Where there is no room for all, those with the smallest worth go first.
+// A column describes a column of a table. If the table is too wide, the columns with the smallest
+// worth are hidden first.
 type column struct {
 	title string
-	left  bool // where its texts begin
-	worth int  // 0: it never goes
-	flex  bool // it is cut, so that the others have room
+	left  bool // left-aligned
+	worth int  // 0 means always shown
+	flex  bool // may be truncated to make room
 }
 
-// A cell has a text, and a number if it is one to sort by.
+// A cell is a text with its sort key. The key is 0 for texts.
 type cell struct {
 	text string
 	n    float64
 }
 
-// A row is a line of a table.
+// A row is a row of a table.
 type row struct {
-	key    string // what it is, from one look to the next
+	key    string // identifies it across observations
 	cells  []cell
 	style  style
 	detail func(width int) []line
 }
 
-// has reports whether a person who looks for a text finds it in the row.
+// has reports whether one of the row's cells contains text, ignoring case.
 func (r row) has(text string) bool {
 	text = strings.ToLower(text)
 	return text == "" || slices.ContainsFunc(r.cells, func(c cell) bool {
@@ -37,8 +38,8 @@ func (r row) has(text string) bool {
 	})
 }
 
-// order sorts by a column: numbers from the largest, texts from the first letter, unless they are
-// turned round. Rows that are alike stay as they were.
+// order sorts rows by a column: numbers in descending order, texts in ascending order, or the
+// opposite if reverse is set. The sort is stable.
 func order(rows []row, by int, reverse bool) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		x, y := a.cells[by], b.cells[by]
@@ -50,7 +51,7 @@ func order(rows []row, by int, reverse bool) {
 	})
 }
 
-// natural compares texts, with a number at the end as a number.
+// natural compares texts and treats a trailing number as a number.
 func natural(a, b string) int {
 	cut := func(s string) (string, int) {
 		word := strings.TrimRight(s, "0123456789")
@@ -64,15 +65,15 @@ func natural(a, b string) int {
 
 const (
 	gap     = 2  // between columns
-	narrow  = 10 // what a column that is cut keeps at least
+	narrow  = 10 // minimum width of a truncated column
 	nothing = -1
 )
 
-// layout returns how wide each column is; nothing, if it has no room.
+// layout returns the width of each column, or nothing for a hidden one.
 func layout(cs []column, rows []row, width int) []int {
 	widths := make([]int, len(cs))
 	for i, c := range cs {
-		widths[i] = cells.StringWidth(c.title) + 1 // for the mark of the order
+		widths[i] = cells.StringWidth(c.title) + 1 // for the sort mark
 		for _, r := range rows {
 			widths[i] = max(widths[i], cells.StringWidth(clean(r.cells[i].text, false)))
 		}
@@ -110,7 +111,7 @@ func layout(cs []column, rows []row, width int) []int {
 	return widths
 }
 
-// across writes one line of a table.
+// across renders one row of a table.
 func across(cs []column, widths []int, ascii bool, textOf func(i int) string) string {
 	var parts []string
 	for i, w := range widths {

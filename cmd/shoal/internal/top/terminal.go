@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"        // the other screen, without a cursor; long lines stay lines
-	leave = "\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l" // back
+	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"        // alternate screen, hidden cursor, no line wrap
+	leave = "\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l" // undoes enter
 )
 
-// A terminal is one that a screen takes for a while, and gives back as it was.
+// A terminal is a terminal that can be switched to raw mode and back. Its methods may be called
+// concurrently.
 type terminal struct {
 	in, out *os.File
 	mu      sync.Mutex
-	before  *term.State // nil while the terminal is as it was
+	before  *term.State // nil unless in raw mode
 }
 
-// enter takes the terminal. It is called again after a stop, when the shell may have changed it.
+// enter switches the terminal to raw mode and the alternate screen. It must also be called after
+// the process was stopped, because the shell may have changed the mode.
 func (t *terminal) enter() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +36,7 @@ func (t *terminal) enter() error {
 	return err
 }
 
-// leave gives the terminal back. Its errors say that there is no terminal any more.
+// leave restores the terminal. Errors are ignored: they mean that the terminal is gone.
 func (t *terminal) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,8 +48,8 @@ func (t *terminal) leave() {
 	t.before = nil
 }
 
-// guard is deferred by each goroutine beside the one that defers leave, so that a panic is printed
-// where a person can read it.
+// guard restores the terminal if the calling goroutine panics, so that the message is readable.
+// Every goroutine other than the one that defers leave must defer guard.
 func (t *terminal) guard() {
 	if p := recover(); p != nil {
 		t.leave()
@@ -55,7 +57,7 @@ func (t *terminal) guard() {
 	}
 }
 
-// size returns 80 by 24 for a terminal that does not know its own.
+// size returns the size of the terminal, or 80×24 if it is unknown.
 func (t *terminal) size() (width, height int) {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {

@@ -15,19 +15,19 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// Options say how often to look, and what to show.
+// Options configure [Run].
 type Options struct {
-	Every time.Duration // from one picture to the next
-	Count int           // pictures of text; 0 is until the context is done
-	JSON  bool          // one object a line, for programs
-	Keys  *os.File      // the terminal of a screen; nil for text
+	Every time.Duration // interval
+	Count int           // number of text outputs; 0 means no limit
+	JSON  bool          // one JSON object per line
+	Keys  *os.File      // terminal for the screen; nil for text
 }
 
-// A look is what a Watcher sees.
+// A look observes the domains for a duration, as [domains.Watcher.Look] does.
 type look func(ctx context.Context, span time.Duration) (domains.Census, error)
 
-// Run shows until the context is done, whose cause it returns, until the person at the screen has
-// seen enough, or until it has shown as many pictures as were wanted.
+// Run shows the programs until ctx is done, the user quits or Options.Count outputs are written. If
+// ctx is done, it returns the cause. It returns an error if an observation or a write fails.
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	var w domains.Watcher
 	return run(ctx, out, o, w.Look)
@@ -60,15 +60,15 @@ func run(ctx context.Context, out io.Writer, o Options, see look) error {
 	return nil
 }
 
-// hasScreen reports whether a person sits at both ends of the terminal, and the terminal can move
-// its cursor.
+// hasScreen reports whether the interactive screen can be used: the input and the output must be
+// terminals with cursor control.
 func (o Options) hasScreen(out *os.File) bool {
 	kind := os.Getenv("TERM")
 	return !o.JSON && o.Count == 0 && o.Keys != nil && kind != "" && kind != "dumb" &&
 		term.IsTerminal(int(o.Keys.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// draw writes the machine and then each domain.
+// draw writes the machine and each domain as text.
 func draw(out io.Writer, c domains.Census) error {
 	fmt.Fprintf(out, "CPUs %.0f %% busy, %.0f involuntary switches/s\n", 100*c.Machine.Utilisation,
 		c.Machine.InvoluntaryPerSecond)

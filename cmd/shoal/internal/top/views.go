@@ -11,12 +11,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A view is a table of one sort of thing.
+// A view is a table of one kind of object.
 type view struct {
 	name    string
 	columns []column
 	rows    func(s *screen) []row
-	none    string // what is said where there is no row
+	none    string // text for an empty table
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 	trendWidth = 12
 )
 
-// program is the column that tells programs apart, where there are several.
+// program identifies the program of a row. It is shown only if there are several.
 var program = column{title: "PROGRAM", worth: 2}
 
 var views = [...]view{
@@ -56,7 +56,7 @@ var views = [...]view{
 
 func processKey(d domains.Domain, pid int) string { return fmt.Sprint(d.Address, " ", pid) }
 
-// programOf is the process that has a domain.
+// programOf returns the process ID of a domain's root process.
 func programOf(d domains.Domain) cell {
 	if len(d.Processes) == 0 {
 		return cell{text: d.Address}
@@ -70,7 +70,7 @@ func size(n int64) cell { return cell{words.Bytes(n), float64(n)} }
 
 func count(n int) cell { return number(float64(n), "%.0f") }
 
-// nameOf is the function and the rank of a worker, and what ps says of others.
+// nameOf returns a worker's function and rank, or the process name for other processes.
 func nameOf(p domains.Process) string {
 	name := cmp.Or(p.Function, p.Name, "?")
 	if p.Function != "" && p.Rank != nil {
@@ -79,7 +79,7 @@ func nameOf(p domains.Process) string {
 	return name
 }
 
-// who names a process of a domain, with its number.
+// who returns the name and the ID of a process in a domain, for example "train 1 (4711)".
 func who(d domains.Domain, pid int) string {
 	if pid == 0 {
 		return "-"
@@ -100,7 +100,7 @@ func whoAll(d domains.Domain, pids []int) string {
 	return strings.Join(names, ", ")
 }
 
-// each collects the rows of all programs; without a second one, the last column is empty and goes.
+// each collects the rows of all domains and appends the program column.
 func (s *screen) each(rows func(d domains.Domain) []row) (all []row) {
 	for _, d := range s.shown.Domains {
 		for _, r := range rows(d) {
@@ -132,14 +132,14 @@ func (s *screen) processes() []row {
 	})
 }
 
-// inCircle reports whether a process is in a suspected deadlock that nothing speaks against.
+// inCircle reports whether a process is part of a suspected deadlock without doubt.
 func inCircle(d domains.Domain, pid int) bool {
 	return slices.ContainsFunc(d.Deadlocks, func(c domains.Deadlock) bool {
 		return c.Doubt == "" && slices.ContainsFunc(c.Waits, func(w domains.Wait) bool { return w.PID == pid })
 	})
 }
 
-// label is a name that was bound, or the number of the block.
+// label returns the bound names, or the block number if there are none.
 func label(names []string, block string) string {
 	if len(names) > 0 {
 		return strings.Join(names, ", ")
@@ -166,7 +166,7 @@ func (s *screen) queues() []row {
 	})
 }
 
-// valueOf is the number in a Latest of one.
+// valueOf returns the number stored in a Latest, or an empty cell.
 func valueOf(q domains.Queue) cell {
 	if q.Value == nil {
 		return cell{}
@@ -174,10 +174,10 @@ func valueOf(q domains.Queue) cell {
 	return number(*q.Value, "%.4g")
 }
 
-// valueKey names the trend of the number in a Latest.
+// valueKey returns the history key for the number in a Latest.
 func valueKey(d domains.Domain, q domains.Queue) string { return d.Address + " " + q.Block + " value" }
 
-// curves are the Latests with a name and a number, by name: what shoal watch draws as curves.
+// curves returns the named Latests with a number, sorted by name. shoal watch draws the same ones.
 func curves(d domains.Domain) []domains.Queue {
 	all := slices.DeleteFunc(slices.Clone(d.Queues), func(q domains.Queue) bool {
 		return q.Value == nil || len(q.Names) == 0
@@ -186,7 +186,7 @@ func curves(d domains.Domain) []domains.Queue {
 	return all
 }
 
-// stateOf says what a lock is like now.
+// stateOf describes the state of a lock.
 func stateOf(l arena.LockView) string {
 	switch {
 	case l.Lost:
@@ -253,7 +253,8 @@ func onWhom(d domains.Domain, w domains.Wait) string {
 	return cmp.Or(text, "-")
 }
 
-// age is for how long a block was seen. It may be older than the observer.
+// age formats the observed age of a block. The block may be older than the observer; the text then
+// begins with ">".
 func age(b arena.BlockView) cell {
 	text := fmt.Sprintf("%.0f s", b.Age)
 	if b.Age >= 120 {

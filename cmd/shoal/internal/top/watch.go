@@ -10,17 +10,18 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// A sight is what one look saw.
+// A sight is the result of one observation.
 type sight struct {
 	census domains.Census
 	err    error
 }
 
-// firstLook is short, so that the screen is soon full.
+// firstLook is the duration of the first observation. It is short, so that the screen appears
+// quickly.
 const firstLook = 200 * time.Millisecond
 
-// watch shows a screen until the person at it has seen enough. However it ends, the terminal is as
-// it was.
+// watch runs the interactive screen until the user quits or ctx is done. It always restores the
+// terminal.
 func watch(ctx context.Context, t *terminal, every time.Duration, see look) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -33,8 +34,8 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 	go t.look(ctx, every, see, sights)
 	go t.read(ctx, typed)
 	s := newScreen(faceOf())
-	var pending []byte         // of a key that has not come whole
-	var alone <-chan time.Time // when an escape is the key of that name, however many looks there are
+	var pending []byte         // incomplete key sequence
+	var alone <-chan time.Time // fires when a lone ESC must be the Escape key
 	for {
 		if err := t.show(s); err != nil {
 			return err
@@ -81,7 +82,7 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 	}
 }
 
-// look looks again and again.
+// look observes repeatedly and sends the results until ctx is done or an observation fails.
 func (t *terminal) look(ctx context.Context, every time.Duration, see look, sights chan<- sight) {
 	defer t.guard()
 	for span := min(every, firstLook); ; span = every {
@@ -97,8 +98,8 @@ func (t *terminal) look(ctx context.Context, every time.Duration, see look, sigh
 	}
 }
 
-// read reads what is typed. Nothing ends a read of a terminal but a key, so it may outlive the
-// screen.
+// read sends the terminal input. A blocked read can only be ended by a key, so the goroutine may
+// outlive the screen.
 func (t *terminal) read(ctx context.Context, typed chan<- []byte) {
 	defer t.guard()
 	for {
@@ -118,13 +119,14 @@ func (t *terminal) read(ctx context.Context, typed chan<- []byte) {
 	}
 }
 
-// A terminal that knows these marks shows what is between them at once. Others pass them over.
+// Synchronized output: a terminal that supports it displays everything between the two sequences at
+// once. Others ignore them.
 const (
 	begin = "\x1b[?2026h\x1b[H"
 	end   = "\x1b[?2026l"
 )
 
-// show writes a frame over the last one.
+// show draws a frame over the previous one.
 func (t *terminal) show(s *screen) error {
 	width, height := t.size()
 	lines := s.frame(width, height)
@@ -136,7 +138,7 @@ func (t *terminal) show(s *screen) error {
 		}
 		b.WriteString("\x1b[2K" + l)
 	}
-	if len(lines) < height { // else it would take the last character
+	if len(lines) < height { // otherwise it would erase the last character
 		b.WriteString("\x1b[J")
 	}
 	b.WriteString(end)
