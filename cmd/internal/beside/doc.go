@@ -1,5 +1,6 @@
-// Package beside finds the programs that shoal runs because it cannot be what they are: it is
-// static, and they load libraries or use the network. Such a program reads its flags by ParseFlags.
+// Package beside locates and runs the helper programs of shoal, such as shoal-broker. They are
+// separate programs because they load shared libraries or link package net, and shoal is a static
+// binary. A helper program should parse its flags with [ParseFlags].
 //
-// The trap: from a source tree a program is built when it is run first, which takes a while.
+// In a source tree, a helper program is built when it is first run, which takes a while.
 package beside

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// ErrMissing is wrapped where a program is not there and cannot be built.
+// ErrMissing is wrapped if a helper program is not installed and cannot be built.
 var ErrMissing = errors.New("a program is missing")
 
 const source = "github.com/shoal-mp/shoal/cmd/"
 
-// Command returns how to run a program: one that stands beside this one, or on the PATH, or is
-// built from its source, as go run built this one. When ctx is done it is interrupted, and killed
-// if that does not help.
+// Command returns the command that runs a helper program with args: the program installed beside
+// the current one or on the PATH, or else "go run" of its source if the module is available. When
+// ctx is done, the process is interrupted, and killed ten seconds later. The error wraps
+// [ErrMissing].
 func Command(ctx context.Context, program string, args ...string) (*exec.Cmd, error) {
 	found, err := Find(program)
 	if err != nil {
 		tool, failed := exec.LookPath("go")
-		// go run works where this module is at hand
+		// go run needs the module in the workspace or the module graph
 		if failed != nil || exec.CommandContext(ctx, tool, "list", source+program).Run() != nil {
 			return nil, err
 		}
@@ -33,7 +34,8 @@ func Command(ctx context.Context, program string, args ...string) (*exec.Cmd, er
 	return c, nil
 }
 
-// Find returns where a program is that need not be built. The error wraps ErrMissing.
+// Find returns the path of an installed helper program. It looks beside the current program first
+// and then on the PATH. The error wraps [ErrMissing].
 func Find(program string) (path string, err error) {
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), program)); err == nil {

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// ParseFlags reads the arguments of a program. Help goes to standard output. A flag that is wrong
-// is one line on standard error, and exit status 2: package flag would add all of the help, in
-// which that line is lost.
+// ParseFlags parses the arguments of a program. It prints help on standard output and exits with
+// status 0. For an invalid flag it prints one line on standard error and exits with status 2;
+// package flag would add the whole usage text, which hides the error.
 func ParseFlags(program string, f *flag.FlagSet, args []string) {
 	var said bytes.Buffer
 	f.Init(program, flag.ContinueOnError)
