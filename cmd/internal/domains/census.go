@@ -8,35 +8,35 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Census is the machine and the Shoal programs on it, over some time.
+// A Census describes the machine and its Shoal programs over an interval.
 type Census struct {
 	Machine Machine  `json:"machine"`
 	Domains []Domain `json:"domains"`
 }
 
-// Machine is what the processors did while we looked.
+// Machine holds the CPU usage of the machine during the interval.
 type Machine struct {
 	Seconds              float64 `json:"seconds"`
-	Utilisation          float64 `json:"utilisation"` // 0 to 1, of all processors
+	Utilisation          float64 `json:"utilisation"` // 0 to 1, over all CPUs
 	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
 }
 
-// Look looks once for as long as span, or until ctx is done. What a domain holds is as it was at
-// the end.
+// Look observes the machine once, for the duration span. The contents of the domains are as of the
+// end of the interval. If ctx is done, it returns an error.
 func Look(ctx context.Context, span time.Duration) (Census, error) {
 	return new(Watcher).Look(ctx, span)
 }
 
-// A Watcher looks again and again. It compares with what it saw last, so each look costs one
-// reading. The zero Watcher has seen nothing.
+// A Watcher observes repeatedly. Each observation is compared with the previous one, so it costs a
+// single reading. The zero Watcher is ready to use. A Watcher must not be used concurrently.
 type Watcher struct {
 	before  *reading
 	looks   int
-	facts   map[int]facts // of processes
-	threads threads       // of the last thorough look
+	facts   map[int]facts // by process ID
+	threads threads       // of the last thorough observation
 }
 
-// A reading is all that we see at one moment.
+// A reading is a snapshot of the machine, the processes and the domains.
 type reading struct {
 	at      time.Time
 	machine sys.CPUTime
@@ -44,9 +44,9 @@ type reading struct {
 	domains []Domain
 }
 
-// Look is as the function Look. After the first one, the rates are of the time since the last look,
-// and each tenth look renews the number of runnable threads and the rate of involuntary switches,
-// which is that of the time since it was renewed last.
+// Look is like the function [Look]. From the second call on, rates cover the time since the
+// previous call. Only one call in ten updates the number of runnable threads and the rate of
+// involuntary switches, which then covers the time since its previous update.
 func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) {
 	if w.before == nil {
 		r, err := w.read(ctx)
@@ -92,7 +92,7 @@ func sleep(ctx context.Context, span time.Duration) error {
 	}
 }
 
-// read looks at everything but threads.
+// read takes a snapshot of everything except threads.
 func (w *Watcher) read(ctx context.Context) (r *reading, err error) {
 	r = &reading{at: time.Now()}
 	if r.machine, err = sys.MachineTime(); err != nil {
@@ -105,8 +105,8 @@ func (w *Watcher) read(ctx context.Context) (r *reading, err error) {
 	return r, err
 }
 
-// compare fills in what lies between two readings. A process that was not there both times counts
-// for nothing.
+// compare computes the rates between two readings. A process that is missing in one of them gets no
+// CPU usage.
 func (c *Census) compare(before, after *reading) {
 	seconds := after.at.Sub(before.at).Seconds()
 	busy, idle := after.machine.Busy-before.machine.Busy, after.machine.Idle-before.machine.Idle
@@ -133,7 +133,8 @@ func (c *Census) compare(before, after *reading) {
 	}
 }
 
-// compare fills in the rates, and the deadlocks that two looks have seen.
+// compare computes the rates of a domain and the deadlocks that are present in both readings.
+// before must be an earlier state of the same domain.
 func (d *Domain) compare(before *Domain, seconds float64) {
 	rate := func(now, then uint64) float64 { return float64(max(0, int64(now-then))) / seconds }
 	d.AllocsPerSecond = rate(uint64(d.allocs), uint64(before.allocs))
@@ -154,10 +155,10 @@ func (d *Domain) compare(before *Domain, seconds float64) {
 	}
 }
 
-// doubtBusy adds that a process of the circle computes: one of its goroutines may let another one
-// go on.
+// doubtBusy marks a deadlock as doubtful if one of its processes uses the CPU, because another of
+// its goroutines may resolve the wait.
 func (d *Domain) doubtBusy(c *Deadlock) {
-	const busy = 0.05 // of a processor
+	const busy = 0.05 // CPUs
 	for _, w := range c.Waits {
 		for _, p := range d.Processes {
 			if p.PID == w.PID && p.CPUs > busy && c.Doubt == "" {

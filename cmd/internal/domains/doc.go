@@ -1,5 +1,5 @@
-// Package domains finds the Shoal programs of this user that run, and says what their memory and
-// their processes do.
+// Package domains finds the current user's running Shoal programs and reports on their shared
+// memory and their processes.
 //
 //	census, err := domains.Look(ctx, time.Second)
 //	if err != nil {
@@ -9,8 +9,6 @@
 //		d.Print(os.Stdout)
 //	}
 //
-// A Watcher looks again and again, and costs less.
-//
-// The trap: a rate is of the time for which it looked, so a process that began or ended meanwhile
-// has none.
+// Callers that observe repeatedly should use a [Watcher], which is cheaper. A rate covers the
+// observed interval, so a process that started or ended during it has no rate.
 package domains

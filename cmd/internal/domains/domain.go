@@ -15,52 +15,54 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Domain is a Shoal program that runs, of this user. Sizes are in bytes.
+// A Domain is a running Shoal program of the current user. Sizes are in bytes.
 //
-// A program that is too old to be observed tells no more than its counters, its holders and its
-// names: Version is 0 then.
+// A program of an old version reports only its counters, holders and names. Version is 0 then, and
+// callers must not expect other fields to be set. If Error is set, only Address and Processes may
+// be set as well.
 type Domain struct {
 	Address         string    `json:"address"`
-	Error           string    `json:"error,omitempty"` // why it did not answer; then there are processes at most
-	Version         int       `json:"version"`         // of the protocol of its shared memory
-	Limit           int64     `json:"limit"`           // budget
-	Committed       int64     `json:"committed"`       // of blocks in use, and of free ones that are kept warm
-	Bytes           int64     `json:"bytes"`           // of blocks in use
+	Error           string    `json:"error,omitempty"` // why it did not answer
+	Version         int       `json:"version"`         // protocol version of the shared memory
+	Limit           int64     `json:"limit"`           // memory budget
+	Committed       int64     `json:"committed"`       // blocks in use and cached free blocks
+	Bytes           int64     `json:"bytes"`           // blocks in use
 	Blocks          int       `json:"blocks"`          // in use
-	InTransit       int       `json:"in_transit"`      // references that messages hold
-	Reaped          int       `json:"reaped"`          // processes that died and left something
-	Dropped         int       `json:"dropped"`         // messages lost because their reader died
-	Restarts        int       `json:"restarts"`        // processes that groups have started again
-	Retries         int       `json:"retries"`         // tasks that pools have run again
+	InTransit       int       `json:"in_transit"`      // references held by messages
+	Reaped          int       `json:"reaped"`          // dead processes that had held references
+	Dropped         int       `json:"dropped"`         // messages lost with their dead reader
+	Restarts        int       `json:"restarts"`        // processes restarted by groups
+	Retries         int       `json:"retries"`         // tasks retried by pools
 	AllocsPerSecond float64   `json:"allocs_per_second"`
 	CopiedPerSecond float64   `json:"copied_per_second"` // bytes
-	Names           []string  `json:"names"`             // that are bound
-	Processes       []Process `json:"processes"`         // the one that has the domain first
+	Names           []string  `json:"names"`             // bound names
+	Processes       []Process `json:"processes"`         // the root process first
 
-	Summary    arena.Summary          `json:"summary"`     // of its blocks
-	Bound      map[string]arena.Bound `json:"bound"`       // blocks, by name
+	Summary    arena.Summary          `json:"summary"`     // of the blocks
+	Bound      map[string]arena.Bound `json:"bound"`       // blocks by name
 	Queues     []Queue                `json:"queues"`      // those with waiters first, then by depth
-	QueuesLeft int                    `json:"queues_left"` // that are not listed
-	Locks      []arena.LockView       `json:"locks"`       // those with waiters first, then those that are held
-	LocksLeft  int                    `json:"locks_left"`  // that are not listed
-	Loaders    []Loader               `json:"loaders"`     // that run, or have run
-	Waits      []Wait                 `json:"waits"`       // the wait-for graph
-	Deadlocks  []Deadlock             `json:"deadlocks"`   // that are suspected
+	QueuesLeft int                    `json:"queues_left"` // number of unlisted queues
+	Locks      []arena.LockView       `json:"locks"`       // those with waiters first, then held ones
+	LocksLeft  int                    `json:"locks_left"`  // number of unlisted locks
+	Loaders    []Loader               `json:"loaders"`     // running and finished ones
+	Waits      []Wait                 `json:"waits"`       // wait-for graph
+	Deadlocks  []Deadlock             `json:"deadlocks"`   // suspected deadlocks
 
 	allocs, copied int64
 }
 
-// A Queue is a queue, a side of a pipe, or a Latest.
+// A Queue is a queue, one direction of a pipe, or a Latest.
 type Queue struct {
 	arena.QueueView
 	PutsPerSecond float64 `json:"puts_per_second"`
 	GetsPerSecond float64 `json:"gets_per_second"`
-	// Value is the number in a Latest of one. It is nil for all else, and for what is no finite
-	// number, which JSON does not have.
+	// Value is the number stored in a Latest of a number. It is nil for all other queues and for
+	// NaN and infinities, which JSON cannot encode.
 	Value *float64 `json:"value,omitempty"`
 }
 
-// number returns what a Latest of a number has.
+// number returns the number stored in a Latest[float64]. It returns nil for any other queue, and
+// for NaN and infinities, which JSON cannot encode.
 func number(q arena.QueueView) *float64 {
 	if q.Label != "Latest[float64]" || len(q.News) == 0 {
 		return nil
@@ -74,7 +76,7 @@ func number(q arena.QueueView) *float64 {
 	return &v
 }
 
-// Workers returns how many were started with a thread budget, and the sum of it.
+// Workers returns the number of workers that have a thread budget, and the sum of the budgets.
 func (d Domain) Workers() (n, threads int) {
 	for _, p := range d.Processes[min(1, len(d.Processes)):] {
 		if p.GOMAXPROCS > 0 {
@@ -85,7 +87,7 @@ func (d Domain) Workers() (n, threads int) {
 	return n, threads
 }
 
-// Involuntary is how often its processes were sent away by the kernel, a second.
+// Involuntary returns the involuntary context switches per second of all processes.
 func (d Domain) Involuntary() (perSecond float64) {
 	for _, p := range d.Processes {
 		perSecond += p.InvoluntaryPerSecond
@@ -93,7 +95,7 @@ func (d Domain) Involuntary() (perSecond float64) {
 	return perSecond
 }
 
-// Runnable is how many threads wanted a processor.
+// Runnable returns the number of threads that were running or ready to run.
 func (d Domain) Runnable() (n int) {
 	for _, p := range d.Processes {
 		n += p.Runnable
@@ -101,7 +103,7 @@ func (d Domain) Runnable() (n int) {
 	return n
 }
 
-// find asks all domains of this user.
+// find queries all domains of the current user.
 func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]Domain, error) {
 	addresses, err := arena.Domains()
 	if err != nil {
@@ -113,7 +115,7 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 		err error
 	}
 	answers := make([]answer, len(addresses))
-	var asked sync.WaitGroup // all at once: one that hangs is waited for, for seconds
+	var asked sync.WaitGroup // in parallel, because a hanging process takes seconds to time out
 	for i, addr := range addresses {
 		asked.Go(func() { answers[i].o, answers[i].err = observe(ctx, addr, table) })
 	}
@@ -129,14 +131,14 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 	return all, nil
 }
 
-// errStopped is wrapped where the process that answers for a domain is stopped.
+// errStopped is wrapped if the process that answers for a domain is stopped.
 var errStopped = errors.New("is stopped")
 
-// observe asks a domain. If the kernel says that its process is stopped, the answer is not waited
-// for, as that of another one is for five seconds. It is asked all the same: where containers share
-// a network, the number in its address may be that of a process which is not meant.
+// observe queries a domain. If the kernel reports that its process is stopped, the timeout is 50 ms
+// instead of five seconds. The query is sent nevertheless: if containers share a network namespace,
+// the process ID in the address may belong to another PID namespace.
 func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry) (arena.Observation, error) {
-	const soon = 50 * time.Millisecond // for one that is there
+	const soon = 50 * time.Millisecond // enough for a running process
 	pid := answerer(address)
 	if s := table[pid].State; s != 'T' && s != 't' {
 		return arena.Observe(ctx, address)
@@ -150,15 +152,14 @@ func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry
 	return o, err
 }
 
-// answerer returns the process that answers at an address, @shoal/UID/PID-RANDOM, or 0 if the
-// address names none.
+// answerer returns the process ID in an address of the form @shoal/UID/PID-RANDOM, or 0.
 func answerer(address string) int {
 	number, _, _ := strings.Cut(address[strings.LastIndex(address, "/")+1:], "-")
 	pid, _ := strconv.Atoi(number)
 	return pid
 }
 
-// domain returns what an observation says, or why there is none.
+// domain converts an observation, or the error if there is none.
 func (w *Watcher) domain(address string, o arena.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
 		return empty(Domain{Address: address, Error: err.Error()})
@@ -183,7 +184,7 @@ func (w *Watcher) domain(address string, o arena.Observation, err error, table m
 	return d
 }
 
-// empty gives a domain lists, which are none in JSON otherwise.
+// empty sets all lists of a domain to empty ones, so that JSON has [] and not null.
 func empty(d Domain) Domain {
 	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []arena.LockView{}
 	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}

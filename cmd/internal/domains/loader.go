@@ -9,27 +9,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A Loader is a data.Loader that runs, or has run: what its workers and the consumer of its batches
-// have done lately.
+// A Loader describes a running or finished data.Loader: the recent activity of its workers and of
+// the consumer of its batches.
 type Loader struct {
 	arena.TimelineView
-	Seconds float64 `json:"seconds"` // for which the shares are, at most the window
-	Waits   float64 `json:"waits"`   // share of the time in which the consumer waited for a batch
-	Loads   float64 `json:"loads"`   // share of the workers' time in which they loaded
-	Idle    float64 `json:"idle"`    // in which they waited for a task
-	Blocked float64 `json:"blocked"` // in which they waited until a result was taken
-	Enough  int     `json:"enough"`  // workers that would keep up with the consumer; 0: unknown
-	Bound   string  `json:"bound"`   // what sets the pace: workers, consumer, order, or "" where nothing moves
-	Verdict string  `json:"verdict"` // the same in words
+	Seconds float64 `json:"seconds"` // time that the shares cover
+	Waits   float64 `json:"waits"`   // share of time the consumer waited for a batch
+	Loads   float64 `json:"loads"`   // share of the workers' time spent loading
+	Idle    float64 `json:"idle"`    // waiting for a task
+	Blocked float64 `json:"blocked"` // waiting until a result is taken
+	Enough  int     `json:"enough"`  // workers needed to keep up with the consumer; 0 if unknown
+	Bound   string  `json:"bound"`   // bottleneck: workers, consumer, order, or "" if idle
+	Verdict string  `json:"verdict"` // the same as a sentence
 }
 
-// What a share has to be for a verdict.
+// Thresholds for the verdict.
 const (
-	starving = 0.05 // a consumer that waits more
-	idling   = 0.3  // workers that wait more while the consumer waits as well
+	starving = 0.05 // minimum share of waiting for a starving consumer
+	idling   = 0.3  // minimum idle share: more workers would not help
 )
 
-// loader says what a timeline means.
+// loader derives the shares and the verdict from a timeline.
 func loader(v arena.TimelineView) Loader {
 	l := Loader{TimelineView: v}
 	use, wait := seconds(v.Consumer.Working), seconds(v.Consumer.Idle)
@@ -62,7 +62,7 @@ func isAre(n int, word string) string {
 	return words.Count(n, word) + " are"
 }
 
-// judge says who waits for whom.
+// judge returns the bottleneck and a sentence that explains it.
 func (l Loader) judge() (bound, verdict string) {
 	span := fmt.Sprintf("%.0f s", math.Max(1, l.Seconds))
 	switch {

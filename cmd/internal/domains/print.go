@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-const gauge = 24 // characters of a full one
+const gauge = 24 // width in characters
 
-// Print writes a domain for people: its memory, what moves in it, and a line for each process.
+// Print writes the domain as text: its memory, its rates, its waits and one line for each process.
 func (d Domain) Print(out io.Writer) error {
 	if d.Error != "" {
 		_, err := words.Fprintf(out, "domain %s: %s\n", d.Address, d.Error)
@@ -37,7 +37,7 @@ func (d Domain) Print(out io.Writer) error {
 	return w.Flush()
 }
 
-// printWaits writes what is stuck, and the queues and locks for which a process waits.
+// printWaits writes the suspected deadlocks, and the queues and locks with waiters.
 func (d Domain) printWaits(out io.Writer) {
 	for _, c := range d.Deadlocks {
 		if c.Doubt == "" {
@@ -49,7 +49,7 @@ func (d Domain) printWaits(out io.Writer) {
 			words.Fprintf(out, "    %s\n", w)
 		}
 	}
-	const most = 8 // of each
+	const most = 8 // lines of each kind
 	left := d.QueuesLeft
 	for i, q := range d.Queues {
 		if i >= most {
@@ -90,8 +90,8 @@ func owner(pid int) string {
 	return fmt.Sprintf("owner %d", pid)
 }
 
-// Gauge draws how much of the budget is committed, in as many marks as width; any byte is worth
-// one.
+// Gauge draws the committed share of the budget as a bar of width characters. Any nonzero share has
+// at least one mark.
 func (d Domain) Gauge(width int) string {
 	full := 0
 	if w := int64(width); d.Limit > 0 {
@@ -100,7 +100,7 @@ func (d Domain) Gauge(width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
-// names lists as many as a line has room for.
+// names lists at most eight names.
 func (d Domain) names() string {
 	const room = 8
 	if len(d.Names) <= room {
@@ -109,7 +109,7 @@ func (d Domain) names() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(d.Names[:room], ", "), len(d.Names)-room)
 }
 
-// budget is the threads that a process was told to have.
+// budget formats the thread budget of a process.
 func (p Process) budget() string {
 	if p.GOMAXPROCS == 0 {
 		return "-"

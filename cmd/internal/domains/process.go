@@ -11,23 +11,23 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Process is one of a domain's family, or another participant of the domain.
+// A Process is the root process of a domain, one of its descendants, or another participant.
 type Process struct {
 	PID                  int     `json:"pid"`
 	Name                 string  `json:"name"`        // as in ps
-	Holds                int64   `json:"holds"`       // bytes of the blocks that it holds; others may hold them as well
-	HoldsAlone           int64   `json:"holds_alone"` // of those that nobody else holds
+	Holds                int64   `json:"holds"`       // bytes of its blocks, shared ones included
+	HoldsAlone           int64   `json:"holds_alone"` // bytes of the blocks that only it holds
 	HoldsBlocks          int     `json:"holds_blocks"`
-	Parent               int     `json:"parent"` // 0: it is dead
-	Role                 string  `json:"role"`   // root, worker, peer, or child: a descendant that is no participant
+	Parent               int     `json:"parent"` // 0 if the process is dead
+	Role                 string  `json:"role"`   // root, worker, peer, or child (not a participant)
 	Function             string  `json:"function,omitempty"`
 	Rank                 *int    `json:"rank,omitempty"`
 	State                string  `json:"state"`      // running, stopped or dead
-	Seat                 int     `json:"seat"`       // in the domain; -1: it has none
-	Threads              int     `json:"threads"`    // of the kernel's
-	Runnable             int     `json:"runnable"`   // threads that ran or could, on average
-	GOMAXPROCS           int     `json:"gomaxprocs"` // that it was started with; 0 if it was not told
-	CPUs                 float64 `json:"cpus"`       // processors that it kept busy
+	Seat                 int     `json:"seat"`       // index in the domain, or -1
+	Threads              int     `json:"threads"`    // kernel threads
+	Runnable             int     `json:"runnable"`   // average number of running or ready threads
+	GOMAXPROCS           int     `json:"gomaxprocs"` // thread budget from the environment, or 0
+	CPUs                 float64 `json:"cpus"`       // average number of CPUs used
 	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
 }
 
@@ -46,21 +46,21 @@ const (
 	Dead    = "dead"
 )
 
-// facts are what a process keeps for its life.
+// facts are properties of a process that do not change.
 type facts struct {
 	start      uint64
 	gomaxprocs int
-	title      string // the first word of its command line
+	title      string // first word of the command line
 }
 
-// family lists the process that answered, its descendants, and the other participants.
+// family returns the root process, its descendants and the other participants.
 func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []Process {
 	seats := make(map[int]arena.Participant)
 	for _, s := range o.Participants {
 		seats[s.PID] = s
 	}
 	holds := make(map[int]arena.HolderCount)
-	for _, h := range o.Holders { // all that an old program tells
+	for _, h := range o.Holders { // the only data of an old program
 		holds[h.PID] = arena.HolderCount{PID: h.PID, Count: arena.Count{Bytes: h.Bytes}}
 	}
 	for _, h := range o.Summary.Holders {
@@ -111,7 +111,7 @@ func role(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntr
 }
 
 func descends(table map[int]sys.ProcessEntry, pid, from int) bool {
-	for range len(table) { // so that a table that was read while processes ended is no circle
+	for range len(table) { // limits the loop if the table is inconsistent
 		if pid == from {
 			return true
 		}
@@ -124,7 +124,7 @@ func descends(table map[int]sys.ProcessEntry, pid, from int) bool {
 	return false
 }
 
-// process says what the kernel knows of a process.
+// process returns the data that the kernel has on a process.
 func (w *Watcher) process(pid int, table map[int]sys.ProcessEntry) Process {
 	e, ok := table[pid]
 	p := Process{PID: pid, Parent: e.Parent, Threads: e.Threads, State: Running}
@@ -144,8 +144,9 @@ func (w *Watcher) process(pid int, table map[int]sys.ProcessEntry) Process {
 	return p
 }
 
-// job returns the function and the rank of a worker, by its title and its name in ps. Of a worker
-// that was warm only the name tells, of which there are 15 bytes.
+// job returns the function and the rank of a worker from its title and its name in ps. For a worker
+// that was started warm, the title says nothing, and the name is used, which the kernel truncates
+// to 15 bytes.
 func job(title, name string) (function string, rank *int) {
 	text, isWorker := strings.CutPrefix(title, "shoal: ")
 	if !isWorker {
@@ -169,7 +170,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// factsOf reads what does not change once.
+// factsOf returns the facts of a process. They are read once for each process ID and start time.
 func (w *Watcher) factsOf(pid int, start uint64) facts {
 	f, ok := w.facts[pid]
 	if ok && f.start == start {
@@ -192,7 +193,7 @@ func (w *Watcher) factsOf(pid int, start uint64) facts {
 	return f
 }
 
-// forget drops the facts of processes that have ended.
+// forget removes the facts of processes that have ended.
 func (w *Watcher) forget(table map[int]sys.ProcessEntry) {
 	maps.DeleteFunc(w.facts, func(pid int, f facts) bool { return table[pid].Start != f.start })
 }

@@ -7,26 +7,27 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// threads is what only the files of each thread tell. To read them all costs more than the rest. So
-// only one look of thorough reads any, and none of a process that has had no processor meanwhile.
+// threads holds figures that must be read from the /proc files of each thread. Reading all of them
+// costs more than the rest of an observation, so only one observation in ten does, and it skips
+// processes that have not run since.
 type threads struct {
-	runnable    map[int]int     // threads of each process that could run, on average
-	switches    map[int]counted // of each process
-	involuntary map[int]float64 // switches a second of each process, since the last thorough look
-	machine     float64         // and of all processes
+	runnable    map[int]int     // average number of runnable threads by process
+	switches    map[int]counted // by process
+	involuntary map[int]float64 // switches per second by process
+	machine     float64         // sum over all processes
 }
 
-// counted is how often the threads of a process had been sent away.
+// counted is the number of involuntary switches of a process at a time.
 type counted struct {
-	start       uint64        // of the process
-	cpu         time.Duration // that it had had by then
+	start       uint64        // identifies the process
+	cpu         time.Duration // CPU time at that moment
 	at          time.Time
 	involuntary int64
 }
 
 const thorough = 10
 
-// watch looks for as long as span at how many threads of the domains' processes are runnable.
+// watch samples the number of runnable threads of the domains' processes for the duration span.
 func (t *threads) watch(ctx context.Context, before *reading, first bool, span time.Duration) error {
 	const looks = 5
 	t.runnable = make(map[int]int)
@@ -39,7 +40,7 @@ func (t *threads) watch(ctx context.Context, before *reading, first bool, span t
 				if !first && p.CPUs == 0 && before.table[p.PID].State != 'R' {
 					continue
 				}
-				if l, err := sys.ProcessLoad(p.PID); err == nil { // or it has ended
+				if l, err := sys.ProcessLoad(p.PID); err == nil { // fails if the process has ended
 					t.runnable[p.PID] += l.Runnable
 				}
 			}
@@ -51,8 +52,8 @@ func (t *threads) watch(ctx context.Context, before *reading, first bool, span t
 	return nil
 }
 
-// count reads how often the threads of all processes have been sent away, and compares that with
-// what it read before.
+// count reads the involuntary switches of all processes and computes the rates since the previous
+// call.
 func (t *threads) count(table map[int]sys.ProcessEntry) {
 	before := t.switches
 	t.switches, t.involuntary, t.machine = make(map[int]counted, len(table)), make(map[int]float64), 0
@@ -60,16 +61,16 @@ func (t *threads) count(table map[int]sys.ProcessEntry) {
 		was, known := before[pid]
 		known = known && was.start == e.Start
 		if known && was.cpu == e.CPU {
-			t.switches[pid] = was // and a rate of 0
+			t.switches[pid] = was // the rate is 0
 			continue
 		}
 		s, err := sys.ContextSwitches(pid)
-		if err != nil { // it has ended, or is not ours to look at
+		if err != nil { // it has ended, or belongs to another user
 			continue
 		}
 		now := counted{start: e.Start, cpu: e.CPU, at: time.Now(), involuntary: s.Involuntary}
 		t.switches[pid] = now
-		if known { // a thread that has ended took its count along
+		if known { // negative if a thread has ended
 			perSecond := float64(max(0, now.involuntary-was.involuntary)) / now.at.Sub(was.at).Seconds()
 			t.involuntary[pid] = perSecond
 			t.machine += perSecond

@@ -9,22 +9,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A Wait is a process that waits for others: some edges of the wait-for graph. It ends when Need of
-// the processes On act.
+// A Wait is a waiting process and the edges that it contributes to the wait-for graph. The wait
+// ends when Need of the processes in On act.
 type Wait struct {
 	PID    int    `json:"pid"`
 	For    string `json:"for"`   // lock, readers, permit, message, room, barrier, notification or event
-	Block  string `json:"block"` // of the queue or the lock, as in errors
+	Block  string `json:"block"` // block of the queue or lock, as in errors
 	Name   string `json:"name,omitempty"`
 	Kind   string `json:"kind"`   // queue, or the kind of lock
-	On     []int  `json:"on"`     // processes that can end it; the waiter may be one of them
-	Need   int    `json:"need"`   // of them
-	Others bool   `json:"others"` // so can others, who cannot be known: a message holds the end
-	// Progress is a number that changes whenever the wait may have ended in between.
+	On     []int  `json:"on"`     // processes that can end it, possibly the waiter
+	Need   int    `json:"need"`   // number required
+	Others bool   `json:"others"` // unknown processes can end it too: a message holds the end
+	// Progress changes whenever the wait may have ended and begun again.
 	Progress uint64 `json:"progress"`
 }
 
-// What says what the process waits for.
+// What returns the object of the wait as text.
 func (w Wait) What() string {
 	switch w.For {
 	case "lock":
@@ -35,7 +35,7 @@ func (w Wait) What() string {
 	return fmt.Sprintf("%s of %s %s", w.For, w.Kind, w.where())
 }
 
-// String says it for people.
+// String returns the wait as text.
 func (w Wait) String() string {
 	on := make([]string, len(w.On))
 	for i, pid := range w.On {
@@ -54,29 +54,29 @@ func (w Wait) where() string {
 	return w.Block
 }
 
-// key tells waits of different moments apart.
+// key identifies a wait at one state of progress.
 func (w Wait) key() string { return fmt.Sprint(w.PID, " ", w.For, " ", w.Block, " ", w.Progress, w.On) }
 
-// A Deadlock is a circle of two processes or more, each of which waits for the next one, and the
-// last for the first. At least one of them waits for what its own goroutines cannot give. A process
-// that waits for a message of a queue of which it has both ends is in no circle by itself: another
-// of its goroutines may put one.
+// A Deadlock is a cycle of at least two processes in the wait-for graph. At least one of them waits
+// for an action that its own goroutines cannot perform. A process that waits for a message on a
+// queue and holds both of its ends is not a cycle by itself, because another of its goroutines may
+// send one.
 //
-// A Deadlock is suspected and not proven: goroutines that do not wait cannot be seen from outside,
-// and a waiter whose deadline has come stays on the list for a while.
+// A Deadlock is only suspected: goroutines that are not waiting are invisible from outside, and a
+// waiter stays listed for a while after its deadline.
 type Deadlock struct {
-	Waits []Wait `json:"waits"` // one of each process of the circle, in its order
-	// Doubt says why it may be none, and is empty where nothing speaks against it.
+	Waits []Wait `json:"waits"` // one for each process, in the order of the cycle
+	// Doubt is a reason why the cycle may not be a deadlock. It is empty if there is none.
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// own reports whether the waiter's own process can end the wait, by another goroutine.
+// own reports whether another goroutine of the waiting process can end the wait.
 func (w Wait) own() bool { return slices.Contains(w.On, w.PID) }
 
-// idle reports whether a process that has nothing to do waits so.
+// idle reports whether a process without work waits in this way.
 func (w Wait) idle() bool { return w.For == "message" || w.For == "notification" || w.For == "event" }
 
-// doubt returns what speaks against a deadlock.
+// doubt returns a reason why a cycle may not be a deadlock, or an empty string.
 func doubt(circle []Wait) string {
 	if !slices.ContainsFunc(circle, func(w Wait) bool { return !w.idle() }) {
 		return "they may have nothing to do"
@@ -87,7 +87,8 @@ func doubt(circle []Wait) string {
 	return ""
 }
 
-// waits reads the graph in an observation. A process of the list that need not wait is left out.
+// waits returns the wait-for graph of an observation. Listed waiters that could proceed are
+// omitted.
 func waits(o arena.Observation) (all []Wait) {
 	for _, q := range o.Queues {
 		w := Wait{Block: q.Block, Name: first(q.Names), Kind: "queue", Need: 1, Progress: q.Puts + q.Gets}
@@ -122,7 +123,7 @@ func waitsForLock(l arena.LockView) (all []Wait) {
 	case "semaphore":
 		if l.Permits == 0 && len(l.Waiting) > 0 {
 			w.For, w.On = "permit", shares
-			if len(shares) == 0 { // it is a signal: each process that has it may give it
+			if len(shares) == 0 { // used as a signal: any process may release it
 				w.On = l.PIDs
 			}
 			all = appendWaits(all, w, l.Waiting)
@@ -145,7 +146,7 @@ func waitsForLock(l arena.LockView) (all []Wait) {
 				w.On = append(w.On, pid)
 			}
 		}
-		w.Others = len(w.On) < w.Need // a member that has not come yet, or a second goroutine of one
+		w.Others = len(w.On) < w.Need // a missing party, or another goroutine of one
 		all = appendWaits(all, w, l.Waiting)
 	default:
 		if l.Owner == 0 || l.Dead || l.Lost {
@@ -180,11 +181,12 @@ func first(names []string) string {
 	return names[0]
 }
 
-// Deadlocks returns the circles among the waits that two looks have seen without progress between
-// them.
+// Deadlocks returns the cycles among the waits that occur in two observations without progress
+// between them. Both observations must be of the same domain.
 //
-// A process counts as stuck while all its waits are the same in both looks, and each needs a
-// process that is stuck. So a process that can be let go on by one that does not wait is not stuck.
+// A process is stuck if all of its waits are the same in both observations and each of them depends
+// on stuck processes. A process that can be released by one that is not waiting is therefore not
+// stuck.
 func Deadlocks(before, after []Wait) []Deadlock {
 	seen := make(map[string]bool)
 	for _, w := range before {
@@ -217,8 +219,8 @@ func ends(w Wait, stuck map[int][]Wait) bool {
 	return w.Others || free >= w.Need || len(w.On) == 0
 }
 
-// circles returns disjoint circles in the graph of stuck processes: as a rule the shortest one of
-// each knot.
+// circles returns disjoint cycles of the graph of stuck processes, usually the shortest one of each
+// strongly connected component.
 func circles(stuck map[int][]Wait) []Deadlock {
 	all := []Deadlock{}
 	var pids []int
@@ -229,7 +231,7 @@ func circles(stuck map[int][]Wait) []Deadlock {
 	done := make(map[int]bool)
 	for _, pid := range pids {
 		c := circle(stuck, pid)
-		if !slices.ContainsFunc(c, func(w Wait) bool { return !w.own() }) || // or there is none
+		if !slices.ContainsFunc(c, func(w Wait) bool { return !w.own() }) || // also if c is nil
 			slices.ContainsFunc(c, func(w Wait) bool { return done[w.PID] }) {
 			continue
 		}
@@ -241,9 +243,9 @@ func circles(stuck map[int][]Wait) []Deadlock {
 	return all
 }
 
-// circle returns the shortest way from a process by others back to itself, or nil.
+// circle returns the shortest cycle through a process, or nil.
 func circle(stuck map[int][]Wait, from int) []Wait {
-	came := make(map[int][]Wait) // by which way first
+	came := make(map[int][]Wait) // first path to each process
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		for _, w := range stuck[at] {
