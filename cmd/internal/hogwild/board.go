@@ -9,14 +9,14 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A board shows what workers report while they train.
+// A board displays the workers' reports during training.
 type board interface {
 	show(r report)
-	close() // leaves what was shown, whether or not it was the end
+	close() // leaves the display as it is
 }
 
-// newBoard returns bars for a terminal and lines for everything else. totals are the samples that
-// each worker has before it.
+// newBoard returns progress bars if standard error is a terminal and lines otherwise. totals are
+// the workers' numbers of samples.
 func newBoard(o *Options, totals []int) board {
 	if o.drawsBars() {
 		return newBars(o.Stderr, totals, o.Epochs)
@@ -24,7 +24,7 @@ func newBoard(o *Options, totals []int) board {
 	return lines{o.log()}
 }
 
-// lines are the original example's, with the rank behind the process id.
+// lines prints the lines of the PyTorch example, with the rank after the process ID.
 type lines struct{ w io.Writer }
 
 func (l lines) show(r report) {
@@ -34,7 +34,7 @@ func (l lines) show(r report) {
 
 func (l lines) close() {}
 
-// bars are one line per worker that moves.
+// bars shows a progress bar for each worker.
 type bars struct {
 	all *mpb.Progress
 	of  []*bar
@@ -42,7 +42,7 @@ type bars struct {
 
 type bar struct {
 	*mpb.Bar
-	last atomic.Pointer[report] // the library draws from a goroutine of its own
+	last atomic.Pointer[report] // read by the library's render goroutine
 }
 
 func newBars(w io.Writer, totals []int, epochs int) *bars {
@@ -87,7 +87,7 @@ func (b *bars) show(r report) {
 
 func (b *bars) close() {
 	for _, one := range b.of {
-		one.Abort(false) // nothing happens to one that is complete
+		one.Abort(false) // no-op for a completed bar
 	}
 	b.all.Wait()
 }

@@ -2,8 +2,8 @@ package hogwild
 
 import "os"
 
-// A Command is the flags of shoal hogwild. Its defaults are those of the example of
-// torch.multiprocessing.
+// A Command holds the flags of shoal hogwild. The defaults are the same as in the PyTorch example
+// mnist_hogwild.
 type Command struct {
 	Data     string `long:"data" value-name:"DIR" description:"Folder with the four MNIST files, gzipped or not. Without it, digits are rendered."`
 	Download bool   `long:"download" description:"Fetch the files that the folder lacks, by the program shoal-download."`
@@ -33,14 +33,14 @@ type Command struct {
 	Verbose     bool `long:"verbose" description:"Say more."`
 }
 
-// Passes over the training set where --epochs does not say: the original's, and enough for digits
-// that are rendered.
+// Default numbers of epochs: the example's for MNIST, and a smaller one that suffices for rendered
+// digits.
 const (
 	epochsOfMNIST  = 10
 	epochsOfDigits = 1
 )
 
-// Options returns what the flags say.
+// Options returns the options for [Run].
 func (c *Command) Options() Options {
 	return Options{
 		Data: c.Data, Download: c.Download, Mirror: c.Mirror, Device: c.Device,

@@ -9,13 +9,14 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// curves are the numbers of a run that others see, by their names: shoal watch draws them.
+// curves publishes figures of a run under names, so that shoal watch can plot them.
 type curves struct {
 	loss, accuracy *ipc.Latest[float64]
 	bound          []string
 }
 
-// openCurves makes them. Before the first report they are no numbers.
+// openCurves creates and binds the figures. They are NaN until the first report. The caller must
+// call close.
 func openCurves(ctx context.Context) (c *curves, err error) {
 	c = new(curves)
 	for _, n := range []struct {
@@ -28,22 +29,22 @@ func openCurves(ctx context.Context) (c *curves, err error) {
 		switch err := ipc.Bind(ctx, n.name, *n.to); {
 		case err == nil:
 			c.bound = append(c.bound, n.name)
-		case !errors.Is(err, shm.ErrExist): // another run of this program has the name, and is drawn
+		case !errors.Is(err, shm.ErrExist): // another run in this process has bound the name
 			return nil, errors.Join(err, c.close())
 		}
 	}
 	return c, nil
 }
 
-// store shows the mean of what the workers have reported last.
+// store publishes the means over the workers' latest reports.
 func (c *curves) store(j *journal) error {
-	ctx := context.Background() // it waits for nobody: nothing else stores
+	ctx := context.Background() // never blocks: this is the only writer
 	_, err1 := c.loss.Store(ctx, j.mean(func(r report) float64 { return r.Loss }))
 	_, err2 := c.accuracy.Store(ctx, j.mean(func(r report) float64 { return r.Accuracy }))
 	return errors.Join(err1, err2)
 }
 
-// close gives back the numbers and their names.
+// close unbinds the names and closes the figures.
 func (c *curves) close() (err error) {
 	for _, name := range c.bound {
 		err = errors.Join(err, ipc.Unlink(name))

@@ -11,23 +11,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// digits are what a run is about: images to train on, and others for the test.
+// digits holds the training set and the test set.
 type digits struct {
 	name        string
-	train, test *data.TensorDataset // images (n, 28, 28) of uint8 and labels (n) of int64
+	train, test *data.TensorDataset // images (n, 28, 28) uint8 and labels (n) int64
 }
 
-// to moves them to a device.
+// to moves both sets to a device.
 func (d *digits) to(dev tensor.Device) error { return errors.Join(d.train.To(dev), d.test.To(dev)) }
 
-// How many digits are rendered where there are no files: enough to learn from in one pass, few
-// enough for a moment on any machine.
+// Numbers of rendered digits. They suffice for learning in one epoch, and rendering is fast on any
+// machine.
 const (
 	renderTrain = 12000
 	renderTest  = 2000
 )
 
-// digits reads the files, or renders digits. The test's seed is none that a user's would be.
+// digits reads the MNIST files or renders digits. The test set uses the complement of the seed, so
+// that it does not contain training images.
 func (o *Options) digits(ctx context.Context) (*digits, error) {
 	if o.Data == "" {
 		return &digits{"digits", datasets.Digits(renderTrain, o.Seed), datasets.Digits(renderTest, ^o.Seed)}, nil
@@ -52,7 +53,7 @@ func (o *Options) digits(ctx context.Context) (*digits, error) {
 	return &digits{"mnist", train, test}, nil
 }
 
-// advise says what to do about a file that is not there.
+// advise adds the remedy to an error about a missing file.
 func (o *Options) advise(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; --download fetches what is missing, and without --data digits are rendered", err)

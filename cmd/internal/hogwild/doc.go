@@ -1,15 +1,15 @@
-// Package hogwild trains one convolutional network on handwritten digits by several processes at
-// once, without a lock: the known MNIST example of torch.multiprocessing, and what the command
-// shoal hogwild does.
+// Package hogwild trains a convolutional network on handwritten digits with several processes and
+// without locks. It implements shoal hogwild and corresponds to the MNIST example of
+// torch.multiprocessing.
 //
 //	err := hogwild.Run(ctx, hogwild.Options{Workers: 2, Epochs: 1, BatchSize: 64, LR: 0.01, …, Stdout: os.Stdout})
 //
-// The root renders or reads the data set and makes the network, both in shared memory. Every worker
-// passes over all of the data set in an order of its own, computes gradients of its own, and adds
-// its steps to the one set of parameters while the others do the same (Niu et al., "Hogwild!",
-// 2011). Afterwards the root tests the network, saves it, and says what the sharing cost: what was
-// shared, what was copied, what each worker needed, and whether anything was left behind.
+// The root process renders or reads the data set and creates the network, both in shared memory.
+// Every worker iterates over the whole data set in its own order, computes its own gradients and
+// applies its steps to the shared parameters concurrently with the other workers (Niu et al.,
+// "Hogwild!", 2011). Then the root process tests and saves the network and reports the cost of
+// sharing: shared and copied bytes, the memory of each worker, and leaked blocks.
 //
-// The trap: the result is not reproducible to the last digit, whatever the seed, because the steps
-// of the workers interleave as the machine pleases.
+// Results are not bitwise reproducible, even with the same seed, because the workers' steps
+// interleave nondeterministically.
 package hogwild

@@ -6,14 +6,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is
-// found and told.
+// leakVariable makes the root process leak one block on purpose, to demonstrate that leaks are
+// detected and reported.
 const (
 	leakVariable = "SHOAL_TEST_LEAK"
 	leakBytes    = 64 << 10
 )
 
-// open returns the domain of this process.
+// open returns the domain of the current process.
 func open() (*arena.Domain, error) {
 	d, err := arena.Default()
 	if err != nil {

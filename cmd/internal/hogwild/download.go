@@ -7,10 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
-// downloader is a program of its own: this one would be dynamic with package net.
+// downloader is a separate program, because package net would make this one dynamically linked.
 const downloader = "shoal-download"
 
-// download fetches the files of MNIST that the folder lacks.
+// download fetches the missing MNIST files. The error wraps [ErrDownload].
 func (o *Options) download(ctx context.Context) error {
 	var args []string
 	if o.Mirror != "" {

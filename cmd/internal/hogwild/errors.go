@@ -3,13 +3,12 @@ package hogwild
 import "errors"
 
 var (
-	// ErrOption is wrapped where an option makes no sense.
+	// ErrOption is wrapped by errors about invalid options.
 	ErrOption = errors.New("hogwild: bad option")
-	// ErrDownload is wrapped where the files of the data set could not be fetched.
+	// ErrDownload is wrapped if the data set could not be downloaded.
 	ErrDownload = errors.New("hogwild: not downloaded")
-	// ErrSave is wrapped where the trained network could not be written to the file that was asked
-	// for.
+	// ErrSave is wrapped if the trained network could not be written to the requested file.
 	ErrSave = errors.New("hogwild: model not saved where it should be")
-	// ErrUnread is returned where the reader of the output has left.
+	// ErrUnread is returned if the reader of the output has closed the pipe.
 	ErrUnread = errors.New("hogwild: nobody reads the output any more")
 )

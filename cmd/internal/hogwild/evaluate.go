@@ -10,10 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pixels makes bytes of ink numbers around 0, as the original does.
+// pixels converts uint8 images to normalized floats, as the PyTorch example does.
 var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
-// evaluate returns the average loss over a set, and how many of its digits the network recognises.
+// evaluate returns the mean loss over a set and the number of correct predictions. It switches net
+// to evaluation mode.
 func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize int) (loss float64,
 	correct int, err error) {
 	loader := data.NewLoader(set, data.Options{BatchSize: batchSize, Transform: pixels})
@@ -34,7 +35,7 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 	return loss / float64(max(1, set.Len())), correct, nil
 }
 
-// hits counts the rows of logp (n, classes) that are largest at their label.
+// hits returns the number of rows of logp, of shape (n, classes), with their maximum at the label.
 func hits(logp, labels *tensor.Tensor) int {
 	return int(tensor.Eq(tensor.Argmax(logp, 1), labels).Sum())
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Net is the network of the example: two convolutions and two linear layers, 21,840 parameters. It
-// is sent to other processes, where it has the same parameters.
+// Net is the network of the PyTorch example: two convolutions and two linear layers with 21,840
+// parameters. Once it is shared, processes that receive it use the same parameters.
 type Net struct {
 	Conv1, Conv2 *nn.Conv2d
 	Conv2Drop    *nn.Dropout2d
@@ -15,7 +15,7 @@ type Net struct {
 	Drop         *nn.Dropout
 }
 
-// newNet returns a network with PyTorch's initial values from a seed of our own, in training mode.
+// newNet returns a network in training mode, initialized as in PyTorch from the given seed.
 func newNet(seed uint64) *Net {
 	g := tensor.NewGenerator(seed)
 	return &Net{
@@ -24,8 +24,8 @@ func newNet(seed uint64) *Net {
 	}
 }
 
-// Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N,
-// 1, 28, 28).
+// Forward returns the log-probabilities of the ten digits, of shape (N, 10), for images x of shape
+// (N, 1, 28, 28).
 func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 	two := autograd.Window{Size: [2]int{2, 2}}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))                      // (N, 10, 12, 12)

@@ -11,20 +11,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Options say how to train. Every number must be given; the defaults are the command's.
+// Options configure a run. All numbers must be set; the defaults are in [Command].
 type Options struct {
-	Data     string // folder of the four MNIST files; empty means that digits are rendered
-	Download bool   // fetches the files that Data lacks
-	Mirror   string // where from; empty means the usual place
+	Data     string // directory with the MNIST files; if empty, digits are rendered
+	Download bool   // fetch the files that Data lacks
+	Mirror   string // download URL; empty means the default one
 
-	// where to train: cpu, which empty means too; a device that tensor.ParseDevice finds, such as
-	// cuda:1; or auto, cuda if there is one
+	// Device is cpu (or empty), a device name for [tensor.ParseDevice] such as cuda:1, or auto,
+	// which means cuda if it is available.
 	Device string
-	NoGPU  error // why auto is the CPU, where the caller knows it
+	NoGPU  error // why auto must use the CPU, if known
 
 	Workers int
-	Threads int  // of each worker; 0 means its share of the machine
-	Shard   bool // splits the training set among the workers; otherwise each passes over all of it
+	Threads int  // for each worker; 0 means an equal share of the CPUs
+	Shard   bool // split the training set among the workers
 
 	Epochs        int
 	BatchSize     int
@@ -33,20 +33,20 @@ type Options struct {
 	Seed          uint64 // worker r uses Seed + r
 	DryRun        bool   // one batch per worker and epoch
 
-	Out string // safetensors file for the trained network; empty means none
+	Out string // safetensors file for the trained network, or empty
 
-	Trace string // file of package trace; empty means none
+	Trace string // output file of package trace, or empty
 
 	LogInterval    int       // batches between two reports of a worker
-	JSON           bool      // the result is one JSON object on Stdout, and all else goes to Stderr
-	Verbose        bool      // says more
-	Stdout, Stderr io.Writer // bars are drawn on Stderr if that is a terminal
+	JSON           bool      // print one JSON object on Stdout and all else on Stderr
+	Verbose        bool      // print more
+	Stdout, Stderr io.Writer // progress bars go to Stderr if it is a terminal
 }
 
-// maxWorkers is a little less than a domain has room for.
+// maxWorkers is slightly below the number of participants that a domain supports.
 const maxWorkers = 250
 
-// check returns an error that names the flag.
+// check validates the options. The error names the flag and wraps [ErrOption].
 func (o *Options) check() error {
 	for _, n := range []struct {
 		flag            string
@@ -84,11 +84,11 @@ func (o *Options) check() error {
 	return nil
 }
 
-// OnGPU reports whether a name is that of a GPU.
+// OnGPU reports whether device names a GPU.
 func OnGPU(device string) bool { return device == "cuda" || strings.HasPrefix(device, "cuda:") }
 
-// device returns where to train, nil for the host. The error wraps ErrOption; that of auto says why
-// there is no GPU.
+// device returns the training device, or nil for the host. The error wraps [ErrOption], except for
+// auto, where it is the reason why no GPU can be used.
 func (o *Options) device() (tensor.Device, error) {
 	switch {
 	case o.Device == "":
@@ -107,12 +107,12 @@ func (o *Options) device() (tensor.Device, error) {
 	return dev, nil
 }
 
-// threads is the budget of one worker.
+// threads returns the thread budget of each worker.
 func (o *Options) threads() int {
 	return cmp.Or(o.Threads, max(1, shoal.Threads()/o.Workers))
 }
 
-// log is where everything goes that is not the result.
+// log returns the writer for everything other than the result.
 func (o *Options) log() io.Writer {
 	if o.JSON {
 		return o.Stderr
@@ -120,7 +120,7 @@ func (o *Options) log() io.Writer {
 	return o.Stdout
 }
 
-// note says something that only --verbose wants to hear.
+// note prints a message if Verbose is set.
 func (o *Options) note(format string, args ...any) {
 	if o.Verbose {
 		fmt.Fprintf(o.log(), format+"\n", args...)

@@ -6,18 +6,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A report is what a worker says of itself from time to time, over a queue.
+// A report is sent by a worker over a queue at regular intervals.
 type report struct {
 	Rank, PID   int
-	Epoch       int // from 1
+	Epoch       int // first is 1
 	Done, Of    int // samples of this epoch
 	Total       int // samples since the start
 	Loss        float64
-	Accuracy    float64 // share of the digits in the last batch that were recognised
+	Accuracy    float64 // correct share of the last batch
 	Peak, Alone int64   // bytes, see memory
 }
 
-// percent is how much of the epoch is done.
+// percent returns the progress of the epoch.
 func (r report) percent() int {
 	if r.Of == 0 {
 		return 100
@@ -25,8 +25,8 @@ func (r report) percent() int {
 	return 100 * r.Done / r.Of
 }
 
-// memory returns what this process had mapped at most, shared memory included, and what of it is
-// its own now. They are 0 where the system does not say.
+// memory returns the peak resident memory of this process, shared memory included, and its current
+// private memory. Both are 0 if the system does not report them.
 func memory() (peak, alone int64) {
 	m, err := sys.ResidentMemory(os.Getpid())
 	if err != nil {
@@ -35,7 +35,7 @@ func memory() (peak, alone int64) {
 	return m.Peak, m.Private
 }
 
-// A journal is what was heard of all workers: the last report of each.
+// A journal holds the last report of each worker.
 type journal struct{ last []report }
 
 func newJournal(workers int) *journal { return &journal{make([]report, workers)} }
@@ -46,7 +46,7 @@ func (j *journal) add(r report) {
 	}
 }
 
-// mean is that of one number of the workers which have reported.
+// mean returns the mean of one figure over the workers that have reported.
 func (j *journal) mean(of func(report) float64) float64 {
 	sum, n := 0.0, 0
 	for _, r := range j.last {
@@ -58,7 +58,7 @@ func (j *journal) mean(of func(report) float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// samples is how many were trained on, by all workers.
+// samples returns the number of samples trained on by all workers.
 func (j *journal) samples() (n int) {
 	for _, r := range j.last {
 		n += r.Total
@@ -66,7 +66,7 @@ func (j *journal) samples() (n int) {
 	return n
 }
 
-// column collects one number of each worker.
+// column returns one figure for each worker.
 func (j *journal) column(of func(report) int64) []int64 {
 	all := make([]int64, len(j.last))
 	for i, r := range j.last {

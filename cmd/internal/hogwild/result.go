@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Result is what a run has come to. Its JSON is one line.
+// A Result summarizes a run. Its JSON encoding is a single line.
 type Result struct {
 	Dataset   string `json:"dataset"` // "mnist" or "digits"
 	TrainSize int    `json:"train_size"`
@@ -30,35 +30,35 @@ type Result struct {
 	Shard            bool    `json:"shard"`
 	DryRun           bool    `json:"dry_run"`
 
-	Samples          int     `json:"samples"` // trained on, by all workers together
-	Seconds          float64 `json:"seconds"` // from the start of the workers to the end of the last
+	Samples          int     `json:"samples"` // trained on by all workers
+	Seconds          float64 `json:"seconds"` // from the first start to the last exit of a worker
 	SamplesPerSecond float64 `json:"samples_per_s"`
 
-	Tested   bool    `json:"tested"` // not after an interrupt; then the next three are 0
+	Tested   bool    `json:"tested"` // false after an interrupt, when the next three are 0
 	Correct  int     `json:"correct"`
 	Accuracy float64 `json:"accuracy"`
 	TestLoss Number  `json:"test_loss"`
 
 	Model   string `json:"model,omitempty"`   // file with the trained network
-	Failure string `json:"failure,omitempty"` // why this is not the whole of it
+	Failure string `json:"failure,omitempty"` // why the result is incomplete
 
-	BytesShared  int64   `json:"bytes_shared"`             // network and data set: one copy, for all processes
-	BytesMovedIn int64   `json:"bytes_moved_in"`           // copied once, to get there
-	BytesCopied  int64   `json:"bytes_copied"`             // copied among processes while they trained
-	PeakBytes    []int64 `json:"peak_bytes_per_worker"`    // in RAM, shared memory included
-	PrivateBytes []int64 `json:"private_bytes_per_worker"` // what of it was nobody else's, at its last report
+	BytesShared  int64   `json:"bytes_shared"`             // network and data set
+	BytesMovedIn int64   `json:"bytes_moved_in"`           // copied to shared memory once
+	BytesCopied  int64   `json:"bytes_copied"`             // copied between processes since
+	PeakBytes    []int64 `json:"peak_bytes_per_worker"`    // resident, shared memory included
+	PrivateBytes []int64 `json:"private_bytes_per_worker"` // private part at the last report
 
-	// in use after all workers had ended and the root had closed what was its own
+	// blocks still in use after all workers had exited and the root process had closed its objects
 	LeakedBlocks int   `json:"leaked_blocks"`
 	LeakedBytes  int64 `json:"leaked_bytes"`
 	Allocated    int64 `json:"blocks_allocated_total"`
-	Reaped       int   `json:"workers_reaped"` // died holding shared memory, which was taken back
+	Reaped       int   `json:"workers_reaped"` // died holding shared memory, which was reclaimed
 }
 
-// A Number is null in JSON where training has diverged, and JSON has no NaN.
+// A Number is encoded as null in JSON if it is NaN or infinite, which happens if training diverges.
 type Number float64
 
-// MarshalJSON writes the number or null.
+// MarshalJSON encodes the number or null.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if x := float64(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
 		return json.Marshal(x)
@@ -74,7 +74,7 @@ func newResult(o *Options, dev tensor.Device) *Result {
 	}
 }
 
-// heard takes over what the workers said of themselves.
+// heard stores the figures reported by the workers.
 func (r *Result) heard(j *journal, d time.Duration) {
 	r.Samples, r.Seconds = j.samples(), d.Seconds()
 	r.SamplesPerSecond = float64(r.Samples) / r.Seconds
@@ -82,13 +82,13 @@ func (r *Result) heard(j *journal, d time.Duration) {
 	r.PrivateBytes = j.column(func(r report) int64 { return r.Alone })
 }
 
-// tally is what the domain says at the end: whatever is still in use was forgotten by somebody.
+// tally stores the domain's final counters. Blocks that are still in use have been leaked.
 func (r *Result) tally(s arena.Stats) {
 	r.LeakedBlocks, r.LeakedBytes = s.Blocks, s.Bytes
 	r.Allocated, r.Reaped = s.Allocs, s.Reaped
 }
 
-// write prints the result for a program or for people.
+// write prints the result as JSON or as text.
 func (r *Result) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
@@ -122,7 +122,7 @@ func (r *Result) text(w io.Writer) error {
 	return p.err
 }
 
-// A printer keeps the first error.
+// A printer writes lines and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error

@@ -16,10 +16,10 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a
-// file that cannot be written leaves of it is tested, saved and reported all the same; the error
-// then says what went wrong. Where the reader of the output leaves, the training ends, and what it
-// has come to is saved: the error is ErrUnread.
+// Run trains, tests and saves the network and prints the result. If a worker fails, ctx is done or
+// the file cannot be written, the network as trained so far is still tested, saved and reported,
+// and the error says what went wrong. If the reader of the output closes the pipe, training stops,
+// the network is saved, and Run returns [ErrUnread].
 func Run(ctx context.Context, o Options) error {
 	ctx, release := o.whileRead(ctx)
 	defer release()
@@ -50,8 +50,8 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// leftAlone tells where the network is that was trained until the reader left: standard error may
-// be read all the same.
+// leftAlone prints on standard error where the network was saved after the reader of standard
+// output has closed the pipe. It returns [ErrUnread].
 func (r *run) leftAlone() error {
 	switch {
 	case r.unsaved != nil:
@@ -62,8 +62,8 @@ func (r *run) leftAlone() error {
 	return ErrUnread
 }
 
-// join is errors.Join that leaves a single error as it is, so that %+v prints the stack of a
-// worker.
+// join is like [errors.Join], but returns a single error unchanged, so that %+v prints the stack of
+// a worker.
 func join(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -72,7 +72,7 @@ func join(errs ...error) error {
 	return errors.Join(errs...)
 }
 
-// A run is the root's side of the training.
+// A run is the state of the root process.
 type run struct {
 	Options
 	domain  *arena.Domain
@@ -80,19 +80,20 @@ type run struct {
 	digits  *digits
 	net     *Net
 	result  *Result
-	unsaved error // why the network is not where it should be
+	unsaved error // why the network is not in the requested file
 	trace   *trace.Trace
 	track   *trace.Track
 }
 
-// traced does a part of the run, which is a span of its trace.
+// traced runs a phase and records it as a span of the trace.
 func (r *run) traced(name string, do func() error) error {
 	begin := r.track.Now()
 	defer func() { r.track.Span(name, begin, r.track.Now()) }()
 	return do()
 }
 
-// newRun puts the data set and a new network into shared memory, or on a device.
+// newRun loads the data set and creates the network, in shared memory or on a device. The caller
+// must call close.
 func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err error) {
 	r = &run{Options: o, device: dev, result: newResult(&o, dev)}
 	if r.domain, err = open(); err != nil {
@@ -125,7 +126,8 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	return r, nil
 }
 
-// far is how many bytes of what is shared are on a device, of which the domain knows nothing.
+// far returns the bytes of the network and the training set on a device, which the domain does not
+// count.
 func (r *run) far() (n int64) {
 	if r.device == nil {
 		return 0
@@ -139,7 +141,8 @@ func (r *run) far() (n int64) {
 	return n
 }
 
-// train runs the workers and shows what they report, until all have ended, however they did.
+// train starts the workers and shows their reports until all of them have exited. It returns the
+// first worker's error.
 func (r *run) train(ctx context.Context) (failed error) {
 	reports, err := ipc.NewQueue[report](64 * r.Workers)
 	if err != nil {
@@ -158,7 +161,7 @@ func (r *run) train(ctx context.Context) (failed error) {
 	for range r.Workers {
 		trainer.Go(g, j)
 	}
-	reports.Sender().Close() // from now on the queue ends with the last worker
+	reports.Sender().Close() // the queue ends with the last worker
 	heard := r.listen(reports.Receiver(), j.totals(), seen)
 	failed = g.Wait()
 	r.result.heard(heard, time.Since(start))
@@ -166,8 +169,8 @@ func (r *run) train(ctx context.Context) (failed error) {
 	return failed
 }
 
-// listen shows reports until nobody can send any more. An interrupt does not end it: the workers
-// do, and then their ends of the queue are gone.
+// listen shows reports until no sender is left. It does not stop when the run is interrupted: the
+// workers do, which closes their ends of the queue.
 func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()
@@ -188,7 +191,7 @@ func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) 
 	}
 }
 
-// job is what every worker is given.
+// job returns the argument of every worker.
 func (r *run) job(reports *ipc.Sender[report]) job {
 	return job{
 		Net: r.net, Digits: r.digits.train, Reports: reports,
@@ -198,8 +201,7 @@ func (r *run) job(reports *ipc.Sender[report]) job {
 	}
 }
 
-// test measures the network on images that it has not been trained on. After an interrupt nobody
-// waits for that.
+// test evaluates the network on the test set. It is skipped after an interrupt.
 func (r *run) test(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
@@ -213,7 +215,7 @@ func (r *run) test(ctx context.Context) error {
 	return nil
 }
 
-// save writes the network if that was asked for.
+// save writes the network if Out is set.
 func (r *run) save() (err error) {
 	if r.Out == "" {
 		return nil
@@ -225,11 +227,11 @@ func (r *run) save() (err error) {
 	return err
 }
 
-// close gives back what the root has of shared memory, and of a device.
+// close releases the root process's shared memory and device memory.
 func (r *run) close() error {
 	err := join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net), r.trace.Close())
 	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
-		err = errors.Join(err, tensor.EmptyCache()) // what the test has made
+		err = errors.Join(err, tensor.EmptyCache()) // memory allocated by the test
 	}
 	return err
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 )
 
-// save writes the network to path. If that does not work, it goes to a new file among the temporary
-// ones, so that no hour of training is lost to a wrong path; the error says where. It returns the
-// file that was written.
+// save writes the network to path and returns the name of the file written. If path cannot be
+// written, it writes to a temporary file instead, so that the training is not lost; the error then
+// names that file and wraps [ErrSave].
 func save(net *Net, path string, note map[string]string) (file string, err error) {
 	err = safetensors.Save(path, nn.State(net), note)
 	if err == nil {
@@ -26,7 +26,7 @@ func save(net *Net, path string, note map[string]string) (file string, err error
 	return spare, fmt.Errorf("%w: %w; it is in %s: move it from there", ErrSave, err, spare)
 }
 
-// spareFile makes an empty file whose name nobody has.
+// spareFile creates an empty temporary file with a unique name.
 func spareFile() (string, error) {
 	f, err := os.CreateTemp("", "hogwild-*.safetensors")
 	if err != nil {

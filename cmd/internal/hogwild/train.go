@@ -16,8 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// A job is what every worker is given. The network and the digits are in shared memory or on a
-// device: all have the same.
+// A job is passed to every worker. The network and the digits are in shared memory or on a device,
+// so all workers use the same ones.
 type job struct {
 	Net     *Net
 	Digits  *data.TensorDataset
@@ -46,10 +46,10 @@ var trainer = shoal.Register("hogwild", func(ctx context.Context, rank int, j jo
 	return nil
 })
 
-// samples is how many a worker sees in an epoch.
+// samples returns the number of samples of a worker in an epoch.
 func (j *job) samples(rank int) int { return j.order(rank, 0).Len() }
 
-// totals is how many each worker sees until its end.
+// totals returns each worker's number of samples in the whole run.
 func (j *job) totals() []int {
 	all := make([]int, j.Workers)
 	for rank := range all {
@@ -62,8 +62,8 @@ func (j *job) totals() []int {
 	return all
 }
 
-// A worker is one process that trains: with its own order of the samples, its own gradients and its
-// own momentum.
+// A worker is the state of one training process. Its sample order, gradients and momentum are
+// private.
 type worker struct {
 	job
 	loader *data.Loader
@@ -91,8 +91,8 @@ func (w *worker) close() {
 	w.Trace.Close()
 }
 
-// order is in which order a worker sees the digits: all of them, or its part of an order that all
-// workers know.
+// order returns a worker's sample order: all samples, or with Shard a part of an order that all
+// workers share.
 func (j *job) order(rank int, seed uint64) data.Sampler {
 	if j.Shard {
 		return data.Shard(data.Random(j.Digits.Len(), j.Seed), rank, j.Workers)
@@ -100,7 +100,7 @@ func (j *job) order(rank int, seed uint64) data.Sampler {
 	return data.Random(j.Digits.Len(), seed)
 }
 
-// pass trains on every sample of the worker once.
+// pass trains for one epoch and sends reports.
 func (w *worker) pass(ctx context.Context, epoch int) error {
 	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.samples(w.said.Rank)
 	steps, begin := 0, w.track.Now()
@@ -130,9 +130,9 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 	return nil
 }
 
-// step learns from one batch. See Note [Hogwild] in package optim: other workers change the
-// parameters meanwhile. It returns its end, where there is a trace. How many digits were recognised
-// is counted if that will be told.
+// step trains on one batch. Other workers modify the parameters concurrently; see Note [Hogwild] in
+// package optim. It returns the end time of the step for the trace. The accuracy is computed only
+// if told is set, because it will be reported then.
 func (w *worker) step(batch data.Batch, at time.Time, told bool) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
@@ -153,7 +153,7 @@ func (w *worker) step(batch data.Batch, at time.Time, told bool) time.Time {
 	return w.span("step", at)
 }
 
-// span adds what was done since begin to the trace, and returns its end.
+// span records a span from begin to now in the trace and returns its end.
 func (w *worker) span(name string, begin time.Time) time.Time {
 	end := w.track.Now()
 	w.track.Span(name, begin, end)

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/term"
 )
 
-// An unread is the cause of a context that has ended because nobody reads what the program writes.
-// It is a cancellation, as an interrupt is, so that a worker that ends with it has not failed.
+// An unread is the cancellation cause if the reader of the output has closed the pipe. It matches
+// [context.Canceled], so that a worker that stops because of it has not failed.
 type unread struct{}
 
 func (unread) Error() string        { return ErrUnread.Error() }
 func (unread) Is(target error) bool { return target == ErrUnread || target == context.Canceled }
 
-// whileRead returns a context that ends when a write of the run finds that its reader has left.
-// Without it such a write kills the process, and what it has trained with it. release gives SIGPIPE
-// its usual effect back.
+// whileRead returns a context that is canceled when a write of the run fails with EPIPE. Without
+// it, SIGPIPE would kill the process, and the trained network would be lost. The caller must call
+// release, which restores the default action of SIGPIPE.
 //
-// The signal alone says nothing, since a wake of a worker that has ended may bring one.
+// The signal alone must not end the run, because waking a worker that has exited may raise it too.
 func (o *Options) whileRead(ctx context.Context) (reading context.Context, release func()) {
 	reading, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -37,7 +37,7 @@ func (o *Options) whileRead(ctx context.Context) (reading context.Context, relea
 	}
 }
 
-// A watched writer ends a context when its reader has left.
+// A watched writer cancels a context when a write fails with EPIPE.
 type watched struct {
 	io.Writer
 	cancel context.CancelCauseFunc
@@ -51,7 +51,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// drawsBars says whether standard error is a terminal, which has a reader as long as it is there.
+// drawsBars reports whether standard error is a terminal. A terminal cannot have a closed reader.
 func (o *Options) drawsBars() bool {
 	f, ok := o.Stderr.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
