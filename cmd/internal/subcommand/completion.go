@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// completion prints what a shell has to read so that it completes the program's arguments. The
-// program itself knows the candidates: package flags prints them where GO_FLAGS_COMPLETION is set.
+// completion prints a shell script that enables completion of the program's arguments. The script
+// calls the program itself with GO_FLAGS_COMPLETION set; package flags then prints the candidates.
 type completion struct {
 	Args struct {
 		Shell string `positional-arg-name:"shell" required:"yes" description:"bash, zsh or fish."`
@@ -17,7 +17,7 @@ type completion struct {
 	program string
 }
 
-// scripts are the completions by the shell, with PROGRAM for the program's name.
+// scripts maps shells to completion scripts. PROGRAM stands for the program's name.
 var scripts = map[string]string{
 	"bash": bashScript,
 	"zsh":  "autoload -U +X bashcompinit && bashcompinit\n" + bashScript,
@@ -36,7 +36,7 @@ const bashScript = `_complete_PROGRAM() {
 complete -o default -F _complete_PROGRAM PROGRAM
 `
 
-// Run prints the script.
+// Run prints the script. It exits with status 2 for an unknown shell.
 func (c *completion) Run(context.Context) error {
 	script, ok := scripts[c.Args.Shell]
 	if !ok {

@@ -1,5 +1,6 @@
-// Package subcommand is the command line of a program that does several things, each with flags of
-// its own.
+// Package subcommand implements the command line of a program with subcommands that have flags of
+// their own.
 //
-// The trap: a wrong command line ends the program here, so nothing may have been started by then.
+// A wrong command line exits the program with status 2, so callers must not start anything before
+// [Run].
 package subcommand

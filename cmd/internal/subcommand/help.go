@@ -11,8 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// columns returns the width of a text on a file: that of its terminal, as far as lines are easy to
-// read, or 80.
+// columns returns the text width for a file: the width of the terminal, at most 100, or 80.
 func columns(f *os.File) int {
 	const widest = 100
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -21,12 +20,12 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// An entry is something that can be given, and what it is for.
+// An entry is a term, such as an option, and its description.
 type entry struct{ term, text string }
 
-// help writes how a program, or that command of it which is named, is used. No line is longer than
-// width, and no word is broken, unless one by itself is longer. Package flags breaks words, and
-// leaves descriptions a column of ten characters on a narrow terminal.
+// help writes the usage of a program, or of its active command. Lines have at most width characters
+// unless a single word is longer. It replaces the help of package flags, which breaks words and
+// leaves ten columns for descriptions on a narrow terminal.
 func help(out io.Writer, p *flags.Parser, width int) error {
 	c, usage := p.Command, p.Name
 	if p.Active != nil {
@@ -60,7 +59,7 @@ func help(out io.Writer, p *flags.Parser, width int) error {
 	return err
 }
 
-// options are those of a command, but for the one that shows help.
+// options returns the options of a command except --help.
 func options(g *flags.Group) (all []entry) {
 	for _, s := range g.Groups() {
 		if s.ShortDescription != "Help Options" {
@@ -86,8 +85,8 @@ func options(g *flags.Group) (all []entry) {
 	return all
 }
 
-// list writes entries below a heading: in two columns, or where the second would be narrow, each
-// text below its term.
+// list writes entries below a heading in two columns. If the second column would be too narrow,
+// each description is written below its term.
 func list(b *strings.Builder, heading string, all []entry, width int) {
 	if len(all) == 0 {
 		return
@@ -108,7 +107,7 @@ func list(b *strings.Builder, heading string, all []entry, width int) {
 	}
 }
 
-// wrap puts a line's end between words, so that the lines have at most width characters.
+// wrap breaks text between words into lines of at most width characters, separated by end.
 func wrap(text string, width int, end string) string {
 	var b strings.Builder
 	used := 0

@@ -14,27 +14,27 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// A Command is one of the things that a program does. Its flags are the fields of the struct that
-// Runner points to.
+// A Command is a subcommand of a program. Its flags are the fields of the struct that Runner points
+// to.
 type Command struct {
 	Name, Help string
 	Runner
-	// OwnArguments says that the command reads its arguments by itself.
+	// OwnArguments means that the command parses its arguments itself.
 	OwnArguments bool
 }
 
-// A Runner does it.
+// A Runner runs a subcommand.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// ErrOption is wrapped where the value of a flag makes no sense. Then the program ends with exit
+// ErrOption should be wrapped by errors about invalid flag values. The program then exits with
 // status 2.
 var ErrOption = errors.New("bad option")
 
-// Run parses the arguments of the program and runs the command that they name. An unknown command
-// is an error on stderr and exit status 2, as package flag has it. A command that ends well after a
-// signal has been cut short: the error is the cause of ctx.
+// Run parses the program's arguments and runs the selected command. For an unknown command or flag
+// it prints an error on standard error and exits with status 2. If a command returns nil although
+// ctx is done, Run returns the cause, because the command was cut short.
 func Run(ctx context.Context, program, does string, commands []Command) error {
 	err := run(ctx, program, does, commands)
 	if err == nil {
@@ -83,12 +83,12 @@ func run(ctx context.Context, program, does string, commands []Command) error {
 		Misused(program, err)
 	}
 	if errors.Is(err, hogwild.ErrUnread) {
-		os.Exit(128 + int(syscall.SIGPIPE)) // as a shell has it, and without a word, as the kernel does it
+		os.Exit(128 + int(syscall.SIGPIPE)) // the status of a shell for SIGPIPE, silently
 	}
 	return words.CleanError(err)
 }
 
-// Misused says what is wrong with the command line, and ends the program with exit status 2.
+// Misused prints err as a usage error and exits with status 2.
 func Misused(program string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", program, words.CleanError(err))
 	os.Exit(2)
