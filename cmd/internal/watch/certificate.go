@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for a host that no authority knows. The person at the browser
-// compares its fingerprint.
+// SelfSigned returns a new self-signed certificate for host, valid for 30 days. Users should verify
+// it by its fingerprint.
 func SelfSigned(host string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -53,7 +53,7 @@ func SelfSigned(host string) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Fingerprint is the SHA-256 of a certificate, as browsers show it.
+// Fingerprint returns the SHA-256 fingerprint of a certificate in the format that browsers show.
 func Fingerprint(c *tls.Certificate) string {
 	sum := sha256.Sum256(c.Certificate[0])
 	pairs := make([]string, len(sum))

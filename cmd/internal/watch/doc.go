@@ -1,4 +1,4 @@
-// Package watch serves the running Shoal programs of this user as a page for a browser.
+// Package watch serves a web page that shows the current user's running Shoal programs.
 //
 //	s, err := watch.Listen(watch.Options{Every: time.Second})
 //	if err != nil {
@@ -7,11 +7,12 @@
 //	fmt.Println(s.URL)
 //	return s.Serve(ctx)
 //
-// One goroutine looks at the programs, however many pages are open, and goes on where none is: a
-// page that is opened later has the memory of the time before.
+// One goroutine observes the programs, regardless of the number of open pages. It also runs while
+// no page is open, so that a page opened later shows the history.
 //
-// A Join has the programs of another machine on the same page, as the shoal watch there tells them.
-// What it says is checked, since that machine may be in other hands.
+// A [Join] adds the programs of another machine to the page, as reported by shoal watch there. Its
+// reports are untrusted input and must be validated.
 //
-// The trap: the URL is the key. A browser without its token is told what to do, and nothing else.
+// The URL contains the access token and must be kept secret. A request without the token gets only
+// a page with instructions.
 package watch

@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// A guard lets a request through that has the token and comes from the page itself.
+// A guard passes on requests that have the token and come from the page itself.
 type guard struct {
 	token string
-	names []string          // of this server, besides its addresses
-	leaf  *x509.Certificate // whose names are this server's as well; nil without TLS
-	local bool              // only the loopback's addresses are this server's
-	next  http.Handler      // sees the path behind the token
+	names []string          // host names of this server
+	leaf  *x509.Certificate // its names are valid as well; nil without TLS
+	local bool              // accept only loopback addresses as host
+	next  http.Handler      // gets the path after the token
 }
 
-// policy is what a page of ours may load: its own files.
+// policy is the Content-Security-Policy: pages may load only files of this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// ServeHTTP refuses, or hands over. Every answer has the headers that keep other sites out.
+// ServeHTTP passes the request on or rejects it. Every response has headers that isolate the page
+// from other sites.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "no-referrer") // the URL has the token
+	h.Set("Referrer-Policy", "no-referrer") // the URL contains the token
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cache-Control", "no-store")
@@ -56,7 +57,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "Nothing to change", "This page shows, and changes nothing: use GET.")
 		return
 	}
-	if !behind { // the page's own links are relative to its folder
+	if !behind { // relative links need the slash
 		http.Redirect(w, r, "/"+g.token+"/", http.StatusSeeOther)
 		return
 	}
@@ -65,15 +66,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, inner)
 }
 
-// isToken compares sums, so the time of it says nothing of the token, nor of its length.
+// isToken compares hashes in constant time, so that the timing reveals neither the token nor its
+// length.
 func (g *guard) isToken(got string) bool {
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// isOurs reports whether a Host header names this server. A page of another site may give its own
-// name this server's address, once the browser has loaded it; its requests have that name still. An
-// address in numbers cannot be given away so. The port may be another one, as behind ssh -L.
+// isOurs reports whether a Host header names this server. The check prevents DNS rebinding: a
+// foreign site may resolve its own name to this server's address, but the requests still carry that
+// name. A numeric address cannot be rebound. The port is not checked, because it differs behind ssh
+// -L.
 func (g *guard) isOurs(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -90,8 +93,8 @@ func (g *guard) isOurs(host string) bool {
 	return g.leaf != nil && g.leaf.VerifyHostname(name) == nil
 }
 
-// isForeign reports whether a request is made by another site's page. A person may come from
-// anywhere by a link.
+// isForeign reports whether a page of another site issued the request. Following a link from
+// another site is allowed.
 func isForeign(r *http.Request) bool {
 	if o := r.Header.Get("Origin"); o != "" {
 		u, err := url.Parse(o)
@@ -106,8 +109,7 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// refuse answers with a page that says what to do. It loads nothing, as its reader has no token, so
-// the connection is of no more use.
+// refuse responds with a static page that tells the user what to do, and closes the connection.
 func refuse(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

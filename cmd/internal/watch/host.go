@@ -15,36 +15,36 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// own is where a server tells another shoal watch what its own machine does, and not what it has
-// from others. So watches that join each other go round in no circle.
+// own is the path of the event stream for other instances of shoal watch. It contains only the
+// programs of this machine, so that instances that join each other do not form a loop.
 const own = "own"
 
-// A hello is the first event of that stream.
+// A hello is the first event of an event stream.
 type hello struct {
-	Name  string `json:"name"`  // of the machine
-	Place string `json:"place"` // two watches of one place see the same programs
+	Name  string `json:"name"`  // machine name
+	Place string `json:"place"` // equal for instances that see the same programs
 	Every int64  `json:"every"` // milliseconds
 }
 
-// A report is what pages are told of a joined host.
+// A report is the state of a joined host, as sent to pages.
 type report struct {
 	Key     string          `json:"key"`
 	Name    string          `json:"name"`
 	State   string          `json:"state"`
-	Since   int64           `json:"since"` // milliseconds of Unix time: of its last reading, or when it was first asked
+	Since   int64           `json:"since"` // last reading or first attempt, Unix time in ms
 	Error   string          `json:"error,omitempty"`
 	Machine domains.Machine `json:"machine"`
 }
 
 // States of a host.
 const (
-	connecting = "connecting" // it has not been heard of yet
+	connecting = "connecting" // no response yet
 	live       = "live"
-	failed     = "failed" // it could not be joined so far
-	silent     = "silent" // it was live
+	failed     = "failed" // could not be joined so far
+	silent     = "silent" // was live before
 )
 
-// A host is followed, and asked again where it has gone.
+// A host is a joined host. It is reconnected after failures.
 type host struct {
 	join  Join
 	place string // of this server
@@ -54,7 +54,7 @@ type host struct {
 	state   string
 	since   time.Time
 	problem error
-	raw     []byte // a moment that has come and was not read yet
+	raw     []byte // the latest event, decoded when it is needed
 	came    time.Time
 	last    moment
 }
@@ -63,7 +63,7 @@ func newHost(j Join, place string) *host {
 	return &host{join: j, place: place, state: connecting, since: time.Now()}
 }
 
-// run follows the host until ctx is done.
+// run follows the host until ctx is done and reconnects with exponential backoff.
 func (h *host) run(ctx context.Context) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		began := time.Now()
@@ -86,7 +86,7 @@ func (h *host) fail(err error) {
 	h.raw = nil
 }
 
-// lose says why there are no readings; the lock is held.
+// lose records why there are no readings. The caller must hold h.mu.
 func (h *host) lose(err error) {
 	h.problem, h.state = err, failed
 	if h.last.At != 0 {
@@ -94,7 +94,8 @@ func (h *host) lose(err error) {
 	}
 }
 
-// follow takes the host's readings until it ends, or has said nothing for too long.
+// follow reads the host's event stream until it ends, ctx is done or the host is silent for too
+// long.
 func (h *host) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -128,8 +129,9 @@ func (h *host) follow(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), lines.Err(), errors.New("the connection has ended"))
 }
 
-// take notes an event. A moment is read when pages are told of it, so many of them cost no more.
-// Of the first event it returns how long there may be silence.
+// take records an event. Moments are decoded only when pages are updated, so a host that sends many
+// of them costs no more. For a hello it returns the permitted duration of silence. It returns an
+// error if the event violates the protocol.
 func (h *host) take(event string, data []byte) (patient time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +158,8 @@ func (h *host) take(event string, data []byte) (patient time.Duration, err error
 	return 0, nil
 }
 
-// now returns what the host says. Programs are those of its last reading, if that is new enough.
+// now returns the state of the host. The programs of its last reading are included if it is recent
+// enough.
 func (h *host) now() (report, []program) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +198,7 @@ func (h *host) now() (report, []program) {
 	return r, programs
 }
 
-// distinct gives hosts of one name their addresses as well. mine is the name of this machine.
+// distinct appends the address to names that several hosts have. mine is the name of this machine.
 func distinct(mine string, all []report) {
 	count := map[string]int{mine: 1}
 	for _, r := range all {

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// A Join is the shoal watch of another machine, whose programs are shown as well.
+// A Join identifies the shoal watch of another machine. Its programs are shown as well.
 type Join struct {
 	url   *url.URL
-	print [sha256.Size]byte // of its certificate; zero: authorities say whether it is right
-	roots *x509.CertPool    // nil: those of the system
+	print [sha256.Size]byte // certificate fingerprint; zero means verification by authorities
+	roots *x509.CertPool    // nil means the system's
 }
 
-// ParseJoin reads the URL that the other shoal watch has printed. Behind a # it may have the
-// certificate's fingerprint, which is then all that the certificate is checked by. Without one it
-// is checked by roots, or by the system's authorities where that is nil. Errors do not repeat the
-// token.
+// ParseJoin parses the URL printed by another shoal watch. If the fragment holds a certificate
+// fingerprint, the certificate is verified by it alone. Otherwise it is verified by roots, or by
+// the system's authorities if roots is nil. Plain HTTP is accepted only for loopback addresses.
+// Errors never contain the token.
 func ParseJoin(text string, roots *x509.CertPool) (Join, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -61,14 +61,15 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// key is what tells joins apart: the host and the port.
+// key identifies a join by host and port.
 func (j Join) key() string { return j.url.Host }
 
-// client makes one request at a time, and follows no redirection: the token is for this host.
+// client returns an HTTP client for one request at a time. It must not follow redirects, because
+// the token is meant for this host only.
 func (j Join) client() *http.Client {
 	c := &tls.Config{RootCAs: j.roots, MinVersion: tls.VersionTLS12}
 	if j.print != [sha256.Size]byte{} {
-		c.InsecureSkipVerify = true // by authorities: VerifyConnection checks it
+		c.InsecureSkipVerify = true // VerifyConnection checks the fingerprint
 		c.VerifyConnection = func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || sha256.Sum256(s.PeerCertificates[0].Raw) != j.print {
 				return errPrint
@@ -88,7 +89,8 @@ func (j Join) client() *http.Client {
 
 var errPrint = errors.New("its certificate has another fingerprint than the one behind # in -join")
 
-// open asks for the stream of readings. Its error is for people, and has no token.
+// open requests the stream of readings. The caller must close the body. Errors are meant for users
+// and do not contain the token.
 func (j Join) open(ctx context.Context) (*http.Response, error) {
 	at := *j.url
 	at.Path += own
@@ -117,7 +119,7 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	return nil, err
 }
 
-// bare takes the URL, which has the token, from an error of net/http.
+// bare strips the URL, which contains the token, from an error of net/http.
 func bare(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -125,7 +127,7 @@ func bare(err error) error {
 	return err
 }
 
-// advise says what to do about a certificate.
+// advise adds the remedy to a certificate error.
 func advise(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w: give -ca, or the URL with the fingerprint of a certificate that is -self-signed", err)
@@ -133,5 +135,5 @@ func advise(err error) error {
 	return err
 }
 
-// backoff is how long to wait before a host is asked again that has failed n times.
+// backoff returns the delay after n failed attempts.
 func backoff(n int) time.Duration { return min(5*time.Second, 250*time.Millisecond<<min(n, 5)) }

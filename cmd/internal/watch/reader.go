@@ -10,28 +10,28 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// A news is one event for the pages: its name, and its data as JSON without a line break.
+// A news is an event for subscribers: a name, and JSON data that must not contain a line break.
 type news struct {
 	event string
 	data  []byte
 }
 
-// A moment is one reading, as pages get it.
+// A moment is one reading in the form sent to pages.
 type moment struct {
-	At    int64  `json:"at"`    // milliseconds of Unix time
+	At    int64  `json:"at"`    // Unix time in milliseconds
 	Every int64  `json:"every"` // milliseconds
 	Error string `json:"error,omitempty"`
-	// Host is the name of this machine, and Hosts are those that are joined, if any are.
+	// Host is the name of this machine. Host and Hosts are set only if hosts are joined.
 	Host    string          `json:"host,omitempty"`
 	Hosts   []report        `json:"hosts,omitempty"`
 	Machine domains.Machine `json:"machine"`
 	Domains []program       `json:"domains"`
 
-	left int // programs of a joined host that are not shown
+	left int // omitted programs of a joined host
 }
 
-// A program is one of this machine, or of a joined host, whose key it has. The address of such a
-// one begins with the key.
+// A program is a program of this machine or of a joined host. For a joined host, Host is its key
+// and the address is prefixed with it.
 type program struct {
 	Host string `json:"host,omitempty"`
 	domains.Domain
@@ -47,8 +47,8 @@ func momentOf(c domains.Census, every time.Duration) moment {
 	return m
 }
 
-// A sample is what a page draws over time. Of each domain it has the bytes in use, those that each
-// process holds, and the numbers that have a name.
+// A sample holds the values that a page plots over time. For each domain it has the bytes in use,
+// the bytes held by each process and the named values.
 type sample struct {
 	At      int64              `json:"at"`
 	Domains map[string]holding `json:"domains"`
@@ -61,25 +61,26 @@ type holding struct {
 	Values    map[string]float64 `json:"values,omitempty"`
 }
 
-// mostSamples bounds what is kept. Old samples are thinned out, so a page shows a whole night.
+// mostSamples limits the history. Older samples are thinned out, so that a page can show a whole
+// night.
 const mostSamples = 900
 
-// A reader looks at the programs, and tells all subscribers.
+// A reader observes the programs and notifies all subscribers.
 type reader struct {
 	look  func(context.Context, time.Duration) (domains.Census, error)
 	every time.Duration
-	name  string // of this machine
+	name  string // name of this machine
 	hosts []*host
 
 	mu          sync.Mutex
 	history     []sample
-	last        sides // of the last moment, nil before the first one
+	last        sides // encoded last moments; nil before the first
 	subscribers map[chan news]side
 	closed      bool
 }
 
-// A side is who subscribes: a page, or the shoal watch of another machine, which is told of this
-// machine alone.
+// A side is a kind of subscriber: pages, or the shoal watch of another machine, which gets only the
+// programs of this machine.
 type side int
 
 const (
@@ -87,14 +88,15 @@ const (
 	others
 )
 
-// sides are what each of them is told.
+// sides holds the encoded moment for each kind of subscriber.
 type sides [2][]byte
 
 func newReader(look func(context.Context, time.Duration) (domains.Census, error), every time.Duration) *reader {
 	return &reader{look: look, every: every, subscribers: make(map[chan news]side)}
 }
 
-// run looks until ctx is done. A look that fails is news as well: the next one may not.
+// run observes until ctx is done. A failed observation is published as an error and does not stop
+// the reader.
 func (r *reader) run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -114,7 +116,7 @@ func (r *reader) run(ctx context.Context) {
 		if err != nil {
 			m = momentOf(domains.Census{}, r.every)
 			m.Error = err.Error()
-			r.publish(m) // a text and two numbers, which can be sent
+			r.publish(m) // always encodable
 			select {
 			case <-time.After(r.every):
 			case <-ctx.Done():
@@ -123,8 +125,8 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// lookAndFollow looks at the programs of this machine. One that does not answer delays a look by
-// seconds: pages are told what the joined hosts say meanwhile.
+// lookAndFollow observes the programs of this machine. A program that does not respond delays that
+// by seconds, so joined hosts are published in the meantime.
 func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error) {
 	if len(r.hosts) == 0 {
 		return r.look(ctx, r.every)
@@ -144,23 +146,25 @@ func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error
 	}
 }
 
-// tellOfHosts gives pages a moment of the joined hosts alone.
+// tellOfHosts publishes a moment that contains only the joined hosts.
 func (r *reader) tellOfHosts() {
 	m := momentOf(domains.Census{}, r.every)
 	m.Error = "a program of this machine does not answer yet"
 	data, err := encode(r.join(m))
 	if err != nil {
-		return // the next moment says it
+		return // the next moment reports it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tell(pages, data)
 }
 
-// overdue is how much longer than usual a look may take before pages are told.
+// overdue is the additional time that an observation may take before [reader.tellOfHosts] is
+// called.
 const overdue = time.Second
 
-// publish gives a moment of this machine to all subscribers, to pages with those of joined hosts.
+// publish sends a moment to all subscribers. Pages also get the joined hosts. It returns an error
+// if the moment cannot be encoded.
 func (r *reader) publish(m moment) error {
 	data, err := encode(m)
 	if err != nil {
@@ -191,8 +195,8 @@ func encode(m moment) ([]byte, error) {
 	return data, nil
 }
 
-// tell gives one side its moment; the lock is held. A subscriber that has not taken the last moment
-// gets this one in its place, so a slow page stops nobody and is never far behind.
+// tell sends a moment to one kind of subscriber. The caller must hold r.mu. A pending moment is
+// replaced, so a slow page neither blocks the reader nor falls behind.
 func (r *reader) tell(to side, data []byte) {
 	r.last[to] = data
 	for s, side := range r.subscribers {
@@ -207,7 +211,7 @@ func (r *reader) tell(to side, data []byte) {
 	}
 }
 
-// join adds what the joined hosts say.
+// join adds the joined hosts to a moment.
 func (r *reader) join(m moment) moment {
 	m.Host = r.name
 	for _, h := range r.hosts {
@@ -230,8 +234,9 @@ func (r *reader) close() {
 	clear(r.subscribers)
 }
 
-// subscribe returns what a page has to know first, and the channel of what comes. The channel is
-// closed when the reader ends. It fails where there are as many subscribers as may be.
+// subscribe returns the initial events and a channel of further ones, which is closed when the
+// reader ends. It returns false if there are too many subscribers. The caller must call
+// unsubscribe.
 func (r *reader) subscribe(of side) (first []news, next chan news, ok bool) {
 	const most = 64
 	r.mu.Lock()
@@ -245,7 +250,7 @@ func (r *reader) subscribe(of side) (first []news, next chan news, ok bool) {
 		return nil, nil, false
 	}
 	history, err := json.Marshal(r.history)
-	if err != nil { // it has numbers and a text only
+	if err != nil { // cannot happen: only numbers and strings
 		return nil, nil, false
 	}
 	if len(r.history) > 0 && of == pages {
@@ -290,7 +295,7 @@ func sampleOf(m moment) sample {
 	return s
 }
 
-// thin keeps every second sample of the older two thirds, if there are as many as may be.
+// thin drops every second sample of the older two thirds if the history is full.
 func thin(all []sample) []sample {
 	if len(all) < mostSamples {
 		return all

@@ -25,31 +25,33 @@ import (
 //go:embed page
 var files embed.FS
 
-// Options say where to listen, and how often to look.
+// Options configure a [Server].
 type Options struct {
-	Host  string // "" is 127.0.0.1
-	Port  int    // 0 is any that is free
+	Host  string // "" means 127.0.0.1
+	Port  int    // 0 means any free port
 	Every time.Duration
-	// Certificate is what the server shows to browsers. Beyond the loopback there has to be one.
+	// Certificate is the server's TLS certificate. It must be set if Host is not a loopback
+	// address.
 	Certificate *tls.Certificate
-	// Joins are the shoal watches of other machines, at most 32, whose programs are shown as well.
+	// Joins lists up to 32 instances of shoal watch on other machines. Their programs are shown as
+	// well.
 	Joins []Join
 
-	place string // tests say where they are
+	place string // overridden by tests
 }
 
-// ErrHost is wrapped where the network could see the page without TLS.
+// ErrHost is wrapped if the page would be reachable from the network without TLS.
 var ErrHost = errors.New("a page that others can reach needs TLS")
 
-// patience is how long a browser may take to read what it was sent, and to ask.
+// patience is the timeout for reading a request and for writing a response.
 var patience = 10 * time.Second
 
-// mostHosts can be joined.
+// mostHosts is the maximum number of joined hosts.
 const mostHosts = 32
 
-// A Server is a page and who listens for it.
+// A Server serves the page.
 type Server struct {
-	URL string // with the token
+	URL string // contains the token
 
 	listener net.Listener
 	guard    *guard
@@ -57,7 +59,8 @@ type Server struct {
 	place    string
 }
 
-// Listen takes the port.
+// Listen opens the port. The caller must call [Server.Serve]. The error wraps [ErrHost] if TLS is
+// required and missing.
 func Listen(o Options) (*Server, error) {
 	return listen(o, new(domains.Watcher).Look)
 }
@@ -95,7 +98,7 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	}
 	s.guard = &guard{token: rand.Text(), names: []string{o.Host}, local: local, next: s.routes()}
 	scheme, host := "http", o.Host
-	if at.IP.IsUnspecified() { // all addresses of this machine, which is known by its name
+	if at.IP.IsUnspecified() { // the machine is known by its host name
 		if host, err = os.Hostname(); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
@@ -112,7 +115,8 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	return s, nil
 }
 
-// Serve answers until ctx is done, tells the pages so, and returns nil then.
+// Serve answers requests until ctx is done, notifies the open pages and returns nil. It returns an
+// error if the server fails earlier. It must be called only once.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -131,25 +135,25 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-failed:
 	}
 	stop()
-	<-read // so the streams have ended, or end with their next write
+	<-read // the streams have ended or end with their next write
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience/5)
 	defer cancel()
 	if server.Shutdown(end) != nil {
-		server.Close() // of a browser that does not read there is nothing to wait for
+		server.Close() // do not wait for a browser that does not read
 	}
 	return err
 }
 
-// quiet drops what net/http logs: browsers that end a connection, or do not trust a certificate.
+// quiet discards the log of net/http, which reports aborted connections and untrusted certificates.
 type quiet struct{}
 
 func (quiet) Write(b []byte) (int, error) { return len(b), nil }
 
-// routes serves what is behind the token.
+// routes returns the handler for paths after the token.
 func (s *Server) routes() http.Handler {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
-		panic(err) // the name is a constant
+		panic(err) // cannot happen: constant name
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(page))
@@ -158,17 +162,17 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// hello is what a subscriber is told first.
+// hello returns the first event of every stream.
 func (s *Server) hello() news {
 	data, err := json.Marshal(hello{Name: s.reader.name, Place: s.place, Every: s.reader.every.Milliseconds()})
 	if err != nil {
-		panic(err) // texts and a number
+		panic(err) // cannot happen: strings and a number
 	}
 	return news{"hello", data}
 }
 
-// place says whose programs are seen from here: those of a user, in a network of a machine that has
-// booted once.
+// place identifies the set of visible programs by the boot ID, the network namespace and the user.
+// It is random if these cannot be read.
 func place() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	network, err2 := os.Readlink("/proc/self/ns/net")
@@ -178,7 +182,8 @@ func place() string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(boot, network, os.Getuid())))
 }
 
-// events sends what there is, and then each reading, until the browser goes or the reader ends.
+// events streams the current state and then each reading until the client disconnects or the reader
+// ends.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
 	first, next, ok := s.reader.subscribe(of)
 	if !ok {
@@ -189,7 +194,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
 	defer s.reader.unsubscribe(next)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Time{}) // the request is here, and the page stays
+	control.SetReadDeadline(time.Time{}) // the response outlives the read timeout
 	send := func(n news) error {
 		control.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", n.event, n.data); err != nil {

@@ -8,25 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// What another machine says is shown, and must not harm those who look: neither this process nor a
-// browser. So it is decoded as what it should be, and anything else in it is dropped. Its size is
-// bounded before it is decoded, and the length of each list and text behind it.
+// Limits for reports of other machines. They are untrusted and must harm neither this process nor a
+// browser. They are decoded into fixed types, which drops everything else. Their size is limited
+// before decoding, and the length of each list and string afterwards.
 const (
-	mostBytes     = 4 << 20 // of an event
-	mostElements  = 1 << 17 // of all lists in it, so that short texts make no large values
-	mostFields    = 1 << 18 // of all objects, likewise
+	mostBytes     = 4 << 20 // bytes in an event
+	mostElements  = 1 << 17 // list elements in an event; short JSON may have many
+	mostFields    = 1 << 18 // object fields in an event, likewise
 	mostPrograms  = 64
-	mostProcesses = 2048 // of all programs; their history is kept
-	mostNumbers   = 64   // with a name, of all programs; likewise
-	mostItems     = 512  // of a list of anything but numbers and texts
-	mostWords     = 4096 // of a list of numbers or texts
-	mostText      = 1024 // bytes of a text
-	mostStack     = 8192 // and of a stack
+	mostProcesses = 2048 // in all programs; their history is kept
+	mostNumbers   = 64   // named values in all programs, likewise
+	mostItems     = 512  // elements of other lists
+	mostWords     = 4096 // elements of lists of numbers or strings
+	mostText      = 1024 // bytes in a string
+	mostStack     = 8192 // bytes in a stack
 )
 
 var errTooMuch = errors.New("it says more than a page can show")
 
-// decode reads what another machine has seen.
+// decode decodes and truncates a moment of another machine. It returns an error for a moment that
+// is malformed or too large.
 func decode(raw []byte) (moment, error) {
 	if items, fields := count(raw); items > mostElements || fields > mostFields {
 		return moment{}, errTooMuch
@@ -63,16 +64,16 @@ func decode(raw []byte) (moment, error) {
 	return m, nil
 }
 
-// isAddress reports whether a text is the address of a program, as in /proc/net/unix.
+// isAddress reports whether s is the address of a domain in the form used in /proc/net/unix.
 func isAddress(s string) bool {
 	return strings.HasPrefix(s, "@shoal/") && len(s) <= 108 &&
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// count returns how many elements the lists in a text of JSON have, and how many fields its
-// objects, or nearly so where it is none.
+// count returns the number of list elements and object fields in a JSON text. For invalid JSON it
+// returns approximations.
 func count(raw []byte) (items, fields int) {
-	var open []byte // brackets
+	var open []byte // open brackets
 	quoted := false
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -87,7 +88,7 @@ func count(raw []byte) (items, fields int) {
 		case c == ']' || c == '}':
 			open = open[:max(0, len(open)-1)]
 		}
-		if !quoted && (c == ',' || c == '[' || c == '{') && len(open) > 0 { // each begins one
+		if !quoted && (c == ',' || c == '[' || c == '{') && len(open) > 0 { // a new one begins
 			if open[len(open)-1] == '[' {
 				items++
 			} else {
@@ -98,7 +99,7 @@ func count(raw []byte) (items, fields int) {
 	return items, fields
 }
 
-// tame shortens all texts and lists of a value. A list that is not there has no elements then.
+// tame truncates all strings and lists of a value. Nil lists become empty ones.
 func tame(v reflect.Value, text int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -116,7 +117,7 @@ func tame(v reflect.Value, text int) {
 	case reflect.Slice:
 		most := mostItems
 		switch kind := v.Type().Elem().Kind(); kind {
-		case reflect.Uint8: // bytes, which no page shows
+		case reflect.Uint8: // bytes are never shown
 			v.SetZero()
 			return
 		case reflect.String, reflect.Int, reflect.Int64:
@@ -134,7 +135,7 @@ func tame(v reflect.Value, text int) {
 	}
 }
 
-// tameMap keeps a part of a map that is too large, and drops what has too long a key.
+// tameMap removes the excess entries of a map and those with too long keys.
 func tameMap(v reflect.Value) {
 	kept := 0
 	for _, key := range v.MapKeys() {
@@ -143,14 +144,14 @@ func tameMap(v reflect.Value) {
 			continue
 		}
 		kept++
-		value := reflect.New(v.Type().Elem()).Elem() // what a map has cannot be changed in its place
+		value := reflect.New(v.Type().Elem()).Elem() // map values are not addressable
 		value.Set(v.MapIndex(key))
 		tame(value, mostText)
 		v.SetMapIndex(key, value)
 	}
 }
 
-// cut shortens a text to at most n bytes of whole characters.
+// cut truncates s to at most n bytes at a rune boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
