@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean writes what would move a terminal's cursor, or begin a line, as Go writes it in a string:
-// "\n", "\x1b". Other programs chose the names of their processes, queues and tensors.
+// Clean escapes characters that are not printable, such as newlines and escape sequences, as in a
+// Go string literal. It must be applied to names of processes, queues and tensors, because other
+// programs choose them.
 func Clean(text string) string {
 	if strings.IndexFunc(text, unclean) < 0 && utf8.ValidString(text) {
 		return text
@@ -30,7 +31,8 @@ func Clean(text string) string {
 
 func unclean(r rune) bool { return !strconv.IsPrint(r) }
 
-// Fprintf is fmt.Fprintf with clean texts: the format alone begins lines and moves the cursor.
+// Fprintf is like [fmt.Fprintf], but cleans strings, errors and Stringers with [Clean]. Only the
+// format can contain newlines and escape sequences.
 func Fprintf(out io.Writer, format string, values ...any) (int, error) {
 	clean := make([]any, len(values))
 	for i, v := range values {
@@ -48,8 +50,9 @@ func Fprintf(out io.Writer, format string, values ...any) (int, error) {
 	return fmt.Fprintf(out, format, clean...)
 }
 
-// CleanError returns err with a clean text. Its lines stay, since joined errors have one each, but
-// those after the first are indented: none passes for a line of its own. It returns nil for nil.
+// CleanError returns err with a cleaned message, or nil if err is nil. Newlines are kept, because
+// [errors.Join] uses them, but the lines after the first are indented so that they cannot be
+// mistaken for other output. The result wraps err.
 func CleanError(err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +70,7 @@ func CleanError(err error) error {
 
 const tab = "    "
 
-// A cleanError says in another way what an error says.
+// A cleanError replaces the message of an error.
 type cleanError struct {
 	text string
 	err  error

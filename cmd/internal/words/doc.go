@@ -1,6 +1,6 @@
-// Package words writes numbers as people read them, and texts so that they do not move the cursor.
+// Package words formats numbers for people and escapes text for terminals.
 //
 //	fmt.Printf("%s in %s\n", words.Bytes(n), words.Count(k, "tensor"))
 //
-// The trap: what is rounded here is not read back.
+// Formatted numbers are rounded and should not be parsed.
 package words

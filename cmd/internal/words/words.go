@@ -2,7 +2,7 @@ package words
 
 import "fmt"
 
-// Bytes writes a size with the unit that suits it, up to TiB.
+// Bytes formats a size with a binary unit up to TiB.
 func Bytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -14,7 +14,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[0])
 }
 
-// Count writes how many things of one kind there are: "1 tensor", "2 tensors".
+// Count formats a number with a noun: "1 tensor", "2 tensors".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
