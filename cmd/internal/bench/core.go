@@ -19,7 +19,7 @@ const (
 	mib = 1 << 20
 )
 
-// paired makes a group around a pair.
+// paired returns a group of rows that share one pair of processes.
 func paired(ctx context.Context, h *environment, rounds int, cases func(p *pair) []Case) (group, error) {
 	p, err := newPair(ctx, h)
 	if err != nil {
@@ -28,8 +28,8 @@ func paired(ctx context.Context, h *environment, rounds int, cases func(p *pair)
 	return group{rounds: rounds, cases: cases(p), close: p.close}, nil
 }
 
-// spins returns a number of rounds of something that spins. On one processor each turn is a time
-// slice.
+// spins returns the number of rounds for a benchmark that spins. On a single processor it is small,
+// because each turn takes a whole time slice.
 func (h *environment) spins(n int) int {
 	if h.alone() {
 		n = min(n, 10)
@@ -81,7 +81,8 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// fast is the target of message rates: 5 million a second, or 2 where the processors are far apart.
+// fast is the target for message rates: 5 million per second, or 2 million if the processors are
+// far apart.
 func fast(r Result, before []Result) (string, bool) {
 	for _, b := range before {
 		if b.Name == "handle_rtt_spin" && b.Floor > farLine {
@@ -176,7 +177,7 @@ func oversubscriptionRows(ctx context.Context, h *environment) (group, error) {
 		Name: "spawn_64_workers", Unit: Nanoseconds,
 		Ours:   firstStatement(h, 64),
 		Target: atMost(float64(200*time.Millisecond), "200 ms"),
-		// The peer would need 7 GiB and two minutes for as many.
+		// no peer: it would need 7 GiB and two minutes
 	}}}, nil
 }
 
@@ -206,7 +207,7 @@ func deathRows(context.Context, *environment) (group, error) {
 			Ours:   &Probe{Measure: d.measure},
 			Floor:  &Probe{Measure: d.notice},
 			Target: atMost(float64(100*time.Millisecond), "100 ms"),
-			// The peer has nothing to compare: its survivor waits for ever.
+			// no peer: its survivor waits forever
 		}
 	}
 	return group{rounds: 21, cases: []Case{

@@ -12,15 +12,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A bequest is what one process has and another one waits for: a lock, and the only sending end of
-// a queue.
+// A bequest is passed to the process that will be killed: a lock, and the only sending end of a
+// queue.
 type bequest struct {
 	Mutex *ipc.Mutex
 	Out   *ipc.Sender[int]
 	Ready *ipc.Sender[int]
 }
 
-// testator has it until it is killed.
+// testator holds the lock and the sending end until it is killed.
 var testator = shoal.Register("bench testator", func(ctx context.Context, _ int, in bequest) error {
 	defer in.Out.Close()
 	if err := errors.Join(in.Mutex.Lock(ctx), in.Ready.Put(ctx, 0)); err != nil {
@@ -30,17 +30,18 @@ var testator = shoal.Register("bench testator", func(ctx context.Context, _ int,
 	return context.Cause(ctx)
 })
 
-// An heir waits for the lock, or, if it has a receiving end, for a message.
+// An heir is passed to the surviving process. It waits for a message if it has a receiving end and
+// for the lock otherwise.
 type heir struct {
 	Mutex *ipc.Mutex
 	In    *ipc.Receiver[int]
-	Said  *ipc.Sender[heard] // nothing when it begins to wait, and then what it has heard
+	Said  *ipc.Sender[heard] // gets an empty value before the wait and the result after it
 }
 
-// heard is what a survivor was told: whose death it was, and when.
+// heard is the death notification that a survivor received.
 type heard struct {
 	PID int
-	At  time.Duration // on the machine's clock
+	At  time.Duration // monotonic clock
 }
 
 var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int, in heir) (err error) {
@@ -61,11 +62,11 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 	return in.Said.Put(ctx, heard{peer.PID, at})
 })
 
-// A dying kills a process for which another one waits, and measures when the kernel says so and
-// when the other one is told. This process was there before both, so it is the one that watches the
-// first, reaps it and wakes the second: the longest way that the news can take.
+// A dying kills a process while another one waits for it. It measures the times at which the kernel
+// and the survivor are notified. The measuring process is older than both, so it must observe the
+// death, reap the process and wake the survivor: the longest notification path.
 type dying struct {
-	queue bool // the other one waits for a message, and not for the lock
+	queue bool // wait for a message, not for the lock
 	killing
 }
 
@@ -105,7 +106,7 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 	return ns, err
 }
 
-// bereave lets the heir wait, and kills p.
+// bereave starts the survivor, waits until it is parked, and kills p.
 func (d *dying) bereave(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
 	said, err := ipc.NewQueue[heard](1)
 	if err != nil {

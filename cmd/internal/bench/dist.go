@@ -38,13 +38,14 @@ func distRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// collective is a call that both sides make at the same time, on float32 tensors of private memory.
+// collective returns a work in which both sides call a collective operation at the same time on
+// float32 tensors in private memory.
 func collective(call func(s *side, t *tensor.Tensor) error) work {
 	each := func(s *side, o order) (time.Duration, error) {
 		if s.vector == nil || s.vector.Nbytes() != o.Size {
 			s.vector = tensor.Full(tensor.Float32, 1, o.Size/4)
 		}
-		if err := s.group.Barrier(s.ctx); err != nil { // time starts for both at once
+		if err := s.group.Barrier(s.ctx); err != nil { // start both sides at the same time
 			return 0, err
 		}
 		return timed(o.Rounds, func() error { return call(s, s.vector) })

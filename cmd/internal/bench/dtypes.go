@@ -6,9 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The rows of this suite are operations of each dtype. A call does one for tensors of five layouts,
-// one after the other, so that no layout is left out: what people compute with is not always
-// Float32, and not always contiguous.
+// dtypes measures operations of each dtype. One call applies the operation to tensors of five
+// layouts in turn, because real programs do not only use contiguous Float32.
 var dtypes = Suite{
 	Name: "dtypes",
 	Doc:  "operations of tensors of nine dtypes, each in five layouts, in one thread",
@@ -27,12 +26,13 @@ var dtypes = Suite{
 	},
 }
 
-// A layout is two operands that lie alike, one whose elements change, and a mask for a row.
+// A layout holds two operands with the same strides, an operand that is modified, and a mask for a
+// row.
 type layout struct{ x, y, own, mask *tensor.Tensor }
 
-// layoutsOf returns operands of side×side elements: contiguous, transposed, every other column,
-// three dimensions of which the first two changed places, and a row that is expanded. The peer
-// makes the same.
+// layoutsOf returns operands of side×side elements in five layouts: contiguous, transposed, every
+// other column, three dimensions with the first two transposed, and an expanded row. The peer uses
+// the same layouts.
 func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout) {
 	dense := func() *tensor.Tensor {
 		return tensor.Rand(tensor.Float32, g, side, side).MulScalar(4).AddScalar(1).To(dt)
@@ -46,7 +46,7 @@ func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout
 	} {
 		chance := tensor.Rand(tensor.Float32, g, side)
 		p := layout{x: operand(), y: operand(), own: operand(), mask: tensor.Gt(chance, chance.Number(0.5))}
-		if p.own.Strides()[0] == 0 { // nothing can be written there
+		if p.own.Strides()[0] == 0 { // an expanded tensor is not writable
 			p.own = dense()
 		}
 		layouts = append(layouts, p)
@@ -54,7 +54,7 @@ func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout
 	return layouts
 }
 
-// dtypeOperations are done with each layout. They are the peer's as well.
+// dtypeOperations returns the operations applied to each layout. They must match the peer's script.
 func dtypeOperations(g *tensor.Generator) []struct {
 	name string
 	do   func(p layout) *tensor.Tensor
@@ -153,7 +153,8 @@ func dtypeRows(dt tensor.DType) func(context.Context, *environment) (group, erro
 	}
 }
 
-// defined reports whether an operation is defined for the dtype of its operands: others panic.
+// defined reports whether an operation is defined for the dtype of its operands. Undefined
+// operations panic.
 func defined(do func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	do()

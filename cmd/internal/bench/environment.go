@@ -11,14 +11,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An environment is where the measuring happens: the machine, and the domain of this process.
+// An environment describes the machine and holds the domain of the current process.
 type environment struct {
 	domain *arena.Domain
 	quick  bool
-	cpus   [2]int // for the two processes of a row; the same one twice where there is only one
+	cpus   [2]int // processors of the two processes of a pair; equal if there is only one
 
-	step func(name string)                  // shows what is done now
-	note func(format string, values ...any) // says what a reader of the rows must know
+	step func(name string)                  // reports the current activity
+	note func(format string, values ...any) // prints a remark for readers of the results
 }
 
 func newEnvironment(quick bool) (*environment, error) {
@@ -33,11 +33,11 @@ func newEnvironment(quick bool) (*environment, error) {
 	return &environment{domain: d, quick: quick, cpus: [2]int{cpus[0], cpus[min(1, len(cpus)-1)]}}, nil
 }
 
-// alone reports whether there is one processor only, so that nobody can wait for another by
-// spinning.
+// alone reports whether there is only one processor. Spinning for another process then only wastes
+// time.
 func (h *environment) alone() bool { return h.cpus[0] == h.cpus[1] }
 
-// scale returns n, or what a quick run does of it.
+// scale returns n, or a thousandth of it in a quick run, at least 1.
 func (h *environment) scale(n int) int {
 	if h.quick {
 		return max(n/1000, 1)
@@ -45,7 +45,7 @@ func (h *environment) scale(n int) int {
 	return n
 }
 
-// header says where the numbers come from.
+// header describes the machine, the software and the run.
 func (h *environment) header(p *peer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), release(), sys.CPUs(),
@@ -61,7 +61,7 @@ func (h *environment) header(p *peer) string {
 	return b.String()
 }
 
-// processor returns the name of the processor's model.
+// processor returns the model name of the processor.
 func processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {

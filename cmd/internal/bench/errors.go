@@ -3,8 +3,8 @@ package bench
 import "errors"
 
 var (
-	// ErrSuite is wrapped where a suite is asked for that does not exist.
+	// ErrSuite is wrapped if a requested suite does not exist.
 	ErrSuite = errors.New("bench: no such suite")
-	// ErrPeer is wrapped where the program to be measured against does not run.
+	// ErrPeer is wrapped if a peer program cannot be run.
 	ErrPeer = errors.New("bench: peer does not run")
 )

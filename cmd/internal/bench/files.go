@@ -26,12 +26,12 @@ var files = Suite{
 	groups: []func(context.Context, *environment) (group, error){wayRows, fileRows(0, 15), fileRows(1, 3)},
 }
 
-// A fileFormat saves one tensor, and loads it into memory of its own, or as the pages of the file.
+// A fileFormat saves a tensor to a file and loads it, either by reading or by mapping the file.
 type fileFormat struct {
 	name      string
 	save      func(path string, t *tensor.Tensor) error
-	load, see func(path string) (*tensor.Tensor, error) // see may be nil
-	slow      bool                                      // measured once where it is large
+	load, see func(path string) (*tensor.Tensor, error) // see maps the file; may be nil
+	slow      bool                                      // large files are measured once
 }
 
 var fileFormats = []fileFormat{
@@ -54,7 +54,7 @@ func named(t *tensor.Tensor) map[string]*tensor.Tensor { return map[string]*tens
 
 func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { return all["x"], err }
 
-// savePickle writes a numpy array, as Python's pickle does.
+// savePickle writes a numpy array as Python's pickle module does.
 func savePickle(path string, t *tensor.Tensor) error {
 	return safefile.Replace(path, func(f *os.File) error {
 		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(),
@@ -106,7 +106,7 @@ func loadPT(o pt.Options) func(string) (*tensor.Tensor, error) {
 	}
 }
 
-// A fileSize is that of a tensor, and what it is called.
+// A fileSize is a tensor size in bytes and its name.
 type fileSize struct {
 	name string
 	size int
@@ -120,8 +120,7 @@ func (h *environment) fileSizes() []fileSize {
 	return []fileSize{{"1MiB", mib}, {"256MiB", large}}
 }
 
-// fileRows measure files in /dev/shm where that is, so that it is the formats that are measured and
-// not a disk.
+// fileRows measures files in /dev/shm if it exists, so that the disk has no influence.
 func fileRows(nth, rounds int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) { return h.fileGroup(h.fileSizes()[nth], rounds) }
 }
@@ -158,8 +157,8 @@ func (h *environment) fileGroup(s fileSize, rounds int) (group, error) {
 	return g, nil
 }
 
-// reading saves a tensor and measures how long it takes to have it again; a mapped one is not
-// touched.
+// reading returns a function that saves a tensor and measures the time to load it. Pages of a
+// mapped tensor are not touched.
 func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path string,
 	x *tensor.Tensor) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
@@ -178,8 +177,8 @@ func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path stri
 	}
 }
 
-// wayRows are the ways without a file: a tensor of shared memory there and back by a queue, bytes
-// through a pipe of the system's, and a copy.
+// wayRows measures transfers without files: a round trip of a shared tensor through a queue, bytes
+// through a pipe, and a copy.
 func wayRows(ctx context.Context, h *environment) (group, error) {
 	return paired(ctx, h, 5, func(p *pair) (cases []Case) {
 		for _, s := range h.fileSizes() {
@@ -196,7 +195,8 @@ func wayRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// throughPipe measures bytes on their way through a pipe to memory that is there.
+// throughPipe measures the transfer of size bytes through a pipe to memory that is already
+// allocated.
 func throughPipe(size int) (float64, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -216,7 +216,7 @@ func throughPipe(size int) (float64, error) {
 	return float64(d), err
 }
 
-// loadMsgpack reads the tensors of a file of MessagePack.
+// loadMsgpack loads the tensors of a MessagePack file.
 func loadMsgpack(path string) (map[string]*tensor.Tensor, error) {
 	all, _, err := msgpack.Load(path, 0)
 	return all, err

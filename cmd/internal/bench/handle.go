@@ -7,12 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// descriptor stands for what describes a tensor in a message.
+// descriptor stands for the metadata of a tensor in a message.
 var descriptor [128]byte
 
-const small = 64 // bytes of a block that is only handed over
+const small = 64 // bytes of a block that is only passed on
 
-// leadHandle sends a block to and fro, with a descriptor. Its one reference moves with it.
+// leadHandle passes a block and a descriptor back and forth. The single reference moves with the
+// block.
 func leadHandle(s *side, o order) (time.Duration, error) {
 	h, err := s.d.Alloc(small)
 	if err != nil {
@@ -26,7 +27,7 @@ func leadHandle(s *side, o order) (time.Duration, error) {
 	return timed(o.Rounds, func() error { return s.exchange(&m, h) })
 }
 
-// exchange sends h, which comes back.
+// exchange sends h and waits until it comes back.
 func (s *side) exchange(m *arena.Message, h arena.Handle) error {
 	if err := s.put(h); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (s *side) put(h arena.Handle) error {
 	return s.out.Put(s.ctx, descriptor[:], []arena.Handle{h}, true)
 }
 
-// take receives a block, which is then this process's.
+// take receives a block and its reference.
 func (s *side) take(m *arena.Message) error {
 	if err := s.in.Get(s.ctx, m); err != nil {
 		return err
@@ -62,15 +63,14 @@ func (s *side) echo(m *arena.Message) error {
 	return s.put(m.Blocks[0])
 }
 
-// untilAsleep is how long a side lets the other wait, so that it is asleep when it is rung: it
-// spins for 60 µs at most, and then naps for half a millisecond before it parks.
+// untilAsleep is the pause after which the other side is asleep. A waiter spins for at most 60 µs,
+// then naps for half a millisecond, and then parks.
 const untilAsleep = 150 * time.Microsecond
 
-// untilParked is how long it takes until it is parked for certain.
+// untilParked is the pause after which the other side is certainly parked.
 const untilParked = 2 * time.Millisecond
 
-// letSleep keeps the processor busy for d, as a program that computes does, and returns for how
-// long.
+// letSleep spins for d, as a computing program does, and returns the actual duration.
 func letSleep(d time.Duration) time.Duration {
 	begin := time.Now()
 	for time.Since(begin) < d {
@@ -78,8 +78,8 @@ func letSleep(d time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// asleep does a round trip between sides that are asleep: send is called when the other one must
-// be, and recv waits. What is spent on that is not part of the time.
+// asleep measures round trips between sides that are asleep: each pauses before send, so that the
+// other one sleeps in recv. The pauses are subtracted from the time.
 func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -95,8 +95,8 @@ func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	return d - waited, err
 }
 
-// awoken is the other side of asleep. Its pauses are in the leader's time, so it returns them with
-// a minus.
+// awoken is the follower's side of asleep. Its pauses are included in the leader's time, so it
+// returns them as a negative duration.
 func (s *side) awoken(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -127,8 +127,8 @@ func followHandleParked(s *side, o order) (time.Duration, error) {
 	return s.awoken(o, func() error { return s.put(m.Blocks[0]) }, func() error { return s.take(&m) })
 }
 
-// leadEventfd and followEventfd are what a parked process can be woken by at best without a thread
-// of its own: a descriptor in Go's poller.
+// leadEventfd and followEventfd measure the fastest way to wake a parked process that has no
+// dedicated thread: a file descriptor in Go's network poller.
 func leadEventfd(s *side, o order) (time.Duration, error) { return s.asleep(o, s.strike, s.listen) }
 
 func followEventfd(s *side, o order) (time.Duration, error) { return s.awoken(o, s.strike, s.listen) }
@@ -146,7 +146,7 @@ func (s *side) listen() error {
 	return err
 }
 
-// leadBody sends bytes to and fro that fit into a slot: they are copied in and out.
+// leadBody passes back and forth bytes that fit into a slot and are copied in and out.
 func leadBody(s *side, o order) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -175,7 +175,7 @@ func followBody(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// leadHandles sends a new block each time, one way.
+// leadHandles sends a new block in each round, in one direction.
 func leadHandles(s *side, o order) (time.Duration, error) {
 	return s.stream(func() error {
 		_, err := repeat(o.Rounds, func() error {
@@ -204,7 +204,7 @@ func followHandles(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// leadAlloc goes the whole way of a block in one process.
+// leadAlloc measures the life cycle of a block in one process: allocate, put, get and release.
 func leadAlloc(s *side, o order) (time.Duration, error) {
 	var m arena.Message
 	return timed(o.Rounds, func() error {

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// idler waits for a message that does not come. It says once that it is there.
+// idler signals that it is ready and waits for a message that never comes.
 var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ipc.PipeEnd[int, int]) error {
 	defer c.Close()
 	if err := c.Send(ctx, 0); err != nil {
@@ -22,7 +22,7 @@ var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ip
 	return nil
 })
 
-// withIdler calls do with the id of a process that is parked in a receive, or is about to be.
+// withIdler calls do with the ID of a process that is parked in a receive or about to be.
 func withIdler(ctx context.Context, do func(pid int) error) (err error) {
 	ours, theirs, err := ipc.Pipe[int, int]()
 	if err != nil {
@@ -30,7 +30,7 @@ func withIdler(ctx context.Context, do func(pid int) error) (err error) {
 	}
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1})
 	p := idler.Go(g, theirs)
-	// Closing our side is what lets it end.
+	// The idler exits when our end is closed.
 	defer func() { err = errors.Join(err, ours.Close(), theirs.Close(), g.Wait()) }()
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -41,7 +41,7 @@ func withIdler(ctx context.Context, do func(pid int) error) (err error) {
 	return do(p.PID())
 }
 
-// idlerPSS measures the memory of a process that waits, with what it shares counted by parts.
+// idlerPSS measures the proportional set size of an idle process.
 func idlerPSS(*environment) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (size float64, err error) {
 		err = withIdler(ctx, func(pid int) error {
@@ -53,11 +53,11 @@ func idlerPSS(*environment) *Probe {
 	}}
 }
 
-// settled is how long a new process is given until nothing is left of its start.
+// settled is the time after which the startup work of a new process has ended.
 const settled = time.Second
 
-// idlerSwitches measures how often a second a process that waits gives up a processor, which it
-// must have got before: wakes.
+// idlerSwitches measures the voluntary context switches per second of an idle process, which
+// correspond to its wake-ups.
 func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
 		err = withIdler(ctx, func(pid int) error {

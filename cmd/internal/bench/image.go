@@ -24,10 +24,11 @@ const (
 	imageFiles = 1000
 	imageBatch = 32
 	imageSide  = 224
-	drawings   = 100 // that differ
+	drawings   = 100 // distinct images
 )
 
-// imageRoot is where the files of all formats are; a peer finds them by our pid.
+// imageRoot returns the directory for the files of all formats. The peer derives it from our
+// process ID.
 func imageRoot() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("shoal-bench-images-%d", os.Getpid()))
 }
@@ -74,7 +75,7 @@ func openImages(set *datasets.ImageFolder) *data.Loader {
 	return data.NewLoader(set, data.Options{BatchSize: imageBatch, Shuffle: true, Seed: 1, Workers: sys.CPUs()})
 }
 
-// imageEpoch measures how many images a second a loader decodes.
+// imageEpoch measures the images per second that a loader decodes.
 func imageEpoch(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
@@ -85,7 +86,7 @@ func imageEpoch(set *datasets.ImageFolder) *Probe {
 	}}
 }
 
-// firstImages measures how long a new loader takes to its first batch.
+// firstImages measures the time until a new loader returns its first batch.
 func firstImages(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
@@ -98,8 +99,8 @@ func firstImages(set *datasets.ImageFolder) *Probe {
 	}}
 }
 
-// decodeBatch measures how long the files of a batch take to be read and decoded, shared out to all
-// processors.
+// decodeBatch measures the time to read and decode the files of a batch, divided by the number of
+// processors: the ideal parallel time.
 func decodeBatch(set *datasets.ImageFolder) func(context.Context) (float64, error) {
 	im := new(image.Image)
 	return func(context.Context) (float64, error) {
@@ -122,8 +123,8 @@ func decodeBatch(set *datasets.ImageFolder) func(context.Context) (float64, erro
 	}
 }
 
-// WriteImages writes so many files of a format, "jpeg" or "png", into a directory, with something
-// like photographs of 224 x 224 pixels in them, in one class.
+// WriteImages writes files images of 224×224 pixels, similar to photographs, to a single class
+// directory below dir. format must be "jpeg" or "png".
 func WriteImages(dir, format string, files int) error {
 	dir = filepath.Join(dir, "class")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -148,7 +149,8 @@ func WriteImages(dir, format string, files int) error {
 	return nil
 }
 
-// encode returns a file: of JPEG at quality 90, 4:2:0, some 25 kB; of PNG some 100 kB.
+// encode encodes an image: JPEG with quality 90 and 4:2:0 subsampling, about 25 kB, or PNG, about
+// 100 kB.
 func encode(format string, im stdimage.Image) []byte {
 	var b bytes.Buffer
 	if format == "png" {
@@ -159,7 +161,7 @@ func encode(format string, im stdimage.Image) []byte {
 	return b.Bytes()
 }
 
-// draw makes a picture of random slopes on five scales, as a photograph has them, and a little
+// draw generates an image from random gradients on five scales, like a photograph, with a little
 // noise.
 func draw(seed uint64) stdimage.Image {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -179,7 +181,7 @@ func draw(seed uint64) stdimage.Image {
 	return im
 }
 
-// slopes adds what is between random heights that are size pixels apart.
+// slopes adds the bilinear interpolation of random heights on a grid of size pixels.
 func slopes(plane []float64, size int, height float64, r *rand.Rand) {
 	n := imageSide/size + 2
 	knots := make([]float64, n*n)

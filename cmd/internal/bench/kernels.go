@@ -19,24 +19,24 @@ var kernels = Suite{
 	groups: []func(context.Context, *environment) (group, error){productRows, layerRows},
 }
 
-// A job is a computation in float32 that others can do as well.
+// A job is a float32 computation that other libraries provide as well.
 type job struct {
 	name string
-	cost int    // additions and multiplications
-	do   func() // here
-	// gonum's share: for a convolution the products alone, with the patches laid out for it.
+	cost int    // floating-point operations
+	do   func() // our implementation
+	// gonum's implementation. For a convolution it covers only the matrix products, with the
+	// patches already extracted.
 	gonum func()
-	op    string // the peer's
+	op    string // name in the peer's script
 	args  []int
 }
 
-// repeats is how often a computation is done in a round, so that the round takes about a hundredth
-// of a second.
+// repeats returns the number of repetitions in a round, so that it takes about 10 ms.
 func (h *environment) repeats(cost int) int { return max(1, h.scale(500_000_000/cost)) }
 
-// flops measures how many operations a second a computation does, by the time that processors spend
-// on it: it has one thread, whatever gonum does, and what others compute on the machine meanwhile
-// counts little.
+// flops measures floating-point operations per second of processor time. The computation runs in
+// one thread, regardless of gonum's threads, and processor time is hardly affected by other
+// programs.
 func (h *environment) flops(cost int, do func()) *Probe {
 	rounds := h.repeats(cost)
 	return &Probe{Measure: func(context.Context) (float64, error) {
@@ -44,8 +44,8 @@ func (h *environment) flops(cost int, do func()) *Probe {
 	}}
 }
 
-// cpuTime returns how long processors compute when it is done so often, by one thread of our
-// kernels.
+// cpuTime returns the processor time of this process for calling do rounds times with one kernel
+// thread.
 func cpuTime(rounds int, do func()) time.Duration {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)
@@ -75,8 +75,8 @@ func productRows(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 15, cases: h.rows(jobs, timesPeer(0.85))}, nil
 }
 
-// layerRows are the products of a step of the MNIST net: each alone, and all after one another,
-// which weighs them by their operations.
+// layerRows measures the matrix products of a training step of the MNIST network: each one alone,
+// and all in sequence, which weights them by their cost.
 func layerRows(_ context.Context, h *environment) (group, error) {
 	jobs := append(conv("conv1", 1, 28, 10, false), conv("conv2", 10, 12, 20, true)...)
 	for _, fc := range []struct {
@@ -107,10 +107,10 @@ func layerRows(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 15, cases: cases}, nil
 }
 
-// batch is how many images a step has.
+// batch is the number of images in a step.
 const batch = 64
 
-// noise returns numbers in [-1, 1), always the same.
+// noise returns reproducible pseudorandom numbers in [-1, 1).
 func noise(n int) []float32 {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	x := make([]float32, n)
@@ -120,7 +120,7 @@ func noise(n int) []float32 {
 	return x
 }
 
-// gemm is a product, or one that is added to the result.
+// gemm returns a matrix product. If add is set, it is added to the result matrix.
 func gemm(name string, transA, transB bool, m, n, k int, add bool) job {
 	a, b, c := noise(m*k), noise(k*n), make([]float32, m*n)
 	lda, ldb, beta := k, n, float32(0)
@@ -157,7 +157,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// conv is the convolution of a batch with filters of 5×5, and its gradients.
+// conv returns the 5×5 convolution of a batch and its gradients.
 func conv(name string, channels, side, out int, images bool) []job {
 	s := kernel.ConvShape{N: batch, C: channels, H: side, W: side, OutC: out, KH: 5, KW: 5, StrideH: 1, StrideW: 1}
 	area, patch := s.OutH()*s.OutW(), channels*25

@@ -16,7 +16,7 @@ var layers = Suite{
 	groups: []func(context.Context, *environment) (group, error){passRows},
 }
 
-// A pass is a layer with its input. The peer does it under its name.
+// A pass is a layer with its input. The peer's script must define it under the same name.
 type pass struct {
 	name    string
 	rounds  int
@@ -51,7 +51,7 @@ func passCases(h *environment, prefix string, passes []pass, time func(rounds in
 	return cases
 }
 
-// slope is the gradient of the output that a step begins with.
+// slope returns the initial gradient of the output for backpropagation.
 func (p *pass) slope() *tensor.Tensor {
 	return tensor.Ones(tensor.Float32, p.forward(autograd.NoGrad(p.input)).Shape()...)
 }
@@ -69,7 +69,7 @@ func (p *pass) step(s *autograd.Scope, slope *tensor.Tensor) {
 	autograd.Grad([]*autograd.Var{y}, wanted, autograd.GradOptions{GradOutputs: []*autograd.Var{s.Const(slope)}})
 }
 
-// A passList makes the inputs of passes.
+// A passList builds passes with random inputs.
 type passList struct {
 	all []pass
 	g   *tensor.Generator
@@ -79,7 +79,7 @@ func (l *passList) add(name string, rounds int, m nn.Module, f func(x *autograd.
 	l.all = append(l.all, pass{name, rounds, tensor.RandN(tensor.Float32, l.g, shape...), m, f})
 }
 
-// passes have the sizes of small language models.
+// passes returns layers with the sizes of small language models.
 func passes() []pass {
 	g := tensor.NewGenerator(1)
 	l := passList{g: g}

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// leadLine and followLine pass a cache line to and fro, both spinning: nothing between two
-// processors is faster.
+// leadLine and followLine pass a cache line back and forth while spinning, which is the fastest
+// communication between two processors.
 func leadLine(s *side, o order) (time.Duration, error) {
 	ping, pong := s.mine(signals), s.theirs(signals)
 	if err := s.reset(signals); err != nil {
@@ -39,7 +39,7 @@ func followLine(s *side, o order) (time.Duration, error) {
 	return 0, nil
 }
 
-// reset clears this side's word and meets the other one, which has cleared its own.
+// reset clears this side's word and waits until the other side has done the same.
 func (s *side) reset(base int) error {
 	s.mine(base).Store(0)
 	return s.meet()
@@ -54,11 +54,11 @@ func (s *side) await(w *atomic.Uint64, v uint64) error {
 	return nil
 }
 
-// bareRing is the number of words of the bare ring.
+// bareRing is the number of words in the bare ring.
 const bareRing = 1024
 
-// leadBare and followBare are the least that a queue can be: words in a ring, one writer, one
-// reader, each of which looks at the other's ticket only when it has to.
+// leadBare and followBare implement the simplest possible queue: a ring of words with one writer
+// and one reader, each of which reads the other's ticket only when it must.
 func leadBare(s *side, o order) (time.Duration, error) {
 	tail, head := s.mine(tickets), s.theirs(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]
@@ -148,7 +148,7 @@ func (s *side) awaitFutex(turn uint64) error {
 	return nil
 }
 
-// leadCAS changes a word that nobody else looks at.
+// leadCAS swaps a word that no other processor accesses.
 func leadCAS(s *side, o order) (time.Duration, error) {
 	w := s.mine(signals)
 	w.Store(0)

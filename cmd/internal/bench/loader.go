@@ -32,8 +32,8 @@ const (
 	lightPixels = 3 * lightSide * lightSide
 )
 
-// A flipped is a set of images in memory, each of which is mirrored or not, at random, while it is
-// copied into its batch.
+// A flipped is an in-memory image data set. Each image is mirrored at random while it is copied
+// into its batch.
 type flipped struct{ Images *tensor.Tensor }
 
 func init() { wire.RegisterType[*flipped]("bench.flipped") }
@@ -96,7 +96,7 @@ func loaderLightRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// count returns how many samples an epoch has.
+// count returns the number of samples in an epoch and closes the batches.
 func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	for b, err := range batches {
 		if err != nil {
@@ -108,8 +108,8 @@ func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	return n, nil
 }
 
-// copiedItems measures how many items a second all processors copy from one place to another, in
-// order: what a loader does at least.
+// copiedItems measures the items per second that all processors can copy in order, which bounds the
+// throughput of a loader.
 func copiedItems(items int) func(context.Context) (float64, error) {
 	src, dst := make([]float32, items*lightPixels), make([]float32, lightBatch*lightPixels*sys.CPUs())
 	for i := range src {
@@ -133,8 +133,8 @@ func copiedItems(items int) func(context.Context) (float64, error) {
 	}
 }
 
-// loaderMemoryRows measure what each process costs that loads from a set in memory, beyond the set:
-// of 2 GiB, or of so much as there is room for.
+// loaderMemoryRows measures the memory cost of each loading process in addition to an in-memory
+// data set. The set has 2 GiB, or less if the domain is smaller.
 func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
 	rows := max(h.scale(2<<30/(4*lightPixels)), 256)
 	images, err := tensor.NewShared(tensor.Float32, rows, lightPixels)
@@ -161,8 +161,8 @@ func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// loaderMemory returns the memory that each worker adds: all of it that is not the set's, pages
-// that several processes map counted once.
+// loaderMemory returns the additional memory per worker in bytes. Pages that several processes map
+// are counted once.
 func loaderMemory(ctx context.Context, set *data.TensorDataset, workers int) (float64, error) {
 	before, err := sys.PSS(os.Getpid())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// managerRows measure calls of this process to a server in a process of its own.
+// managerRows measures calls to a manager in another process.
 func managerRows(ctx context.Context, h *environment) (group, error) {
 	m, err := newManaged(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func managerRows(ctx context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// managed is a manager and what is called of it.
+// managed is a manager and the objects that are called.
 type managed struct {
 	m     *manager.Manager
 	list  *manager.List[int]
@@ -80,7 +80,7 @@ func (m *managed) read(ctx context.Context) error {
 	return err
 }
 
-// timed measures calls one after the other.
+// timed measures consecutive calls.
 func (m *managed) timed(rounds int, call func(ctx context.Context) error) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		d, err := timed(rounds, func() error { return call(ctx) })
@@ -88,7 +88,7 @@ func (m *managed) timed(rounds int, call func(ctx context.Context) error) func(c
 	}
 }
 
-// parked measures calls to a server that is asleep each time.
+// parked measures calls to a server that is asleep before each call.
 func (m *managed) parked(rounds int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		var waited time.Duration

@@ -10,12 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A party is what many processes share that do the same work, round by round.
+// A party is shared by many processes that do the same work in rounds.
 type party struct {
-	Barrier *ipc.Barrier    // of the processes and of the one that measures; a round begins there
-	Queue   *ipc.Queue[int] // of numbers; unused where a round is turns of the barrier
-	Puts    int             // numbers that each process puts in a round, or 0
-	Turns   int             // turns of the barrier in a round, or 0
+	Barrier *ipc.Barrier    // of all processes and the measuring one; starts a round
+	Queue   *ipc.Queue[int] // unused if Turns is set
+	Puts    int             // numbers put by each process in a round, or 0
+	Turns   int             // barrier turns in a round, or 0
 }
 
 // guest takes part in rounds until the barrier is aborted.
@@ -37,7 +37,7 @@ var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p 
 	}
 })
 
-// start has n processes take part in p, and returns what ends that. Puts and Turns are set.
+// start starts n processes. The fields Puts and Turns must be set before. The caller must call end.
 func (p *party) start(ctx context.Context, n int) (end func() error, err error) {
 	if p.Barrier, err = ipc.NewBarrier(n + 1); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (p *party) start(ctx context.Context, n int) (end func() error, err error) 
 	}, nil
 }
 
-// round measures what the process that measures does in a round, in ns.
+// round measures the measuring process's part of a round in nanoseconds.
 func (p *party) round(ctx context.Context) (float64, error) {
 	if _, err := p.Barrier.Wait(ctx); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (p *party) round(ctx context.Context) (float64, error) {
 	return float64(time.Since(begin)), nil
 }
 
-// barrierRow is a turn of a barrier of n processes, for each of them.
+// barrierRow measures a barrier turn of n processes, divided by n.
 func barrierRow(n int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
 		p := &party{Turns: h.scale(1000)}
@@ -79,14 +79,14 @@ func barrierRow(n int) func(context.Context, *environment) (group, error) {
 			Ours:   each(float64(p.Turns*n), &Probe{Measure: p.round}),
 			Target: atMost(15_000, "15 µs"),
 		}
-		if n <= 8 { // each process of the peer takes a few hundred MB
+		if n <= 8 { // each process of the peer needs hundreds of MB
 			c.Peer = &peerWork{op: "barrier_many", Size: n, Rounds: h.scale(300)}
 		}
 		return group{rounds: 7, close: end, cases: []Case{c}}, err
 	}
 }
 
-// producersRow is how many numbers a second one process gets that n others put.
+// producersRow measures the numbers per second that one process receives from n others.
 func producersRow(n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
 		p := &party{Puts: h.scale(400_000) / n}
@@ -100,7 +100,7 @@ func producersRow(n int, target Target) func(context.Context, *environment) (gro
 	}
 }
 
-// numbers measures a round in numbers a second.
+// numbers measures a round in numbers per second.
 func (p *party) numbers(n int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		if _, err := p.Barrier.Wait(ctx); err != nil {

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A session measures groups and hands out their rows.
+// A session measures groups and emits their rows.
 type session struct {
 	peer   *peer // nil without one
 	quick  bool
 	step   func(name string)
 	emit   func(Result) error
-	lull   time.Duration // before a group that was noisy is measured again
+	lull   time.Duration // pause before a noisy group is repeated
 	before []Result
 }
 
-// attempts is how often a group is measured at most until no row with a target is noisy, and
-// between two attempts it is given a while in which the machine may become quiet.
+// A group is measured up to attempts times until no row with a target is noisy. Between attempts,
+// lull gives the machine time to become idle.
 const (
 	attempts = 3
 	lull     = 5 * time.Second
 )
 
-// measure measures the group until it was quiet, three times at most, and emits the rows of the
-// quietest attempt.
+// measure measures the group until it is not noisy, at most three times, and emits the rows of the
+// least noisy attempt.
 func (s *session) measure(ctx context.Context, suite string, g group) error {
 	quietest, err := s.attempt(ctx, g)
 	for n := 1; err == nil && n < attempts && !s.quick && quietest.noise() > noisy; n++ {
@@ -54,7 +54,7 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 	return nil
 }
 
-// attempt warms up everything in the group once and measures it in turn, round by round.
+// attempt warms up each measurement of the group once and then measures all of them alternately.
 func (s *session) attempt(ctx context.Context, g group) (*measurement, error) {
 	rounds := g.rounds
 	if s.quick {
@@ -80,7 +80,7 @@ func (s *session) attempt(ctx context.Context, g group) (*measurement, error) {
 	return m, nil
 }
 
-// A take is one thing that is measured in turn with others.
+// A take is a measurement with its samples.
 type take struct {
 	name    string
 	probe   func(ctx context.Context) (float64, error)
@@ -88,7 +88,7 @@ type take struct {
 	samples []float64
 }
 
-// A measurement knows which takes belong to which rows. A floor that rows share is one take.
+// A measurement maps rows to takes. A floor that several rows share is measured only once.
 type measurement struct {
 	cases  []Case
 	takes  []*take
@@ -153,7 +153,7 @@ func (m *measurement) result(i int) Result {
 	return r
 }
 
-// noise returns the largest spread of the rows that have a target, and of their peers.
+// noise returns the largest spread among the rows with a target and their peers.
 func (m *measurement) noise() (most float64) {
 	for i, c := range m.cases {
 		if c.Target != nil {

@@ -2,18 +2,18 @@ package bench
 
 import "context"
 
-// PeerWork is what a peer is asked for.
+// PeerWork is a request to a peer.
 type PeerWork = peerWork
 
-// AskPeer returns the work of a row that a peer's script knows as op. size are bytes.
+// AskPeer returns the request for the operation op of a peer's script. size is in bytes.
 func AskPeer(op string, size, rounds int) *PeerWork {
 	return &PeerWork{op: op, Size: size, Rounds: rounds}
 }
 
-// NewSuite returns a suite for Options.More: rows of packages that this one, which stands behind a
-// static command, may not import. rows sets up what they need, with scale to make a number of
-// rounds smaller in a quick run, and returns what ends it; peer is the script in bench/peers that
-// does the same.
+// NewSuite returns a suite for Options.More. Such suites belong to packages that this one must not
+// import, because it is linked into a static command. rows must set up the measurements and return
+// a function that releases them; scale reduces a number of rounds in a quick run. peer is the
+// script in bench/peers that does the same work.
 func NewSuite(name, doc, peer string, rounds int,
 	rows func(ctx context.Context, scale func(n int) int) ([]Case, func() error, error)) Suite {
 	return Suite{Name: name, Doc: doc, peer: peer, groups: []func(context.Context, *environment) (group, error){

@@ -17,24 +17,24 @@ import (
 	"strings"
 )
 
-// sources are what natives are built from.
+// sources holds the source code of the native programs.
 //
 //go:embed native
 var sources embed.FS
 
-// A native is a program in another language, or of another library, that does a row's work in two
-// processes of its own. It is built from its sources once for each user, where its tool is found.
+// A native is a program in another language, or using another library, that does a row's work in
+// two processes of its own. It is built once per user if its build tool is installed.
 type native struct {
 	name   string
-	source string   // a file or folder of sources
-	tool   string   // that builds it
-	args   []string // of the tool, which runs in a copy of the sources
-	binary string   // that it makes there
+	source string   // file or directory
+	tool   string   // build tool
+	args   []string // run in a copy of the sources
+	binary string   // output file
 	env    []string
-	slow   bool // to build: minutes
+	slow   bool // the build takes minutes
 }
 
-// The natives of suite peers.
+// Native programs of the suite peers.
 var (
 	cFloor = native{name: "C", source: "native/floor.c", tool: "cc", args: []string{"-O2", "-o", "floor", "floor.c"},
 		binary: "floor"}
@@ -44,13 +44,14 @@ var (
 		args: []string{"build", "-o", "shmipc", "."}, binary: "shmipc", env: []string{"GOFLAGS=-mod=readonly"}}
 )
 
-// A program is a native that was built.
+// A program is a native that has been built.
 type program struct {
 	native
 	path string
 }
 
-// build returns the program, which may have been built long ago.
+// build returns the program. It is built only if the cache directory has none for the same sources.
+// In a quick run, a slow build is an error.
 func (n native) build(ctx context.Context, h *environment) (*program, error) {
 	home, err := os.UserCacheDir()
 	if err != nil {
@@ -94,7 +95,7 @@ func (n native) build(ctx context.Context, h *environment) (*program, error) {
 
 func lastOf(out []byte) []byte { return out[max(0, len(out)-2000):] }
 
-// sum tells sources apart.
+// sum returns a hash of the sources.
 func (n native) sum() (string, error) {
 	h := sha256.New()
 	err := n.visit(func(name string, text []byte) error {
@@ -104,8 +105,8 @@ func (n native) sum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-// copyTo writes the sources to a folder. Files of a Go module are embedded as text, because a
-// module does not embed another one.
+// copyTo writes the sources to dir. The files of a Go module are embedded with the suffix .txt,
+// because a module cannot embed another one.
 func (n native) copyTo(dir string) error {
 	return n.visit(func(name string, text []byte) error {
 		to := filepath.Join(dir, strings.TrimSuffix(filepath.FromSlash(name), ".txt"))
@@ -113,7 +114,7 @@ func (n native) copyTo(dir string) error {
 	})
 }
 
-// visit calls f with the files below the source, by names relative to the folder to build in.
+// visit calls f for each source file with its name relative to the build directory.
 func (n native) visit(f func(name string, text []byte) error) error {
 	return fs.WalkDir(sources, n.source, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -131,8 +132,8 @@ func (n native) visit(f func(name string, text []byte) error) error {
 	})
 }
 
-// probe has the program do a work on the processors of a pair, in nanoseconds a round or in rounds
-// a second; nil if there is no program.
+// probe measures a work of the program on the processors of a pair, in ns per round or in rounds
+// per second. It returns nil if p is nil.
 func (p *program) probe(h *environment, unit Unit, work string, size, rounds int) *Probe {
 	if p == nil {
 		return nil

@@ -38,7 +38,8 @@ func newPerceptron() *nn.Sequential {
 		nn.NewLinear(512, 10, g), nn.LogSoftmax)
 }
 
-// A trainer takes steps on images that lie ready: what is measured is the network.
+// A trainer trains a network on batches that are prepared in advance, so that only the network is
+// measured.
 type trainer struct {
 	net            nn.Layer
 	images, labels []*tensor.Tensor // by batch
@@ -47,7 +48,7 @@ type trainer struct {
 	steps          int
 }
 
-// poolBatches is how many different batches there are.
+// poolBatches is the number of distinct batches.
 const poolBatches = 32
 
 func newTrainer(net nn.Layer) *trainer {
@@ -61,7 +62,7 @@ func newTrainer(net nn.Layer) *trainer {
 	return t
 }
 
-// train takes n steps.
+// train performs n steps.
 func (t *trainer) train(n int) {
 	for range n {
 		t.gradient()
@@ -69,7 +70,7 @@ func (t *trainer) train(n int) {
 	}
 }
 
-// gradient computes that of the next batch.
+// gradient computes the gradients for the next batch.
 func (t *trainer) gradient() {
 	i := t.steps % poolBatches
 	t.steps++

@@ -22,17 +22,17 @@ var operations = Suite{
 	sum: medianRow,
 }
 
-// An operation is done by the peer under its name. Its result, if it has one, is closed, as PyTorch
-// frees one that nothing refers to.
+// An operation is measured against the operation of the same name in the peer's script. A result
+// that is not nil is closed, as PyTorch frees an unreferenced result.
 type operation struct {
 	name string
 	do   func() *tensor.Tensor
 }
 
-// slower is how many times the peer's time an operation may take.
+// slower is the accepted ratio to the peer's time.
 const slower = 1.2
 
-// sampleTime is about how long one sample of a row takes.
+// sampleTime is the approximate duration of one sample.
 const sampleTime = 10 * time.Millisecond
 
 func operationRows(operations func(*operands) []operation) func(context.Context, *environment) (group, error) {
@@ -55,20 +55,20 @@ func operationRows(operations func(*operands) []operation) func(context.Context,
 	}
 }
 
-// repeated is how often do is called for a sample.
+// repeated returns the number of calls of do in a sample.
 func (h *environment) repeated(do func()) int {
 	if h.quick {
 		return 1
 	}
-	cpuTime(3, do) // as it will be when its memory is there
+	cpuTime(3, do) // warm up the memory
 	once := cpuTime(3, do) / 3
 	return int(min(max(sampleTime/max(once, 1), 1), 2000))
 }
 
-// typical measures the processor time of the call in the middle of so many: calls that begin with
-// cold caches, since something else had the processor, are at the end. As many calls before do not
-// count, here and in the peer. After a pause Go's monitor wakes every 20 µs for some milliseconds,
-// which is processor time of this process, up to a fifth of it.
+// typical measures the median processor time of a call. The median excludes calls with cold caches
+// after a preemption. An equal number of calls before it is not counted, here and in the peer:
+// after a pause, Go's monitor thread wakes every 20 µs for some milliseconds, and that is charged
+// to this process, up to a fifth of its time.
 func typical(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		cpuTime(rounds, do)
@@ -80,8 +80,8 @@ func typical(rounds int, do func()) *Probe {
 	}}
 }
 
-// processorTime measures what a call of do takes in the mean, which the garbage collector is part
-// of, after as many calls that do not count.
+// processorTime measures the mean processor time of a call, garbage collection included, after an
+// equal number of calls that are not counted.
 func processorTime(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		cpuTime(rounds, do)
@@ -89,12 +89,11 @@ func processorTime(rounds int, do func()) *Probe {
 	}}
 }
 
-// mean asks the peer for the mean of its calls, where ours is one.
+// mean requests the mean of the peer's calls, for rows with a mean on our side.
 const mean = 1
 
-// resultRows are add with a result that is closed, so that its memory can be used again, and with
-// one that is left to the garbage collector. Their floor is the same sum written to memory that is
-// there.
+// resultRows measures add with a result that is closed, so that its memory is reused, and with one
+// that is left to the garbage collector. The floor is the same addition in place.
 func resultRows(_ context.Context, h *environment) (group, error) {
 	o := newOperands()
 	closed := func() { tensor.Add(o.x, o.y).Close() }
@@ -114,8 +113,8 @@ func resultRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// fusedRows are what PyTorch does in one kernel, and a transformer's block, forwards and with their
-// gradients.
+// fusedRows measures operations that PyTorch implements as one kernel, and a transformer block,
+// forward and with gradients.
 func fusedRows(_ context.Context, h *environment) (group, error) {
 	g := tensor.NewGenerator(1)
 	l := passList{g: g}
@@ -134,7 +133,7 @@ func fusedRows(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 9, cases: passCases(h, "op_", l.all, typical, timesPeer(1/slower))}, nil
 }
 
-// trainingStepRows are steps of whole networks, with their optimizer.
+// trainingStepRows measures training steps of whole networks, optimizer included.
 func trainingStepRows(_ context.Context, h *environment) (group, error) {
 	g := group{rounds: 9}
 	add := func(name string, net nn.Layer) {
@@ -151,7 +150,7 @@ func trainingStepRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// medianRow is how many times the peer's time the row in the middle takes.
+// medianRow returns the median ratio of our time to the peer's.
 func medianRow(rows []Result) Result {
 	var ratios []float64
 	for _, r := range rows {
@@ -166,7 +165,7 @@ func medianRow(rows []Result) Result {
 	return Result{Name: "op_median", Unit: Ratio, Value: m, Target: "≤ 1 × peer's time", Met: m <= 1}
 }
 
-// operands are those of the operations. Names and shapes are the peer's as well.
+// operands holds the operands of the operations. Names and shapes must match the peer's script.
 type operands struct {
 	x, y, row, col            *tensor.Tensor
 	short, shortRow, shortCol *tensor.Tensor

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// writer returns what rows are emitted to. It writes the header first: to out for people, to log if
-// out is for programs.
+// writer returns a function that prints a row. It first writes the header, to out, or to log if
+// asJSON is set.
 func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(Result) error {
 	if asJSON {
 		fmt.Fprint(log, header)
@@ -33,7 +33,7 @@ func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(
 
 const lineFormat = "%-26s %12s %7s %12s %8s %12s %7s %8s  %s\n"
 
-// quantity prints a value with a unit that people read.
+// quantity formats a value with its unit.
 func quantity(v float64, u Unit) string {
 	switch {
 	case v == 0:
@@ -58,7 +58,7 @@ func scaled(v, step float64, units ...string) string {
 	return number(v) + " " + units[i]
 }
 
-// number prints three digits, and nothing for what does not apply.
+// number formats a value with three significant digits, or as an empty string if it is 0.
 func number(v float64) string {
 	switch {
 	case v == 0:
@@ -75,7 +75,7 @@ func number(v float64) string {
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
-// peerSpread is empty where there is no peer.
+// peerSpread is empty if there is no peer.
 func peerSpread(r Result) string {
 	if r.Peer == "" {
 		return ""
@@ -83,8 +83,7 @@ func peerSpread(r Result) string {
 	return percent(r.PeerSpread)
 }
 
-// verdict says what a row should reach, and how that went. A noisy row neither reaches nor misses
-// it.
+// verdict describes the target and whether it was met. A noisy row neither meets nor misses it.
 func verdict(r Result) string {
 	switch {
 	case r.Target == "":

@@ -17,11 +17,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An order tells the processes of a pair what to do, and a report what came of it.
+// An order tells the processes of a pair what to measure. A report is a process's answer.
 type order struct {
-	Work   string // one of works
+	Work   string // key of works
 	Rounds int
-	Size   int           // bytes of what is handed over
+	Size   int           // bytes of the transferred data
 	Pause  time.Duration // before a side is woken; 0: untilAsleep
 }
 
@@ -30,29 +30,29 @@ type report struct {
 	Err         error
 }
 
-// A script is the argument of a process of a pair: what connects it with the other one, and with
-// its director.
+// A script is the argument of a process of a pair: its connections to the other process and to the
+// measuring one.
 type script struct {
 	CPU     int
 	Orders  *ipc.PipeEnd[report, order]
 	Words   block
-	Rings   [2]block // from the first to the second process, and back
+	Rings   [2]block // from the first process to the second, and back
 	Queues  [2]*ipc.Queue[*tensor.Tensor]
 	Numbers *ipc.Queue[int]
 	Tools   *tools
 	Group   *dist.Group
-	Files   string // abstract address where two eventfds are to be had
+	Files   string // abstract address that serves two eventfds
 }
 
-// A pair is two processes on two processors that do the same work on its two sides.
+// A pair is two processes on two processors that run the two sides of a work.
 type pair struct {
 	group  *shoal.Group
 	orders [2]*ipc.PipeEnd[order, report]
-	ctx    context.Context // ends when one of them does
+	ctx    context.Context // done when one of them exits
 	undo   []func() error
 }
 
-// ringSlots is the capacity of the rings and queues of a pair.
+// ringSlots is the capacity of a pair's rings and queues.
 const ringSlots = 1024
 
 func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
@@ -80,12 +80,12 @@ func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
 		process := player.Go(p.group, s)
 		go func() { cancel(process.Wait(context.Background())) }()
 	}
-	// The first answer says that both have what the script refers to.
+	// The first answer means that both processes have received the objects in the script.
 	_, err = p.perform(ctx, order{Work: "ready"})
 	return p, err
 }
 
-// stage makes what the two processes share.
+// stage creates the objects that the two processes share.
 func (p *pair) stage(h *environment) (s script, err error) {
 	words, err := h.domain.Alloc(wordsBytes)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *pair) stage(h *environment) (s script, err error) {
 	if err != nil {
 		return s, err
 	}
-	clear(b) // it may hold the meetings of a pair before
+	clear(b) // the block may contain words of an earlier pair
 	s.Words = block{words}
 	for i := range s.Rings {
 		r, senders, receivers, err := h.domain.NewRing(arena.RingOptions{Capacity: ringSlots})
@@ -132,8 +132,8 @@ func (p *pair) later(f func() error) { p.undo = append(p.undo, f) }
 
 var pairs atomic.Int64
 
-// serveEventfds gives two eventfds to a process that dials the address that it returns: an argument
-// cannot carry files.
+// serveEventfds passes two eventfds to each process that connects to the returned address. They
+// cannot be passed as arguments, because those cannot contain files.
 func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	there, err := sys.Eventfd("there")
 	if err != nil {
@@ -158,17 +158,16 @@ func (p *pair) serveEventfds(h *environment) (address string, err error) {
 			if err != nil {
 				return // closed
 			}
-			sys.SendFiles(c, []byte("f"), there, back) // who does not get them says so
+			sys.SendFiles(c, []byte("f"), there, back) // the receiver reports a failure
 			c.Close()
 		}
 	}()
 	return address, nil
 }
 
-// perform has both processes do their side of the work and returns the nanoseconds that a round
-// took.
+// perform runs both sides of a work and returns the nanoseconds per round.
 func (p *pair) perform(ctx context.Context, o order) (float64, error) {
-	// The second process is told first: its side waits for the other one's.
+	// The second process must get its order first, because its side waits for the leader.
 	for _, side := range []int{1, 0} {
 		if err := p.orders[side].Send(ctx, o); err != nil {
 			return 0, p.explain(err)
@@ -187,7 +186,7 @@ func (p *pair) perform(ctx context.Context, o order) (float64, error) {
 	return total / float64(max(o.Rounds, 1)), failed
 }
 
-// explain adds why a process does not answer.
+// explain returns the reason why a process does not answer, if one has exited.
 func (p *pair) explain(err error) error {
 	if cause := context.Cause(p.ctx); cause != nil {
 		return cause
@@ -195,12 +194,12 @@ func (p *pair) explain(err error) error {
 	return err
 }
 
-// probe measures one work in nanoseconds a round.
+// probe measures a work in nanoseconds per round.
 func (p *pair) probe(o order) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) { return p.perform(ctx, o) }}
 }
 
-// rate measures one work in rounds a second.
+// rate measures a work in rounds per second.
 func (p *pair) rate(o order) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := p.perform(ctx, o)
@@ -208,7 +207,7 @@ func (p *pair) rate(o order) *Probe {
 	}}
 }
 
-// close lets the processes go, which end when they have nobody to take orders from.
+// close closes the connections, which makes the processes exit, and releases the shared objects.
 func (p *pair) close() (err error) {
 	for _, o := range p.orders {
 		if o != nil {

@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// scripts are what the peers run. They may import each other.
+// scripts are the Python scripts of the peers. They may import each other.
 //
 //go:embed peers/*.py
 var scripts embed.FS
 
-// A peer is a program that does the same work with other means, one piece when it is asked: a line
-// of JSON there, a line back.
+// A peer is a process that does the same work with other software. Each request is a line of JSON,
+// and so is the answer.
 type peer struct {
 	script string
 	hello  hello
 	cmd    *exec.Cmd
-	dir    string // where its script is
+	dir    string // contains the script
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stderr *lastLines
@@ -34,20 +34,20 @@ type peer struct {
 
 // hello is the first line of a peer.
 type hello struct {
-	Name     string              // and version
-	Detail   string              // how it was set up
-	Variants map[string][]string // by operation: the ways in which it can be done
+	Name     string              // with version
+	Detail   string              // configuration
+	Variants map[string][]string // implementations by operation
 }
 
 func (h hello) String() string { return h.Name + " (" + h.Detail + ")" }
 
-// peerWork is what a peer is asked for.
+// peerWork is a request to a peer.
 type peerWork struct {
 	op     string
-	ours   string // the operation that is measured with a partner of ours, where there is one
+	ours   string // operation with our partner, if any
 	Size   int
 	Rounds int
-	Args   []int // of the operation, as its script reads them
+	Args   []int // arguments of the operation
 	once   bool
 }
 
@@ -64,7 +64,8 @@ type answer struct {
 	Error string
 }
 
-// startPeer runs the script that does what s does, in the Python that opts name.
+// startPeer starts the script for the suite s with the Python interpreter in opts. The caller must
+// close the peer. Errors wrap [ErrPeer].
 func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) {
 	python := opts.Python
 	if python == "" {
@@ -80,7 +81,7 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 			err = errors.Join(err, p.close())
 		}
 	}()
-	// Files, because the processes that Python starts read their main program again.
+	// Python's child processes load the main script again, so it must be a file.
 	folder, err := fs.Sub(scripts, "peers")
 	if err != nil {
 		return nil, err
@@ -117,13 +118,13 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 	return p, nil
 }
 
-// variants returns the ways in which the peer can do an operation.
+// variants returns the names of the peer's implementations of an operation.
 func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
 
-// name returns what a result says of a variant.
+// name returns the name of a variant in results.
 func (p *peer) name(variant string) string { return p.hello.Name + " " + variant }
 
-// probe has the peer do a work once.
+// probe requests one measurement from the peer.
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
 		op := w.op
@@ -151,14 +152,14 @@ func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64
 func (p *peer) read(v any) error {
 	line, err := p.out.ReadBytes('\n')
 	if err != nil {
-		p.cmd.Wait() // so that all of what it says of its end is here
+		p.cmd.Wait() // collect all of its error output
 		p.cmd = nil
 		return fmt.Errorf("it ended: %s", p.stderr)
 	}
 	return json.Unmarshal(line, v)
 }
 
-// close lets the peer end, which it does when it is asked for nothing more. There may be none.
+// close closes the peer's input, which makes it exit, and waits for it. p may be nil.
 func (p *peer) close() (err error) {
 	if p == nil {
 		return nil
@@ -172,7 +173,8 @@ func (p *peer) close() (err error) {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// lastLines keeps the last line that was written, which is what a Python exception says.
+// lastLines is a writer that keeps the last 4 KiB. Its String method returns the last line, which
+// is the message of a Python exception.
 type lastLines struct{ text []byte }
 
 func (l *lastLines) Write(b []byte) (int, error) {

@@ -19,7 +19,7 @@ import (
 
 var player = shoal.Register("bench player", play)
 
-// A side is one process of a pair, rank 0 or 1: the first one leads.
+// A side is one process of a pair. Rank 0 leads, and rank 1 follows.
 type side struct {
 	ctx  context.Context
 	rank int
@@ -32,14 +32,14 @@ type side struct {
 	numbers *ipc.Queue[int] // from rank 0 to rank 1
 	tools   *tools
 	group   *dist.Group
-	vector  *tensor.Tensor // what collectives work on
+	vector  *tensor.Tensor // operand of collectives
 	bellOut *os.File       // eventfds
 	bellIn  *os.File
 
 	scratch [2][]byte // private memory, see private
 }
 
-// play does what it is told until its director closes the pipe.
+// play executes orders until the pipe is closed.
 func play(ctx context.Context, rank int, s script) error {
 	defer s.Orders.Close()
 	defer s.Group.Close()
@@ -126,21 +126,21 @@ func (s *side) dialEventfds(ctx context.Context, address string) error {
 	return nil
 }
 
-// Words of the block that a pair shares. Each stands on a pair of cache lines of its own.
+// Offsets of words in the block that a pair shares. Each word has its own pair of cache lines.
 const (
-	wordsApart = 16 // words, 128 bytes: processors fetch lines in pairs
-	meetings   = 0  // how often each side has come to meet
+	wordsApart = 16 // in words; 128 bytes, because processors prefetch lines in pairs
+	meetings   = 0  // number of meetings of each side
 	signals    = 2 * wordsApart
 	tickets    = 4 * wordsApart // of the bare ring
 	bareSlots  = 6 * wordsApart
 	wordsBytes = 8 * (bareSlots + bareRing)
 )
 
-// mine returns one of two words, this side's or the other side's.
+// mine returns this side's word at base, and theirs the other side's.
 func (s *side) mine(base int) *atomic.Uint64   { return &s.words[base+s.rank*wordsApart] }
 func (s *side) theirs(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
 
-// meet returns when the other side is here as well: time starts for both at once.
+// meet waits until the other side has called meet as often, so that both start at the same time.
 func (s *side) meet() error {
 	n := s.mine(meetings).Add(1)
 	for i := 0; s.theirs(meetings).Load() < n; i++ {
@@ -151,7 +151,8 @@ func (s *side) meet() error {
 	return nil
 }
 
-// idle is called in a loop that spins, and lets others run, and the loop end, from time to time.
+// idle must be called in each iteration of a spin loop. From time to time it yields the processor
+// and checks whether the context is done.
 func (s *side) idle(i int) error {
 	if i&0xfff != 0xfff {
 		return nil
@@ -160,7 +161,7 @@ func (s *side) idle(i int) error {
 	return context.Cause(s.ctx)
 }
 
-// private returns memory of this process alone, of which every page has been written to.
+// private returns private memory of at least size bytes. All of its pages have been written.
 func (s *side) private(i, size int) []byte {
 	if len(s.scratch[i]) < size {
 		s.scratch[i] = make([]byte, size)
@@ -171,7 +172,7 @@ func (s *side) private(i, size int) []byte {
 	return s.scratch[i][:size]
 }
 
-// timed returns how long n rounds took.
+// timed returns the duration of n rounds.
 func timed(n int, round func() error) (time.Duration, error) {
 	begin := time.Now()
 	for range n {
@@ -182,7 +183,7 @@ func timed(n int, round func() error) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// repeat does n rounds that somebody else times.
+// repeat performs n rounds that the other side measures.
 func repeat(n int, round func() error) (time.Duration, error) {
 	_, err := timed(n, round)
 	return 0, err

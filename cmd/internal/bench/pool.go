@@ -26,10 +26,10 @@ var (
 		func(_ context.Context, _ int, chunk *tensor.Tensor) (float64, error) { return chunk.Sum(), nil })
 )
 
-// poolStartRows measure from nothing to four workers that have all answered, with those that wait
-// for a job in a row of their own.
+// poolStartRows measures the time from the creation of a pool until all four workers have answered,
+// with cold and with warm workers.
 func poolStartRows(ctx context.Context, h *environment) (group, error) {
-	ready := time.Duration(12_890_000) // a hundredth of what PyTorch 1.13 needs on two processors
+	ready := time.Duration(12_890_000) // 1 % of PyTorch 1.13 on two processors
 	peer := &peerWork{op: "pool_start", Rounds: 1, once: true}
 	row := func(name string, m shoal.StartMethod, floor *Probe) Case {
 		return Case{
@@ -68,7 +68,7 @@ func poolStart(ctx context.Context, m shoal.StartMethod) (ns float64, err error)
 	return float64(sys.Monotonic() - begin), err
 }
 
-// poolRows measure a pool that is there.
+// poolRows measures a running pool.
 func poolRows(ctx context.Context, h *environment) (group, error) {
 	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Start: shoal.SpawnStart, ChunkSize: 1})
 	if err != nil {
@@ -94,8 +94,8 @@ func poolRows(ctx context.Context, h *environment) (group, error) {
 			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
 		},
 		{
-			// The tensor is closed, and its chunks are not, here and by the function, as people
-			// write it.
+			// The tensor is closed, but neither the caller nor the function closes the chunks, as
+			// in typical programs.
 			Name: "starmap_fresh", Unit: Nanoseconds,
 			Ours:   &Probe{Measure: poolStarMap(p, poolSumForgotten, h.scale(200), withForgottenChunks)},
 			Floor:  alone,
@@ -103,7 +103,7 @@ func poolRows(ctx context.Context, h *environment) (group, error) {
 			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
 		},
 		{
-			// The same samples, beside what PyTorch does if nobody tells it how.
+			// The same samples, compared with PyTorch's default settings.
 			Name: "pool_starmap_default", Unit: Nanoseconds,
 			Ours:   starmap,
 			Floor:  alone,
@@ -135,7 +135,7 @@ const (
 	chunks         = 4
 )
 
-// poolStarMap makes a tensor, has its chunks summed, and adds the sums.
+// poolStarMap creates a tensor, sums its chunks in the pool, and checks the total.
 func poolStarMap(p *pool.Pool, sum *pool.Func2[int, *tensor.Tensor, float64], rounds int,
 	with func(do func(parts []*tensor.Tensor) error) error) func(ctx context.Context) (float64, error) {
 	return perRound(rounds, func(ctx context.Context) error {
@@ -146,7 +146,7 @@ func poolStarMap(p *pool.Pool, sum *pool.Func2[int, *tensor.Tensor, float64], ro
 	})
 }
 
-// sumChunks does the same without anybody's help.
+// sumChunks does the same in the current process.
 func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
 	return perRound(rounds, func(context.Context) error {
 		return withChunks(func(parts []*tensor.Tensor) error {
@@ -161,8 +161,8 @@ func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
 
 var ones = sync.OnceValue(func() *tensor.Tensor { return tensor.Ones(tensor.Float32, chunkedRows, chunkedColumns) })
 
-// withChunks calls do with the chunks of a fresh tensor in shared memory, as PyTorch makes one of
-// what is handed to its pool.
+// withChunks calls do with the chunks of a new shared tensor, as PyTorch creates one for each
+// tensor passed to its pool. It closes the chunks.
 func withChunks(do func(parts []*tensor.Tensor) error) error {
 	return withForgottenChunks(func(parts []*tensor.Tensor) error {
 		defer func() {
@@ -174,7 +174,7 @@ func withChunks(do func(parts []*tensor.Tensor) error) error {
 	})
 }
 
-// withForgottenChunks does the same and leaves the chunks to the garbage collector.
+// withForgottenChunks is like withChunks, but leaves the chunks to the garbage collector.
 func withForgottenChunks(do func(parts []*tensor.Tensor) error) error {
 	whole, err := tensor.NewShared(tensor.Float32, chunkedRows, chunkedColumns)
 	if err != nil {
@@ -195,7 +195,7 @@ func checkSum(sums []float64) error {
 	return nil
 }
 
-// perRound measures rounds of do.
+// perRound measures the time of one call of do.
 func perRound(rounds int, do func(ctx context.Context) error) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		d, err := timed(rounds, func() error { return do(ctx) })

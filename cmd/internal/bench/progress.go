@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// A progress is one line on a terminal that says what is being measured. On anything else it is
-// silent.
+// A progress shows the current measurement in one line of a terminal. It prints nothing if the
+// writer is not a terminal.
 type progress struct {
 	w io.Writer // nil unless a terminal
-	n int       // things done
+	n int       // steps so far
 }
 
 func newProgress(w io.Writer) *progress {
@@ -25,7 +25,7 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w}
 }
 
-// eraseLine goes to the beginning of a terminal's line and clears it.
+// eraseLine returns the cursor to column 1 and clears the line.
 const eraseLine = "\r\x1b[K"
 
 func (p *progress) step(name string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// leadQueue puts numbers into a queue, one way.
+// leadQueue puts numbers into a queue, in one direction.
 func leadQueue(s *side, o order) (time.Duration, error) {
 	return s.stream(func() error {
 		_, err := repeat(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
@@ -31,7 +31,7 @@ func followQueue(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// leadTensor sends a tensor to and fro; each side writes its first and its last bytes.
+// leadTensor passes a tensor back and forth; each side writes its first and last bytes.
 func leadTensor(s *side, o order) (time.Duration, error) {
 	t, err := touched(o.Size)
 	if err != nil {
@@ -53,7 +53,8 @@ func leadTensor(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// touched returns a tensor of so many bytes in shared memory, all of whose pages have been written.
+// touched returns a shared tensor of size bytes with all of its pages written. The caller must
+// close it.
 func touched(size int) (*tensor.Tensor, error) {
 	t, err := tensor.NewShared(tensor.Uint8, size)
 	if err != nil {
@@ -62,7 +63,7 @@ func touched(size int) (*tensor.Tensor, error) {
 	return t.Fill(1), nil
 }
 
-// deliver writes to both ends of a tensor and gives it away.
+// deliver writes both ends of a tensor and sends it. It gives up the reference.
 func (s *side) deliver(t *tensor.Tensor) error {
 	edges(tensor.Data[uint8](t))
 	return s.send.Put(s.ctx, t.Give())
@@ -81,7 +82,7 @@ func followTensor(s *side, o order) (time.Duration, error) {
 	return s.bounce(o, func([]byte) {})
 }
 
-// followSum is the receiver that reads every byte.
+// followSum reads every byte of each received tensor.
 func followSum(s *side, o order) (time.Duration, error) {
 	var total uint64
 	d, err := s.bounce(o, func(p []byte) { total += sum(p) })
@@ -89,7 +90,7 @@ func followSum(s *side, o order) (time.Duration, error) {
 	return d, err
 }
 
-// bounce sends back what it gets after use.
+// bounce calls use for each received tensor and sends it back.
 func (s *side) bounce(o order, use func(p []byte)) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -104,7 +105,7 @@ func (s *side) bounce(o order, use func(p []byte)) (time.Duration, error) {
 	})
 }
 
-// leadTensors makes a new tensor each time and sends it, one way.
+// leadTensors creates and sends a new tensor in each round, in one direction.
 func leadTensors(s *side, o order) (time.Duration, error) {
 	return s.stream(func() error {
 		_, err := repeat(o.Rounds, func() error {
@@ -132,8 +133,8 @@ func followTensors(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// stream does this side of what goes one way, and returns how long it took until both sides were
-// done.
+// stream performs this side of a transfer in one direction. It returns the time until both sides
+// are done.
 func (s *side) stream(do func() error) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -146,7 +147,7 @@ func (s *side) stream(do func() error) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// tensorLife goes the whole way of a tensor in one process: made, given away, got, closed.
+// tensorLife measures the life cycle of a tensor in one process: create, put, get and close.
 func tensorLife(s *side, o order) (d time.Duration, err error) {
 	q, err := ipc.NewQueue[*tensor.Tensor](ringSlots)
 	if err != nil {
@@ -169,10 +170,10 @@ func tensorLife(s *side, o order) (d time.Duration, err error) {
 	})
 }
 
-// queueBatch is how many numbers PutN and GetN move at once.
+// queueBatch is the number of values that PutN and GetN transfer at once.
 const queueBatch = 64
 
-// leadBatches puts numbers into a queue, one way, many at a time.
+// leadBatches puts numbers into a queue in batches, in one direction.
 func leadBatches(s *side, o order) (time.Duration, error) {
 	batch := make([]int, queueBatch)
 	return s.stream(func() error {
@@ -199,7 +200,8 @@ func followBatches(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// sum adds the 64-bit words of p, in four sums so that one addition does not wait for the other.
+// sum adds the 64-bit words of p in four independent accumulators, so that the additions are not
+// serialized.
 func sum(p []byte) uint64 {
 	var a, b, c, d uint64
 	for ; len(p) >= 32; p = p[32:] {
@@ -211,8 +213,8 @@ func sum(p []byte) uint64 {
 	return a + b + c + d
 }
 
-// leadFresh makes a tensor each time, filled from private memory, and handed over until the other
-// side has it.
+// leadFresh creates a tensor in each round, fills it from private memory and measures until the
+// other side has received it.
 func leadFresh(s *side, o order) (time.Duration, error) {
 	data := s.private(0, o.Size)
 	if err := s.meet(); err != nil {
@@ -252,7 +254,7 @@ func followFresh(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// leadCopy copies private memory into a block that is there already.
+// leadCopy copies private memory into a block that is already mapped.
 func leadCopy(s *side, o order) (time.Duration, error) {
 	return s.within(o, func(p []byte) { copy(p, s.private(0, o.Size)) })
 }
@@ -265,7 +267,7 @@ func leadSum(s *side, o order) (time.Duration, error) {
 	return d, err
 }
 
-// within times what is done with a tensor's shared memory in one process.
+// within measures an access to a tensor's shared memory in one process.
 func (s *side) within(o order, do func(p []byte)) (time.Duration, error) {
 	t, err := touched(o.Size)
 	if err != nil {
@@ -273,6 +275,6 @@ func (s *side) within(o order, do func(p []byte)) (time.Duration, error) {
 	}
 	defer t.Close()
 	p := tensor.Data[uint8](t)
-	do(p) // also makes the private memory
+	do(p) // also allocates the private memory
 	return timed(o.Rounds, func() error { do(p); return nil })
 }

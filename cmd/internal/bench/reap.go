@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A hoard tells a process how many blocks to hold, and where to say that it does.
+// A hoard is the argument of hoarder: the number of blocks to hold, and a queue for the
+// notification that it holds them.
 type hoard struct {
 	Blocks int
 	Done   *ipc.Sender[int]
@@ -37,8 +38,8 @@ var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, i
 	return context.Cause(ctx)
 })
 
-// A reaping kills a process that holds blocks, and measures when the kernel says so and when the
-// domain has taken the blocks back.
+// A reaping kills a process that holds blocks. It measures the times at which the kernel reports
+// the death and the domain has reclaimed the blocks.
 type reaping struct {
 	h      *environment
 	blocks int
@@ -70,16 +71,16 @@ func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
 	return ns, err
 }
 
-// lookAgain is how long passes between two looks whether all is taken back; a look goes over the
+// lookAgain is the interval between checks whether all blocks are reclaimed. A check scans the
 // whole domain.
 const lookAgain = 500 * time.Microsecond
 
-// doomed starts a process that is to be killed and calls f, whose context ends with the process:
-// nobody waits for what it cannot say any more.
+// doomed starts a process that will be killed and calls f. The context of f is done when the
+// process exits, so that f does not wait for messages that never come.
 func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 	f func(alive context.Context, p *shoal.Process) error) (err error) {
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1, Threads: 1})
-	// That it was killed is what it was for.
+	// The error of a killed process is expected.
 	defer func() {
 		if e := g.Close(); err == nil && !errors.Is(e, shoal.ErrExited) {
 			err = e
@@ -92,14 +93,14 @@ func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 	return f(alive, p)
 }
 
-// A killing knows when the kernel said that whom it killed last has ended.
+// A killing records when the kernel reported the last death.
 type killing struct{ noticed float64 } // ns after the kill
 
-// notice is the floor of what waits for a death.
+// notice is the floor for reactions to a death.
 func (k *killing) notice(context.Context) (float64, error) { return k.noticed, nil }
 
-// kill kills p and returns how many nanoseconds after that it was what taken returns, which waits
-// for something.
+// kill kills p and calls taken, which must wait for an effect and return its time. It returns the
+// time from the kill to the effect in nanoseconds.
 func (k *killing) kill(ctx context.Context, p *shoal.Process, taken func() (time.Duration, error)) (float64, error) {
 	fd, err := sys.OpenPidfd(p.PID())
 	if err != nil {

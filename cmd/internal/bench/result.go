@@ -1,9 +1,9 @@
 package bench
 
-// A Unit says what a value counts.
+// A Unit is the unit of a value.
 type Unit string
 
-// The units.
+// Units of values.
 const (
 	Nanoseconds Unit = "ns"
 	PerSecond   Unit = "1/s"
@@ -12,7 +12,7 @@ const (
 	Ratio       Unit = "ratio"
 )
 
-// A Result is one row as it was measured. Its JSON form is what programs read.
+// A Result is a measured row. Its JSON encoding is meant for programs.
 type Result struct {
 	Suite  string  `json:"suite"`
 	Name   string  `json:"name"`
@@ -20,29 +20,29 @@ type Result struct {
 	Unit   Unit    `json:"unit"`   //
 	Spread float64 `json:"spread"` // (p90 - p10) / median
 
-	// Floor is the least that the machine allows, in the same unit, and RatioToFloor how many times
-	// more is paid: 1 is the limit.
+	// Floor is the lower bound on this machine in the same unit. RatioToFloor is the cost relative
+	// to it; 1 is optimal.
 	Floor        float64 `json:"floor,omitempty"`
 	RatioToFloor float64 `json:"ratio_to_floor,omitempty"`
 
-	// Peer is what the same work was measured with, PeerValue what that needed, and RatioToPeer how
-	// many times better this row is.
+	// Peer is the name of the software compared with, and PeerValue its value for the same work.
+	// RatioToPeer is greater than 1 if this row is better.
 	Peer        string  `json:"peer,omitempty"`
 	PeerValue   float64 `json:"peer_value,omitempty"`
 	PeerSpread  float64 `json:"peer_spread,omitempty"`
 	RatioToPeer float64 `json:"ratio_to_peer,omitempty"`
 
-	// Noisy is that the samples of this row, or of its peer, lie too far apart to say anything
-	// about a target.
+	// Noisy means that the spread of this row or of its peer is too large for a verdict on the
+	// target.
 	Noisy bool `json:"noisy,omitempty"`
 
-	// Target is what the row should reach, and Met whether it has.
+	// Target describes the value that the row should reach. Met reports whether it does.
 	Target string `json:"-"`
 	Met    bool   `json:"-"`
 }
 
-// better returns how many times better a is than b: a rate is better when it is higher, a cost when
-// it is lower.
+// better returns the ratio of a to b, inverted for costs: it is greater than 1 if a is better than
+// b.
 func (u Unit) better(a, b float64) float64 {
 	if u == PerSecond || u == Flops {
 		a, b = b, a
@@ -53,7 +53,7 @@ func (u Unit) better(a, b float64) float64 {
 	return b / a
 }
 
-// newResult computes a row from its samples. floor is empty where there is none.
+// newResult computes a row from its samples. floor may be empty.
 func newResult(c Case, ours, floor []float64) Result {
 	r := Result{Name: c.Name, Unit: c.Unit, Value: median(ours), Spread: spread(ours)}
 	if len(floor) > 0 {
@@ -63,10 +63,10 @@ func newResult(c Case, ours, floor []float64) Result {
 	return r
 }
 
-// noise is the larger of the two spreads.
+// noise returns the larger of the two spreads.
 func (r *Result) noise() float64 { return max(r.Spread, r.PeerSpread) }
 
-// against adds what a peer needed: the best of its variants.
+// against stores the best variant of a peer in the result.
 func (r *Result) against(variants []variant) {
 	for _, v := range variants {
 		m := median(v.samples)
@@ -78,7 +78,7 @@ func (r *Result) against(variants []variant) {
 	}
 }
 
-// A variant is one way in which a peer can do a row's work, and what was measured.
+// A variant is one of a peer's implementations of a row, with its samples.
 type variant struct {
 	name    string
 	samples []float64

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// Run measures what opts ask for. It starts processes, so the program must have called shoal.Main.
-// The error is about what could not be measured; that a target is missed is a result.
+// Run measures the selected suites and writes their rows. It starts processes, so the program must
+// have called [shoal.Main]. A missed target is a result and not an error. Errors wrap [ErrSuite] or
+// [ErrPeer] or come from a measurement; if ctx is done, Run returns its cause.
 func Run(ctx context.Context, opts Options) (err error) {
 	defer func() {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // what measured and what was closed say so each
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // the other errors are consequences
 			err = context.Cause(ctx)
 		}
 	}()
@@ -55,7 +56,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// hire makes the script of a suite the peer, unless it is or none is wanted. A suite without a
+// hire starts the peer for a suite unless it is already running or not needed. A suite without a
 // script has no peer.
 func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err error) {
 	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
@@ -82,7 +83,7 @@ func (s *session) runGroup(ctx context.Context, suite string, h *environment,
 	return s.measure(ctx, suite, g)
 }
 
-// sum emits the row that a suite makes of its others.
+// sum emits the row that a suite computes from its other rows.
 func (s *session) sum(suite Suite) error {
 	if suite.sum == nil {
 		return nil
@@ -95,7 +96,7 @@ func (s *session) sum(suite Suite) error {
 	return s.emit(r)
 }
 
-// choose returns the suites that are asked for.
+// choose returns the selected suites.
 func (o Options) choose() ([]Suite, error) {
 	if o.Against != "" && o.Against != "torch" {
 		return nil, fmt.Errorf("%w: %q is unknown; the one peer is torch", ErrPeer, o.Against)

@@ -27,13 +27,14 @@ var scale = Suite{
 	},
 }
 
-// An amount is what a row has much or little of.
+// An amount is a problem size with its name.
 type amount struct {
 	name string
 	n    int
 }
 
-// compared makes a row for each amount. The target of all but the first is its value, times flat.
+// compared returns a row for each amount. The target of all rows but the first is flat times the
+// first row's value.
 func compared(name string, flat float64, amounts []amount, probe func(n int) *Probe) (cases []Case) {
 	for i, a := range amounts {
 		c := Case{Name: name + "_" + a.name, Unit: Nanoseconds, Ours: probe(a.n)}
@@ -45,10 +46,10 @@ func compared(name string, flat float64, amounts []amount, probe func(n int) *Pr
 	return cases
 }
 
-// stride is prime to all amounts, so that steps of it come by everything.
+// stride is coprime to all amounts, so that repeated steps visit every element.
 const stride = 7919
 
-// nameRows look up names one after the other, by and by all that are bound: n of them.
+// nameRows measures lookups of names while n names are bound.
 func nameRows(name string, n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		for i := range n {
@@ -73,7 +74,7 @@ func nameRows(name string, n int, target Target) func(context.Context, *environm
 
 func benchName(i int) string { return "shoal bench " + strconv.Itoa(i) }
 
-// unbind takes the first n names away.
+// unbind unlinks the first n names.
 func unbind(n int) (err error) {
 	for i := range n {
 		err = errors.Join(err, ipc.Unlink(benchName(i)))
@@ -81,7 +82,7 @@ func unbind(n int) (err error) {
 	return err
 }
 
-// dictRows ask a manager's dict of few and of many entries.
+// dictRows measures a manager's dict with few and with many entries.
 func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 	m, err := manager.Start(ctx)
 	if err != nil {
@@ -123,7 +124,7 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 	return group{rounds: 7, close: end, cases: append(get, pop...)}, nil
 }
 
-// filledDict makes a dict of n entries.
+// filledDict creates a dict with n entries. The caller must close it.
 func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[int, int], error) {
 	d, err := manager.NewDict[int, int](ctx, m)
 	if err != nil {
@@ -142,7 +143,8 @@ func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[i
 	return d, nil
 }
 
-// firstBatchRows measure from the loop's begin to the first batch of a shuffled set.
+// firstBatchRows measures the time from the start of the loop to the first batch of a shuffled data
+// set.
 func firstBatchRows(_ context.Context, h *environment) (group, error) {
 	amounts := []amount{{"1k", 1000}, {"1M", max(h.scale(1_000_000), 1000)}}
 	return group{rounds: 21, cases: compared("first_batch", 1.5, amounts, func(n int) *Probe {

@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A birth is what a new process reports: when its first statement ran.
+// A spawned is the report of a new process: the time of its first statement.
 type spawned struct {
 	Rank int
-	At   time.Duration // on the machine's clock
+	At   time.Duration // monotonic clock
 }
 
 var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int, starts *ipc.Sender[spawned]) error {
@@ -22,12 +22,12 @@ var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int
 	if err := starts.Put(ctx, spawned{rank, now}); err != nil {
 		return err
 	}
-	<-ctx.Done() // the last one is to find the first one alive
+	<-ctx.Done() // all must be alive when the last one reports
 	return nil
 })
 
-// brood starts n processes, each by m, and calls do when all of them have reported; latest is when
-// the last one's first statement ran.
+// brood starts n processes with method m and calls do after all have reported. latest is the time
+// of the last process's first statement.
 func brood(ctx context.Context, m shoal.StartMethod, n int,
 	do func(latest time.Duration, all []*shoal.Process) error) (err error) {
 	q, err := ipc.NewQueue[spawned](n)
@@ -36,7 +36,7 @@ func brood(ctx context.Context, m shoal.StartMethod, n int,
 	}
 	defer q.Close()
 	g := shoal.NewGroup(ctx, shoal.Options{Start: m, Workers: n})
-	// That they are cancelled is how they end.
+	// Cancellation is their normal end.
 	defer func() {
 		if e := g.Close(); err == nil && e != nil && !errors.Is(e, context.Canceled) {
 			err = e
@@ -61,7 +61,7 @@ func brood(ctx context.Context, m shoal.StartMethod, n int,
 	return do(latest, all)
 }
 
-// firstStatement measures from the first start of n processes to the first statement of the last
+// firstStatement measures the time from the start of n processes to the first statement of the last
 // one.
 func firstStatement(h *environment, n int) *Probe {
 	if h.quick {
@@ -77,7 +77,7 @@ func firstStatement(h *environment, n int) *Probe {
 	}}
 }
 
-// warmFirstStatement measures the same of one process that waited for its job.
+// warmFirstStatement measures the same for one process that was started in advance.
 func warmFirstStatement() *Probe {
 	return &Probe{Measure: func(ctx context.Context) (ns float64, err error) {
 		if err := shoal.Warm(ctx, 1, shoal.Options{}); err != nil {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// median returns the middle of the samples, between the two middle ones of an even number. It is
-// NaN without samples.
+// median returns the median of the samples, or NaN if there are none.
 func median(samples []float64) float64 { return quantile(samples, 0.5) }
 
-// spread returns how far the samples lie apart: from the tenth to the ninetieth of a hundred, as a
-// part of the median.
+// spread returns the distance between the tenth and the ninetieth percentile, relative to the
+// median.
 func spread(samples []float64) float64 {
 	m := median(samples)
 	if m == 0 {
@@ -19,11 +18,11 @@ func spread(samples []float64) float64 {
 	return (quantile(samples, 0.9) - quantile(samples, 0.1)) / m
 }
 
-// noisy is the spread above which a row says nothing about its target.
+// noisy is the spread above which a row has no verdict.
 const noisy = 0.3
 
-// quantile interpolates between the two samples next to q, which is 0 for the least and 1 for the
-// most.
+// quantile returns the q-quantile with linear interpolation, for q between 0 and 1. It returns NaN
+// without samples.
 func quantile(samples []float64, q float64) float64 {
 	if len(samples) == 0 {
 		return math.NaN()

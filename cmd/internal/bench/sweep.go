@@ -2,8 +2,8 @@ package bench
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// sweepOperations are all that package tensor computes and the other rows have not, of most dtypes
-// and layouts, and of few elements. Names and shapes are the peer's as well.
+// sweepOperations returns the operations of package tensor that the other rows do not cover, for
+// most dtypes and layouts and for small tensors. Names and shapes must match the peer's script.
 func sweepOperations(*operands) []operation {
 	const N = 512
 	g := tensor.NewGenerator(1)
@@ -74,7 +74,7 @@ func sweepOperations(*operands) []operation {
 		{"exp_f64", func() *tensor.Tensor { return tensor.Exp(x64) }},
 		{"log_f64", func() *tensor.Tensor {
 			size := tensor.Abs(x64)
-			defer size.Close() // PyTorch frees what nothing refers to
+			defer size.Close() // PyTorch frees unreferenced tensors
 			return tensor.Log(size)
 		}},
 		{"tanh_f64", func() *tensor.Tensor { return tensor.Tanh(x64) }},

@@ -15,11 +15,11 @@ var syncing = Suite{
 		error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},
 }
 
-// tools is what the two processes of a pair synchronise by.
+// tools holds the synchronization objects that the two processes of a pair share.
 type tools struct {
 	Mutex   *ipc.Mutex
 	Value   *ipc.Value[float64]
-	Events  [2]*ipc.Event // set by the first process, and by the second
+	Events  [2]*ipc.Event // set by the first process and by the second
 	Sems    [2]*ipc.Semaphore
 	Barrier *ipc.Barrier
 }
@@ -51,7 +51,7 @@ func (p *pair) tools() (t *tools, err error) {
 	return t, nil
 }
 
-// each divides what a probe measures: its round is n of what the row counts.
+// each divides the value of a probe by n, the number of counted operations in one round.
 func each(n float64, p *Probe) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := p.Measure(ctx)
@@ -115,19 +115,19 @@ func spinRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// partners is what two processes of the peer do, on the processors of our pair.
+// partners returns a request for two processes of the peer on the processors of our pair.
 func (h *environment) partners(op string, rounds int) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
 }
 
-// sleepingPartners let each other sleep for as long as ours do.
+// sleepingPartners is like partners, with pauses of the same length as on our side.
 func (h *environment) sleepingPartners(op string, rounds int, pause time.Duration) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: append(h.cpus[:], int(pause))}
 }
 
 func napRows(ctx context.Context, h *environment) (group, error) { return sleepers(ctx, h, "") }
 
-// parkRows is a row of sides that wait for so long that they have parked.
+// parkRows measures sides that wait long enough to be parked.
 func parkRows(ctx context.Context, h *environment) (group, error) {
 	return paired(ctx, h, 15, func(p *pair) []Case {
 		work := func(name string) *Probe {
@@ -143,8 +143,8 @@ func parkRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// nearRows are the same on one processor, where the kernel likes to put two processes of which one
-// always waits.
+// nearRows measures both processes on one processor, where the kernel tends to place two processes
+// that alternate.
 func nearRows(ctx context.Context, h *environment) (group, error) {
 	near := *h
 	near.cpus[1] = near.cpus[0]
@@ -166,12 +166,12 @@ func sleepers(ctx context.Context, h *environment, where string) (group, error) 
 		return []Case{
 			row("event_rtt", "event_parked", 1, 1.3),
 			row("semaphore_rtt", "semaphore_parked", 1, 1.3),
-			row("barrier_cycle", "barrier_parked", 2, 1.5), // two cycles, in each of which one side wakes the other
+			row("barrier_cycle", "barrier_parked", 2, 1.5), // two cycles with one wake-up each
 		}
 	})
 }
 
-// together is a work that both sides do at the same time.
+// together returns a work that both sides perform at the same time.
 func together(f func(s *side, o order) error) work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
@@ -181,7 +181,7 @@ func together(f func(s *side, o order) error) work {
 			begin := time.Now()
 			err := f(s, o)
 			if err == nil {
-				err = s.meet() // the other one is done as well
+				err = s.meet() // wait for the other side
 			}
 			return time.Since(begin), err
 		},
@@ -218,7 +218,7 @@ func adding(s *side, o order) error {
 	return nil
 }
 
-// alone is a work of the first side.
+// alone returns a work that only the first side performs.
 func alone(f func(s *side, o order) error) work {
 	return work{lead: func(s *side, o order) (time.Duration, error) {
 		begin := time.Now()
@@ -227,7 +227,7 @@ func alone(f func(s *side, o order) error) work {
 	}}
 }
 
-// casPair is what a lock and an unlock are at least.
+// casPair is the lower bound for locking and unlocking.
 func casPair(s *side, o order) error {
 	w := s.mine(signals)
 	w.Store(0)
@@ -238,7 +238,7 @@ func casPair(s *side, o order) error {
 	return nil
 }
 
-// A turn is how one side tells the other, and how it waits to be told.
+// A turn is a way for one side to notify the other and to wait for its notification.
 type turn struct {
 	tell, await func(s *side) error
 }
@@ -266,7 +266,7 @@ func cross(s *side) error {
 	return err
 }
 
-// spinning is a round trip between sides that wait actively.
+// spinning returns a round trip between sides that spin.
 func (t turn) spinning() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
@@ -294,7 +294,7 @@ func (t turn) spinning() work {
 	}
 }
 
-// parked is the same between sides that are asleep, in a nap or parked.
+// parked returns a round trip between sides that are asleep, in a nap or parked.
 func (t turn) parked() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {

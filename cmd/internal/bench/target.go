@@ -2,18 +2,18 @@ package bench
 
 import "fmt"
 
-// A Target says what a row should reach: as a text, and whether the result has. before are the
-// results of the run so far.
+// A Target returns a description of the value that a row should reach, and whether the result
+// reaches it. before holds the earlier results of the run.
 type Target func(r Result, before []Result) (text string, met bool)
 
-// overFloor wants at most limit times the floor.
+// overFloor requires at most limit times the floor.
 func overFloor(limit float64) Target {
 	return func(r Result, _ []Result) (string, bool) {
 		return fmt.Sprintf("≤ %.3g × floor", limit), r.RatioToFloor <= limit
 	}
 }
 
-// both wants one and the other.
+// both requires both targets.
 func both(a, b Target) Target {
 	return func(r Result, before []Result) (string, bool) {
 		one, metOne := a(r, before)
@@ -25,12 +25,12 @@ func both(a, b Target) Target {
 	}
 }
 
-// farLine is the round trip of a cache line, in ns, above which two processors are far apart: in
-// other sockets, or placed so by a host.
+// farLine is the cache line round trip in ns above which two processors are considered far apart,
+// for example in different sockets or placed so by a hypervisor.
 const farLine = 300
 
-// byDistance wants less where the machine's processors are far apart, and the floor, a spinning
-// cache line, shows it.
+// byDistance selects the target far if the row's floor, a cache line round trip, exceeds [farLine],
+// and near otherwise.
 func byDistance(near, far Target) Target {
 	return func(r Result, before []Result) (string, bool) {
 		if r.Floor > farLine {
@@ -40,18 +40,18 @@ func byDistance(near, far Target) Target {
 	}
 }
 
-// atMost wants a cost of at most limit, which is shown as text.
+// atMost requires a cost of at most limit. text is its description.
 func atMost(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ " + text, r.Value <= limit }
 }
 
-// atLeast wants a rate.
+// atLeast requires a rate of at least limit. text is its description.
 func atLeast(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≥ " + text, r.Value >= limit }
 }
 
-// timesPeer wants to be so many times better than the best peer; without a peer it is what alone
-// says, if anything.
+// timesPeer requires a value that is times better than the best peer. Without a peer, the target
+// alone applies, if given.
 func timesPeer(times float64, alone ...Target) Target {
 	return func(r Result, before []Result) (text string, met bool) {
 		switch {
@@ -64,12 +64,12 @@ func timesPeer(times float64, alone ...Target) Target {
 	}
 }
 
-// besidesFloor wants at most so much more than the floor.
+// besidesFloor requires at most more above the floor.
 func besidesFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }
 }
 
-// keeps wants at least that share of the rate of another row, which comes before.
+// keeps requires at least a share of the value of an earlier row.
 func keeps(share float64, other string) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false
@@ -80,8 +80,7 @@ func keeps(share float64, other string) Target {
 	}
 }
 
-// asFlatAs wants at most limit times the value of another row, which is measured in the same group
-// and comes before.
+// asFlatAs requires at most limit times the value of an earlier row of the same group.
 func asFlatAs(other string, limit float64) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false

@@ -37,11 +37,11 @@ var torchJPEG = Suite{
 	groups:  []func(context.Context, *environment) (group, error){loaderRows("jpeg", 1000, 1.5)},
 }
 
-// ourVariant is the script's other side that is a program of Shoal's.
+// ourVariant selects the variant of a script with a Shoal program as the other side.
 const ourVariant = "shoal"
 
-// peerRows are the rows of one size. Those of PyTorch's strategy file_system are called so. In
-// those called spawn the program has started PyTorch, and in the others PyTorch the program.
+// peerRows returns the rows for one size. The suffix _fs marks PyTorch's strategy file_system. In
+// rows with spawn, our program has started PyTorch; in the others PyTorch has started our program.
 func peerRows(size int, name string, rounds int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		g := group{rounds: 5}
@@ -76,9 +76,9 @@ func loaderRows(name string, samples int, times float64) func(context.Context, *
 	}
 }
 
-// partner prepares what the script needs in its directory: photographs, and the program, whose path
-// is in the environment. The program is beside this one, on the PATH, or built from its source, as
-// go run built this one.
+// partner writes the photographs for the script to its directory and returns the environment with
+// the path of shoal-torch. The program is installed beside the current one or on the PATH, or built
+// from its source. The error wraps [ErrPeer] if it cannot be built.
 func partner(ctx context.Context, dir string) (env []string, err error) {
 	if err := takePhotographs(dir); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func partner(ctx context.Context, dir string) (env []string, err error) {
 	return found(built), nil
 }
 
-// takePhotographs writes 100 JPEG files: a slope with noise, so that they are of a photograph's
-// size.
+// takePhotographs writes 100 JPEG files: gradients with noise, which gives them the size of
+// photographs.
 func takePhotographs(dir string) error {
 	const side = 224
 	random := rand.New(rand.NewPCG(1, 2))

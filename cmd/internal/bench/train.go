@@ -38,8 +38,8 @@ func hogwildRows(_ context.Context, h *environment) (group, error) {
 		c.Target = timesPeer(1.5)
 		g.cases = append(g.cases, c)
 	}
-	// As many threads in each of four processes as the machine has processors is what PyTorch does
-	// unless it is told otherwise.
+	// By default PyTorch uses as many threads as there are processors in each of the four
+	// processes.
 	four := h.hogwildCase(4, true)
 	four.Name, four.Ours, four.Target = "hogwild_4_oversubscribed", g.cases[2].Ours, timesPeer(20)
 	g.cases = append(g.cases, four)
@@ -63,12 +63,12 @@ func budgetRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// crowds are how many processes train together.
+// processCounts are the numbers of processes that train together.
 var processCounts = []int{1, 2, 4}
 
-// hogwildCase trains by so many processes, with the budget of threads that a group has or as if
-// there were none. A peer that ignores it may take a hundred times as long for a step, so it takes
-// few, once.
+// hogwildCase measures training with a number of processes, with the group's thread budget or, if
+// ignored is set, without one. A peer that ignores the budget may be a hundred times slower, so it
+// performs fewer steps, once.
 func (h *environment) hogwildCase(workers int, ignored bool) Case {
 	steps, opts := max(2, h.scale(320/workers)), shoal.Options{Workers: workers}
 	c := Case{
@@ -87,8 +87,8 @@ func (h *environment) hogwildCase(workers int, ignored bool) Case {
 	return c
 }
 
-// A race is the argument of a process that trains: Net itself, or a replica that exchanges
-// gradients or states with others.
+// A race is the argument of a training process. It trains Net itself, or a replica if gradients or
+// states are exchanged.
 type race struct {
 	Net   *digitNet
 	Steps int
@@ -98,8 +98,8 @@ type race struct {
 	Meet  *ipc.PipeEnd[netState, netState] // may be nil
 }
 
-// A lap is from when to when a process trained, on the machine's clock. The first report, that it
-// is ready, is empty.
+// A lap is the training time of a process, from Begin to End on the monotonic clock. The first one
+// is empty and means that the process is ready.
 type lap struct{ Begin, End time.Duration }
 
 var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r race) error {
@@ -134,7 +134,7 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r 
 	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
 })
 
-// train takes the steps, and does what is done together.
+// train performs the steps and the exchanges.
 func (r *race) train(ctx context.Context, net *digitNet, t *trainer) error {
 	for i := range r.Steps {
 		t.gradient()
@@ -153,16 +153,16 @@ func (r *race) train(ctx context.Context, net *digitNet, t *trainer) error {
 	return nil
 }
 
-// hogwild measures processes that train one net.
+// hogwild measures processes that train one shared network.
 func hogwild(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
 		return func() error { return nil }, nil
 	})
 }
 
-// racing measures samples a second of processes that each take so many steps, from the first one's
-// begin to the last one's end. prepare gives them what they share besides the net, until it is
-// closed.
+// racing measures the samples per second of processes that each perform steps steps, from the first
+// start to the last end. prepare must fill in the objects that they share in addition to the
+// network, and return a function that closes them.
 func racing(opts shoal.Options, steps int,
 	prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
 	workers := opts.Workers
@@ -197,9 +197,9 @@ func racing(opts shoal.Options, steps int,
 	}}
 }
 
-// clock starts all when all are ready, and returns how long they took.
+// clock starts all processes once all are ready, and returns the total time.
 func clock(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
-	laps.Sender().Close() // so that the queue ends with the last process, should they fail
+	laps.Sender().Close() // the queue must end if the processes fail
 	for range workers {
 		if _, err := laps.Get(ctx); err != nil {
 			return 0, err

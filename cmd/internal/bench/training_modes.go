@@ -41,7 +41,7 @@ func trainingRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// allReducing trains replicas of a net whose gradients are averaged at each step.
+// allReducing trains replicas and averages their gradients in each step.
 func allReducing(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (func() error, error) {
 		group, err := dist.NewGroup(opts.Workers)
@@ -52,11 +52,10 @@ func allReducing(opts shoal.Options, steps int) *Probe {
 	})
 }
 
-// period is how many steps replicas take between two meetings.
+// period is the number of steps between two exchanges of states.
 const period = 32
 
-// meeting trains replicas of a net that meet now and then: they push their states, and pull the
-// mean.
+// meeting trains replicas that periodically send their states and receive the mean.
 func meeting(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.PipeEnd[netState, netState]
@@ -78,7 +77,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 			met <- err
 		}()
 		return func() error {
-			for i, c := range ours { // so that who still waits for a message ends
+			for i, c := range ours { // ends pending receives
 				c.Close()
 				races[i].Meet.Close()
 			}
@@ -89,7 +88,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 
 type netState = map[string]*tensor.Tensor
 
-// average makes net the mean of the replicas, and sends it to them.
+// average sets net to the mean of the replicas' states and sends it to them.
 func average(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, netState]) error {
 	states := make([]netState, len(conns))
 	for i, c := range conns {
@@ -112,7 +111,7 @@ func average(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, 
 	return nil
 }
 
-// meet is a replica's part of average.
+// meet exchanges a replica's state with average.
 func (r *race) meet(ctx context.Context, net *digitNet) error {
 	if err := r.Meet.Send(ctx, nn.State(net)); err != nil {
 		return err
@@ -129,8 +128,8 @@ var digitLoss = dist.RegisterLoss("bench digit loss",
 		return nn.NLLLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
-// dataParallel trains a net in this process, with gradients from others, which have a batch of 64
-// each.
+// dataParallel trains a network in this process with gradients from other processes, each with a
+// batch of 64.
 func dataParallel(opts shoal.Options, steps int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()

@@ -8,8 +8,8 @@ var transports = Suite{
 	groups: []func(context.Context, *environment) (group, error){transportRows},
 }
 
-// transportRows measure each work of ours with both libraries. What cannot be built here is left
-// out of its rows, and said.
+// transportRows measures our transports against two other libraries. Programs that cannot be built
+// are omitted with a note.
 func transportRows(ctx context.Context, h *environment) (group, error) {
 	built := func(n native) *program {
 		p, err := n.build(ctx, h)

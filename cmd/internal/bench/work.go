@@ -2,9 +2,9 @@ package bench
 
 import "time"
 
-// A work is what an order asks for: its two sides. Each returns a time. The pair's is their sum, so
-// a side that spent some for the other's sake returns it negative. A side that is nil has nothing
-// to do.
+// A work is a measurement with two sides. Each side returns a duration, and the result is their
+// sum, so a side may return a negative duration to subtract time from the other's. A nil side does
+// nothing.
 type work struct {
 	lead, follow func(s *side, o order) (time.Duration, error)
 }
@@ -12,7 +12,7 @@ type work struct {
 var works = map[string]work{
 	"ready": {},
 
-	// What the machine allows.
+	// lower bounds
 	"line_rtt":       {leadLine, followLine},
 	"bare_ring":      {leadBare, followBare},
 	"futex_rtt":      {leadFutex, followFutex},
@@ -22,14 +22,14 @@ var works = map[string]work{
 	"memcpy":         {leadCopy, nil},
 	"sum":            {leadSum, nil},
 
-	// What shm makes of it.
+	// package arena
 	"handle_rtt":            {leadHandle, followHandle},
 	"handle_parked":         {leadHandleParked, followHandleParked},
 	"handles":               {leadHandles, followHandles},
 	"body_rtt":              {leadBody, followBody},
 	"alloc_put_get_release": {leadAlloc, nil},
 
-	// What ipc and tensor make of that.
+	// packages ipc and tensor
 	"queue":        {leadQueue, followQueue},
 	"queue_batch":  {leadBatches, followBatches},
 	"tensor_rtt":   {leadTensor, followTensor},
@@ -38,7 +38,7 @@ var works = map[string]work{
 	"tensor_touch": {leadTensor, followSum},
 	"fresh_tensor": {leadFresh, followFresh},
 
-	// The same, to synchronise by.
+	// synchronization
 	"mutex":            alone(locking),
 	"mutex_contended":  together(locking),
 	"value_add":        alone(adding),
@@ -50,7 +50,7 @@ var works = map[string]work{
 	"barrier_cycles":   byBarrier.spinning(),
 	"barrier_parked":   byBarrier.parked(),
 
-	// What dist makes of that.
+	// package dist
 	"all_reduce": collective(allReduce),
 	"broadcast":  collective(broadcast),
 	"all_gather": collective(allGather),
