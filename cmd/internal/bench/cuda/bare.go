@@ -13,10 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensors reaches the memory of tensors.
+// tensors accesses the memory of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// A bare copies by the driver's own calls, with memory of its own.
+// A bare copies device memory with plain driver calls.
 type bare struct {
 	cudriver.Driver
 	dev      cudriver.Device

@@ -1,11 +1,11 @@
-// Package cuda is the suite cuda of package bench: tensors on a GPU against the driver itself, and
-// against PyTorch's CUDA IPC.
+// Package cuda contains the suites cuda and cuda_ops of package bench. They measure tensors on a
+// GPU against the driver and against PyTorch with CUDA IPC.
 //
 //	err := bench.Run(ctx, bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cuda.Suite}, Out: os.Stdout})
 //
-// It is a package of its own because it loads the driver's library, which the command shoal, a
-// static binary, must not.
+// It is a separate package because it loads the driver's library, which the static binary shoal
+// must not do.
 //
-// The trap: on simulated devices it shows that all of it runs. The values are the host's, and mean
-// nothing.
+// On simulated devices the suites only show that the code runs. The values then measure the host
+// and must not be reported.
 package cuda

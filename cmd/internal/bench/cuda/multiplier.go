@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A multiplier multiplies two square matrices of a device, each time into a new one.
+// A multiplier multiplies two square matrices on a device. Each multiplication allocates its
+// result.
 type multiplier struct {
 	dev  *cuda.Device
 	a, b *tensor.Tensor
@@ -29,7 +30,7 @@ func newMultiplier(dev *cuda.Device, dt tensor.DType, n int) (m *multiplier, err
 }
 
 func (m *multiplier) measure(_ context.Context, rounds int) (err error) {
-	defer func() { // what a device says no to is a panic
+	defer func() { // device errors are panics
 		if p, ok := recover().(error); ok {
 			err = p
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ops is the suite of what a program computes on a GPU. It needs a device.
+// Ops measures tensor operations and training steps on a GPU. It requires a device.
 var Ops = bench.NewSuite("cuda_ops",
 	"operations on a GPU, and steps of training", "torch_cuda_ops.py", 5, operationRows)
 
-// An operation is computed again and again, and the device waited for at the end. The peer does it
-// under its name, with the same shapes.
+// An operation is repeated, and the device is synchronized after the last repetition. The peer's
+// script must define it under the same name with the same shapes.
 type operation struct {
 	name   string
 	rounds int
@@ -59,12 +59,12 @@ func nearTorch(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≥ 0.83 × peer", r.RatioToPeer >= 1/1.2
 }
 
-// on moves a tensor to a device.
+// on copies a tensor to a device.
 func on(dev *cuda.Device, t *tensor.Tensor) *tensor.Tensor {
 	return must(t.ToDevice(dev))
 }
 
-// must is for what a Catch outside of it returns.
+// must panics if err is not nil. It must be called within [tensor.Catch].
 func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	if err != nil {
 		panic(err)
@@ -72,7 +72,7 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-// operations are of matrices of n rows and n columns, and of few elements.
+// operations returns operations on n×n matrices and on small tensors.
 func operations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	host := tensor.RandN(tensor.Float32, g, n, n)
@@ -145,7 +145,8 @@ func operations(dev *cuda.Device, n int) []operation {
 	}
 }
 
-// A step takes one of training: gradients of the mean of what the network makes, by SGD.
+// step returns a function that performs one training step: it computes the gradients of the loss
+// and applies SGD.
 func step(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.Var, in *tensor.Tensor) func() {
 	if err := nn.To(net, dev); err != nil {
 		panic(err)
@@ -159,7 +160,7 @@ func step(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.V
 	}
 }
 
-// trainings are steps of networks of the sizes that people begin with.
+// trainings returns training steps of small networks of typical sizes.
 func trainings(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	samples := max(n/4, 2)

@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Suite is the rows. It needs a device.
+// Suite measures transfers between processes, copies, additions and the memory leaked by killed
+// processes. It requires a device.
 var Suite = bench.NewSuite("cuda",
 	"tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
 
@@ -90,7 +91,7 @@ func probe(measure func(ctx context.Context, rounds int) error, rounds int) *ben
 	}}
 }
 
-// handedOver speaks of the peer only where there was one.
+// handedOver is the target for transfers. It includes the peer only if one was measured.
 func handedOver(r bench.Result, _ []bench.Result) (text string, met bool) {
 	text, met = "≤ 20 µs", r.Value <= 20_000
 	if r.Peer != "" {
@@ -107,7 +108,7 @@ func ofBandwidth(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
 }
 
-// asTorch speaks of the peer: without one there is nothing to compare with.
+// asTorch is a target relative to the peer. It is empty without one.
 func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
 	if r.Peer == "" {
 		return "", false
@@ -115,15 +116,16 @@ func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≥ 0.97 × peer", r.RatioToPeer >= 0.97
 }
 
-// ofTheDriver is what a driver may take for itself meanwhile, as for the code of kernels: nobody
-// knows how much it is. It is half of the segment that each of those that are killed has made.
+// ofTheDriver is the amount of device memory in bytes that the driver may use for itself in the
+// meantime, for example for the code of kernels. The exact amount is unknown. It is half of the
+// memory segment that each killed process allocates, so a leaked segment exceeds it.
 const ofTheDriver = 32 << 20
 
 func nothing(r bench.Result, _ []bench.Result) (string, bool) {
 	return "< 32 MiB, the driver's", r.Value < ofTheDriver
 }
 
-// A taker is another process that takes a tensor and says so.
+// A taker is a process that receives tensors and acknowledges each.
 type taker struct {
 	x    *tensor.Tensor
 	out  *ipc.Queue[*tensor.Tensor]
@@ -160,7 +162,7 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	if t.back, err = ipc.NewQueue[int](1); err == nil {
 		t.g, err = take.Start(ctx, 1, ends{t.out.Receiver(), t.back.Sender()}, shoal.Options{})
 	}
-	if err == nil { // from here on it is the only one to take and to answer, so that nobody waits for it after its end
+	if err == nil { // the taker must have the only ends, so that its exit ends all waits
 		err = errors.Join(t.out.Receiver().Close(), t.back.Sender().Close())
 	}
 	if err != nil {
@@ -169,14 +171,13 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	return t, nil
 }
 
-// measure hands the tensor over and waits for the answer, again and again. The device has nothing
-// to do with it.
+// measure sends the tensor and waits for the acknowledgement. The device is idle.
 func (t *taker) measure(ctx context.Context, rounds int) error {
 	return t.hand(ctx, rounds, func() error { return nil })
 }
 
-// written is measure of a tensor that the device has just been told to write a word of: so
-// something has to wait for it.
+// written is like measure, but the device writes a word of the tensor just before, so that the
+// transfer must be ordered after the write.
 func (t *taker) written(ctx context.Context, rounds int) error {
 	return t.hand(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
 }
@@ -216,7 +217,7 @@ func (t *taker) close() (err error) {
 	return err
 }
 
-// A copier copies a tensor on its device, by us and by the driver alone.
+// A copier copies a tensor on its device, with package tensor and with the driver alone.
 type copier struct {
 	dev    *cuda.Device
 	x, y   *tensor.Tensor
@@ -244,9 +245,9 @@ func (c *copier) ours(_ context.Context, rounds int) error {
 	return c.dev.Synchronize()
 }
 
-// add adds one tensor to the other, element by element.
+// add adds one tensor to the other elementwise.
 func (c *copier) add(_ context.Context, rounds int) (err error) {
-	defer func() { // what a device says no to is a panic
+	defer func() { // device errors are panics
 		if p, ok := recover().(error); ok {
 			err = p
 		}
@@ -257,8 +258,8 @@ func (c *copier) add(_ context.Context, rounds int) (err error) {
 	return c.dev.Synchronize()
 }
 
-// bandwidth is how long the device's memory takes for what add reads and writes, by what the
-// driver's copy takes, which reads once and writes once.
+// bandwidth estimates the minimum time of add from the driver's copy: add reads two tensors and
+// writes one, a copy reads one and writes one.
 func (c *copier) bandwidth(rounds int) *bench.Probe {
 	copied := probe(c.driver.measure, rounds)
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
@@ -269,7 +270,7 @@ func (c *copier) bandwidth(rounds int) *bench.Probe {
 
 func (c *copier) close() error { return errors.Join(c.driver.close(), c.y.Close()) }
 
-// A killer kills processes that have received and made tensors.
+// A killer kills processes that hold received and allocated tensors.
 type killer struct {
 	dev *cuda.Device
 	n   int
@@ -290,8 +291,8 @@ var hoard = shoal.Register("bench cuda hoard", func(ctx context.Context, _ int, 
 	}
 })
 
-// measure returns how much less of the device's memory is free afterwards, when all are reaped. It
-// waits until that is no more than what a driver may take for itself.
+// measure returns the decrease in free device memory in bytes after all killed processes have been
+// reaped. It waits up to ten seconds until the decrease is below [ofTheDriver].
 func (k *killer) measure(ctx context.Context) (float64, error) {
 	x, err := tensor.On(k.dev).Ones(tensor.Float32, 1000)
 	if err != nil {
@@ -316,7 +317,7 @@ func (k *killer) measure(ctx context.Context) (float64, error) {
 	}
 }
 
-// batch starts processes, has each of them hold tensors, and kills them all.
+// batch starts n processes, makes each hold tensors, and kills all of them.
 func (k *killer) batch(ctx context.Context, x *tensor.Tensor, n int) (err error) {
 	in, err := ipc.NewQueue[*tensor.Tensor](n)
 	if err != nil {
@@ -351,7 +352,7 @@ func (k *killer) batch(ctx context.Context, x *tensor.Tensor, n int) (err error)
 			return err
 		}
 	}
-	for range n { // one that is quicker may take two
+	for range n { // a fast process may answer twice
 		if _, err := out.Get(ctx); err != nil {
 			return err
 		}
