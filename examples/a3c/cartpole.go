@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A cartPole is a pole on a cart, to be balanced by pushes from the left and the right: the problem
-// of Barto, Sutton and Anderson (1983), with the constants of CartPole-v1. Its state is the cart's
-// position and speed, and the pole's angle and angular speed.
+// A cartPole is a simulated pole on a cart that must be balanced by pushing the cart to the left or
+// right: the problem of Barto, Sutton and Anderson (1983) with the constants of Gym's CartPole-v1.
+// Its state is the cart's position and velocity and the pole's angle and angular velocity.
 type cartPole struct {
 	state [4]float32
 	steps int
@@ -24,10 +24,10 @@ const (
 	tick      = 0.02 // seconds
 	maxX      = 2.4
 	maxAngle  = 12 * math.Pi / 180
-	maxReturn = 500 // steps until an episode is cut off
+	maxReturn = 500 // steps until an episode is truncated
 )
 
-// reset begins an episode near the upright position.
+// reset starts an episode near the upright position.
 func (c *cartPole) reset() {
 	for i := range c.state {
 		c.state[i] = float32(c.rand.Float64()*0.1 - 0.05)
@@ -35,8 +35,8 @@ func (c *cartPole) reset() {
 	c.steps = 0
 }
 
-// step pushes to the left (0) or to the right (1), and reports whether the pole fell. Each step is
-// worth a reward of 1.
+// step pushes the cart to the left (0) or right (1) and reports whether the pole fell. Each step
+// has a reward of 1.
 func (c *cartPole) step(action int64) (fell bool) {
 	x, v, angle, spin := float64(c.state[0]), float64(c.state[1]), float64(c.state[2]), float64(c.state[3])
 	force := push * float64(2*action-1)

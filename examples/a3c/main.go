@@ -1,5 +1,10 @@
-// A3c is the lesson of players that learn together: four processes balance a pole on a cart and
-// change one shared network, by one shared RMSprop, without a lock (Mnih and others, 2016).
+// Command a3c trains an agent with asynchronous actor-critic: four processes each balance a pole on
+// a cart and update one shared network with a shared RMSprop, without a lock (Mnih et al., 2016).
+//
+//	go run ./examples/a3c
+//
+// It prints the mean return at intervals, and finally the number of episodes until the task was
+// solved.
 package main
 
 import (
@@ -14,7 +19,7 @@ import (
 )
 
 const (
-	solved   = 195    // mean return of the last 100 episodes
+	solved   = 195    // mean return over 100 episodes
 	patience = 20_000 // episodes
 )
 
@@ -28,7 +33,7 @@ var play = shoal.Register("play", func(ctx context.Context, rank int, j job) err
 	p := newPlayer(rank, j)
 	for {
 		if ended := p.rollOut(); ended && j.Returns.Put(ctx, p.game.steps) != nil {
-			return nil // nobody wants to know any more
+			return nil // the receiver is closed
 		}
 		p.learn()
 	}

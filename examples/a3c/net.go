@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An actorCritic says how promising each action is in a state, and the state itself.
+// An actorCritic computes the logits of the actions (policy) and the value of a state.
 type actorCritic struct{ Hidden, Policy, Value *nn.Linear }
 
 func (n *actorCritic) Forward(x *autograd.Var) (logits, value *autograd.Var) {
@@ -14,7 +14,7 @@ func (n *actorCritic) Forward(x *autograd.Var) (logits, value *autograd.Var) {
 	return n.Policy.Forward(h), n.Value.Forward(h)
 }
 
-// look is about the state of one game, and nothing to learn from.
+// look evaluates the state of one game without recording gradients.
 func (n *actorCritic) look(s *autograd.Scope, game cartPole) (logits, value *autograd.Var) {
 	return n.Forward(s.NoGrad(tensor.FromSlice(game.state[:], 1, 4)))
 }

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	horizon  = 32 // steps between two changes of the network
+	horizon  = 32 // steps between two updates
 	discount = 0.99
-	entropy  = 0.01 // what the policy gets for being undecided
+	entropy  = 0.01 // weight of the entropy bonus
 )
 
-// A player is one process: its game, and what it has seen since it last changed the network.
+// A player is a worker process: its game, and the experience since its last update.
 type player struct {
 	job
 	game    cartPole
 	fell    bool
-	over    bool // it fell, or is cut off
+	over    bool // it fell or was truncated
 	states  []float32
 	actions []int64
 	scope   *autograd.Scope
@@ -31,7 +31,7 @@ func newPlayer(rank int, j job) *player {
 		scope: autograd.NewScope()}
 }
 
-// rollOut plays until the episode ends, or for a while, and reports whether it has ended.
+// rollOut plays at most horizon steps and reports whether the episode has ended.
 func (p *player) rollOut() bool {
 	if p.over {
 		p.game.reset()
@@ -51,7 +51,7 @@ func (p *player) rollOut() bool {
 	return p.over
 }
 
-// learn changes the shared network by what was seen.
+// learn updates the shared network with the collected experience.
 func (p *player) learn() {
 	n := len(p.actions)
 	worth := 0.
@@ -66,7 +66,7 @@ func (p *player) learn() {
 	}
 	logits, values := p.Net.Forward(p.scope.Const(tensor.FromSlice(p.states, n, 4)))
 	target := tensor.FromSlice(returns, n, 1)
-	better := autograd.Const(tensor.Sub(target, values.T())) // than expected
+	better := autograd.Const(tensor.Sub(target, values.T())) // the advantage
 	logp := autograd.LogSoftmax(logits, -1)
 	chosen := autograd.Gather(logp, 1, tensor.FromSlice(p.actions, n, 1))
 	gain := autograd.Mean(autograd.Mul(chosen, better))
