@@ -1,5 +1,10 @@
-// Allreduce is the lesson of equal replicas: two processes each compute the gradients of their half
-// of every batch, and take the same step with the mean. It is PyTorch's DistributedDataParallel.
+// Command allreduce trains equal replicas, as PyTorch's DistributedDataParallel does: two processes
+// each compute the gradients for half of every batch, average them with an all-reduce and apply the
+// same step.
+//
+//	go run ./examples/allreduce
+//
+// It prints that the replicas are equal and the number of test digits that are right.
 package main
 
 import (
@@ -28,7 +33,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 	if err := j.Group.Join(rank); err != nil {
 		return err
 	}
-	g := tensor.NewGenerator(uint64(rank)) // other weights in each rank, until those of rank 0 replace them
+	g := tensor.NewGenerator(uint64(rank)) // overwritten by rank 0's weights
 	last := nn.NewLinear(64, 10, g)
 	net := nn.NewSequential(nn.Flatten, nn.NewLinear(784, 64, g), nn.ReLU, last, nn.LogSoftmax)
 	if err := j.Group.BroadcastParams(ctx, 0, nn.Params(net)); err != nil {
