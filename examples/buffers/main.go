@@ -1,6 +1,9 @@
-// Buffers is the lesson of buffers that come back: producers pass tensors to one consumer, which
-// returns them to be filled again. From the second round on no byte is copied and no block
-// allocated, as the domain's counters prove.
+// Command buffers recycles shared buffers: producers send tensors to one consumer, which returns
+// them to be filled again. From the second round on, no byte is copied and no block is allocated.
+//
+//	go run ./examples/buffers
+//
+// It prints the domain's counters of copies and allocations.
 package main
 
 import (
@@ -52,7 +55,7 @@ func run(ctx context.Context) error {
 	for range producers {
 		produce.Go(g, ends{full.Sender(), empty.Receiver()})
 	}
-	full.Sender().Close() // the producers' ends stay: if they die, Get says it
+	full.Sender().Close() // so that Get returns an error if all producers die
 	empty.Receiver().Close()
 	return errors.Join(consume(ctx, full.Receiver(), empty.Sender()), g.Wait())
 }
@@ -69,7 +72,7 @@ func consume(ctx context.Context, full *ipc.Receiver[*tensor.Tensor],
 		switch {
 		case n < producers-1:
 			continue
-		case n == producers-1: // all have allocated, and none goes on before it gets a buffer back
+		case n == producers-1: // each producer has allocated and waits for its buffer
 			first = shoal.MemoryStats()
 		}
 		for ; len(held) > 0; held = held[1:] {
