@@ -1,6 +1,10 @@
-// Columns is the lesson of many writers: two processes for each column of a tensor add 10 to it at
-// once, by an atomic addition for each element, so that all end at 20. With a plain AddScalar they
-// would mostly, and sometimes be 10. With -device cuda the tensor is in the memory of a GPU, which
+// Command columns updates a tensor from several processes at once: two processes per column add 10
+// to it with elementwise atomic additions, so every element ends at 20. With a plain AddScalar,
+// some updates could be lost.
+//
+//	go run ./examples/columns [-device cuda]
+//
+// It prints the range of each column. With -device cuda the tensor is in GPU memory, and the GPU
 // adds.
 package main
 
@@ -10,11 +14,12 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
-	_ "github.com/shoal-mp/shoal/cuda" // brings the devices
+	_ "github.com/shoal-mp/shoal/cuda" // registers the GPU devices
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// raise adds 10 to the column of its rank, one at a time, so that the two of a column meet.
+// raise adds 10 to the column of its rank in steps of 1, so that the two processes of a column
+// overlap.
 var raise = shoal.Register("raise", func(ctx context.Context, rank int, t *tensor.Tensor) error {
 	column := t.Select(1, rank%t.Dim(1))
 	for range 10 {
