@@ -1,5 +1,9 @@
-// Counters is the lesson of an array in a manager: four processes add into it at once. In Python
-// a[i] += 1 is two calls there, and additions are lost between them; here it is one.
+// Command counters updates an array in a manager from four processes. In Python, a[i] += 1 is two
+// calls to the manager, and updates can be lost between them; here it is one call.
+//
+//	go run ./examples/counters
+//
+// It prints the elements and their sum.
 package main
 
 import (
@@ -48,7 +52,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.All(ctx) // out of shared memory, without a call
+	all, err := a.All(ctx) // reads shared memory, without a call
 	if err != nil {
 		return err
 	}
