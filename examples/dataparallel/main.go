@@ -1,6 +1,10 @@
-// Dataparallel is the lesson of one network and several devices: two processes compute its
-// gradients, each those of its half of every batch. It is PyTorch's nn.DataParallel, and all but
-// the loss is training by one process.
+// Command dataparallel trains one network with several devices, as PyTorch's nn.DataParallel does:
+// two processes each compute the gradients for half of every batch. Only the computation of the
+// loss differs from training in a single process.
+//
+//	go run ./examples/dataparallel
+//
+// It prints the loss of each epoch and the number of test digits that are right.
 package main
 
 import (
@@ -27,7 +31,7 @@ var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*te
 	return nn.NLLLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
 })
 
-// options are those of both loaders.
+// options configures both loaders.
 var options = data.Options{BatchSize: 64, Shuffle: true,
 	Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))}
 
