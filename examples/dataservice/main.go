@@ -1,5 +1,5 @@
-// Dataservice is the lesson of batches from other machines: three data hosts make the batches of a
-// trainer, here on one machine. One of them is killed, and the trainer gets each sample once.
+// Command dataservice trains with batches of three data hosts. It prints that the trainer has got
+// every sample once, although one host is killed. Run: go run ./examples/dataservice
 package main
 
 import (
@@ -21,7 +21,7 @@ var key = []byte("a secret of 16 bytes or more")
 
 var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
-// host makes batches until it is ended. All data hosts have the same data set and options.
+// host serves batches until it is stopped. All data hosts must have the same data set and options.
 var host = shoal.Register("host", func(ctx context.Context, rank int, addrs *ipc.Sender[string]) error {
 	loader := data.NewLoader(datasets.Digits(6000, 1),
 		data.Options{BatchSize: 32, Shuffle: true, Seed: 1, Workers: 1, Transform: pixels})
@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 	return train(ctx, addrs, hosts[1])
 }
 
-// train trains for three epochs, and kills a data host in the middle.
+// train trains for three epochs and kills a data host in the middle of one.
 func train(ctx context.Context, addrs []string, one *shoal.Process) error {
 	l, err := service.Dial(ctx, service.Options{Key: key}, addrs...)
 	if err != nil {
