@@ -1,8 +1,13 @@
-// Devices is the lesson of a device for each rank: workers compute on GPUs in turn, or on the host
-// where there is none, with a model from a file and batches of a loader of their own. Then a large
-// tensor goes round: from a device by a queue to another process, which has the same memory and
-// sends that back by a pipe, after a copy on the host of it; then to the next device, and from
-// device to device without the host.
+// Command devices assigns a device to each rank: workers compute on the GPUs in turn, or on the CPU
+// if there is none, with a model from a file and batches from their own loader. Then a large tensor
+// is sent from a device through a queue to another process, which maps the same memory. That
+// process sends a host copy and the tensor back through a pipe. Finally the tensor is copied to the
+// next device directly.
+//
+//	go run ./examples/devices
+//
+// It prints the report of each worker, and whether the tensor came back unchanged and in the same
+// memory.
 package main
 
 import (
@@ -23,7 +28,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A job is what a worker gets: the file of the model, and where to say what it has done.
+// A job is the argument of a worker: the model file and the queue for its report.
 type job struct {
 	Model string
 	Done  *ipc.Sender[string]
@@ -61,10 +66,10 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 		seen, sum))
 })
 
-// newModel returns a layer that sees digits.
+// newModel returns an untrained classifier for digits.
 func newModel() *nn.Linear { return nn.NewLinear(28*28, 10, tensor.NewGenerator(1)) }
 
-// load returns the model in a file, on a device.
+// load loads the model from a file onto a device. The caller must close it with [nn.Close].
 func load(path string, dev tensor.Device) (*nn.Linear, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -79,7 +84,8 @@ func load(path string, dev tensor.Device) (*nn.Linear, error) {
 	return model, errors.Join(nn.To(model, dev), nn.Load(model, state))
 }
 
-// A route is the way of the large tensor: in by a queue, back by a pipe.
+// A route is the connection to the other process: tensors arrive through a queue and return through
+// a pipe.
 type route struct {
 	In   *ipc.Receiver[*tensor.Tensor]
 	Back *ipc.PipeEnd[*tensor.Tensor, *tensor.Tensor]
@@ -109,7 +115,7 @@ func run(ctx context.Context) error {
 	return errors.Join(ranks(ctx), round(ctx))
 }
 
-// ranks starts workers and prints what they have done, in the order of their ranks.
+// ranks starts the workers and prints their reports in the order of their ranks.
 func ranks(ctx context.Context) error {
 	const workers = 4
 	dir, err := os.MkdirTemp("", "devices-")
@@ -139,7 +145,7 @@ func ranks(ctx context.Context) error {
 	return nil
 }
 
-// round sends a tensor round and compares what comes back.
+// round sends a tensor through the other process and compares the results.
 func round(ctx context.Context) error {
 	x := tensor.Arange(tensor.Float32, 0, 1e6, 1).View(1000, 1000)
 	first, err := cuda.ForRank(0)
