@@ -1,7 +1,13 @@
-// Elastic is the lesson of workers that come and go: parameters have versions in a NATS store, and
-// each worker applies the gradients of its jobs to the newest. Two of four die by kill -9, two
-// others join, and no gradient is applied twice or lost. It wants a broker: shoal broker, elastic
-// URL. On another machine elastic -join URL is one more worker.
+// Command elastic trains with workers that come and go. The parameters are versioned values in a
+// NATS store, and each worker applies the gradients of its jobs to the newest version. Two of four
+// workers are killed and two others join; every gradient must still be applied exactly once. It
+// requires a broker:
+//
+//	shoal broker
+//	go run ./examples/elastic URL          train with four workers
+//	go run ./examples/elastic -join URL    add a worker, also from another machine
+//
+// It prints the number of applied jobs and versions, and the test digits that are right.
 package main
 
 import (
@@ -14,12 +20,12 @@ import (
 
 const jobs = 600 // of 32 digits each
 
-// A model is what the store keeps. A compare-and-swap replaces all of it, so the parameters have
-// the gradient of a job if and only if Applied has the job.
+// A model is the value in the store. A compare-and-swap replaces it as a whole, so the parameters
+// include the gradient of a job if and only if Applied has the job.
 type model struct {
 	Params  []float32
 	Applied []bool
-	Stale   int // versions between reading and applying, of all jobs together
+	Stale   int // sum over all jobs of the versions between reading and applying
 }
 
 func (m model) applied() (n int) {

@@ -16,7 +16,7 @@ func newNet() *nn.Sequential {
 	return nn.NewSequential(nn.Flatten, nn.NewLinear(784, 10, tensor.NewGenerator(1)), nn.LogSoftmax)
 }
 
-// flat returns the parameters of a net in a row.
+// flat returns the parameters of a network as one slice.
 func flat(net *nn.Sequential) (all []float32) {
 	for p := range nn.Params(net) {
 		all = append(all, tensor.Data[float32](p.T)...)
@@ -24,7 +24,7 @@ func flat(net *nn.Sequential) (all []float32) {
 	return all
 }
 
-// set gives a net parameters.
+// set copies params to the parameters of a network.
 func set(net *nn.Sequential, params []float32) {
 	for p := range nn.Params(net) {
 		params = params[copy(tensor.Data[float32](p.T), params):]
@@ -32,7 +32,7 @@ func set(net *nn.Sequential, params []float32) {
 	}
 }
 
-// gradient returns that of the 32 digits of a job.
+// gradient returns the gradient for the 32 digits of a job.
 func gradient(ctx context.Context, params []float32, digits *data.TensorDataset, job int) (grad []float32, err error) {
 	net, scope := newNet(), autograd.NewScope()
 	defer scope.Reset()
@@ -51,7 +51,7 @@ func gradient(ctx context.Context, params []float32, digits *data.TensorDataset,
 	return grad, nil
 }
 
-// right returns how many of 1000 other digits a net knows.
+// right returns the number of correctly classified digits among 1000 test digits.
 func right(ctx context.Context, params []float32) (n int, err error) {
 	net := newNet()
 	set(net, params)

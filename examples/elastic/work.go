@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/nats"
 )
 
-// errApplied is that a worker which died before its acknowledgement has applied the job.
+// errApplied means that another worker applied the job and died before it acknowledged it.
 var errApplied = errors.New("applied already")
 
 type cluster struct {
@@ -37,7 +37,7 @@ func connect(ctx context.Context, url string) (c cluster, err error) {
 	return c, nil
 }
 
-// end deletes what the broker has of this training.
+// end deletes the queue and the store from the broker.
 func (c cluster) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -46,15 +46,16 @@ func (c cluster) end() {
 	c.Close()
 }
 
-// work does jobs until there are none. It acknowledges a job when the store has its gradient. After
-// so many jobs, if not 0, it kills itself at the worst moment.
+// work processes jobs until none is left. A job must be acknowledged only after the store has its
+// gradient. If jobsUntilDeath is not 0, the worker kills itself after that many jobs, between the
+// update and the acknowledgement.
 func work(ctx context.Context, url string, jobsUntilDeath int) error {
 	c, err := connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	digits := datasets.Digits(32*jobs/4, 1) // so there are four epochs
+	digits := datasets.Digits(32*jobs/4, 1) // gives four epochs
 	for d, err := range c.jobs.Deliveries(ctx) {
 		if err != nil {
 			return err
@@ -84,7 +85,7 @@ func work(ctx context.Context, url string, jobsUntilDeath int) error {
 			self, err := os.FindProcess(os.Getpid())
 			return errors.Join(err, self.Kill())
 		}
-		// A job that has expired comes to another worker, which sees that it is applied.
+		// An expired job is redelivered to another worker, which detects that it is applied.
 		if err := d.Ack(ctx); err != nil && !errors.Is(err, nats.ErrExpired) {
 			return err
 		}
@@ -92,8 +93,8 @@ func work(ctx context.Context, url string, jobsUntilDeath int) error {
 	return nil
 }
 
-// report waits until all workers have ended: all jobs are acknowledged then, those of the dead as
-// well. Then it looks at the result.
+// report waits until all workers have exited, which means that all jobs are acknowledged. Then it
+// tests and prints the result.
 func report(ctx context.Context, c cluster, team []*shoal.Process) error {
 	for slices.ContainsFunc(team, (*shoal.Process).Alive) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
