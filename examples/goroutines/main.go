@@ -1,6 +1,9 @@
-// Goroutines is the lesson of threads in the place of processes: the functions, the calls and the
-// errors are those of a pool of processes, which -processes shows. It prints how much faster many
-// are than one. One that panics fails its task alone, in either.
+// Command goroutines runs the tasks of a pool in goroutines instead of processes, with the same
+// functions, calls and errors. A panic fails only its own task in both modes.
+//
+//	go run ./examples/goroutines [-processes]
+//
+// It prints the speedup over a single worker and both results.
 package main
 
 import (
@@ -17,7 +20,7 @@ import (
 
 const chunks, size, passes = 16, 50_000, 20
 
-// norm is enough work for a chunk to be worth a call.
+// norm is expensive enough to be worth a call per chunk.
 var norm = pool.Register2("norm", func(_ context.Context, i int, chunk *tensor.Tensor) (float64, error) {
 	defer chunk.Close()
 	total := 0.0
@@ -51,7 +54,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// measure returns how long the job takes once the pool is ready, and the sum of its results.
+// measure returns the duration of the job, without the start of the pool, and its result.
 func measure(ctx context.Context, opts pool.Options) (d time.Duration, total float64, err error) {
 	whole, err := tensor.NewShared(tensor.Float32, chunks, size)
 	if err != nil {
