@@ -1,6 +1,9 @@
-// Hogwild is the lesson of training without locks: two processes train one network, whose
-// parameters they share, and do not wait for each other. "shoal hogwild" is the same with all
-// options.
+// Command hogwild trains without locks: two processes update one network in shared memory and never
+// wait for each other. "shoal hogwild" is the full version with options.
+//
+//	go run ./examples/hogwild
+//
+// It prints the number of test digits that are right.
 package main
 
 import (
@@ -27,7 +30,7 @@ type job struct {
 	Digits *data.TensorDataset
 }
 
-// options are those of both loaders.
+// options configures both loaders.
 var options = data.Options{BatchSize: 64, Shuffle: true,
 	Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))}
 
