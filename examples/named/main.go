@@ -1,6 +1,11 @@
-// Named is the lesson of a tensor that has a name: processes find it with its dtype, shape and
-// strides. Two add 10 and 20 to it at once, by an atomic addition for each element, so no lock is
-// needed: it always ends as arange + 30.
+// Command named shares a tensor by name: processes look it up with its dtype, shape and strides.
+// Two processes add 10 and 20 to it at once with elementwise atomic additions, so no lock is
+// needed.
+//
+//	go run ./examples/named
+//
+// Each process prints the tensor that it found. Then the parent prints whether the result is arange
+// + 30.
 package main
 
 import (
@@ -35,7 +40,7 @@ func run(ctx context.Context) error {
 	}
 	amounts := []float64{10, 20}
 	err := add.Spawn(ctx, len(amounts), amounts)
-	if err := errors.Join(err, ipc.Unlink(name)); err != nil { // who has it goes on
+	if err := errors.Join(err, ipc.Unlink(name)); err != nil { // references stay valid
 		return err
 	}
 	want := tensor.Arange(tensor.Float32, 30, 54, 1).Reshape(2, 3, 4)
