@@ -11,13 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A state dict goes through a queue as references: nothing is copied before it is loaded.
+// A state dict is sent through a pipe as references. It is copied only when it is loaded.
 type state = map[string]*tensor.Tensor
 
 var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
-// average gets the state of every worker, and gives all of them the mean. None pushes its next one
-// before it has loaded that, so nothing is overwritten that somebody reads.
+// average receives the state of every worker and sends the mean back. A worker must load the mean
+// before it sends its next state, so no state is overwritten while it is read.
 func average(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state, state]) error {
 	var states []state
 	for _, c := range conns {
@@ -41,7 +41,7 @@ func average(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state
 	return nil
 }
 
-// score returns how many of 1000 digits a network gets right.
+// score returns the number of correctly classified digits among 1000.
 func score(ctx context.Context, net *nn.Sequential) (right float64) {
 	for batch := range data.NewLoader(datasets.Digits(1000, 2),
 		data.Options{BatchSize: 1000, Transform: pixels}).Batches(ctx) {

@@ -1,5 +1,9 @@
-// Periodic is the lesson of replicas that meet from time to time, and go on with the mean of their
-// state.
+// Command periodic trains replicas that synchronize periodically: after each round, all continue
+// with the mean of their states.
+//
+//	go run ./examples/periodic
+//
+// It prints the number of test digits that are right after each round.
 package main
 
 import (
@@ -40,7 +44,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 			sgd.Step()
 			batch.Close()
 		}
-		if err := j.Meet.Send(ctx, nn.State(own)); err != nil { // push, and leave it as it is until the pull
+		if err := j.Meet.Send(ctx, nn.State(own)); err != nil { // push; fixed until the pull
 			return err
 		}
 		mean, err := j.Meet.Recv(ctx) // pull
