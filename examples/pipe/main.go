@@ -1,5 +1,9 @@
-// Pipe is the lesson of two that talk: one process asks, with numbers, and the other answers, with
-// text. When the asking one closes its side, the other one's loop ends.
+// Command pipe connects two processes with a pipe: one sends numbers, and the other answers with
+// text. When the first closes its end, the loop of the other one ends.
+//
+//	go run ./examples/pipe
+//
+// It prints the answers.
 package main
 
 import (
@@ -12,7 +16,7 @@ import (
 
 var answer = shoal.Register("answer", func(ctx context.Context, _ int, side *ipc.PipeEnd[string, int]) error {
 	defer side.Close()
-	for n, err := range side.All(ctx) { // until nobody has the other side
+	for n, err := range side.All(ctx) { // until the other end is closed everywhere
 		if err != nil {
 			return err
 		}
@@ -49,7 +53,7 @@ func run(ctx context.Context) error {
 	defer g.Close()
 	ask.Go(g, here)
 	answer.Go(g, there)
-	here.Close() // the processes have their own sides; who kept one would keep the other waiting
+	here.Close() // the workers have their own ends; an open one here would keep the loop waiting
 	there.Close()
 	return g.Wait()
 }
