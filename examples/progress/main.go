@@ -1,6 +1,10 @@
-// Progress is the lesson of results as they come: a pool works on chunks of ten, and the program
-// says what is done whenever nothing has come for a while, as with imap_unordered(f, xs,
-// 10).next(timeout).
+// Command progress shows results as they arrive: a pool processes chunks of ten, and the program
+// reports the progress whenever no result has arrived for a while, as with Python's
+// imap_unordered(f, xs, 10).next(timeout).
+//
+//	go run ./examples/progress
+//
+// It prints the number of results and the longest Collatz sequence.
 package main
 
 import (
@@ -59,7 +63,7 @@ func run(ctx context.Context) error {
 	}
 }
 
-// next waits a tenth of a second; the result that did not come comes by a later call.
+// next waits at most 100 ms. A result that misses the deadline is returned by a later call.
 func next(ctx context.Context, results *pool.IMap[int]) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
