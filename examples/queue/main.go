@@ -1,6 +1,10 @@
-// Queue is the lesson of work and results: two processes square numbers, which come over one queue,
-// and go back over another. The first ends when Finish says that no more comes, the second with the
-// last process that can send.
+// Command queue distributes work and collects results: two processes receive numbers from one queue
+// and send their squares to another. The loop over the first queue ends after Finish, the loop over
+// the second one when its last sender is closed.
+//
+//	go run ./examples/queue
+//
+// It prints the squares with the ranks that computed them.
 package main
 
 import (
