@@ -1,6 +1,10 @@
-// Region is the lesson of raw memory and a semaphore: processes open both by name, wrap a tensor
-// around the bytes, and change two numbers that must stay equal. The first one that takes the
-// permit is killed with it, and it comes back.
+// Command region shares raw memory protected by a semaphore: processes open both by name, wrap the
+// bytes in a tensor, and change two numbers that must stay equal. The first process that acquires
+// the permit is killed while it holds it, and the permit is recovered.
+//
+//	go run ./examples/region
+//
+// It prints the signal that killed the process and the two numbers.
 package main
 
 import (
@@ -14,7 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A layout is what the bytes do not say.
+// A layout describes the tensor in the raw bytes.
 type layout struct {
 	DType  tensor.DType
 	Shape  []int
@@ -40,7 +44,7 @@ var count = shoal.Register("count", func(ctx context.Context, rank int, l layout
 		if err := permit.Acquire(ctx); err != nil {
 			return err
 		}
-		pair.Select(0, 0).AddScalar(1) // not atomic: the semaphore is for that
+		pair.Select(0, 0).AddScalar(1) // not atomic, so the permit is required
 		pair.Select(0, 1).CopyFrom(pair.Select(0, 0))
 		if err := permit.Release(); err != nil {
 			return err
