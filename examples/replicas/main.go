@@ -1,6 +1,11 @@
-// Replicas is the lesson of what processes share and what not: two fit weights of their own to one
-// shared input, each for other outputs. Alone, each finds the weights of its outputs; with
-// gradients reduced, both find those that suit all. The starter's weights stay as they are.
+// Command replicas shows the difference between shared and private state: two processes fit their
+// own weights to one shared input, each for different outputs. With private gradients, each finds
+// the weights for its outputs; with reduced gradients, both find the best weights for all. The
+// parent's weights stay unchanged.
+//
+//	go run ./examples/replicas
+//
+// It prints the weights of the parent and of both workers in each mode.
 package main
 
 import (
@@ -19,8 +24,8 @@ type job struct {
 	Name    string
 	Net     *nn.Linear // the parent's
 	Input   *tensor.Tensor
-	Group   *dist.Group    // nil: nothing is reduced
-	Weights *tensor.Tensor // a row for each worker to say what it has found
+	Group   *dist.Group    // nil means no reduction
+	Weights *tensor.Tensor // one row for the result of each worker
 }
 
 var fit = shoal.Register("fit", func(ctx context.Context, rank int, j job) error {
@@ -30,7 +35,7 @@ var fit = shoal.Register("fit", func(ctx context.Context, rank int, j job) error
 			return err
 		}
 	}
-	net := nn.Clone(j.Net) // without this they would share the weights, as Hogwild does
+	net := nn.Clone(j.Net) // without it they would share weights, as in Hogwild
 	truth := tensor.FromSlice([]float32{float32(2*rank + 1), float32(2*rank + 2)}, 2, 1)
 	output := autograd.Const(tensor.MatMul(j.Input, truth))
 	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: .1})
