@@ -1,6 +1,9 @@
-// Sentinel is the lesson of the end of a queue: consumers learn it as in Python programs, by one
-// nil for each. With -finish it is said once that nobody puts any more, and their loops end by
-// themselves.
+// Command sentinel ends consumers of a queue in two ways: by one nil for each consumer, as Python
+// programs do, or with -finish by finishing the queue, after which the loops end by themselves.
+//
+//	go run ./examples/sentinel [-finish]
+//
+// It prints the sum that the consumers computed.
 package main
 
 import (
@@ -23,12 +26,12 @@ type job struct {
 
 var consume = shoal.Register("consume", func(ctx context.Context, rank int, j job) error {
 	sum := 0
-	for n, err := range j.Numbers.All(ctx) { // ends by itself when the queue is finished and empty
+	for n, err := range j.Numbers.All(ctx) { // ends when the queue is finished and empty
 		if err != nil {
 			return err
 		}
 		if n == nil {
-			break // the other nils are the others'
+			break // the other nils are for the other consumers
 		}
 		sum += *n
 	}
@@ -53,7 +56,7 @@ func run(ctx context.Context) error {
 	for range consumers {
 		consume.Go(g, job{queue.Receiver(), sum})
 	}
-	queue.Receiver().Close() // the consumers' ends stay: if they die, Put says it
+	queue.Receiver().Close() // so that Put returns an error if all consumers die
 	if err := errors.Join(produce(ctx, queue.Sender(), *finish), g.Wait()); err != nil {
 		return err
 	}
