@@ -9,8 +9,8 @@ import (
 
 const tries = 20
 
-// send is a client: it sends one request after the other. Where the workers accept, it sends one
-// again whose connection broke.
+// send is a client: it sends requests one after another. With -accept it repeats a request if the
+// connection broke.
 func (l *ledger) send(ctx context.Context, url string, x float32) {
 	client, last := &http.Client{Transport: &http.Transport{}}, 0
 	defer client.CloseIdleConnections()
@@ -30,7 +30,7 @@ func (l *ledger) send(ctx context.Context, url string, x float32) {
 	}
 }
 
-// enter notes what has become of a request.
+// enter records the outcome of a request.
 func (l *ledger) enter(a answer, err error, again int, right bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *ledger) enter(a answer, err error, again int, right bool) {
 	l.versions[a.Number] = true
 }
 
-// whole reports whether the answer is right, by one version of the weights.
+// whole reports whether all elements of the answer are correct for one version of the weights.
 func (a *answer) whole(x float32) bool {
 	for _, y := range a.Y {
 		if y != x*size*element(a.Number) {

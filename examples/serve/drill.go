@@ -9,11 +9,11 @@ import (
 
 const (
 	clients = 6
-	rounds  = 3  // in which each process is killed
-	between = 20 // answers from one kill to the next
+	rounds  = 3  // each process is killed once per round
+	between = 20 // answers between two kills
 )
 
-// A ledger is what has become of the requests.
+// A ledger counts the outcomes of requests.
 type ledger struct {
 	mu                             sync.Mutex
 	requests, failed, wrong, again int
@@ -21,8 +21,7 @@ type ledger struct {
 	answers                        chan answer
 }
 
-// drill sends requests while one process after the other is killed, and says what has become of
-// them.
+// drill sends requests while it kills one process after another, and prints the counts.
 func drill(ctx context.Context, url string) error {
 	l := &ledger{versions: map[int]bool{}, answers: make(chan answer)}
 	sends, stop := context.WithCancel(ctx)
@@ -32,11 +31,11 @@ func drill(ctx context.Context, url string) error {
 	}
 	killed := map[int]bool{}
 	for range rounds {
-		for rank := range workers + 1 { // the last is who reloads
+		for rank := range workers + 1 { // the last one is the reloader
 			l.kill(ctx, rank, killed)
 		}
 	}
-	l.await(ctx, clients*between) // by those that took their places
+	l.await(ctx, clients*between) // answers of the replacements
 	stop()
 	sending.Wait()
 	fmt.Printf("%d processes killed, %d versions, %d requests: %d failed, %d wrong, %d sent again\n",
@@ -44,8 +43,8 @@ func drill(ctx context.Context, url string) error {
 	return ctx.Err()
 }
 
-// kill kills the worker with that rank, or the process that reloads, once there is an answer by
-// which it can be known. It is at another request by then.
+// kill kills the worker of a rank, or the reloader, as soon as an answer reveals its process ID. By
+// then the process handles another request.
 func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 	for ctx.Err() == nil {
 		a := l.await(ctx, 1)
@@ -64,7 +63,7 @@ func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 	l.await(ctx, between)
 }
 
-// await returns the last of n answers.
+// await waits for n answers and returns the last one.
 func (l *ledger) await(ctx context.Context, n int) (a answer) {
 	for range n {
 		select {

@@ -10,12 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// servePool has the requests that come in here done by a pool.
+// servePool serves HTTP requests in this process and computes the answers in a pool.
 func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	p, err := pool.New(ctx, pool.Options{
 		Workers: workers, Process: shoal.Options{Threads: 1},
 		Initializer: prepare(weights),
-		Retries:     100, // a request whose worker is killed goes to another one
+		Retries:     100, // a task of a killed worker is retried
 	})
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]
 	return p.Close, nil
 }
 
-var served *ipc.Latest[Weights] // of a worker of the pool
+var served *ipc.Latest[Weights] // set in each worker of the pool
 
 var prepare = pool.RegisterInit("weights", func(ctx context.Context, w *ipc.Latest[Weights]) error {
 	served = w

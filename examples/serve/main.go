@@ -1,17 +1,22 @@
-// Serve is the lesson of a server that outlives its processes: four workers compute with one copy
-// of the weights, in shared memory, while another process replaces them all the time, and each is
-// killed by SIGKILL in its turn. Clients send requests over HTTP meanwhile: none fails, and each
-// answer is of one whole version of the weights, never of an older one than its client has seen.
+// Command serve is an HTTP server that survives the death of its processes. Four workers compute
+// with one shared copy of the weights while another process continually replaces them, and each
+// process is killed with SIGKILL in turn. Clients send requests in the meantime: none must fail,
+// and each answer must be computed with one complete version of the weights, never older than one
+// that its client has seen.
 //
-// The first process has the connections, and a pool does the work: a request whose worker dies is
-// done by another one, and its client notices nothing. With -accept the workers accept on one
-// listener, which was passed to them, and nothing stands between them and their clients. Then a
-// connection dies with its worker, so the client has to send its request again, as a load balancer
-// does. It is never refused, since the listener lives on. Both end with the first process, which
-// does little that can fail.
+//	go run ./examples/serve                        requests are accepted by the first process
+//	go run ./examples/serve -accept                requests are accepted by the workers
+//	go run ./examples/serve -addr 127.0.0.1:8080   serve until interrupted
 //
-// With -addr it serves until it is interrupted, and a client that asks for /predict?x=0.5 reads
-// whom to kill.
+// The first form passes requests to a pool: a request of a killed worker is retried by another one,
+// invisibly to the client. With -accept the workers share one inherited listener, and nothing is
+// between them and the clients. A connection then dies with its worker, so the client must repeat
+// the request, as a load balancer does. Connections are never refused, because the listener stays
+// open. In both forms the server ends with the first process.
+//
+// Without -addr it prints the numbers of killed processes, versions, and failed, wrong and repeated
+// requests. With -addr it prints a URL; the answers contain the process IDs, so that users can kill
+// them.
 package main
 
 import (
@@ -33,8 +38,8 @@ var (
 
 const workers = 4
 
-// again is for processes that are killed. The process that takes the place of one has its argument,
-// an ipc.Latest, and finds the newest weights there.
+// again restarts killed processes. A replacement gets the same argument, an ipc.Latest, and loads
+// the newest weights from it.
 var again = shoal.Restart{Max: -1, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 
 func main() { shoal.Main(run) }

@@ -12,30 +12,31 @@ import (
 
 const size = 256
 
-// Weights are a version of the model, of which all elements are the same, so that an answer shows
-// what it was computed by.
+// Weights is a version of the model. All elements are equal, so that an answer reveals the version
+// that was used.
 type Weights struct {
 	Number int
-	PID    int // who made them
+	PID    int // process that created them
 	W      *tensor.Tensor
 }
 
-// element is that of version n. Sums of a few hundred of them are exact.
+// element returns the element value of version n. Sums of a few hundred of them are exact in
+// float32.
 func element(n int) float32 { return float32(n % 1000) }
 
-// publish makes number n the newest.
+// publish stores version n of the weights.
 func publish(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
 	w := tensor.Full(tensor.Float32, float64(element(n)), size, size)
 	if err := w.Share(); err != nil {
 		return err
 	}
-	defer w.Close() // here; who computes with it has it
+	defer w.Close() // closes this process's reference only
 	_, err := weights.Store(ctx, Weights{n, os.Getpid(), w})
 	return err
 }
 
-// An answer is x times the weights, for a vector of which all elements are x, and the worker that
-// has computed it by which weights.
+// An answer is the product of a vector with all elements x and the weights. It includes the version
+// of the weights and the worker's rank and process ID.
 type answer struct {
 	Y             []float32
 	Number        int
@@ -43,7 +44,7 @@ type answer struct {
 	ReloadedByPID int
 }
 
-// infer computes with the newest weights, which stay as they are until they are closed here.
+// infer computes with the newest weights. They cannot change before they are closed.
 func infer(weights *ipc.Latest[Weights], rank int, x float32) (answer, error) {
 	w, _, err := weights.Load()
 	if err != nil {
@@ -54,8 +55,8 @@ func infer(weights *ipc.Latest[Weights], rank int, x float32) (answer, error) {
 	return answer{tensor.Data[float32](y), w.Number, rank, os.Getpid(), w.PID}, nil
 }
 
-// reload replaces the weights until it is told to stop. The worker that takes its place goes on
-// where it was.
+// reload replaces the weights until its context is done. A restarted process continues with the
+// next version.
 var reload = shoal.Register("reload", func(ctx context.Context, rank int, weights *ipc.Latest[Weights]) error {
 	last, _, err := weights.Load()
 	if err != nil {

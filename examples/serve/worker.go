@@ -31,7 +31,7 @@ func handler(predict func(ctx context.Context, x float32) (answer, error)) http.
 	return mux
 }
 
-// serveThere has the workers accept the connections.
+// serveThere passes the listener to the workers, which accept the connections.
 func serveThere(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	f, err := l.(*net.TCPListener).File()
 	if err != nil {
