@@ -1,5 +1,9 @@
-// Starmap is the lesson of chunks for a pool: four workers sum the columns of a tensor of 1000×100
-// in four chunks, and the results come in the order of the chunks. Only handles travel.
+// Command starmap distributes chunks to a pool: four workers sum the columns of a 1000×100 tensor
+// in four chunks, and the results arrive in the order of the chunks. Only handles are sent.
+//
+//	go run ./examples/starmap
+//
+// It prints the sum for each chunk and the total.
 package main
 
 import (
@@ -14,7 +18,7 @@ import (
 
 const rows, columns, workers = 1000, 100, 4
 
-// sumColumns returns a row of sums, which is shared with the process that gets it.
+// sumColumns returns the column sums in shared memory, so that the receiver maps them.
 var sumColumns = pool.Register2("sumColumns",
 	func(_ context.Context, i int, chunk *tensor.Tensor) (*tensor.Tensor, error) {
 		defer chunk.Close()
