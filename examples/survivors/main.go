@@ -1,5 +1,9 @@
-// Survivors is the lesson of ranks that go on without the dead: four equal replicas train together,
-// two of them die by kill -9, and the others go on in a new group, from the step of one of them.
+// Command survivors trains four equal replicas. Two of them are killed, and the others continue in
+// a new group from the state of one of them.
+//
+//	go run ./examples/survivors
+//
+// It prints the two deaths and the weights of the surviving ranks.
 package main
 
 import (
@@ -17,11 +21,11 @@ import (
 
 const steps = 200
 
-// dies says at which step each rank dies.
+// dies is the step at which each rank dies, or -1.
 var dies = [4]int64{120, -1, 50, -1}
 
-// A team is a group, and who is in it, in the order of the group's ranks. A group is broken for all
-// when a process dies that has it. So each death needs a new one, made after it.
+// A team is a group and its members in the order of their group ranks. When a process with the
+// group dies, the group is broken for all, so each death requires a new group.
 type team struct {
 	Group   *dist.Group
 	Members []int
@@ -30,7 +34,7 @@ type team struct {
 var train = shoal.Register("train", func(ctx context.Context, me int, teams *ipc.Latest[team]) error {
 	w, step := tensor.New(tensor.Float32, 3), tensor.New(tensor.Int64, 1)
 	for last := uint64(0); ; {
-		t, version, err := teams.Wait(ctx, last) // the first team, or the one after the team that broke
+		t, version, err := teams.Wait(ctx, last) // the first team, or the one after a broken team
 		if err != nil {
 			return err
 		}
@@ -43,12 +47,12 @@ var train = shoal.Register("train", func(ctx context.Context, me int, teams *ipc
 	}
 })
 
-// together trains until the last step, or until somebody dies.
+// together trains until the last step or until a member dies.
 func together(ctx context.Context, t team, me int, w, step *tensor.Tensor) error {
 	if err := t.Group.Join(slices.Index(t.Members, me)); err != nil {
 		return err
 	}
-	// When a rank dies, some of the others may have made its last step and some not.
+	// After a death, the survivors may be at different steps.
 	if err := t.Group.Broadcast(ctx, 0, w); err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ func run(ctx context.Context) error {
 		return err
 	}
 	teams, err := ipc.NewLatest(team{first, []int{0, 1, 2, 3}})
-	first.Close() // teams has it
+	first.Close() // teams holds it
 	if err != nil {
 		return err
 	}
 	defer teams.Close()
-	var ranks []*shoal.Group // one for each rank, since a failure ends the others of its group
+	var ranks []*shoal.Group // one for each rank, because a failure ends its whole group
 	for r := range dies {
 		g, err := train.Start(ctx, 1, teams, shoal.Options{FirstRank: r, Workers: len(dies)})
 		if err != nil {
@@ -32,7 +32,7 @@ func run(ctx context.Context) error {
 	return watch(ctx, teams, ranks)
 }
 
-// watch waits for the ranks, and gives those that are left a new team after each death.
+// watch waits for the ranks. After each death it publishes a new team of the survivors.
 func watch(ctx context.Context, teams *ipc.Latest[team], ranks []*shoal.Group) error {
 	for {
 		members, things := living(ranks)
@@ -74,7 +74,7 @@ func regroup(ctx context.Context, teams *ipc.Latest[team], members []int) error 
 	if err != nil {
 		return err
 	}
-	defer g.Close() // teams has it
+	defer g.Close() // teams holds it
 	_, err = teams.Store(ctx, team{g, members})
 	return err
 }
