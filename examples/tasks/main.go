@@ -1,5 +1,9 @@
-// Tasks is the lesson of two queues: chunks of a shared tensor come by one, and sums go into the
-// other, by their chunk and not by their worker. A worker that gets no task for a while ends.
+// Command tasks uses two queues: workers take chunks of a shared tensor from one and put sums into
+// the other, labelled with the chunk. A worker that gets no task for a while exits.
+//
+//	go run ./examples/tasks
+//
+// It prints the sums and the number of remaining tasks.
 package main
 
 import (
@@ -36,7 +40,7 @@ var sum = shoal.Register("sum", func(ctx context.Context, rank int, d desk) erro
 		t, err := d.Tasks.Get(wait)
 		cancel()
 		switch {
-		case errors.Is(err, ipc.ErrEmpty): // nothing came in time
+		case errors.Is(err, ipc.ErrEmpty): // timed out
 			return nil
 		case err != nil:
 			return err
