@@ -1,7 +1,9 @@
-// Torchpeer is the lesson of a tensor that a PyTorch function shares: it is in worker.py beside it,
-// and what it returns arrives here.
+// Command torchpeer shares a tensor with a PyTorch function, which is in worker.py in this
+// directory, and receives its result.
 //
 //	cd examples/torchpeer && go run .
+//
+// It prints the sum that PyTorch computed. Python with PyTorch must be installed.
 package main
 
 import (
