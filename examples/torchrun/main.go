@@ -1,12 +1,12 @@
-// Torchrun is the lesson of a rank of a PyTorch job that is no trainer: it evaluates what the
-// others train, in their memory.
+// Command torchrun adds a Go rank to a PyTorch job. It does not train but evaluates the model in
+// the memory of the other ranks.
 //
 //	go build -o evaluator ./examples/torchrun
 //	torchrun --nproc-per-node 3 --no-python ./evaluator examples/torchrun/train.py
 //
-// torchrun starts the program once for each rank. All but the last become Python and run the
-// script, with a process group of their own; the last one stays Go: it maps the weights, looks at
-// them after each epoch, and collects everybody's metrics.
+// torchrun starts the program once per rank. All but the last rank execute Python with the script
+// and form their own process group. The last one maps the weights and prints them with all metrics
+// each epoch.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// run is one rank of the job: Python with the script, or the evaluator in the last one.
+// run runs one rank: Python with the script, or the evaluator in the last rank.
 func run(script string) error {
 	r, err := torch.ReadRank()
 	if err != nil {
@@ -44,7 +44,7 @@ func run(script string) error {
 	return r.Record(evaluate(context.Background()))
 }
 
-// become runs another program in the place of this one.
+// become replaces this process by another program.
 func become(name string, args ...string) error {
 	path, err := exec.LookPath(name)
 	if err != nil {
