@@ -1,6 +1,9 @@
-// Value is the lesson of a shared counter: four processes add to one number. v.value += 1 of Python
-// is a Load and a Store, which loses additions unless a lock is held; Add loses none and needs no
-// lock.
+// Command value shares a counter between four processes. In Python, v.value += 1 is a load and a
+// store, which loses updates unless a lock is held; Add is atomic and needs no lock.
+//
+//	go run ./examples/value
+//
+// It prints the final counts, which are exact.
 package main
 
 import (
@@ -17,7 +20,7 @@ const (
 	times   = 1000
 )
 
-// A score is more than one number, so it is changed under its lock.
+// A score has two numbers, so it must be changed under its lock.
 type score struct{ Games, Points int64 }
 
 type job struct {
@@ -35,7 +38,7 @@ var count = shoal.Register("count", func(ctx context.Context, rank int, j job) e
 	return nil
 })
 
-// locked changes v while no other process does: Python's "with v.get_lock()".
+// locked calls change while it holds the lock of v, as Python's "with v.get_lock()" does.
 func locked[V interface {
 	Lock(context.Context) error
 	Unlock() error
