@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// rules are what is checked of every package; each returns its complaints.
+// rules are the checks that apply to every package. Each returns a message for each violation.
 var rules = []func(h *house, p *pkg) []string{
 	hasFloor, importsDownward, noCycle, noTensor, noNATS,
 	imports(mayCallKernel, isKernelDoor,
@@ -24,9 +24,10 @@ var rules = []func(h *house, p *pkg) []string{
 	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
 }
 
-// Check returns the problems of the module whose tree is root, in the order of its packages. Test
-// files are free to import upward and to use unsafe; only what a user's program is made of has to
-// stand.
+// Check returns the violations of the architecture in the module with the file tree root, in the
+// order of its packages. It returns an error if a file cannot be parsed. Test files may import
+// upward and use unsafe, because the rules protect only the code that is linked into users'
+// programs.
 func Check(module string, root fs.FS) (problems []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -40,8 +41,8 @@ func Check(module string, root fs.FS) (problems []string, err error) {
 	return problems, nil
 }
 
-// Static returns the directories of the packages that link no C library: those that every program
-// stands on, and the command.
+// Static returns the directories of the packages that must not link a C library: those that every
+// program uses, and the command.
 func Static(module string, root fs.FS) (dirs []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -67,8 +68,8 @@ func hasFloor(_ *house, p *pkg) []string {
 	return complain("%s is on no floor: give it a floor in test/archtest/floors.go, so that it is clear who may stand on it", title(p.dir))
 }
 
-// importsDownward lets a package import lower floors and what is below its own directory. Floor 0
-// has rooms side by side.
+// importsDownward requires that a package imports only packages of lower floors, and packages of
+// its own floor only below its own directory. Packages of floor 0 may import each other.
 func importsDownward(h *house, p *pkg) (bad []string) {
 	mine, ok := floorOf(p.dir)
 	if !ok {
@@ -95,7 +96,7 @@ func noCycle(h *house, p *pkg) []string {
 	return nil
 }
 
-// noNATS keeps the broker and its client out of the command.
+// noNATS requires that the command imports neither the broker nor its client.
 func noNATS(h *house, p *pkg) (bad []string) {
 	if !slices.Contains(withoutNATS, p.dir) {
 		return nil
@@ -120,7 +121,7 @@ func noTensor(h *house, p *pkg) []string {
 	return nil
 }
 
-// way returns the shortest chain of imports from one package to another, nil if there is none.
+// way returns the shortest chain of imports from one package to another, or nil if there is none.
 func (h *house) way(from, to string) []string {
 	seen := map[string]bool{}
 	for queue := [][]string{{from}}; len(queue) > 0; queue = queue[1:] {
@@ -153,19 +154,22 @@ func isCodeLoader(i string) bool {
 
 func isNATS(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/") }
 
-// isClient leaves out what only reads the signed claims of accounts, as a broker does as well.
+// isClient reports whether an import path belongs to the client. It excludes the package that only
+// parses signed account claims, because brokers use it as well.
 func isClient(i string) bool {
 	return isNATS(i) && !isBroker(i) && !strings.HasPrefix(i, "github.com/nats-io/jwt/")
 }
 
 func isBroker(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/nats-server/") }
 
-// isOTel finds OpenTelemetry, and the package that a program imports which wants it.
+// isOTel reports whether an import path is OpenTelemetry, or the package that programs with
+// OpenTelemetry import.
 func isOTel(i string) bool {
 	return strings.HasPrefix(i, "go.opentelemetry.io/") || strings.HasSuffix(i, "/shoalotel")
 }
 
-// imports makes a rule: nobody but those allowed imports what matches, in tests neither.
+// imports returns a rule: only packages in or below the allowed directories may import a path that
+// matches. The rule also applies to tests.
 func imports(allowed []string, match func(string) bool, why string) func(*house, *pkg) []string {
 	return func(_ *house, p *pkg) (bad []string) {
 		if within(p.dir, allowed) {
@@ -180,8 +184,9 @@ func imports(allowed []string, match func(string) bool, why string) func(*house,
 	}
 }
 
-// staysStatic keeps the C library out of what every program is made of, and out of the command. It
-// sees what a package imports itself; what is behind that, only the go tool knows.
+// staysStatic requires that the packages of every program and the command do not import a package
+// that links the C library. It checks direct imports only; a test checks the transitive ones with
+// the go tool.
 func staysStatic(_ *house, p *pkg) (bad []string) {
 	if !isStatic(p) {
 		return nil
@@ -194,11 +199,11 @@ func staysStatic(_ *house, p *pkg) (bad []string) {
 	return bad
 }
 
-// WhyStatic is the reason for which they import nothing that IsDynamic.
+// WhyStatic is the reason why packages must not import a package that [IsDynamic] matches.
 const WhyStatic = "where there is a C compiler it links the C library into every program, which each worker loads before its first statement (0.8 ms, half as much again); internal/sys has sockets"
 
-// IsDynamic reports whether a package of the standard library brings the C library, where Go finds
-// a C compiler.
+// IsDynamic reports whether a package of the standard library links the C library on systems with a
+// C compiler.
 func IsDynamic(i string) bool {
 	switch i {
 	case "os/user", "plugin", "runtime/cgo", "net":
@@ -209,7 +214,7 @@ func IsDynamic(i string) bool {
 	return strings.HasPrefix(i, "net/")
 }
 
-// noRawCalls allows package syscall for its constants, types and signals, but not for calls by
+// noRawCalls allows package syscall for constants, types and signals, but not for system calls by
 // number.
 func noRawCalls(_ *house, p *pkg) (bad []string) {
 	if within(p.dir, mayCallKernel) {
@@ -269,7 +274,7 @@ func saysSomething(_ *house, p *pkg) []string {
 	return nil
 }
 
-// oneDoc wants the package comment in doc.go, in main.go for a command, and nowhere else.
+// oneDoc requires a package comment in doc.go, or in main.go for a command, and in no other file.
 func oneDoc(_ *house, p *pkg) (bad []string) {
 	if p.name == "" {
 		return nil

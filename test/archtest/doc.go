@@ -1,9 +1,8 @@
-// Package archtest checks that the house stands as ARCHITECTURE.md draws it: which package lives on
-// which floor, who may import whom, and where the dangerous tools are kept.
+// Package archtest checks the architecture that ARCHITECTURE.md describes: the floor (layer) of
+// each package, the permitted imports, and the packages that may use unsafe or call the kernel.
 //
 //	problems, err := archtest.Check("github.com/shoal-mp/shoal", os.DirFS("../.."))
 //
-// Each problem is one sentence that names the file or package, the rule and the reason for it. The
-// trap: a new package fails the check until floors.go gives it a floor. That is meant: say where it
-// stands before others stand on it.
+// Each problem is a sentence with the file or package, the rule and its reason. A new package must
+// be added to floors.go; the check fails until it has a floor.
 package archtest

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is
-// everything below a, and "." is the root package.
+// floors assigns packages to layers: floors[n] lists the packages of floor n, counted from the
+// bottom. "a/*" matches everything below a, and "." is the root package.
 var floors = [...][]string{
 	0: {"internal/*", "shm", "encoding", "encoding/python", "test/model", "test/standin", "test/testutil",
 		"test/timeline", "cuda/internal/ptx", "data/image/internal/pixel", "dist/internal/*"},
@@ -30,14 +30,15 @@ var floors = [...][]string{
 	14: {"cmd/*"},
 }
 
-// The packages that may do what only few may. A package may do what its parent directory may.
+// Packages with exceptional permissions. A permission extends to all packages below a directory.
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
 	mayAskBroker  = []string{"nats"}
 	mayBeBroker   = []string{"nats/broker"}
 	mayBeTraced   = []string{"shoalotel"}
-	// mayBeDynamic are of the floors up to core, mustBeStatic of those above.
+	// mayBeDynamic lists exceptions on the floors up to core; mustBeStatic lists additions from the
+	// floors above.
 	mayBeDynamic = []string{"internal/dl", "internal/cuda", "dist/internal/mpi",
 		"internal/link/secure", "nats/broker", "cuda"}
 	mustBeStatic = []string{"cmd/shoal"}
@@ -47,14 +48,14 @@ var (
 	withoutNATS   = []string{"cmd/shoal"}
 )
 
-// core is the highest floor that every program stands on.
+// core is the highest floor that every program links.
 const core = 5
 
-// emptyNames say nothing about what is inside.
+// emptyNames are package names that do not describe the contents.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
 
-// floorOf returns the floor of a package directory: its own, or else that of the directory above it
-// that has one.
+// floorOf returns the floor of a package directory. An entry for the directory itself has
+// precedence over one for a parent directory.
 func floorOf(dir string) (floor int, ok bool) {
 	for n, packages := range floors {
 		for _, p := range packages {
@@ -69,7 +70,7 @@ func floorOf(dir string) (floor int, ok bool) {
 	return floor, ok
 }
 
-// within reports whether dir is one of the listed directories or below one.
+// within reports whether dir is one of the listed directories or below one of them.
 func within(dir string, list []string) bool {
 	for _, l := range list {
 		if dir == l || strings.HasPrefix(dir, l+"/") {
@@ -79,7 +80,7 @@ func within(dir string, list []string) bool {
 	return false
 }
 
-// title is how a directory is called in a sentence.
+// title returns the name of a directory for use in messages.
 func title(dir string) string {
 	if dir == "." {
 		return "the root package"

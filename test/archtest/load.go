@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// A house is all packages of one module.
+// A house holds all packages of a module.
 type house struct {
 	module   string
 	packages []*pkg // in order of dir
 	byDir    map[string]*pkg
 }
 
-// A pkg is one directory with Go files.
+// A pkg is a directory with Go files.
 type pkg struct {
 	dir   string
-	name  string // empty where there are only tests
+	name  string // empty if there are only tests
 	files []file
 }
 
@@ -36,9 +36,9 @@ type file struct {
 	imports []string
 }
 
-// load parses every Go file of the module, for all systems and tags at once. It leaves out what the
-// go tool leaves out: testdata, names that begin with a dot or an underscore, nested modules, and
-// files tagged "ignore".
+// load parses every Go file of the module, for all systems and build tags. It skips the same files
+// as the go tool: testdata, names that begin with a dot or underscore, nested modules, and files
+// tagged "ignore".
 func load(module string, root fs.FS) (*house, error) {
 	h := &house{module: module, byDir: make(map[string]*pkg)}
 	workspace, err := readWorkspace(root)
@@ -64,7 +64,7 @@ func load(module string, root fs.FS) (*house, error) {
 	return h, err
 }
 
-// readWorkspace returns the directories that go.work uses, none if the tree has no go.work.
+// readWorkspace returns the directories that go.work uses, or nil if there is no go.work.
 func readWorkspace(root fs.FS) (dirs []string, err error) {
 	text, err := fs.ReadFile(root, "go.work")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func readWorkspace(root fs.FS) (dirs []string, err error) {
 	return dirs, err
 }
 
-// outside reports whether load skips a directory, as that of a module that is not in go.work.
+// outside reports whether load must skip a directory, for example a module that is not in go.work.
 func outside(root fs.FS, dir string, workspace []string) bool {
 	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
 	return err == nil && !slices.Contains(workspace, dir) || hidden(dir) || path.Base(dir) == "testdata" || path.Base(dir) == "vendor"
@@ -120,7 +120,8 @@ func (h *house) add(root fs.FS, name string) error {
 	return nil
 }
 
-// ignored reports whether no build has the file: a program that is only run by its name.
+// ignored reports whether a file is excluded from every build, as a program that is only run by its
+// file name.
 func ignored(tree *ast.File) bool {
 	for _, group := range tree.Comments {
 		for _, c := range group.List {
@@ -135,7 +136,7 @@ func ignored(tree *ast.File) bool {
 	return false
 }
 
-// local returns the directory of an import path of this module.
+// local returns the directory for an import path of this module.
 func (h *house) local(imported string) (dir string, ok bool) {
 	if imported == h.module {
 		return ".", true
