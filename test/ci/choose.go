@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A mark is what the message of a landing's last commit says: the last commit of the landing
-// before it, and the group that has its turn.
+// A mark is the metadata in the message of a landing's last commit: the last commit of the previous
+// landing, and the group of steps that is due.
 type mark struct {
 	since string
 	group int
@@ -94,7 +94,7 @@ func (t *table) choose(h history, now turn) (map[string]string, error) {
 }
 
 // reason returns why a step is selected on its own account, or nothing if it is not. It compares
-// the step's entry with those of the previous landing.
+// the step's entry with the one at the previous landing.
 func (s *step) reason(h history, now turn, old map[string]string) (string, error) {
 	switch {
 	case s.group == groupInstall:

@@ -1,12 +1,14 @@
-// Ci runs the steps of .ci/steps that the commit at HEAD selects, side by side where they allow it,
-// and prints a table of them with seconds. It imports the standard library only, so that a fresh
-// machine has compiled it within seconds.
+// Command ci runs the steps of .ci/steps that the commit at HEAD selects, in parallel where they
+// allow it, and prints a table with their durations. It imports only the standard library, so that
+// a new machine compiles it within seconds. It must be run in the root of a clone.
 //
 //	ci                run the selected steps; CI_ALL=1 selects every step, and with CI_KEEP_GOING=1 a
 //	                  failure stops no other step
-//	ci list           print the selected steps, and the reason for each, and run nothing
+//	ci list           print the selected steps and the reason for each, and run nothing
 //	ci mark COMMIT    prepare HEAD for landing after COMMIT, the previous landing
 //	ci race SET       print the packages of one set for the race detector: always, 1, 2 or 3
+//
+// The exit status is 1 if a step fails.
 package main
 
 import (
@@ -29,7 +31,7 @@ func main() {
 	}
 }
 
-// command runs one command line in the root of a clone, which is the working directory.
+// command executes one command line. The working directory must be the root of a clone.
 func command(ctx context.Context, args []string) error {
 	root, err := os.Getwd()
 	if err != nil {
