@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// batchScenarios are of messages that are put and got some at a time.
+// batchScenarios are scenarios for messages that are put and got in batches.
 func batchScenarios() map[string]*scenario {
-	around := func(w *world) error { // the batch goes past the ring's last slot
+	around := func(w *world) error { // so that the batch wraps around the ring
 		err := rings(8)(w)
 		for range 5 {
 			var m arena.Message
@@ -53,7 +53,7 @@ func batchScenarios() map[string]*scenario {
 			},
 			prep: opens(1), act: putsBatch(4),
 		},
-		"batch put before a reaper": { // the dead reader stands in its way as a living one does
+		"batch put before a reaper": { // a dead reader's slots block it like a live one's
 			drops: 4,
 			setup: func(w *world) error {
 				return errors.Join(filled(w), w.leaveDead("batch get", "Ring.getSpan", "Set", "after"))
@@ -107,7 +107,7 @@ func batchScenarios() map[string]*scenario {
 	}
 }
 
-// fillBatch says and adds messages 1 to n.
+// fillBatch reports and adds messages 1 to n.
 func fillBatch(v *victim, b *arena.Batch, n int) {
 	for id := uint64(1); id <= uint64(n); id++ {
 		v.say("B %d", id)
@@ -116,7 +116,7 @@ func fillBatch(v *victim, b *arena.Batch, n int) {
 	}
 }
 
-// putsBatch puts n messages together.
+// putsBatch puts n messages as one batch.
 func putsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
 		var b arena.Batch
@@ -132,7 +132,7 @@ func putsBatch(n int) func(*victim) error {
 	}
 }
 
-// getsBatch takes n messages together.
+// getsBatch gets n messages as one batch.
 func getsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
 		var b arena.Batch

@@ -20,15 +20,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A trial is one death, or two: of the process that plays the scenario, and of its reaper.
+// A trial kills one process that executes a scenario, and optionally its reaper as well.
 type trial struct {
 	Scenario string
 	Site     string `json:",omitempty"`
 	Phase    string `json:",omitempty"`
 	Nth      int    `json:",omitempty"`
-	Second   *point `json:",omitempty"` // where the reaper dies; a point without site is recorded
+	Second   *point `json:",omitempty"` // where the reaper dies; no site: record its writes
 	Auto     bool   // wait for the watch instead of calling Reap
-	Stop     string `json:",omitempty"` // it is stopped there instead, and goesOn or dies
+	Stop     string `json:",omitempty"` // stop there instead; then goesOn or dies
 }
 
 type point struct {
@@ -36,7 +36,7 @@ type point struct {
 	Nth         int
 }
 
-// A verdict is what came of it.
+// A verdict is the result of a trial.
 type verdict struct {
 	Killed       bool
 	SecondKilled bool
@@ -47,20 +47,21 @@ type verdict struct {
 	Wrong        []string
 }
 
-// A bench is a process with a domain of its own, which survives trial after trial in it.
+// A bench is a process with its own domain that survives all of its trials.
 type bench struct {
 	d     *arena.Domain
 	sites []site
 	files int
 }
 
-// mutant says that a branch of this bench's reaper is missing: what hangs without it hangs for a
-// moment only.
+// mutant is set if a branch of this bench's reaper is disabled. Timeouts are then short, because a
+// hang is an expected result.
 var mutant = os.Getenv("SHOAL_DISABLE") != ""
 
 const budget = 64 << 20
 
-// benchMain reads trials from standard input, a line each, and answers with verdicts.
+// benchMain reads trials from standard input, one JSON object per line, and writes a verdict for
+// each.
 func benchMain(arg string) error {
 	b := &bench{}
 	if err := json.Unmarshal([]byte(arg), &b.sites); err != nil {
@@ -88,8 +89,8 @@ func benchMain(arg string) error {
 	}
 }
 
-// run lets the scenario's victim die, takes everything back, audits, and plays the scenario once
-// more to its end.
+// run kills the victim of the scenario, reclaims its resources, audits the domain, and then runs
+// the scenario once more without a death.
 func (b *bench) run(t trial) *verdict {
 	v := &verdict{}
 	watchdog := time.AfterFunc(3*patience, func() {
@@ -137,15 +138,15 @@ func (b *bench) round(t trial, v *verdict) {
 		v.Kills++
 		arena.HoldReaper(false)
 	}
-	b.d.Reap() // the holder reaps nobody, and may wait for what the victim left
+	b.d.Reap() // the holder does not reap, and may wait for the victim's leftovers
 	w.resume()
 	b.reaped(t.Auto && t.Second == nil && !sc.early, w)
-	w.wrong = append(w.wrong, b.d.StrayBits()...) // before the rings go, and their bits with them
+	w.wrong = append(w.wrong, b.d.StrayBits()...) // before the rings and their bits are freed
 	w.finish()
 	b.audit(w)
 }
 
-// limit is how long a survivor waits for what should come at once.
+// limit returns the time limit for events that should happen at once.
 func limit() time.Duration {
 	if mutant {
 		return patience / 20
@@ -153,7 +154,7 @@ func limit() time.Duration {
 	return patience / 2
 }
 
-// reaped waits until every seat but ours is free.
+// reaped waits until all seats other than the bench's own are free.
 func (b *bench) reaped(auto bool, w *world) {
 	for end := time.Now().Add(limit()); ; {
 		if !auto {
@@ -196,7 +197,7 @@ func (b *bench) audit(w *world) {
 	b.countFiles(w)
 }
 
-// settled audits the domain, again for a while if a reap is just ending.
+// settled audits the domain and repeats the audit for a while, in case a reap is still running.
 func settled(d *arena.Domain) (wrong []string) {
 	for end := time.Now().Add(limit()); ; time.Sleep(time.Millisecond) {
 		if wrong = d.Autopsy(); len(wrong) == 0 || time.Now().After(end) {
@@ -205,7 +206,8 @@ func settled(d *arena.Domain) (wrong []string) {
 	}
 }
 
-// countFiles compares with the fewest descriptors seen: the watch's pidfd may close a moment later.
+// countFiles compares the number of open descriptors with the smallest one seen. It retries,
+// because the watch may close its pidfd a moment later.
 func (b *bench) countFiles(w *world) {
 	n := 0
 	for range 200 {
@@ -219,7 +221,7 @@ func (b *bench) countFiles(w *world) {
 	w.say("%d descriptors are open, there were %d", n, b.files)
 }
 
-// A world is what the survivor knows of one round.
+// A world is the survivor's state in one round.
 type world struct {
 	b      *bench
 	d      *arena.Domain
@@ -228,7 +230,7 @@ type world struct {
 	held   []arena.Handle
 	rings  []*arena.Ring
 	syncs  []*arena.Sync
-	flow   int // index of the ring whose messages are counted
+	flow   int // index of the ring with counted messages
 	holder *child
 	jobs   []chan struct{}
 	sent   map[uint64]bool // must arrive
@@ -238,15 +240,15 @@ type world struct {
 	over   atomic.Bool // the victim is dead
 	wrong  []string
 
-	halt    string // what becomes of a victim that is stopped
-	stopped bool   // it was
+	halt    string // what happens to a stopped victim
+	stopped bool   // it was stopped
 }
 
 func (w *world) say(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// follow starts a child, lets it play and listens until it is dead.
+// follow starts a child, runs its scenario and records its reports until it is dead.
 func (w *world) follow(s spec) (hits map[string]int, killed bool) {
 	c, err := spawn("victim", s, w.d.Files()...)
 	if err != nil {
@@ -300,8 +302,8 @@ func (w *world) note(kind, rest string) {
 	}
 }
 
-// hold starts a process that stops at the site of method in function fn of the scenario named, with
-// its stamp standing.
+// hold starts a process that stops at the first site of method in function fn of a scenario, while
+// its stamp is set.
 func (w *world) hold(scenario, fn, method, phase string) error {
 	return w.freeze(scenario, w.b.find(fn, method), phase, 1, w.args)
 }
@@ -328,7 +330,7 @@ func (w *world) freeze(scenario, at, phase string, nth int, args []uint64) error
 	return errors.New("holder died")
 }
 
-// resume lets the holder go on to its end.
+// resume lets the holder continue to its end.
 func (w *world) resume() {
 	c := w.holder
 	if c == nil {
@@ -338,7 +340,7 @@ func (w *world) resume() {
 	c.tell()
 	for line := c.next(); line != ""; line = c.next() {
 		kind, rest, _ := strings.Cut(line, " ")
-		late := w.stopped && strings.HasSuffix(rest, context.DeadlineExceeded.Error()) // as behind any that is stopped
+		late := w.stopped && strings.HasSuffix(rest, context.DeadlineExceeded.Error()) // due to the stop
 		if kind == "E" && !late {
 			w.say("holder: %s", rest)
 		}
@@ -347,7 +349,8 @@ func (w *world) resume() {
 	c.end()
 }
 
-// kill lets a child die at a point of the scenario and be reaped before the trial begins.
+// kill lets a child die at a point of a scenario and waits until it is reaped, before the trial
+// begins.
 func (w *world) kill(scenario, fn, method, phase string) error {
 	err := w.leaveDead(scenario, fn, method, phase)
 	if err == nil {
@@ -356,7 +359,7 @@ func (w *world) kill(scenario, fn, method, phase string) error {
 	return err
 }
 
-// leaveDead is kill that does not wait for a reaper.
+// leaveDead is like kill, but does not wait for a reaper.
 func (w *world) leaveDead(scenario, fn, method, phase string) error {
 	old := w.sc
 	defer w.over.Store(false)
@@ -369,7 +372,7 @@ func (w *world) leaveDead(scenario, fn, method, phase string) error {
 	return nil
 }
 
-// find returns the first site of method in function fn.
+// find returns the first site of method in function fn. It panics if there is none.
 func (b *bench) find(fn, method string) string {
 	for _, s := range b.sites {
 		if s.Func == fn && s.Method == method {
@@ -379,7 +382,7 @@ func (b *bench) find(fn, method string) string {
 	panic("crashtest: there is no " + method + " in " + fn)
 }
 
-// ring makes a ring that the bench holds, with its ends, until the round is over.
+// ring creates a ring that the bench holds, with both ends, until the end of the round.
 func (w *world) ring(opts arena.RingOptions) (*arena.Ring, error) {
 	r, s, v, err := w.d.NewRing(opts)
 	if err != nil {
@@ -401,7 +404,7 @@ func (w *world) put(r *arena.Ring, id uint64, n, size, long int) error {
 	return r.TryPut(body(id, n, long), hs, true)
 }
 
-// do runs f beside the victim; finish waits for it.
+// do runs f concurrently with the victim. finish waits for it.
 func (w *world) do(f func()) {
 	c := make(chan struct{})
 	w.jobs = append(w.jobs, c)
@@ -421,7 +424,7 @@ func (w *world) wait() {
 	}
 }
 
-// unstick ends waits on the rings.
+// unstick ends the waits on the rings.
 func (w *world) unstick() bool {
 	for _, r := range w.rings {
 		r.Finish()
@@ -429,11 +432,11 @@ func (w *world) unstick() bool {
 	return len(w.rings) > 0
 }
 
-// take counts a message that arrived here.
+// take counts a message that arrived.
 func (w *world) take(m *arena.Message) {
 	defer m.Discard()
 	if len(m.Body) == 0 {
-		return // it only carries a block
+		return // carries only a block
 	}
 	id, err := verify(w.d, m)
 	if err != nil {
@@ -442,7 +445,7 @@ func (w *world) take(m *arena.Message) {
 	w.got[id]++
 }
 
-// finish takes what is left in the rings, compares the ledger and lets go of everything.
+// finish drains the rings, compares the ledger and releases everything.
 func (w *world) finish() {
 	if w.sc.after != nil {
 		w.sc.after(w)

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// reaperBranches are the names of the branches that DisableBranch knows: without any one of them
-// the audit must find something.
+// reaperBranches are the branches of the reaper that DisableBranch accepts. The audit must fail if
+// any one of them is disabled.
 var reaperBranches = []string{
 	"budget add", "budget sub", "writing", "published", "span written", "span read", "commit done", "commit undo", "shrink",
 	"put published", "put undone",
@@ -20,8 +20,8 @@ var reaperBranches = []string{
 	"cell waiter bits", "grant", "deserted", "leased",
 }
 
-// branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It
-// returns how many were.
+// branches repeats deaths with one branch of the reaper disabled until a violation is detected. It
+// returns the number of detected branches.
 func (p *plan) branches(first []trial) (caught int, err error) {
 	names := make(chan string)
 	var mu sync.Mutex
@@ -56,7 +56,7 @@ func (p *plan) branches(first []trial) (caught int, err error) {
 func (p *plan) seen(name string, first []trial) (trial, bool) {
 	c := &client{arg: p.arg, disable: name}
 	defer c.close()
-	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(first)) { // not one scenario after the other
+	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(first)) { // in random order
 		t := first[i]
 		t.Auto = false
 		if t.Nth > 2 || scenarios[t.Scenario].most == 1 {

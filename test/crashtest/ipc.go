@@ -12,12 +12,13 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// ipcScenarios are those of what package ipc makes of several words: the victim finds it by name.
+// ipcScenarios are scenarios for objects of package ipc that consist of several words. The victim
+// looks them up by name.
 func ipcScenarios() map[string]*scenario {
 	const name = "what it dies with"
 	var once *ipc.Once // of the bench
 	var tasks *ipc.JoinableQueue[int]
-	var news *ipc.Latest[edition] // of number 1
+	var news *ipc.Latest[edition] // with number 1
 	publish := func(*world) (err error) {
 		if news, err = ipc.NewLatest(edition{}); err != nil {
 			return err
@@ -82,7 +83,7 @@ func ipcScenarios() map[string]*scenario {
 	}
 }
 
-// An edition has its number in many places: in one of three it does not fit into a slot.
+// An edition repeats its number in many places. One edition in three does not fit into a slot.
 type edition struct {
 	Number int
 	Memory []*ipc.Memory
@@ -108,7 +109,7 @@ func store(l *ipc.Latest[edition], n int) error {
 	return errors.Join(err, e.close())
 }
 
-// load finds an edition that is whole and not before least.
+// load checks that the current edition is consistent and not older than least.
 func load(l *ipc.Latest[edition], least int) error {
 	e, _, err := l.Load()
 	if err != nil {
@@ -133,8 +134,8 @@ func (e *edition) close() (err error) {
 	return err
 }
 
-// joins does the tasks that are left, and waits for those that nobody does any more. What is lost
-// is said once.
+// joins completes the remaining tasks and waits for the queue. Lost tasks must be reported exactly
+// once.
 func joins(w *world, tasks *ipc.JoinableQueue[int]) {
 	ctx, cancel := context.WithTimeout(background, limit())
 	defer cancel()

@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// laterScenarios are those of operations that a stopped process is in the way of. The call returns,
-// and a goroutine of the victim does the rest when the holder goes on. The victim dies before the
-// call has returned, or while its goroutine works.
+// laterScenarios are scenarios for operations that a stopped process blocks. The call returns
+// early, and a goroutine of the victim completes the work when the holder continues. The victim
+// dies before the call returns or while the goroutine works.
 func laterScenarios() map[string]*scenario {
-	// meanwhile has the bench tell the holder to go on, and waits until nothing is left to be done.
+	// meanwhile asks the bench to resume the holder and waits until done returns true.
 	meanwhile := func(v *victim, done func() bool) error {
 		v.say("S")
 		v.hear()
@@ -67,7 +67,7 @@ func laterScenarios() map[string]*scenario {
 				return errors.Join(err, w.hold("contended put", "lane.sendOne", "CAS", "after"))
 			},
 			prep: opens(1),
-			ready: func(w *world) { // the victim is the last that has the ring
+			ready: func(w *world) { // the victim has the last reference
 				w.rings[0].Close()
 				if err := release(w.d, w.held[:3]...); err != nil {
 					w.say("release: %v", err)
@@ -86,7 +86,7 @@ func laterScenarios() map[string]*scenario {
 				return meanwhile(v, func() bool { return v.d.Stale(h) })
 			},
 		},
-		"contended put": { // of a holder that has the second ring only
+		"contended put": { // the holder has only the second ring
 			setup: func(w *world) error { return errors.Join(rings(8)(w), rings(8)(w), w.keep(5000)) },
 			prep: func(v *victim) error {
 				err := errors.Join(v.d.Import(arena.Handle(v.Args[1])), v.d.Import(arena.Handle(v.Args[2])))

@@ -8,9 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// leaseScenarios are of messages that are leased. A message whose lease is not acknowledged is
-// never lost, so these scenarios drop one at most: the one in the middle of whose acknowledgement
-// the victim dies.
+// leaseScenarios are scenarios for leased messages. A message must not be lost before its lease is
+// acknowledged, so these scenarios drop at most one: the victim may die during an acknowledgement.
 func leaseScenarios() map[string]*scenario {
 	filled := func(w *world) error { return errors.Join(rings(8)(w), fills(4, 2, 0)(w)) }
 	spilled := func(w *world) error { return errors.Join(rings(8)(w), fills(3, 6, 1000)(w)) }
@@ -64,7 +63,7 @@ func leaseScenarios() map[string]*scenario {
 			prep: opens(1),
 			act: func(v *victim) error {
 				err := leases(1)(v)
-				if errors.Is(err, arena.ErrFinished) { // it was stopped, and another process has taken the message
+				if errors.Is(err, arena.ErrFinished) { // another process got it during a stop
 					err = nil
 				}
 				return err
@@ -114,7 +113,7 @@ func leaseScenarios() map[string]*scenario {
 	}
 }
 
-// leases takes n messages by leases, which it acknowledges.
+// leases leases and acknowledges n messages.
 func leases(n int) func(*victim) error {
 	return func(v *victim) error {
 		for range n {
@@ -136,7 +135,7 @@ func leases(n int) func(*victim) error {
 
 func leasesAndReturns(v *victim) error { return returns(v.d, v.rings[0]) }
 
-// returns takes two messages by leases, and returns them in the opposite order, twice.
+// returns leases two messages and returns them in reverse order, twice.
 func returns(d *arena.Domain, r *arena.Ring) error {
 	for range 2 {
 		var claims [2]arena.Claim

@@ -4,23 +4,25 @@ package main
 
 import "fmt"
 
-// What a worker says, each with the number of a message: worker number << 24 | sequence number.
+// Kinds of records that a worker sends. Each has the ID of a message: worker number << 24 |
+// sequence number.
 const (
-	saysBegin = 'B' // it is about to put it
-	saysPut   = 'P' // it has
-	saysTake  = 'T' // it is about to get messages: so many at most
-	saysGot   = 'G' // it got this one
-	saysNone  = 'N' // it got none
+	saysBegin = 'B' // before a put
+	saysPut   = 'P' // after the put
+	saysTake  = 'T' // before a get; the ID is the maximum number of messages
+	saysGot   = 'G' // got this message
+	saysNone  = 'N' // got none
 )
 
-// A ledger has what all workers said, by worker and sequence number: a byte for each message.
+// A ledger holds the records of all workers, by worker and sequence number, as one byte per
+// message.
 type ledger struct {
 	accounts map[uint64][]byte
-	messages int // put
-	read     int // messages that workers may have dropped which died in the middle of a get
+	messages int // messages put
+	read     int // messages that workers may have dropped by dying during a get
 }
 
-// The byte of a message counts its arrivals in its upper bits.
+// Flags in the byte of a message. The upper bits count arrivals.
 const (
 	begun   = 1
 	put     = 2
@@ -49,7 +51,7 @@ func (l *ledger) enter(kind byte, id uint64) {
 	l.accounts[id>>24] = a
 }
 
-// compare adds a sentence for each thing that the protocol does not allow.
+// compare appends a description of each violation of the protocol.
 func (l *ledger) compare(violate *[]string) (duplicates, lost int) {
 	for worker, a := range l.accounts {
 		for seq, b := range a {

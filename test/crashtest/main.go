@@ -1,7 +1,12 @@
 //go:build shoalcrash
 
-// Crashtest kills processes of a domain at every write of shared memory, and at random, and audits
-// what is left.
+// Command crashtest kills processes of a domain at every write to shared memory and at random
+// times, and audits the domain afterwards. It must be built with the tag shoalcrash.
+//
+//	crashtest points [flags]   kill at every write ("make crashpoints")
+//	crashtest storm [flags]    kill at random times ("make storm")
+//
+// It prints the violations that it found and exits with a nonzero status if there are any.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// nameScenarios are those of the board of names.
+// nameScenarios are scenarios for the table of names.
 func nameScenarios() map[string]*scenario {
 	bind := func(carry, long int, names ...string) func(*victim) error {
 		return func(v *victim) (err error) {
@@ -78,7 +78,7 @@ func nameScenarios() map[string]*scenario {
 	}
 }
 
-// bindName binds new blocks and a body that fit the name.
+// bindName binds a message with new blocks and a body that can be verified by the name.
 func bindName(d *arena.Domain, name string, carry, long int) error {
 	id := uint64(len(name))<<8 + uint64(name[0])
 	hs, err := blocks(d, id, carry, 5000)
@@ -96,7 +96,7 @@ func checkName(d *arena.Domain, name string, m *arena.Message) error {
 	return err
 }
 
-// names looks at what is bound, whole or not at all, binds what is not, and unlinks everything.
+// names checks that every bound name is complete, binds a missing one, and unlinks all of them.
 func (w *world) names() {
 	if err := bindName(w.d, "a", 1, 0); err != nil && !errors.Is(err, arena.ErrExist) {
 		w.say("bind after a death: %v", err)
@@ -117,7 +117,7 @@ func (w *world) names() {
 	}
 }
 
-// name binds, looks up or unlinks one of a few names.
+// name binds, looks up or unlinks a random name.
 func (w *worker) name() error {
 	name := string(rune('a' + w.rand.IntN(4)))
 	var m arena.Message

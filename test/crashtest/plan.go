@@ -19,11 +19,11 @@ import (
 	"sync/atomic"
 )
 
-// benches is how many domains are tried at once.
+// benches is the number of domains that are tested in parallel.
 const benches = 2
 
-// A client runs a bench process, and another one when that has found something: its domain is dirty
-// then.
+// A client runs a bench process. It starts a new one after a violation, because the domain is then
+// corrupt.
 type client struct {
 	arg     string
 	disable string
@@ -33,7 +33,8 @@ type client struct {
 	trials  int
 }
 
-// benchLife is how many trials a domain serves: it grows with those that make new blocks.
+// benchLife is the number of trials in one domain. The domain grows with every trial that creates
+// blocks.
 const benchLife = 100
 
 func (c *client) start() error {
@@ -84,20 +85,20 @@ func (c *client) try(t trial) *verdict {
 	return v
 }
 
-// A plan is one run of everything.
+// A plan is one run of all trials.
 type plan struct {
 	arg   string
-	funcs map[string]string // by site
+	funcs map[string]string // functions by site
 	kills atomic.Int64
 	good  atomic.Int64
-	// stops whose victims did not come to their point, which depends on who is quicker
+	// stops with a victim that did not reach its point, because another process was faster
 	unreached atomic.Int64
 	mu        sync.Mutex
-	killed    map[string]bool // "file.go:line phase" at which somebody died
+	killed    map[string]bool // "file.go:line phase" of each death
 	failed    int
 }
 
-// all runs the trials on benches and gives each verdict to f.
+// all runs the trials on the benches and passes each verdict to f.
 func (p *plan) all(name string, trials []trial, f func(trial, *verdict)) {
 	next, done := make(chan trial), atomic.Int64{}
 	var wg sync.WaitGroup
@@ -145,8 +146,8 @@ func (p *plan) died(site, phase string) {
 	p.killed[site+" "+phase] = true
 }
 
-// pointsMain is `make crashpoints`. Of the scenarios it tries those whose names contain the words
-// behind the flags.
+// pointsMain implements make crashpoints. The arguments after the flags restrict it to scenarios
+// with names that contain them.
 func pointsMain(arg string) error {
 	fs := flag.NewFlagSet("points", flag.ContinueOnError)
 	extent := fs.String("stops", eachPoint, "stops as well: at "+eachPoint+" once, "+allPoints+" of each scenario, or "+noPoints)
@@ -205,11 +206,11 @@ func pointsMain(arg string) error {
 	return errors.Join(err, p.report(sites, len(first)+len(second), len(stops), caught, only))
 }
 
-// rareRounds is how often points are looked for that nobody came to: some depend on which process
-// is quicker.
+// rareRounds is the number of attempts to reach the points that were missed. Some of them depend on
+// the relative speed of processes.
 const rareRounds = 20
 
-// missed returns the points at which nobody died, each with its name for people.
+// missed returns the points at which no process died, with a description of each.
 func (p *plan) missed(sites []site) map[string]string {
 	missed := make(map[string]string)
 	for _, s := range sites {
@@ -222,7 +223,7 @@ func (p *plan) missed(sites []site) map[string]string {
 	return missed
 }
 
-// first records every scenario and returns its deaths.
+// first runs every scenario once and returns a death for each recorded write.
 func (p *plan) first(only string) (trials []trial) {
 	var record []trial
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
@@ -248,8 +249,8 @@ func (p *plan) first(only string) (trials []trial) {
 	return trials
 }
 
-// second lets somebody reap each first death, records what that writes, and returns deaths of the
-// reaper: three first deaths for each of its points.
+// second reaps each first death in another process, records the reaper's writes, and returns deaths
+// of the reaper: up to three first deaths for each of its points.
 func (p *plan) second(first []trial) (trials []trial) {
 	var record []trial
 	for _, t := range first {

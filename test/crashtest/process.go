@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A spec tells a child process what to do and where to die.
+// A spec tells a child process which scenario to run and where to die.
 type spec struct {
 	Scenario string
-	Reap     bool // reap instead of playing the scenario
+	Reap     bool // reap instead of running the scenario
 	Site     string
 	Phase    string
 	Nth      int
 	Record   bool
-	Idle     bool   // reap nobody
-	Pause    bool   // report the point and wait for a word instead of dying there
-	Stop     string // a site at which to stop once, and go on when told
-	Halt     bool   // stop as a whole at the point instead of dying there
+	Idle     bool   // never reap
+	Pause    bool   // report the point and wait instead of dying
+	Stop     string // site at which to stop once until resumed
+	Halt     bool   // stop the whole process at the point instead of dying
 	Args     []uint64
 }
 
@@ -37,11 +37,12 @@ type child struct {
 	hits  map[string]int
 }
 
-// patience bounds every wait for a child: far beyond what any of them needs.
+// patience is the time limit for every wait for a child. It far exceeds the time that any wait
+// should need.
 const patience = 30 * time.Second
 
-// start starts this program again as a child that inherits files from descriptor 3 on, then its two
-// pipes. It returns the pipe on which the child speaks.
+// start runs this program again as a child that inherits files as descriptors 3 and up, followed by
+// its two pipes. It returns the pipe with the child's reports.
 func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
 	arg, err := json.Marshal(s)
 	if err != nil {
@@ -68,7 +69,7 @@ func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
 	return c, upR, nil
 }
 
-// spawn is start for a child that speaks in lines.
+// spawn is like start, but reads the child's reports as lines.
 func spawn(role string, s any, files ...*os.File) (*child, error) {
 	c, up, err := start(role, s, files...)
 	if err != nil {
@@ -81,7 +82,7 @@ func spawn(role string, s any, files ...*os.File) (*child, error) {
 		for {
 			line, err := r.ReadString('\n')
 			if err != nil {
-				return // a line that was cut off by the death was not said
+				return // a partial line does not count
 			}
 			c.lines <- strings.TrimSpace(line)
 		}
@@ -89,13 +90,13 @@ func spawn(role string, s any, files ...*os.File) (*child, error) {
 	return c, nil
 }
 
-// next returns the child's next line, and "" at its death.
+// next returns the child's next line, or "" after its death.
 func (c *child) next() string {
 	select {
 	case l := <-c.lines:
 		return l
 	case <-time.After(patience):
-		c.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+		c.cmd.Process.Signal(syscall.SIGQUIT) // prints its goroutines on stderr
 		time.Sleep(100 * time.Millisecond)
 		c.cmd.Process.Kill()
 		return "E hangs"
@@ -104,7 +105,7 @@ func (c *child) next() string {
 
 func (c *child) tell() { c.down.Write([]byte{1}) }
 
-// end waits for the process and reports whether it died of SIGKILL.
+// end waits for the process and reports whether it was killed by SIGKILL.
 func (c *child) end() bool {
 	c.cmd.Wait()
 	c.down.Close()
@@ -117,7 +118,7 @@ type mouth struct{ up, down *os.File }
 
 func (m mouth) say(format string, args ...any) { fmt.Fprintf(m.up, format+"\n", args...) }
 
-// hear waits for a word. The bench's death ends the child.
+// hear waits for a byte from the bench. It exits if the bench has died.
 func (m mouth) hear() {
 	if _, err := m.down.Read(make([]byte, 1)); err != nil {
 		os.Exit(3)

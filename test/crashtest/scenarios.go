@@ -11,26 +11,26 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A scenario is something that a process does with a domain: the victim's part, which it can die in
-// at any write, and the survivor's.
+// A scenario is a use of a domain with two parts: the victim's, which may die at any write, and the
+// survivor's.
 type scenario struct {
 	early   bool                // the victim may die while it joins
-	drops   int                 // messages that may be lost with it: it reads, or a ring dies with it
-	most    int                 // occurrences of one point to try; 0: 3
+	drops   int                 // messages that may be lost with the victim
+	most    int                 // occurrences of one point to test; 0 means 3
 	setup   func(*world) error  // survivor, before
 	prep    func(*victim) error // victim, before it can die
 	ready   func(*world)        // survivor, when the victim begins
 	act     func(*victim) error // victim
-	only    string              // the function to die in; "": all
-	stop    [2]string           // function and method after whose write the victim stops once
-	stopped func(*world)        // survivor, meanwhile
-	corrupt bool                // a message is garbage
-	apart   bool                // the survivor uses other things while the victim is stopped as a whole
-	contend func(*world)        // survivor, while the victim stands at the point at which it will die
-	after   func(*world)        // survivor, when the victim is dead and reaped
+	only    string              // function to die in; "" means all
+	stop    [2]string           // function and method; the victim stops once after this write
+	stopped func(*world)        // survivor, in the meantime
+	corrupt bool                // a message is invalid
+	apart   bool                // the survivor uses other objects while the victim is stopped
+	contend func(*world)        // survivor, while the victim is at the point where it will die
+	after   func(*world)        // survivor, after the victim is dead and reaped
 }
 
-// scenarios is filled by init because its functions refer to it.
+// scenarios is set by init because its functions refer to it.
 var scenarios map[string]*scenario
 
 func init() {
@@ -41,7 +41,7 @@ func init() {
 			ready: func(w *world) {
 				arena.HoldReaper(true)
 				w.d.FillSeats()
-				w.do(func() { time.Sleep(2 * time.Millisecond); arena.HoldReaper(false) }) // when it has asked
+				w.do(func() { time.Sleep(2 * time.Millisecond); arena.HoldReaper(false) }) // after its request
 			},
 		},
 		"carve what is taken": {
@@ -58,7 +58,7 @@ func init() {
 				}
 			},
 		},
-		"put past a read": { // somebody reads, and has not moved the head on yet; nor may a view that is rung by chance
+		"put past a read": { // a reader has not advanced the head; nor may a view rung by chance
 			apart: true,
 			setup: func(w *world) error {
 				err := errors.Join(rings(3)(w), fills(3, 1, 0)(w))
@@ -254,7 +254,7 @@ func init() {
 				if errors.Is(err, errors.ErrUnsupported) {
 					return nil
 				}
-				if err == nil { // somebody has made room meanwhile
+				if err == nil { // another process has freed a slot
 					v.say("P 1")
 				}
 				return err
@@ -371,7 +371,7 @@ func init() {
 			},
 			act: func(v *victim) error { return v.d.Release(arena.Handle(v.Args[1])) },
 		},
-		"dead sender": { // it holds the last sending end, and a receiver is told whose death it was
+		"dead sender": { // it holds the last sending end; a receiver must be told of the death
 			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 			prep: func(v *victim) error {
 				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[1])))
@@ -392,7 +392,7 @@ func init() {
 			},
 			act: puts(2, 1, 0, true),
 		},
-		"dead newborn": { // the victim is its starter, and had the last sending end for it
+		"dead newborn": { // the victim is its starter and held the last sending end for it
 			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
 			prep: func(v *victim) error {
 				return errors.Join(opens(1)(v), v.d.Import(arena.Handle(v.Args[1])))
@@ -418,7 +418,7 @@ func init() {
 				return errors.Join(err, arg.Close())
 			},
 		},
-		"last receiver": { // what is unread goes with it
+		"last receiver": { // unread messages are dropped with it
 			drops: 2,
 			setup: func(w *world) error {
 				err := errors.Join(rings(2)(w), fills(2, 1, 0)(w))
@@ -433,7 +433,7 @@ func init() {
 				w.held[2] = 0
 				w.do(func() {
 					err := w.rings[0].Put(background, body(1, 0, 0), nil, true)
-					if err == nil { // it had looked before, and what was taken out has made room
+					if err == nil { // it had checked before, and the removed message freed a slot
 						err = w.rings[0].Put(background, body(2, 0, 0), nil, true)
 					}
 					if !errors.Is(err, arena.ErrFinished) {
@@ -507,7 +507,7 @@ func init() {
 						w.take(&m)
 					}
 				})
-				time.Sleep(time.Millisecond) // mostly it is parked then, which is all that is wanted
+				time.Sleep(time.Millisecond) // then it is usually parked
 			},
 			after: func(w *world) {
 				if w.rings[0].Published() == 0 {
@@ -583,7 +583,7 @@ func init() {
 				h, c := w.held[len(w.held)-1], w.holder
 				w.do(func() {
 					w.until(func() bool { return w.d.Waiting(h) })
-					if !w.over.Load() { // otherwise the reaper is to find it where it stands
+					if !w.over.Load() { // otherwise the reaper must find it where it is
 						c.tell()
 					}
 				})
@@ -614,7 +614,7 @@ func init() {
 			}
 			h, err := d.Alloc(2 << 20)
 			err = errors.Join(err, release(d, h))
-			d.PunchIdle() // the budget is free again, the addresses are not
+			d.PunchIdle() // the budget is free again, but not the address space
 			if _, e := d.Alloc(2000); !errors.Is(e, arena.ErrNoSpace) {
 				err = errors.Join(err, errors.New("there were addresses"), e)
 			}
@@ -640,15 +640,15 @@ func init() {
 	maps.Copy(scenarios, laterScenarios())
 }
 
-// until lets f come true, or the victim die before it could.
+// until waits until f returns true or the victim is dead.
 func (w *world) until(f func() bool) {
 	for !f() && !w.over.Load() {
 		time.Sleep(20 * time.Microsecond)
 	}
 }
 
-// briefly is until for a victim that stands still: what f asks for may not be possible where it
-// stands.
+// briefly is like until for a victim that is stopped, with a time limit, because the condition may
+// be impossible at its point.
 func (w *world) briefly(f func() bool) {
 	for end := time.Now().Add(5 * time.Millisecond); !f() && time.Now().Before(end); {
 		time.Sleep(20 * time.Microsecond)
@@ -665,10 +665,10 @@ func (w *world) keep(size int) error {
 	return err
 }
 
-// passEnds gives the victim the handles of the ring's two ends.
+// passEnds passes the handles of the ring's two ends to the victim.
 func (w *world) passEnds() { w.args = append(w.args, uint64(w.held[1]), uint64(w.held[2])) }
 
-// letGo releases everything, so that the victim is the last holder of what it imported.
+// letGo releases everything, so that the victim holds the last references to its imports.
 func (w *world) letGo() {
 	for _, r := range w.rings {
 		r.Close()
@@ -679,10 +679,10 @@ func (w *world) letGo() {
 	w.held, w.rings = nil, nil
 }
 
-// cold hides every idle block, so that the next one is made afresh.
+// cold hides all idle blocks, so that the next allocation creates a new one.
 func cold(w *world) error { w.d.HideIdle(); return nil }
 
-// warm leaves an idle block of the size.
+// warm leaves an idle block of a size.
 func warm(size int) func(*world) error {
 	return func(w *world) error {
 		h, err := w.d.Alloc(size)
@@ -727,7 +727,8 @@ func fills(n, carry, long int) func(*world) error {
 
 func opens(n int) func(*victim) error { return func(v *victim) error { return v.open(n) } }
 
-// putForNobody puts up to four messages. The last receiver goes while the first one is at a site.
+// putForNobody puts up to four messages. The last receiver is closed while the first one is at a
+// site.
 func putForNobody(put func(*victim) error, function, operation string) *scenario {
 	return &scenario{
 		drops: 4,
@@ -746,7 +747,7 @@ func putForNobody(put func(*victim) error, function, operation string) *scenario
 			return err
 		},
 		after: func(w *world) {
-			if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it did not die before it stopped
+			if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it stopped before it died
 				w.say("no receiver is left, and %d messages are", n)
 			}
 		},

@@ -18,25 +18,25 @@ import (
 	"strings"
 )
 
-// writers are the methods of shm.Word that change shared memory.
+// writers are the methods of arena.Word that modify shared memory.
 var writers = []string{"CAS", "Store", "Set", "Add", "Or", "AndNot"}
 
-// A site is one use of a writing method of shm.Word.
+// A site is a call of a writing method of arena.Word.
 type site struct {
 	At     string // "file.go:line"
-	Func   string // name of the function around it
+	Func   string // enclosing function
 	Method string
 
 	file string
 	line int
 }
 
-// staticSites lists every site in the packages of the module at root. It is exact: receivers are
-// resolved by the type checker, what lies in shared memory is made of Words, and nobody but they
-// touches what is in them.
+// staticSites returns every site in the packages dirs of the module at root. It is exact: the type
+// checker resolves receivers, shared memory consists of Words, and their contents are only
+// accessible through methods.
 func staticSites(root string, dirs ...string) ([]site, error) {
-	// The importer reads the standard library's sources. A program built with -trimpath does not
-	// know where they are, but the go command does.
+	// The importer reads the sources of the standard library. A program built with -trimpath does
+	// not know their location, but the go command does.
 	if build.Default.GOROOT == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
@@ -98,7 +98,7 @@ func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[str
 		}
 		pos := fset.Position(sel.Sel.Pos())
 		base := filepath.Base(pos.Filename)
-		if base == "word.go" || base == "word_typed.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
+		if base == "word.go" || base == "word_typed.go" || strings.HasSuffix(base, "_crash.go") { // the type and test support
 			return true
 		}
 		at := fmt.Sprintf("%s:%d", base, pos.Line)
@@ -117,8 +117,8 @@ func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[str
 	return err
 }
 
-// wordsOnly returns an error if a structure of shared memory, which has a host's layout, has
-// anything but Words, bytes and padding.
+// wordsOnly returns an error if a structure in shared memory, which has the host layout, contains
+// anything other than Words, bytes and padding.
 func wordsOnly(pkg *types.Package) error {
 	for _, name := range pkg.Scope().Names() {
 		t, ok := pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct)
@@ -138,7 +138,7 @@ func wordsOnly(pkg *types.Package) error {
 	return nil
 }
 
-// declName returns "Type.method" or "function", or "" for what is no function.
+// declName returns "Type.method" or "function", or "" if decl is not a function.
 func declName(decl ast.Decl) string {
 	fn, ok := decl.(*ast.FuncDecl)
 	if !ok {
@@ -163,7 +163,7 @@ func writesWord(s *types.Selection) bool {
 	return recv != nil && isWord(recv.Type())
 }
 
-// isWord reports whether t is shm.Word, or one with rules, or a pointer to it.
+// isWord reports whether t is Word, a Word with rules, or a pointer to one.
 func isWord(t types.Type) bool {
 	if ptr, ok := t.(*types.Pointer); ok {
 		t = ptr.Elem()

@@ -14,21 +14,22 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// What becomes of a victim that is stopped at a point, when the others have tried all that they do.
+// Fates of a victim that is stopped at a point, after the other processes have tried all
+// operations.
 const (
 	goesOn = "goes on"
 	dies   = "dies"
 )
 
-// At how many points victims are stopped.
+// Extents of the tests with stops.
 const (
 	noPoints  = "none"
-	eachPoint = "each" // at each point once, in the first scenario that comes to it
-	allPoints = "all"  // at each point of each scenario
+	eachPoint = "each" // each point once, in the first scenario that reaches it
+	allPoints = "all"  // each point of each scenario
 )
 
-// stops returns the first deaths at each point, as stops of the whole process there. Scenarios that
-// play with stops themselves are left out, and those in which the victim has no seat yet.
+// stops returns the first death at each point as a stop of the whole process. It excludes scenarios
+// that use stops themselves, and scenarios with a victim that has no seat yet.
 func (p *plan) stops(first []trial, extent string) (trials []trial) {
 	had := make(map[string]bool)
 	for _, t := range first {
@@ -47,8 +48,8 @@ func (p *plan) stops(first []trial, extent string) (trials []trial) {
 	return trials
 }
 
-// beside is what the survivor does while its victim is stopped in the middle of an operation: each
-// call gets on, or ends with its context. Then the victim goes on, or dies.
+// beside runs the survivor's operations while the victim is stopped in the middle of an operation.
+// Each call must make progress or end with its context. Then the victim continues or dies.
 func (w *world) beside(c *child) {
 	for end := time.Now().Add(limit()); !w.stopped; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -91,7 +92,7 @@ func (w *world) beside(c *child) {
 	c.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// useAll uses what the scenario has.
+// useAll uses the objects of the scenario.
 func (w *world) useAll() {
 	for i, r := range w.rings {
 		w.try(fmt.Sprintf("ring %d", i), func(ctx context.Context) error { return w.turn(ctx, r) })
@@ -124,7 +125,7 @@ func (w *world) try(what string, f func(context.Context) error) {
 	}
 }
 
-// turn takes a message and puts it back.
+// turn gets a message and puts it back.
 func (w *world) turn(ctx context.Context, r *arena.Ring) error {
 	var m arena.Message
 	if err := r.Get(ctx, &m); err != nil {
@@ -138,7 +139,7 @@ func (w *world) turn(ctx context.Context, r *arena.Ring) error {
 	return nil
 }
 
-// visit takes a lock and gives it back.
+// visit acquires and releases a lock.
 func visit(ctx context.Context, s *arena.Sync) error {
 	switch s.Form() {
 	case arena.FormMutex:

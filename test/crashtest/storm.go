@@ -23,8 +23,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A storm is many workers under mixed load, killed at random moments by the root of their domain,
-// which starts others in their place and keeps a ledger of every message outside of the domain.
+// A storm runs many workers under mixed load and kills them at random times. The root process of
+// the domain replaces them and keeps a ledger of every message outside of the domain.
 type storm struct {
 	mu      sync.Mutex
 	d       *arena.Domain
@@ -40,13 +40,13 @@ type storm struct {
 	deaths  []death
 }
 
-// A death is that of a worker. It explains a violation, or not.
+// A death is a killed worker, recorded to explain violations.
 type death struct {
 	pid int
 	at  time.Time
 }
 
-// latest says who died in the last seconds.
+// latest describes the deaths of the last seconds.
 func (s *storm) latest() (said string) {
 	for _, d := range s.deaths {
 		if ago := time.Since(d.at); ago < 2*patience {
@@ -56,8 +56,8 @@ func (s *storm) latest() (said string) {
 	return said
 }
 
-// A tally has what truly happened to workers, and what went wrong. A worker counts as killed or
-// stopped where it had begun its work, and as early where it was killed before.
+// A tally counts the events of a storm and the violations. A worker counts as killed or stopped if
+// it had begun its work, and as early if it was killed before.
 type tally struct{ Kills, Stops, Early, Hangs, Crashes, Lost, Twice, Blocks, Bytes, FDs int }
 
 const (
@@ -65,7 +65,7 @@ const (
 	stormRings   = 3
 )
 
-// stormMain is `make storm`.
+// stormMain implements make storm.
 func stormMain(arg string) error {
 	fs := flag.NewFlagSet("storm", flag.ContinueOnError)
 	kills := fs.Int("kills", 1000, "number of workers to kill")
@@ -81,7 +81,7 @@ func stormMain(arg string) error {
 	return s.judge(*kills, took)
 }
 
-// newStorm has a storm of so many deaths over a domain of its own, and says how long it took.
+// newStorm runs a storm with a number of deaths in a new domain and returns its duration.
 func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
 	s := &storm{rand: rand.New(rand.NewPCG(seed, 0)), ledger: newLedger()}
 	if err := s.open(); err != nil {
@@ -91,7 +91,7 @@ func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
 	if s.files, err = s.warmUp(); err != nil {
 		return nil, 0, err
 	}
-	s.seen = tally{} // without the one that has warmed up
+	s.seen = tally{} // without the warm-up
 	begin := time.Now()
 	err = s.blow(kills)
 	return s, time.Since(begin), err
@@ -110,20 +110,20 @@ func (s *storm) open() (err error) {
 		s.held = append(s.held, r.Handle(), a, b)
 		s.args = append(s.args, uint64(r.Handle()))
 	}
-	h, err := s.d.Alloc(1 << 20) // everybody imports it
+	h, err := s.d.Alloc(1 << 20) // every worker imports it
 	s.held = append(s.held, h)
 	s.args = append(s.args, uint64(h))
 	return err
 }
 
-// A stormer is one living worker.
+// A stormer is a live worker.
 type stormer struct {
 	*child
-	said chan struct{} // closed when all of its lines are in the ledger
-	work atomic.Int64  // how often it has said something
+	said chan struct{} // closed when all of its records are in the ledger
+	work atomic.Int64  // number of records
 }
 
-// ended reports whether all that the worker said is in the ledger.
+// ended reports whether all of the worker's records are in the ledger.
 func (w *stormer) ended() bool {
 	select {
 	case <-w.said:
@@ -144,7 +144,7 @@ func (s *storm) spawn() (*stormer, error) {
 	return w, nil
 }
 
-// listen enters what a worker says into the ledger until it is dead.
+// listen enters a worker's records into the ledger until it is dead.
 func (s *storm) listen(w *stormer, up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
@@ -152,7 +152,7 @@ func (s *storm) listen(w *stormer, up *os.File) {
 	for {
 		var rec [9]byte
 		if _, err := io.ReadFull(r, rec[:]); err != nil {
-			break // what was cut off by the death was not said
+			break // a partial record does not count
 		}
 		w.work.Add(1)
 		id := binary.LittleEndian.Uint64(rec[1:])
@@ -173,7 +173,7 @@ func (s *storm) listen(w *stormer, up *os.File) {
 	s.mu.Unlock()
 }
 
-// blow kills and replaces workers until kills have died.
+// blow kills and replaces workers until kills of them have died.
 func (s *storm) blow(kills int) error {
 	var workers [stormWorkers]*stormer
 	var err error
@@ -190,7 +190,7 @@ func (s *storm) blow(kills int) error {
 		if w := workers[s.rand.IntN(len(workers))]; w != nil {
 			s.stop(w)
 		}
-		if s.rand.IntN(4) == 0 { // one that dies at its start
+		if s.rand.IntN(4) == 0 { // killed at its start
 			w, err := s.spawn()
 			if err != nil {
 				return err
@@ -213,23 +213,23 @@ func (s *storm) blow(kills int) error {
 	return nil
 }
 
-// goesOn wants a worker to be at work, after all the deaths around it.
+// goesOn checks that a worker still makes progress after the deaths around it.
 func (s *storm) goesOn(w *stormer) {
 	was := w.work.Load()
 	for end := time.Now().Add(patience); w.work.Load() == was; time.Sleep(time.Millisecond) {
 		if w.ended() {
-			return // by itself, which kill counts
+			return // by itself; kill counts it
 		}
 		if time.Now().After(end) {
 			s.seen.Hangs++
 			s.violate = append(s.violate, fmt.Sprintf("worker %d hangs; the dead:%s", w.cmd.Process.Pid, s.latest()))
-			w.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+			w.cmd.Process.Signal(syscall.SIGQUIT) // prints its goroutines on stderr
 			return
 		}
 	}
 }
 
-// stop halts a worker wherever it is for a moment.
+// stop stops a worker at an arbitrary point for a moment.
 func (s *storm) stop(w *stormer) {
 	begun, p := w.work.Load() > 0, w.cmd.Process
 	p.Signal(syscall.SIGSTOP)
@@ -270,7 +270,7 @@ func (s *storm) messages() int {
 	return s.ledger.messages
 }
 
-// judge takes everything back and compares.
+// judge drains the rings, releases everything and prints the violations.
 func (s *storm) judge(kills int, took time.Duration) error {
 	left := s.awaitRelease()
 	for _, r := range s.rings {
@@ -298,7 +298,7 @@ func (s *storm) judge(kills int, took time.Duration) error {
 	s.violate = append(s.violate, settled(s.d)...)
 	st := s.d.Stats()
 	files, _ := sys.OpenFiles(os.Getpid())
-	for i := 0; i < 100 && files > s.files; i++ { // a watch that just lets go of its pidfd
+	for i := 0; i < 100 && files > s.files; i++ { // the watch may be about to close its pidfd
 		time.Sleep(time.Millisecond)
 		files, _ = sys.OpenFiles(os.Getpid())
 	}
@@ -309,7 +309,7 @@ func (s *storm) judge(kills int, took time.Duration) error {
 			corrupt++
 		}
 	}
-	s.seen.Hangs += left // seats that nobody takes back
+	s.seen.Hangs += left // seats that are never reclaimed
 	s.seen.Twice, s.seen.Lost = duplicates, max(0, lost-s.ledger.read)
 	s.seen.Blocks, s.seen.Bytes, s.seen.FDs = int(st.Blocks), int(st.Bytes), max(0, files-s.files)
 	out, _ := json.Marshal(map[string]any{
@@ -327,7 +327,7 @@ func (s *storm) judge(kills int, took time.Duration) error {
 	return nil
 }
 
-// warmUp returns how many descriptors this process has open when one worker has come and gone.
+// warmUp returns the number of open descriptors after one worker has come and gone.
 func (s *storm) warmUp() (int, error) {
 	w, err := s.spawn()
 	if err != nil {
@@ -339,7 +339,8 @@ func (s *storm) warmUp() (int, error) {
 	return sys.OpenFiles(os.Getpid())
 }
 
-// awaitRelease waits until every worker's seat is free and returns how many are not.
+// awaitRelease waits until every worker's seat is free and returns the number of seats that are
+// not.
 func (s *storm) awaitRelease() (left int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.d.Reap()

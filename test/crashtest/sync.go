@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// syncs makes things to synchronise by, which the bench holds until the round is over.
+// syncs creates synchronization objects that the bench holds until the end of the round.
 func syncs(all ...arena.SyncOptions) func(*world) error {
 	return func(w *world) error {
 		for _, opts := range all {
@@ -27,7 +27,7 @@ func syncs(all ...arena.SyncOptions) func(*world) error {
 	}
 }
 
-// opensSyncs opens what syncs made, in the victim.
+// opensSyncs opens the objects of syncs in the victim.
 func opensSyncs(forms ...arena.Form) func(*victim) error {
 	return func(v *victim) error {
 		for i, form := range forms {
@@ -61,7 +61,7 @@ func (v *victim) cond() arena.Cond                { return arena.Cond{Sync: v.sy
 func (v *victim) event() arena.Event              { return arena.Event{Sync: v.syncs[0]} }
 func (v *victim) barrier() arena.Barrier          { return arena.Barrier{Sync: v.syncs[0]} }
 
-// wants returns nil if err is what it should be.
+// wants returns nil if err wraps want.
 func wants(err, want error) error {
 	if !errors.Is(err, want) {
 		return errors.Join(errors.New("not "+want.Error()), err)
@@ -69,14 +69,14 @@ func wants(err, want error) error {
 	return nil
 }
 
-// briefly returns what f returns when its context ends, which is soon.
+// briefly checks that f returns [context.DeadlineExceeded] with a short deadline.
 func briefly(f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(background, time.Millisecond)
 	defer cancel()
 	return wants(f(ctx), context.DeadlineExceeded)
 }
 
-// locksAgain takes the lock of the dead one, and gives it back in order.
+// locksAgain acquires the lock of the dead process, repairs it, and uses it once more.
 func locksAgain(i int) func(*world) {
 	return func(w *world) {
 		m := arena.Mutex{Sync: w.syncs[i]}
@@ -92,7 +92,7 @@ func locksAgain(i int) func(*world) {
 	}
 }
 
-// writes takes the lock for writing: no dead reader is in the way.
+// writes acquires the lock for writing. No dead reader must block it.
 func writes(w *world) {
 	m := arena.RWMutex{Sync: w.syncs[0]}
 	for m.RUnlock() == nil {
@@ -108,7 +108,7 @@ func writes(w *world) {
 	}
 }
 
-// permits wants all permits to be there, and no more.
+// permits checks that all permits are available, and no more.
 func permits(w *world) {
 	m := arena.Semaphore{Sync: w.syncs[0]}
 	for m.Release() == nil {
@@ -123,7 +123,7 @@ func permits(w *world) {
 	}
 }
 
-// counted wants all permits to be there without a release.
+// counted checks that all permits are available without a release.
 func counted(w *world) {
 	if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 2 || err != nil {
 		w.say("%d permits, %v", n, err)
@@ -131,7 +131,7 @@ func counted(w *world) {
 	permits(w)
 }
 
-// meets resets a barrier and goes through it with somebody else.
+// meets resets a barrier and passes it with another goroutine.
 func meets(w *world) {
 	b := arena.Barrier{Sync: w.syncs[0]}
 	b.Reset()
@@ -145,13 +145,13 @@ func meets(w *world) {
 	}
 }
 
-// newborn is the process number of nobody.
+// newborn is a process ID that no process has.
 const newborn = 1<<22 - 1
 
-// wakesAll ends the waits of the bench itself.
+// wakesAll ends the waits of the bench.
 func wakesAll(w *world) { arena.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
 
-// waits has the bench wait in the Cond.
+// waits makes the bench wait in the Cond.
 func waits(w *world) {
 	c, m := arena.Cond{Sync: w.syncs[0]}, arena.Mutex{Sync: w.syncs[1]}
 	begun := make(chan struct{})
@@ -169,14 +169,14 @@ func waits(w *world) {
 		}
 	})
 	<-begun
-	time.Sleep(time.Millisecond) // mostly it is parked then
+	time.Sleep(time.Millisecond) // then it is usually parked
 }
 
-// napsFor is less than a nap is long.
+// napsFor is less than the duration of a nap.
 const napsFor = 400 * time.Microsecond
 
-// naps waits for an event by one view after the other: a goroutine that has just begun to use a
-// view has not yet learned that a nap is in vain.
+// naps waits for an event with a new view each time, because a view that is used for the first time
+// has not learned yet that naps are futile.
 func naps(w *world) {
 	for !w.over.Load() {
 		s, err := w.d.OpenSync(w.syncs[0].Handle(), arena.FormEvent)
@@ -242,7 +242,7 @@ var syncScenarios = map[string]*scenario{
 			return errors.Join(wants(m.Lock(background), arena.ErrOwnerDied), m.Unlock(),
 				wants(m.TryLock(), arena.ErrNotRecoverable))
 		},
-		after: func(w *world) { // lost by now, or to be lost here
+		after: func(w *world) { // already lost, or lost by this call
 			m := arena.Mutex{Sync: w.syncs[0]}
 			err := m.TryLock()
 			if errors.Is(err, arena.ErrOwnerDied) {
@@ -297,7 +297,7 @@ var syncScenarios = map[string]*scenario{
 				w.kill("sync writer", "Mutex.TryLock", "CAS", "after"))
 		},
 		prep: opensSyncs(arena.FormRWMutex),
-		act: func(v *victim) error { // it finds the death, and a reader
+		act: func(v *victim) error { // finds the death and a reader
 			m := v.rwMutex()
 			return errors.Join(wants(m.TryRLock(), arena.ErrOwnerDied), wants(m.TryLock(), arena.ErrLocked))
 		},
@@ -398,13 +398,13 @@ var syncScenarios = map[string]*scenario{
 		},
 		after: func(w *world) { arena.Event{Sync: w.syncs[0]}.Set() },
 	},
-	"sync event rouses": { // the bench naps again and again
+	"sync event rouses": { // the bench naps repeatedly
 		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) { w.do(func() { naps(w) }) },
 		act: func(v *victim) error {
 			e := v.event()
 			for range 3 {
-				time.Sleep(napsFor / 2) // mostly the bench naps then
+				time.Sleep(napsFor / 2) // then the bench usually naps
 				e.Set()
 				e.Clear()
 			}
@@ -440,7 +440,7 @@ var syncScenarios = map[string]*scenario{
 		act:   func(v *victim) error { v.cond().Notify(1); return nil },
 		after: func(w *world) { wakesAll(w); w.wait(); locksAgain(1)(w) },
 	},
-	"sync cond of the dead": { // one who waited is dead; its notification goes to the others
+	"sync cond of the dead": { // a waiter is dead; the others must get its notification
 		setup: func(w *world) error {
 			return errors.Join(syncs(aCond, aMutex)(w), w.kill("sync cond waits", "Cond.arrive", "Add", "after"))
 		},
@@ -492,7 +492,7 @@ var syncScenarios = map[string]*scenario{
 		},
 		after: meets,
 	},
-	"sync barrier is watched": { // who watches learns what the victim says before it aborts, or that it is dead
+	"sync barrier is watched": { // the watcher must learn the victim's message or its death
 		setup: syncs(aBarrier, anEvent),
 		prep:  opensSyncs(arena.FormBarrier, arena.FormEvent),
 		ready: func(w *world) {
@@ -508,12 +508,12 @@ var syncScenarios = map[string]*scenario{
 		act: func(v *victim) error {
 			v.barrier().Abort()
 			arena.Event{Sync: v.syncs[1]}.Set()
-			v.barrier().Abort() // breaks nothing more, and is heard all the same
+			v.barrier().Abort() // breaks nothing more, but must be noticed
 			return nil
 		},
 		after: func(w *world) { w.wait(); meets(w) },
 	},
-	"sync barrier watches": { // the victim, which the bench rings
+	"sync barrier watches": { // the victim watches, and the bench rings it
 		setup: syncs(aBarrier),
 		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
@@ -526,7 +526,7 @@ var syncScenarios = map[string]*scenario{
 		},
 		act: func(v *victim) error {
 			var looks atomic.Int32
-			// it is rung for nothing first
+			// the first rings have no reason
 			return v.barrier().Watch(background, func() bool { return looks.Add(1) > 4 })
 		},
 		after: meets,
@@ -587,7 +587,7 @@ var syncScenarios = map[string]*scenario{
 		},
 		after: func(w *world) { w.wait(); meets(w) },
 	},
-	"sync leave": { // in order: it breaks nothing
+	"sync leave": { // an orderly exit must not break anything
 		setup: syncs(aBarrier, aMutex), prep: opensSyncs(arena.FormBarrier, arena.FormMutex),
 		act:   func(v *victim) error { return v.d.Close() },
 		after: meets,

@@ -11,9 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A message's body is its number, the count of its blocks, a checksum, and filler made of the
-// number. Every block that it carries has at its start and its end a word made of the number and
-// the block's place.
+// The body of a message consists of its ID, the number of its blocks, a checksum, and filler
+// derived from the ID. Every block starts and ends with a word derived from the ID and the block's
+// index.
 
 const bodyHead = 24
 
@@ -44,7 +44,7 @@ func fill(d *arena.Domain, h arena.Handle, id uint64, k int) error {
 
 func mark(id uint64, k int) uint64 { return (id + uint64(k)<<48) * 0x9e3779b97f4a7c15 }
 
-// verify returns the number of a message that came, or what is wrong with it.
+// verify returns the ID of a received message, or an error if it is corrupt.
 func verify(d *arena.Domain, m *arena.Message) (uint64, error) {
 	b := m.Body
 	if len(b) < bodyHead {
@@ -92,7 +92,7 @@ func blocks(d *arena.Domain, id uint64, n, size int) ([]arena.Handle, error) {
 	return hs, nil
 }
 
-// release drops one reference of each.
+// release drops one reference to each handle.
 func release(d *arena.Domain, hs ...arena.Handle) (err error) {
 	for _, h := range hs {
 		if h != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A victim plays a scenario in a process of its own until it dies.
+// A victim runs a scenario in its own process until it dies.
 type victim struct {
 	mouth
 	spec
@@ -21,10 +21,10 @@ type victim struct {
 	rings []*arena.Ring
 	syncs []*arena.Sync
 	stop  func() map[string]int
-	ends  sync.Mutex // held while it stops, and from its end on
+	ends  sync.Mutex // held while it is stopped, and from its end on
 }
 
-// victimMain runs the child: files 3 and 4 are the domain, 5 and 6 the pipes.
+// victimMain runs the child. Files 3 and 4 must be the domain, and 5 and 6 the pipes.
 func victimMain(arg string) error {
 	v := &victim{mouth: mouth{os.NewFile(5, "up"), os.NewFile(6, "down")}}
 	if err := json.Unmarshal([]byte(arg), &v.spec); err != nil {
@@ -102,8 +102,8 @@ func (v *victim) arm() {
 	}
 }
 
-// halt stops the process as a whole, and returns when it has been told to go on. Meanwhile no other
-// goroutine ends the process.
+// halt stops the whole process and returns when it is continued. No other goroutine may end the
+// process in the meantime.
 func (v *victim) halt() {
 	v.ends.Lock()
 	defer v.ends.Unlock()
@@ -113,7 +113,7 @@ func (v *victim) halt() {
 	}
 }
 
-// open imports the rings whose handles are the first n arguments.
+// open imports the rings with the handles in the first n arguments.
 func (v *victim) open(n int) error {
 	for _, a := range v.Args[:n] {
 		if err := v.d.Import(arena.Handle(a)); err != nil {
@@ -128,7 +128,7 @@ func (v *victim) open(n int) error {
 	return nil
 }
 
-// put puts a message of n new blocks and says so before and after.
+// put puts a message with n new blocks and reports it before and after.
 func (v *victim) put(r *arena.Ring, id uint64, n, size, long int, move bool) error {
 	hs, err := blocks(v.d, id, n, size)
 	if err != nil {
@@ -145,13 +145,13 @@ func (v *victim) put(r *arena.Ring, id uint64, n, size, long int, move bool) err
 	return nil
 }
 
-// get gets a message, says so and leaves it to the caller.
+// get gets a message and reports it. The caller must discard it.
 func (v *victim) get(r *arena.Ring, m *arena.Message) (uint64, error) {
 	if err := r.Get(context.Background(), m); err != nil {
 		return 0, err
 	}
 	if len(m.Body) == 0 && len(m.Blocks) > 0 {
-		return 0, nil // it only carries a block
+		return 0, nil // carries only a block
 	}
 	id, err := verify(v.d, m)
 	if err == nil {

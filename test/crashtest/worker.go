@@ -14,14 +14,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// workerSpec starts a worker of a storm.
+// workerSpec is the argument of a storm's worker.
 type workerSpec struct {
 	Number uint64
-	Args   []uint64 // rings, then a block that everybody may import
+	Args   []uint64 // rings, followed by a block that every worker may import
 }
 
-// A worker does everything that a process can do with a domain, in random order, until it is
-// killed. It says on its pipe what it is about to do and what it has done.
+// A worker performs random operations on a domain until it is killed. It reports each operation
+// before and after.
 type worker struct {
 	up     *os.File
 	d      *arena.Domain
@@ -62,7 +62,7 @@ func workerMain(arg string) error {
 	}
 }
 
-// say is one write, so that it is said wholly or not.
+// say writes a record in one call, so that it is never written partially.
 func (w *worker) say(kind byte, id uint64) {
 	rec := [9]byte{kind}
 	binary.LittleEndian.PutUint64(rec[1:], id)
@@ -121,8 +121,9 @@ func (w *worker) put(r *arena.Ring, n, size, long int) error {
 	return w.full(err, hs)
 }
 
-// full forgives the errors of a busy domain. context.DeadlineExceeded is one: an attempt waits for
-// a second for a worker in the middle of a put or a get, and a reaper may take longer to end that.
+// full ignores the errors of a busy domain. They include [context.DeadlineExceeded]: an attempt
+// waits at most a second for a worker in the middle of a put or get, and a reaper may need longer
+// to complete it.
 func (w *worker) full(err error, hs []arena.Handle) error {
 	if errors.Is(err, arena.ErrFull) || errors.Is(err, arena.ErrNoSpace) || errors.Is(err, arena.ErrEmpty) ||
 		errors.Is(err, context.DeadlineExceeded) {
@@ -131,7 +132,7 @@ func (w *worker) full(err error, hs []arena.Handle) error {
 	return errors.Join(err, release(w.d, hs...))
 }
 
-// get takes a message, and every third one goes on into another ring with the same blocks.
+// get gets a message. One in three is forwarded to another ring with the same blocks.
 func (w *worker) get(r *arena.Ring) error {
 	var m arena.Message
 	w.say(saysTake, 1)
@@ -164,7 +165,7 @@ func (w *worker) get(r *arena.Ring) error {
 	return w.full(err, m.Blocks)
 }
 
-// putBatch puts some messages without blocks together.
+// putBatch puts a batch of messages without blocks.
 func (w *worker) putBatch(r *arena.Ring) error {
 	var b arena.Batch
 	first := w.number<<24 | (w.seq + 1)
@@ -182,7 +183,7 @@ func (w *worker) putBatch(r *arena.Ring) error {
 	return w.full(err, nil)
 }
 
-// getBatch takes what messages without blocks come next.
+// getBatch gets a batch of the next messages without blocks.
 func (w *worker) getBatch(r *arena.Ring) error {
 	var b arena.Batch
 	most := 1 + w.rand.IntN(20)
@@ -212,8 +213,7 @@ func (w *worker) keep() error {
 	return release(w.d, old)
 }
 
-// share has the block that everybody shares travel through a ring of our own, while others do the
-// same.
+// share passes the shared block through a private ring while other workers do the same.
 func (w *worker) share() error {
 	if err := errors.Join(w.d.Import(w.shared), w.d.Retain(w.shared)); err != nil {
 		return err
@@ -230,10 +230,10 @@ func (w *worker) carry(h arena.Handle) error {
 	var m arena.Message
 	err = errors.Join(r.TryPut(nil, []arena.Handle{h}, false), r.TryPut(nil, []arena.Handle{h}, false), r.TryGet(&m))
 	m.Discard()
-	return errors.Join(err, release(w.d, r.Handle(), s, e)) // it dies with a message in it
+	return errors.Join(err, release(w.d, r.Handle(), s, e)) // freed with a message in it
 }
 
-// ring makes a ring with messages and a ring in it, and drops all of it, one end first.
+// ring creates a ring that contains messages and a ring, and releases all of it, one end first.
 func (w *worker) ring() error {
 	inner, s, e, err := w.d.NewRing(arena.RingOptions{Capacity: 2})
 	if err != nil {
@@ -259,9 +259,8 @@ func (w *worker) ring() error {
 	return errors.Join(err, release(w.d, inner.Handle(), e))
 }
 
-// finished waits for a ring to say that its last sender is gone. That may take a moment after we
-// have let the end go: a reaper that was looking at the token just then finalises it, and it may be
-// stopped.
+// finished waits until the ring reports that its last sender is gone. That may take a moment: a
+// reaper that was examining the token finalizes it, and it may be stopped.
 func finished(r *arena.Ring, m *arena.Message) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
