@@ -10,23 +10,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// foreignTensors makes tensors over memory of devices that are simulated.
+// foreignTensors creates tensors in the memory of simulated devices.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// An operand is what package tensor gives.
+// An operand is a tensor as package tensor passes it to a device.
 type operand = device.Operand[tensor.DType]
 
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// ComputerOn returns what computes on a device, which has kernels.
+// ComputerOn returns the compute interface of a device. It panics if the device has none.
 func ComputerOn(dev tensor.Device) device.Computer[tensor.DType] {
 	return device.EngineOf(dev).(device.Computer[tensor.DType])
 }
 
-// OperandOf returns a tensor as that sees it.
+// OperandOf returns a tensor as an operand.
 func OperandOf(t *tensor.Tensor) device.Operand[tensor.DType] { return tensors.Operand(t) }
 
-// see returns an operand as a tensor on the host of the same memory.
+// see returns a host tensor on the memory of an operand. It panics if the memory belongs to another
+// device.
 func (d *Device) see(o operand) *tensor.Tensor {
 	if o.Memory == nil {
 		return must(foreignTensors.Adopt(append([]byte{}, o.Value[:]...), nobody{}).View(o.DType, nil, nil, 0))
@@ -52,13 +53,13 @@ func (d *Device) seeAll(in []operand) (ts []*tensor.Tensor) {
 	return ts
 }
 
-// compute counts a call, which may be made to fail.
+// compute counts a call. It returns the error set by [Device.Fail].
 func (d *Device) compute() error {
 	d.calls.Add(1)
 	return d.failure()
 }
 
-// Map is device.Computer's.
+// Map implements [device.Computer].
 func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 	return nil
 }
 
-// gate computes in Float64 what Map has for package autograd.
+// gate computes in Float64 the activation functions that package autograd passes to Map.
 func gate(name string, in []*tensor.Tensor) *tensor.Tensor {
 	x, number := in[0].To(tensor.Float64), func(i int) float64 { return in[i].Item() }
 	phi := tensor.Erf(tensor.Mul(x, x.Number(math.Sqrt2/2))).AddScalar(1).MulScalar(0.5)
@@ -103,7 +104,7 @@ func gate(name string, in []*tensor.Tensor) *tensor.Tensor {
 	return tensor.Where(tensor.Le(x, x.Number(0)), x.Number(0), in[1].To(tensor.Float64))
 }
 
-// Reduce is device.Computer's.
+// Reduce implements [device.Computer].
 func (d *Device) Reduce(r device.Reduction, out, in operand) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (d *Device) Reduce(r device.Reduction, out, in operand) error {
 		dims = append(dims, i)
 	}
 	x := d.see(in)
-	if dims == nil { // of one element each
+	if dims == nil { // over single elements
 		x = x.Unsqueeze(-1)
 		dims = []int{-1}
 	}
@@ -121,7 +122,7 @@ func (d *Device) Reduce(r device.Reduction, out, in operand) error {
 	return nil
 }
 
-// MatMul is device.Computer's.
+// MatMul implements [device.Computer].
 func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	return nil
 }
 
-// Outside is device.Computer's.
+// Outside implements [device.Computer].
 func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
 	if err := d.compute(); err != nil {
 		return 0, false, err
@@ -148,7 +149,7 @@ func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int
 	return v, i >= 0, nil
 }
 
-// Gather is device.Computer's.
+// Gather implements [device.Computer].
 func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, err error) {
 	n := in.Shape[dim]
 	return d.Outside(index, int64(-n), int64(n), func() {
@@ -156,7 +157,7 @@ func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, e
 	})
 }
 
-// Scatter is device.Computer's.
+// Scatter implements [device.Computer].
 func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -170,15 +171,15 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	return nil
 }
 
-// within returns the indices clamped to the range from -n to n-1, with negative ones counted from
-// the end: all are from 0 to n-1 unless n is 0.
+// within clamps the indices to the range from -n to n-1 and resolves negative ones from the end.
+// All results are from 0 to n-1 unless n is 0.
 func (d *Device) within(index operand, n int) *tensor.Tensor {
 	at := d.see(index)
 	at = tensor.Minimum(tensor.Maximum(at, at.Number(float64(-n))), at.Number(float64(n-1)))
 	return tensor.Remainder(at, at.Number(float64(max(n, 1))))
 }
 
-// Generate is device.Computer's.
+// Generate implements [device.Computer].
 func (d *Device) Generate(out operand, s device.Sequence, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -203,7 +204,7 @@ func (d *Device) Generate(out operand, s device.Sequence, in ...operand) error {
 	return nil
 }
 
-// Rows is device.Computer's.
+// Rows implements [device.Computer].
 func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -248,15 +249,15 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	return nil
 }
 
-// standard returns rows moved and scaled to mean 0 and variance 1, and by what they were scaled.
+// standard returns rows normalized to mean 0 and variance 1, and the scale factors.
 func standard(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
 	off := tensor.Sub(x, tensor.Keep(tensor.Mean, x, -1))
 	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalar(eps).Pow(-0.5)
 	return tensor.Mul(off, scale), scale
 }
 
-// window calls f for each place of a window in images of h by w and each element of the window
-// there: which place, which element of the window, and where in the image, -1 outside.
+// window calls f for each position of a window in images of the given size and each element of the
+// window. at is the index of the pixel, or -1 outside of the image.
 func window(w device.Window, height, width int, f func(place, element, at int)) {
 	outH, outW := w.Out(height, width)
 	for place := range outH * outW {
@@ -272,12 +273,12 @@ func window(w device.Window, height, width int, f func(place, element, at int)) 
 	}
 }
 
-// numbers returns the elements of a tensor in float64.
+// numbers returns the elements of a tensor as float64.
 func numbers(t *tensor.Tensor) []float64 {
 	return append([]float64{}, tensor.Data[float64](t.To(tensor.Float64))...)
 }
 
-// Unfold is device.Computer's.
+// Unfold implements [device.Computer].
 func (d *Device) Unfold(out, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -293,7 +294,7 @@ func (d *Device) Unfold(out, in operand, w device.Window) error {
 	return nil
 }
 
-// Fold is device.Computer's.
+// Fold implements [device.Computer].
 func (d *Device) Fold(out, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -308,7 +309,7 @@ func (d *Device) Fold(out, in operand, w device.Window) error {
 	return nil
 }
 
-// patches calls f for each element of unfolded images with the pixel that it is, or -1.
+// patches calls f for each element of unfolded images with the index of its pixel, or -1.
 func (d *Device) patches(images []int, w device.Window, f func(image, column int)) {
 	outH, outW := w.Out(images[2], images[3])
 	places, taps, area := outH*outW, w.Size[0]*w.Size[1], images[2]*images[3]
@@ -322,7 +323,7 @@ func (d *Device) patches(images []int, w device.Window, f func(image, column int
 	}
 }
 
-// MaxPool is device.Computer's.
+// MaxPool implements [device.Computer].
 func (d *Device) MaxPool(out, at, in operand, w device.Window) error {
 	if err := d.compute(); err != nil {
 		return err

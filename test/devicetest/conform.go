@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// needed are the dtypes that a device computes with, and allDTypes those that it moves and
-// converts.
+// needed are the dtypes that a device must compute with. allDTypes are the dtypes that it must move
+// and convert.
 var (
 	needed    = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Bool}
 	allDTypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
@@ -19,8 +19,8 @@ var (
 	floats = []tensor.DType{tensor.Float32, tensor.Float64}
 )
 
-// Conform runs operations on tensors of dev and on the host, and compares. A device may lack a
-// kernel for dtypes that are not needed.
+// Conform checks that operations on tensors of dev have the same results as on the host. A device
+// may lack kernels for dtypes that are not in needed.
 func Conform(t *testing.T, dev tensor.Device) {
 	if dev == nil {
 		t.Fatal("no device")
@@ -41,13 +41,13 @@ func Conform(t *testing.T, dev tensor.Device) {
 	t.Run("optimizers", func(t *testing.T) { optimizers(t, dev) })
 }
 
-// A form makes the operands of an operation, with the elements of x.
+// A form derives an operand from the elements of x.
 type form struct {
 	name string
 	of   func(x *tensor.Tensor) *tensor.Tensor
 }
 
-// forms are the layouts of a tensor (6, 10).
+// forms are layouts of a tensor of shape (6, 10).
 var forms = []form{
 	{"contiguous", func(x *tensor.Tensor) *tensor.Tensor { return x }},
 	{"turned", func(x *tensor.Tensor) *tensor.Tensor { return x.Transpose(0, 1) }},
@@ -61,8 +61,8 @@ var forms = []form{
 	{"all in four dimensions", func(x *tensor.Tensor) *tensor.Tensor { return x.View(2, 3, 2, 5).Permute(3, 0, 2, 1) }},
 }
 
-// numbersOf returns a tensor (6, 10) with elements of either sign, of which some are equal,
-// infinite or no numbers.
+// numbersOf returns a tensor of shape (6, 10) with positive and negative elements. Some are equal,
+// infinite or NaN.
 func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 	x := tensor.RandN(tensor.Float64, tensor.NewGenerator(seed), 6, 10).MulScalar(3)
 	switch dt {
@@ -81,8 +81,8 @@ func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 	return x.To(dt)
 }
 
-// compare has f compute on the host and on dev, and fails unless both make the same, of which
-// floats may differ by tolerance.
+// compare applies f on the host and on dev and fails unless the results are equal. Floats may
+// differ by tolerance.
 func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor,
 	in ...*tensor.Tensor) {
 	t.Helper()
@@ -103,14 +103,14 @@ func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*t
 		t.Errorf("on %v", got.Device())
 	}
 	Same(t, got, want, tolerance)
-	for i, x := range in { // f may have changed some, and nothing around them
+	for i, x := range in { // f may modify its operands, but nothing around them
 		all := around(x)
 		Same(t, there[i].AsStrided(all.Shape(), all.Strides(), 0), all, tolerance)
 	}
 }
 
-// On returns x on dev, of the same layout in a copy of all of its memory. ToDevice makes what is
-// not contiguous so.
+// On returns a copy of x on dev with the same layout in a copy of its whole memory.
+// [tensor.Tensor.ToDevice] alone would make it contiguous.
 func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	there, err := around(x).ToDevice(dev)
@@ -120,12 +120,12 @@ func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	return there.AsStrided(x.Shape(), x.Strides(), x.Offset())
 }
 
-// around returns all elements of the memory of x, which is on the host.
+// around returns all elements of the memory of x, which must be on the host.
 func around(x *tensor.Tensor) *tensor.Tensor {
 	return x.AsStrided([]int{len(x.Storage().Bytes()) / x.DType().Size()}, []int{1}, 0)
 }
 
-// tried returns the error that f panics with.
+// tried returns the result of f, or its error if it panics with one.
 func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -139,8 +139,8 @@ func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 	return f(), nil
 }
 
-// Same fails unless got, wherever it is, has the dtype, the shape and the elements of want, of
-// which floats may differ by tolerance.
+// Same fails unless got, on any device, has the dtype, shape and elements of want. Floats may
+// differ by tolerance.
 func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	t.Helper()
 	near, err := got.CPU()

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// whole has what package tensor does with a tensor besides singles and pairs, by the name of the
-// function, or of the method behind a dot. The tensor is (3, 4), of Float64, and no element is
-// twice in it. TestConform_LeavesNothingOfATensorOut finds what is missing.
+// whole maps functions of package tensor, and methods with a leading dot, to a use with a Float64
+// tensor of shape (3, 4) with distinct elements. It covers everything that singles and pairs do
+// not. TestConform_LeavesNothingOfATensorOut finds missing entries.
 var whole = map[string]func(x *tensor.Tensor) any{
 	"ResultType":   func(x *tensor.Tensor) any { return tensor.ResultType(x, x.Number(0.5)).String() },
 	"Keep":         func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) },
@@ -61,7 +61,7 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".MulScalar":   func(x *tensor.Tensor) any { return x.MulScalar(2) },
 	".Axpy":        func(x *tensor.Tensor) any { return x.Axpy(3, tensor.Exp(x)) },
 	".AddMM": func(x *tensor.Tensor) any {
-		y := x.Clone() // of other factors first, and then of its own elements
+		y := x.Clone() // first with other factors, then with its own elements
 		for _, of := range []*tensor.Tensor{x, y} {
 			y.View(2, 6).AddMM(of.Narrow(1, 0, 2).T(), of.View(2, 6).Narrow(0, 0, 1).Expand(3, 6))
 		}
@@ -145,14 +145,14 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".AsStrided": func(x *tensor.Tensor) any { return x.AsStrided([]int{2, 2}, []int{5, 2}, 1) },
 }
 
-// refused need memory of the host, and say so.
+// refused are functions that require host memory. They must return an error for other devices.
 var refused = map[string]func(x *tensor.Tensor) any{
 	"Data":  func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
 	"Bytes": func(x *tensor.Tensor) any { return tensor.Bytes(x) },
 }
 
-// elsewhere is what has tests of its own: random numbers, which are others on the host; what
-// another process sees; and locked pages.
+// elsewhere lists methods with their own tests: random numbers, which differ from the host's,
+// sharing between processes, and pinned memory.
 var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".IsShared", ".Give",
 	".PinMemory"}
 

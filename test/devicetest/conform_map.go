@@ -15,7 +15,7 @@ type (
 	two = func(a, b *tensor.Tensor) *tensor.Tensor
 )
 
-// singles and pairs are what is done element by element besides the operations of the table.
+// singles and pairs are elementwise operations that are not in the table of package device.
 var singles = map[string]one{
 	"Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
 	"Clamp":                      func(a *tensor.Tensor) *tensor.Tensor { return tensor.Clamp(a, -1, 2) },
@@ -31,18 +31,18 @@ var pairs = map[string]two{
 	"FloorDivide": func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(a, notZero(b)) },
 }
 
-// Apply returns the function of package tensor that is the operation.
+// Apply returns the function of package tensor for an operation.
 func Apply(o *device.Op) func(in ...*tensor.Tensor) *tensor.Tensor {
 	f := o.Apply.(func(in ...*tensor.Tensor) *tensor.Tensor)
 	return func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[:o.Arity]...) }
 }
 
-// notZero returns b with ones where it is 0.
+// notZero returns b with its zeros replaced by ones.
 func notZero(b *tensor.Tensor) *tensor.Tensor {
 	return tensor.Where(tensor.Eq(b, b.Number(0)), b.Number(1).To(b.DType()), b)
 }
 
-// defined reports whether an operation is, for dt, on the host.
+// defined reports whether an operation is defined for dt on the host.
 func defined(f func(in ...*tensor.Tensor) *tensor.Tensor, dt tensor.DType) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -96,7 +96,7 @@ func elementwise(t *testing.T, dev tensor.Device) {
 		}
 		wide := x.View(3, 32)
 		compare(t, dev, 0, all["Add"], wide.Narrow(1, 8, 16), wide.Narrow(1, 16, 16))
-		compare(t, dev, 0, all["Add"], wide.Narrow(1, 8, 16), wide.Narrow(1, 17, 1)) // rows that are apart
+		compare(t, dev, 0, all["Add"], wide.Narrow(1, 8, 16), wide.Narrow(1, 17, 1)) // separate rows
 	}
 	gates(t, dev)
 	for _, mixed := range [][2]tensor.DType{{tensor.Int64, tensor.Float32}, {tensor.Float32, tensor.Float64},
@@ -153,7 +153,7 @@ func inPlace(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// gates compares what Map has for package autograd with the reference.
+// gates compares the activation functions for package autograd with the reference.
 func gates(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(5)
 	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// placing is f along the first of some dimensions, or of all elements.
+// placing applies f along the first of the given dimensions, or over all elements.
 func placing(f func(t *tensor.Tensor, dim int) *tensor.Tensor) func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
 	return func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
 		if len(dims) == 0 {
@@ -88,7 +88,7 @@ func products(t *testing.T, dev tensor.Device) {
 func indices(t *testing.T, dev tensor.Device) {
 	idx := tensor.FromSlice([]int64{2, 0, 1, 2, 1, 1, 0, 0}, 2, 4)
 	row := tensor.FromSlice([]int64{3, 1, 1}, 3)
-	distinct := tensor.FromSlice([]int64{3, 1, 4}, 3) // where one place is named twice, either value may win
+	distinct := tensor.FromSlice([]int64{3, 1, 4}, 3) // for duplicate indices, either value may win
 	for _, dt := range append(slices.Clone(needed), tensor.Float16) {
 		t.Run(dt.String(), func(t *testing.T) {
 			x, src := numbersOf(dt, 1), numbersOf(dt, 2)
@@ -135,8 +135,8 @@ func indices(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// strayed reads and writes where indices of another process are that it has changed since they were
-// looked at.
+// strayed checks that a device does not access memory outside of a tensor if another process has
+// changed the indices after they were validated.
 func strayed(t *testing.T, dev tensor.Device, index []int64) {
 	n := len(index)
 	there := On(t, dev, tensor.FromSlice(index, n))
@@ -213,7 +213,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 	if least, most := tensor.Amin(half).Item(), tensor.Amax(half).Item(); least < 0 || most >= 1 || most < 0.9 {
 		t.Errorf("halves are from %v to %v", least, most)
 	}
-	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // of no whole vectors
+	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // not made of whole vectors
 	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1),
 		want(f64, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 53}), 0)
 	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2),
@@ -228,7 +228,7 @@ func sequences(t *testing.T, dev tensor.Device) {
 		device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
 }
 
-// rows are of many lengths, and some have elements that are infinite or no numbers.
+// rows checks rows of many lengths, some with infinite elements or NaN.
 func rows(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(10)
 	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// empty returns a tensor on dev, which holds anything.
+// empty returns an uninitialized tensor on dev.
 func empty(t *testing.T, dev tensor.Device, dt tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
 	x, err := tensor.On(dev).Empty(dt, shape...)
@@ -112,7 +112,7 @@ func optimizers(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// descent takes a step for each column of gradients, and returns the parameters and the state on
+// descent performs a step for each column of gradients and returns the parameters and the state on
 // dev.
 func descent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
@@ -124,7 +124,7 @@ func descent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *t
 		n = 3
 	}
 	if s.Rule == device.DescendSGD && s.Momentum != 0 {
-		start, n = math.NaN(), 1 // nobody looks at it before the first step
+		start, n = math.NaN(), 1 // must not be read before the first step
 	}
 	for range n {
 		x := On(t, dev, tensor.Full(params.DType(), start, params.Dim(0)))

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Descend is device.Computer's. Each number is computed in float64.
+// Descend implements [device.Computer]. All computations are in float64.
 func (d *Device) Descend(s device.Descent, param, grad operand, state ...operand) error {
 	if err := d.compute(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (d *Device) Descend(s device.Descent, param, grad operand, state ...operand
 	return nil
 }
 
-// descend returns by how much a parameter changes, and changes its state.
+// descend updates the state and returns the change of the parameter.
 func descend(s *device.Descent, p, g float64, state func(i int) *float64) float64 {
 	if !s.Decoupled {
 		g += s.WeightDecay * p

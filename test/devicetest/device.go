@@ -11,42 +11,42 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Device is one of them. Devices made by New are different ones.
+// A Device is a simulated device. Each call of [New] returns a different device.
 type Device struct {
 	name   string
 	shared bool
 	used   atomic.Int64
-	most   atomic.Int64 // that were used
+	most   atomic.Int64 // peak since the last call of Most
 	calls  atomic.Int64
 	fail   atomic.Pointer[error]
 }
 
-// New returns a device called name, such as test:0.
+// New returns a device with a name such as test:0.
 func New(name string) *Device { return &Device{name: name} }
 
-// String returns its name.
+// String returns the name.
 func (d *Device) String() string { return d.name }
 
-// Used returns how many bytes are allocated.
+// Used returns the number of allocated bytes.
 func (d *Device) Used() int64 { return d.used.Load() }
 
-// Most returns how many bytes were allocated at once since it was asked last.
+// Most returns the peak number of allocated bytes since the previous call.
 func (d *Device) Most() int64 { return d.most.Swap(d.used.Load()) }
 
-// use counts bytes that are allocated.
+// use adds n to the number of allocated bytes.
 func (d *Device) use(n int) {
 	now := d.used.Add(int64(n))
 	for most := d.most.Load(); now > most && !d.most.CompareAndSwap(most, now); most = d.most.Load() {
 	}
 }
 
-// Synchronize has nothing to wait for.
+// Synchronize returns nil: operations are synchronous.
 func (d *Device) Synchronize() error { return nil }
 
-// Calls returns how often something was computed.
+// Calls returns the number of computations.
 func (d *Device) Calls() int64 { return d.calls.Load() }
 
-// Fail makes all that is asked of the device fail with err, until that is nil.
+// Fail makes all operations of the device return err, until Fail is called with nil.
 func (d *Device) Fail(err error) { d.fail.Store(&err) }
 
 func (d *Device) failure() error {
@@ -56,7 +56,7 @@ func (d *Device) failure() error {
 	return nil
 }
 
-// Alloc returns n bytes, which are no zeros.
+// Alloc returns n bytes of memory. Callers must not assume that they are zero.
 func (d *Device) Alloc(n int) (device.Memory, error) {
 	if err := d.failure(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	return m, nil
 }
 
-// nobody lends memory.
+// nobody is the no-op owner of adopted memory.
 type nobody struct{}
 
 func (nobody) End() error { return nil }
@@ -95,7 +95,7 @@ type memory struct {
 	bytes   []byte
 	storage *tensor.Storage
 
-	domain *arena.Domain // of a Shared device
+	domain *arena.Domain // set for Shared devices
 	block  arena.Handle
 }
 
@@ -146,7 +146,7 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	return m.dev.failure()
 }
 
-// errStays is what sending says.
+// errStays is returned when memory of a device that is not Shared is sent.
 var errStays = errors.New("devicetest: the memory stays in its process")
 
 // memoryTags has one form: [block, name of the device, bytes].

@@ -1,5 +1,5 @@
-// Package devicetest has a device without hardware, whose memory is the heap and which computes
-// with package tensor's loops on the host: what other devices are compared with, and what tests of
-// tensors on a device run on everywhere. Its memory stays in its process, unless it is a Shared
-// one.
+// Package devicetest provides a device without hardware. Its memory is on the heap, and it computes
+// with the host loops of package tensor. It is the reference for other devices, and tests of device
+// tensors can use it on any machine. Its memory cannot be sent to other processes, except for a
+// [Shared] device. [Conform] checks that a device behaves like the host.
 package devicetest

@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Philox returns what Philox 4×32-10 (Salmon and others, 2011) makes of a counter and a key.
+// Philox returns the output of Philox 4×32-10 (Salmon et al., 2011) for a counter and a key.
 func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	for range 10 {
 		hi0, lo0 := bits.Mul32(0xd2511f53, counter[0])
@@ -21,13 +21,13 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// words returns u and v of a device.Sequence at a place.
+// words returns the random words u and v of a [device.Sequence] at a place.
 func words(key, place uint64) (u, v uint64) {
 	r := Philox([4]uint32{uint32(place), uint32(place >> 32)}, [2]uint32{uint32(key), uint32(key >> 32)})
 	return uint64(r[1])<<32 | uint64(r[0]), uint64(r[3])<<32 | uint64(r[2])
 }
 
-// Number returns what a sequence has at a place, of elements of 8 bytes.
+// Number returns the element of a sequence at a place, for dtypes of 8 bytes.
 func Number(s device.Sequence, place uint64) float64 {
 	u, v := words(s.Key, place)
 	switch s.Kind {
@@ -42,8 +42,8 @@ func Number(s device.Sequence, place uint64) float64 {
 	return kept(s, float64(u>>11)/(1<<53))
 }
 
-// Narrow returns what a random sequence has at a place, of fractions of less than 8 bytes, before
-// it is rounded to them.
+// Narrow returns the element of a random sequence at a place, for float dtypes of less than 8
+// bytes, before rounding to the dtype.
 func Narrow(s device.Sequence, place uint64) float64 {
 	four := Philox([4]uint32{uint32(place / 4), uint32(place / 4 >> 32)}, [2]uint32{uint32(s.Key), uint32(s.Key >> 32)})
 	w := four[place%4]
@@ -58,7 +58,8 @@ func Narrow(s device.Sequence, place uint64) float64 {
 	return kept(s, float64(w)/(1<<32))
 }
 
-// kept is what RandomBernoulli and RandomKept have where a number between 0 and 1 was drawn.
+// kept returns the element of a RandomBernoulli or RandomKept sequence for a uniform number between
+// 0 and 1.
 func kept(s device.Sequence, drawn float64) float64 {
 	switch {
 	case drawn >= s.A:
@@ -69,14 +70,14 @@ func kept(s device.Sequence, drawn float64) float64 {
 	return 1
 }
 
-// Integer returns what a sequence of integers has at a place.
+// Integer returns the element of an integer sequence at a place.
 func Integer(s device.Sequence, place uint64) int64 {
 	u, _ := words(s.Key, place)
 	hi, _ := bits.Mul64(u, s.Count)
 	return s.From + int64(hi)
 }
 
-// numberOf returns which of Number and Narrow elements of a dtype are of.
+// numberOf returns Number or Narrow, depending on the dtype.
 func numberOf(kind device.SequenceKind, dt tensor.DType) func(s device.Sequence, place uint64) float64 {
 	narrow := []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}
 	if kind != device.Arithmetic && slices.Contains(narrow, dt) {

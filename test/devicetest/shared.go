@@ -10,23 +10,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// shared are the Shared devices of this process.
-var shared sync.Map // name: *Device
+// shared holds the Shared devices of this process.
+var shared sync.Map // *Device by name
 
-// Shared returns the device called name, which begins with "test:", whose memory is in this
-// process's default domain: other processes find it, and tensor.ParseDevice does.
+// Shared returns the device with a name, which must begin with "test:". Its memory is in the
+// default domain of this process, so other processes can map it. [tensor.ParseDevice] finds it.
 func Shared(name string) *Device {
 	d, _ := shared.LoadOrStore(name, &Device{name: name, shared: true})
 	return d.(*Device)
 }
 
-// key is the same for the same memory.
+// key identifies memory: equal keys mean the same memory.
 type key struct {
 	domain *arena.Domain
 	block  arena.Handle
 }
 
-// inBlock returns memory in a block of which it has a reference.
+// inBlock returns memory in a block. It takes over the caller's reference.
 func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memory, error) {
 	b, err := domain.Bytes(block)
 	if err == nil && len(b) < n {
@@ -41,7 +41,7 @@ func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memo
 	return m, nil
 }
 
-// read returns what Marshal wrote.
+// read decodes memory encoded by Marshal.
 func read(dec *codec.Decoder) (device.Memory, error) {
 	domain, err := arena.Default()
 	if err != nil {
