@@ -1,6 +1,10 @@
-// Parity writes docs/parity.md from docs/parity.txt: each public name of torch.multiprocessing and
-// of multiprocessing, its counterpart here, and the test that proves it. It writes
-// docs/acceptance.md from docs/acceptance.txt likewise. It fails if a test or a Go name of a table
+// Command parity generates docs/parity.md from docs/parity.txt: each public name of
+// torch.multiprocessing and multiprocessing, its counterpart in Shoal, and the test that verifies
+// it. It generates docs/acceptance.md from docs/acceptance.txt in the same way.
+//
+//	go run ./test/parity [ROOT]
+//
+// It prints an error and exits with a nonzero status if a table refers to a test or a Go name that
 // does not exist.
 package main
 

@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// A row says of one name what there is in its place.
+// A row describes the counterpart of one name.
 type row struct {
 	name  string
-	here  string   // "" if nothing is
+	here  string   // counterpart, or ""
 	note  string   // the difference, or the reason
 	tests []string // directory.Function
 }
 
-// parseRow reads `name | counterpart | note | tests`. A test that ends with a star has no
-// directory, and stands for all tests that begin so.
+// parseRow parses `name | counterpart | note | tests`. A row must have a counterpart or a note, and
+// a counterpart must have a test. A test name that ends with a star has no directory and matches
+// all tests with the prefix.
 func parseRow(line string) (row, error) {
 	f := strings.Split(line, " | ")
 	if len(f) != 4 {
@@ -44,7 +45,7 @@ func parseRow(line string) (row, error) {
 	return r, nil
 }
 
-// A page is one that is made from a table of the same name.
+// A page is a Markdown page that is generated from a table with the same name.
 type page struct {
 	name    string
 	columns string
@@ -55,7 +56,7 @@ var pages = []page{
 	{"acceptance", "| row | what it is | how far | proof |"},
 }
 
-// render returns the page for the project at root, or everything that is wrong with the table.
+// render returns the page for the project at root, or all errors in the table.
 func (p page) render(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", p.name+".txt"))
 	if err != nil {
@@ -100,14 +101,14 @@ func (p page) renderTable(text string, t *tree) ([]byte, error) {
 	return append(bytes.TrimRight(page.Bytes(), "\n"), '\n'), errors.Join(wrong...)
 }
 
-// goName is what stands for a declaration: `ipc.Queue.Put`, `shoal.Spawn`.
+// goName matches a declaration such as `ipc.Queue.Put` or `shoal.Spawn`.
 var goName = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
 
-// check reports names and tests that do not exist.
+// check returns an error for each name and test that does not exist.
 func (t *tree) check(r row) error {
 	var wrong []error
 	for _, m := range goName.FindAllStringSubmatch(r.here+" "+r.note, -1) {
-		if t.names[m[1]] && !t.names[m[1]+"."+m[2]] { // other packages are Go's
+		if t.names[m[1]] && !t.names[m[1]+"."+m[2]] { // other packages belong to Go
 			wrong = append(wrong, fmt.Errorf("%s: there is no %s.%s", r.name, m[1], m[2]))
 		}
 	}
@@ -119,8 +120,7 @@ func (t *tree) check(r row) error {
 	return errors.Join(wrong...)
 }
 
-// testsOf returns the tests of a name, in whatever directories if it is a beginning followed by a
-// star.
+// testsOf returns the tests with a name, or all tests with a prefix if the name ends with a star.
 func (t *tree) testsOf(name string) (there []string) {
 	begin, all := strings.CutSuffix(name, "*")
 	if !all && t.tests[name] {

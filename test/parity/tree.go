@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A tree has the tests of a project, by directory and function, and the exported names of its
+// A tree holds the tests of a project by directory and function, and the exported names of its
 // packages.
 type tree struct {
 	tests map[string]bool // "ipc.TestX", and "shoal.TestX" for the root
@@ -37,11 +37,10 @@ func readTree(root string) (*tree, error) {
 	return t, err
 }
 
-// promote gives each type the methods of the unexported types that it embeds, and of those that
-// they embed.
+// promote adds to each type the methods of its embedded unexported types, transitively.
 func (t *tree) promote() {
 	methods := map[string][]string{} // by type, as in "ipc.sender"
-	var embedded [][2]string         // a type and what it may embed
+	var embedded [][2]string         // a type and a possible embedded type
 	for name := range t.names {
 		parts := strings.Split(name, ".")
 		if len(parts) != 3 {
@@ -54,7 +53,7 @@ func (t *tree) promote() {
 			methods[of] = append(methods[of], member)
 		}
 	}
-	for range 3 { // how deep they are
+	for range 3 { // maximum depth
 		for _, e := range embedded {
 			for _, m := range methods[e[1]] {
 				if !t.names[e[0]+"."+m] {
@@ -89,7 +88,8 @@ func (t *tree) read(path, dir string) error {
 	return nil
 }
 
-// declared returns the names that a declaration makes, those of methods and fields with their type.
+// declared returns the names that a declaration introduces. Methods and fields are prefixed with
+// their type.
 func declared(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -122,7 +122,7 @@ func declared(d ast.Decl) (names []string) {
 	return names
 }
 
-// receiver returns the name of a type without its pointer and its parameters.
+// receiver returns the name of a receiver type without pointer and type parameters.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
