@@ -1,7 +1,10 @@
-// Pictures writes docs/howto/trace.svg from a run of shoal hogwild with a trace. It writes
-// docs/hogwild.svg and docs/arena.svg from a run on a terminal: what its screen shows at the end,
-// and what its domain answers, while it trains, to arena.Inspect. It needs the program script of
-// util-linux, which has the terminal.
+// Command pictures generates images of the documentation. It writes docs/howto/trace.svg from a
+// traced run of shoal hogwild. It writes docs/hogwild.svg and docs/arena.svg from a run on a
+// terminal: the final screen, and the response of the domain to arena.Inspect during training.
+//
+//	go run ./test/pictures
+//
+// The program script of util-linux must be installed, because it provides the terminal.
 package main
 
 import (
@@ -66,11 +69,11 @@ func draw(ctx context.Context, root string) error {
 		os.WriteFile(filepath.Join(root, "docs/arena.svg"), drawArena(titles, report), 0o644))
 }
 
-// worker is how the screen names one that has reported.
+// worker matches the text for a worker that has reported.
 var worker = regexp.MustCompile(`(worker \d+), pid (\d+)`)
 
-// watch returns the last screen of a program, and what its domain said when both workers had
-// reported, with their titles by process.
+// watch returns the last screen of a program, the titles of its workers by process ID, and the
+// domain's report at the time when both workers had reported.
 func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report arena.Report, err error) {
 	var s screen
 	for r := bufio.NewReader(out); ; {
@@ -102,7 +105,7 @@ func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]st
 	return s.lines, titles, report, nil
 }
 
-// inspect asks the domain in which processes hold memory.
+// inspect returns the report of the domain with the given processes as holders.
 func inspect(ctx context.Context, processes map[int]string) (arena.Report, error) {
 	domains, err := arena.Domains()
 	if err != nil {

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// A screen is what a terminal shows, as far as progress bars need one.
+// A screen emulates the part of a terminal that progress bars need.
 type screen struct {
 	lines []string
 	row   int
 }
 
-// control is a cursor movement up, the erasure of everything below, or anything else that a
-// terminal is told.
+// control matches an escape sequence. Only cursor up and erase below have an effect.
 var control = regexp.MustCompile(`\x1b\[\??(\d*)([A-Za-z])`)
 
 func (s *screen) write(text string) {
@@ -36,7 +35,7 @@ func (s *screen) write(text string) {
 	}
 }
 
-// print puts text at the cursor. Bars begin every line anew, so the column does not matter.
+// print writes text at the cursor. The column is ignored, because progress bars redraw whole lines.
 func (s *screen) print(text string) {
 	for part := range strings.SplitAfterSeq(text, "\n") {
 		line := strings.TrimRight(part, "\r\n")

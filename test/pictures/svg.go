@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A drawing is an SVG file that grows.
+// A drawing builds an SVG file.
 type drawing struct{ bytes.Buffer }
 
-// newDrawing has a light ground, since a page may be dark.
+// newDrawing returns a drawing with a background, because the page may be dark.
 func newDrawing(w, h int, ground string) *drawing {
 	d := new(drawing)
 	fmt.Fprintf(d,
@@ -49,7 +49,7 @@ func terminal(first string, lines []string) []byte {
 	return d.end()
 }
 
-// drawArena draws the processes of a domain above the memory that they share.
+// drawArena draws the processes of a domain above their shared memory.
 func drawArena(titles map[int]string, r arena.Report) []byte {
 	const width, box, gap, edge = 760, 220, 30, 20
 	const sans, centre = `font-family="DejaVu Sans,Helvetica,Arial,sans-serif" fill="#123" text-anchor="middle" `, width / 2

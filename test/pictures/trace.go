@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/test/timeline"
 )
 
-// traced returns the picture of a trace of the command in a folder.
+// traced runs the command in bin with a trace and returns a picture of it.
 func traced(ctx context.Context, bin string) ([]byte, error) {
 	path := filepath.Join(bin, "run.json")
 	run := exec.CommandContext(ctx, filepath.Join(bin, "shoal"), "hogwild", "--json", "--trace", path)
@@ -27,12 +27,12 @@ func traced(ctx context.Context, bin string) ([]byte, error) {
 	return steps(l)
 }
 
-// colours of spans, by their names.
+// colours maps span names to colours.
 var colours = map[string]string{"batch wait": "#d9a441", "wait": "#d9a441", "forward": "#4f8fd0",
 	"backward": "#2f6296", "step": "#4d9f6f", "report": "#a06cb4", "load": "#c9d3dc", "fetch": "#7f9cb5",
 	"transform": "#b4708c", "use": "#e3e8ec", "deliver": "#8a8f99"}
 
-// steps draws some steps of each worker: what the page of Perfetto shows if one has come near.
+// steps draws several steps of each worker, similar to a zoomed view in Perfetto.
 func steps(l *timeline.Log) ([]byte, error) {
 	const left, right, row, head, edge = 170, 920, 24, 40, 16
 	const span = 25 * time.Millisecond
@@ -44,7 +44,7 @@ func steps(l *timeline.Log) ([]byte, error) {
 		}
 		tracks = append(tracks, k)
 		if n := len(k.Spans); k.Name == "train" && n > 0 {
-			begin = max(begin, k.Spans[0].Begin+100*time.Millisecond) // all of them train
+			begin = max(begin, k.Spans[0].Begin+100*time.Millisecond) // when all workers train
 		}
 	}
 	if len(tracks) < 6 {
@@ -68,7 +68,7 @@ func steps(l *timeline.Log) ([]byte, error) {
 		for _, s := range k.Spans {
 			depth := s.Depth
 			if k.Name == "train" {
-				depth-- // the epoch is longer than the picture
+				depth-- // the epoch span is longer than the picture
 			}
 			from, to := max(left, x(s.Begin)), min(right, x(s.End))
 			if depth < 0 || to <= from {
@@ -95,7 +95,7 @@ func steps(l *timeline.Log) ([]byte, error) {
 	return d.end(), nil
 }
 
-// drawTrace writes the picture of the how-to page.
+// drawTrace writes the picture for the how-to page.
 func drawTrace(ctx context.Context, root, bin string) error {
 	picture, err := traced(ctx, bin)
 	if err != nil {
