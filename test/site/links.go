@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// link matches what is in the parentheses of a link of Markdown, without its anchor.
+// link matches the target of a Markdown link without its anchor.
 var link = regexp.MustCompile(`\]\(([^)#\s]+)`)
 
-// relink changes the links of a page outside its code: to a package, to the page of the package; to
-// a file of code, to the page that shows it.
+// relink rewrites the links of a page outside of its code blocks: links to packages lead to the
+// package pages, and links to source files to the pages that show them.
 func (s *site) relink(page, text string) string {
 	var b strings.Builder
 	fence := ""
@@ -30,7 +30,7 @@ func (s *site) relink(page, text string) string {
 	return b.String()
 }
 
-// opening returns the fence that a line opens, if it does.
+// opening returns the fence of the code block that a line opens, or "".
 func opening(line string) string {
 	line = strings.TrimSpace(line)
 	return line[:len(line)-len(strings.TrimLeft(line, "`"))][:fenceLength(line)]
@@ -43,7 +43,7 @@ func fenceLength(line string) int {
 	return 0
 }
 
-// target returns where a link of a page leads on the site.
+// target returns the rewritten target of a link.
 func (s *site) target(page, to string) string {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return to
@@ -69,7 +69,7 @@ func (s *site) target(page, to string) string {
 	return to
 }
 
-// relative returns the path from a page to another file.
+// relative returns the relative path from a page to a file.
 func relative(page, file string) string {
 	return strings.Repeat("../", strings.Count(page, "/")) + file
 }

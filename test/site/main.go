@@ -1,8 +1,11 @@
-// Site writes the pages of the repository as a documentation generator wants them, into a folder:
-// every page of Markdown, a page for each public package, and a page for each file of code that a
-// page points to. Links lead to these.
+// Command site exports the documentation of the repository for a static site generator: every
+// Markdown page, a page for each public package, and a page for each source file that a page links
+// to. Links are rewritten accordingly.
 //
 //	go run ./test/site build/.pages
+//
+// It must be run in the root of the repository. It prints nothing unless it fails. The output
+// directory is replaced.
 package main
 
 import (
@@ -25,12 +28,12 @@ func main() {
 	}
 }
 
-// A site is the files of the repository, by their paths with slashes.
+// A site holds the files of the repository as slash-separated paths.
 type site struct {
 	root  string
 	files map[string]bool
 	out   string
-	code  map[string]bool // files that pages point to
+	code  map[string]bool // source files that pages link to
 }
 
 func write(out string) error {
@@ -70,12 +73,13 @@ func write(out string) error {
 	return nil
 }
 
-// hidden reports whether a file is none of the pages: those of the forge, of tests, and of others.
+// hidden reports whether a file must not become a page, such as the files of the forge and of
+// tests.
 func hidden(file string) bool {
 	return strings.HasPrefix(file, ".") || strings.Contains(file, "testdata/") || strings.Contains(file, "/page/")
 }
 
-// page copies a page, with its links changed.
+// page copies a page and rewrites its links.
 func (s *site) page(file string) error {
 	text, err := os.ReadFile(filepath.Join(s.root, file))
 	if err != nil {
@@ -92,7 +96,7 @@ func (s *site) copy(file string) error {
 	return s.put(file, string(b))
 }
 
-// listing writes a page that shows a file of code.
+// listing writes a page that shows a source file.
 func (s *site) listing(file string) error {
 	text, err := os.ReadFile(filepath.Join(s.root, file))
 	if err != nil {
@@ -110,7 +114,7 @@ func (s *site) put(file, text string) error {
 	return os.WriteFile(to, []byte(text), 0o644)
 }
 
-// fenced returns a block of code, whose fence is longer than any in it.
+// fenced returns a code block with a fence that is longer than any in the text.
 func fenced(language, text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -19,7 +19,7 @@ import (
 
 const module = "github.com/shoal-mp/shoal"
 
-// isPackage reports whether a directory has a package of Go.
+// isPackage reports whether a directory contains a Go package.
 func (s *site) isPackage(dir string) bool {
 	for file := range s.files {
 		if path.Dir(file) == dir && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") {
@@ -29,7 +29,7 @@ func (s *site) isPackage(dir string) bool {
 	return false
 }
 
-// public reports whether users import the package of a directory.
+// public reports whether users may import the package in a directory.
 func public(dir string) bool {
 	for _, first := range []string{"cmd", "examples", "docs", "scripts"} {
 		if dir == first || strings.HasPrefix(dir, first+"/") {
@@ -46,9 +46,9 @@ func packagePage(dir string) string {
 	return "packages/" + dir + ".md"
 }
 
-// packages writes a page for each public package, and a list of them.
+// packages writes a page for each public package and an index page.
 func (s *site) packages() error {
-	dirs := make(map[string][]string) // files of Go
+	dirs := make(map[string][]string) // Go files by directory
 	for file := range s.files {
 		if dir := path.Dir(file); strings.HasSuffix(file, ".go") && public(dir) && !hidden(file) {
 			dirs[dir] = append(dirs[dir], file)
@@ -71,7 +71,7 @@ func (s *site) packages() error {
 	return s.put("packages/README.md", list.String())
 }
 
-// load reads the documentation of a package as it is on Linux, with its examples.
+// load returns the documentation of a package for Linux, with its examples.
 func (s *site) load(dir string, files []string) (*doc.Package, *token.FileSet, error) {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
@@ -123,7 +123,7 @@ type pageWriter struct {
 
 func (w *pageWriter) printf(format string, args ...any) { fmt.Fprintf(&w.b, format, args...) }
 
-// text writes a comment, whose headings stand below those of the page.
+// text writes a doc comment. Its headings are placed below the headings of the page.
 func (w *pageWriter) text(s string) {
 	printer := w.p.Printer()
 	printer.HeadingLevel = 4
@@ -132,8 +132,8 @@ func (w *pageWriter) text(s string) {
 	w.printf("%s\n", printer.Markdown(w.p.Parser().Parse(s)))
 }
 
-// docLink returns where the name of a package or of what it has leads. What a public package hands
-// on from an internal one of the same name is on the page of the public one.
+// docLink returns the URL for a doc link. A name that a public package re-exports from the internal
+// package of the same name is on the page of the public package.
 func docLink(from string, l *comment.DocLink) string {
 	in := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 	if l.ImportPath != "" && !in(l.ImportPath) {
@@ -155,7 +155,7 @@ func dirOf(importPath string) string {
 	return path.Join(".", "./"+strings.TrimPrefix(importPath, module))
 }
 
-// anchor is what a heading of a name is found by, without a pointer and parameters of types.
+// anchor returns the anchor of a name, without pointers and type parameters.
 func anchor(recv, name string) string {
 	if recv != "" {
 		recv, _, _ = strings.Cut(strings.TrimPrefix(recv, "*"), "[")
@@ -167,7 +167,7 @@ func anchor(recv, name string) string {
 func (w *pageWriter) decl(node any) {
 	var b bytes.Buffer
 	if err := format.Node(&b, w.fset, node); err != nil {
-		panic(err) // what the parser has read can be written
+		panic(err) // cannot happen for parsed declarations
 	}
 	w.printf("%s\n", fenced("go", b.String()))
 }
