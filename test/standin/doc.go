@@ -1,9 +1,9 @@
-// Package standin compiles what stands in for a library in C where a binding of it is tested.
+// Package standin compiles fake C libraries for tests of bindings.
 //
 //	so := standin.Compile(t, "testdata/standin.c")
 //	lib, err := dl.Open(so)
 //
-// A stand-in writes out the types of the library's header, so that it needs none. With the flags of
-// [Vendor] it takes them from the header itself, which then has to declare each of its functions as
-// it does: so a stand-in that has a type wrong does not compile.
+// A stand-in repeats the types of the library's header, so that the header need not be installed.
+// With the flags of [Vendor] it includes the real header instead. The header must then declare each
+// function in the same way, so a stand-in with a wrong type does not compile.
 package standin

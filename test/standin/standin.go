@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// IncludeKey is the environment variable that lists the folders of vendors' headers, as PATH does
-// its own. Unless it is set, they are looked for where CUDA's installer puts them.
+// IncludeKey is the environment variable with the list of directories of vendor headers, separated
+// as in PATH. If it is not set, the default directory of the CUDA installer is searched.
 const IncludeKey = "SHOAL_CUDA_INCLUDE"
 
-// Compile makes a shared library of a source. It skips the test where there is no C compiler, or no
-// source, as on a machine that has the test alone.
+// Compile compiles a shared library from a source file and returns its path. The library is removed
+// when the test ends. Compile skips the test if there is no C compiler or no source, and fails it
+// if the source does not compile.
 func Compile(t testing.TB, source string, flags ...string) (so string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -31,8 +32,8 @@ func Compile(t testing.TB, source string, flags ...string) (so string) {
 	return so
 }
 
-// Vendor returns the flags by which a stand-in has its types from a vendor's header. It skips the
-// test where that is not found.
+// Vendor returns the compiler flags that make a stand-in use the types of a vendor's header. It
+// skips the test if the header is not found.
 func Vendor(t testing.TB, header string) (flags []string) {
 	t.Helper()
 	found := false
