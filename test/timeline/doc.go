@@ -1,8 +1,8 @@
-// Package timeline reads the files of package trace, for tests and for pictures of them.
+// Package timeline reads files of package trace, for tests and for pictures of traces.
 //
 //	l, err := timeline.Read("run.json")
 //	for _, t := range l.Tracks { … }
 //
-// The trap: it reads no other trace than ours. Spans of others may overlap without nesting, which
+// It must not be used for traces of other programs: their spans may overlap without nesting, which
 // is an error here.
 package timeline

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// A Log is what a file has.
+// A Log holds the contents of a trace file.
 type Log struct {
-	Processes map[int]string // names, by number
-	Tracks    []*Track       // by process and number
-	Lost      int            // spans that the file does not have
+	Processes map[int]string // names by process ID
+	Tracks    []*Track       // by process ID and track ID
+	Lost      int            // spans that were dropped
 }
 
-// A Track is the spans of one goroutine, in the order of their begin.
+// A Track holds the spans of one goroutine in the order of their start times.
 type Track struct {
 	PID, ID int
 	Name    string
 	Spans   []Span
 }
 
-// A Span is something that was done.
+// A Span is a named interval.
 type Span struct {
 	Name       string
-	Begin, End time.Duration // since the trace was made
-	Depth      int           // spans in which it lies
+	Begin, End time.Duration // since the creation of the trace
+	Depth      int           // number of enclosing spans
 }
 
-// Read reads a file, and checks that it is one array of events, that each track has a name, and
-// that spans of a track nest.
+// Read reads a trace file. It returns an error unless the file is a single array of events, each
+// track has a name, and the spans of each track nest.
 func Read(path string) (*Log, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -89,7 +89,7 @@ func Read(path string) (*Log, error) {
 	return l, nil
 }
 
-// nest sorts the spans, and says how deep each one lies.
+// nest sorts the spans and sets their depths. It returns an error if they do not nest.
 func (t *Track) nest() error {
 	slices.SortStableFunc(t.Spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(b.End, a.End))
@@ -112,7 +112,7 @@ func (t *Track) nest() error {
 	return nil
 }
 
-// Sum returns how long the spans of a name are together, and how many there are.
+// Sum returns the total duration and the number of the spans with a name.
 func (t *Track) Sum(name string) (sum time.Duration, n int) {
 	for _, s := range t.Spans {
 		if s.Name == name {
@@ -123,7 +123,8 @@ func (t *Track) Sum(name string) (sum time.Duration, n int) {
 	return sum, n
 }
 
-// Covered returns the time from the first begin to the last end, and how much of it lies in spans.
+// Covered returns the time from the start of the first span to the end of the last one, and the
+// part of it that spans cover.
 func (t *Track) Covered() (life, covered time.Duration) {
 	if len(t.Spans) == 0 {
 		return 0, 0
