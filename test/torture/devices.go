@@ -16,7 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A deviceJob is what consumers of a device's memory get.
+// A deviceJob is the argument of a consumer of device memory.
 type deviceJob struct {
 	Book   string
 	Number uint64
@@ -24,7 +24,7 @@ type deviceJob struct {
 	Out    *ipc.Sender[parcel]
 }
 
-// deviceWork passes on what it receives, and memory of its own beside that.
+// deviceWork forwards each received tensor together with a tensor of its own.
 var deviceWork = shoal.Register("torture device", func(ctx context.Context, _ int, j deviceJob) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -48,18 +48,18 @@ var deviceWork = shoal.Register("torture device", func(ctx context.Context, _ in
 		if err == nil {
 			err = errors.Join(forgive(j.Out.TryPut(parcel{v.ID, mine}), cuda.ErrUnfinished), mine.Close())
 		}
-		// A wait for the device says once that it was to wait for a process that died.
+		// A wait for the device returns ErrUnfinished once if it depended on a process that died.
 		if err := errors.Join(forgive(err, cuda.ErrUnfinished), v.T.Close()); err != nil {
 			return err
 		}
 	}
 })
 
-// deviceStorm kills processes that have memory of a simulated device mapped.
+// deviceStorm kills processes that map memory of a simulated device.
 func deviceStorm(s *storm) error { return consumerStorm(s, deviceWork) }
 
 func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {
-	s.kept = 1 // a driver keeps the file of its device open, and each run has another driver
+	s.kept = 1 // a driver keeps its device file open, and each run has a new driver
 	devices, err := sim.Create(1, 8<<30)
 	if err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// A ledger is a file to which all processes of a storm append what they do. Each entry is one
-// write, so a kill cuts none in two, and the entries stand in the order in which they were written.
+// A ledger is a file with the actions of all processes of a storm, which append to it. Each entry
+// must be written with one system call, so that a kill cannot split it. The file has the order of
+// the writes.
 type ledger struct {
 	f       *os.File
 	mu      sync.Mutex
@@ -20,23 +21,23 @@ type ledger struct {
 	known   map[int]bool // processes that have written
 }
 
-// An entry says which process did what to which thing.
+// An entry records an action of a process on an object.
 type entry struct {
 	What byte
 	PID  int
 	ID   uint64
 }
 
-// What entries say.
+// Kinds of entries.
 const (
-	begins = 'B' // it is about to do it, or to put it
-	ends   = 'E' // it has
-	takes  = 'T' // it is about to get something
-	gets   = 'G' // it got this
-	none   = 'N' // it got nothing
-	enters = 'I' // it holds this
-	leaves = 'O' // it is about to let go
-	kills  = 'K' // the storm is about to kill the process with this number
+	begins = 'B' // before an action or a put
+	ends   = 'E' // after it
+	takes  = 'T' // before a get
+	gets   = 'G' // got this object
+	none   = 'N' // got nothing
+	enters = 'I' // holds this object
+	leaves = 'O' // before a release
+	kills  = 'K' // the storm is about to kill the process with this ID
 )
 
 const entrySize = 16
@@ -57,7 +58,7 @@ func (l *ledger) all() []entry {
 	return l.entries
 }
 
-// knows reports whether a process has written.
+// knows reports whether a process has written an entry.
 func (l *ledger) knows(pid int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,16 +76,16 @@ func (l *ledger) fetch() {
 	}
 }
 
-// A pen writes to the ledger of the process's storm.
+// A pen appends to the ledger of a storm.
 type pen struct{ f *os.File }
 
-// pens has this process's pens, by the paths of their ledgers.
+// pens holds the pens of this process by the paths of their ledgers.
 var pens struct {
 	sync.Mutex
 	open map[string]pen
 }
 
-// openPen returns this process's pen for a ledger.
+// openPen returns this process's pen for a ledger, and opens it on the first call.
 func openPen(path string) (p pen, err error) {
 	pens.Lock()
 	defer pens.Unlock()
@@ -101,7 +102,7 @@ func openPen(path string) (p pen, err error) {
 	return p, nil
 }
 
-// closePen closes this process's pen for a ledger that is read no more.
+// closePen closes this process's pen for a ledger. The pen must be open.
 func closePen(path string) {
 	pens.Lock()
 	defer pens.Unlock()
@@ -109,10 +110,10 @@ func closePen(path string) {
 	delete(pens.open, path)
 }
 
-// write enters what this process does.
+// write appends an action of this process.
 func (p pen) write(what byte, id uint64) { p.enter(what, os.Getpid(), id) }
 
-// enter enters what another process does.
+// enter appends an action of another process.
 func (p pen) enter(what byte, pid int, id uint64) {
 	rec := [entrySize]byte{what}
 	binary.LittleEndian.PutUint32(rec[4:], uint32(pid))
@@ -122,11 +123,11 @@ func (p pen) enter(what byte, pid int, id uint64) {
 	}
 }
 
-// An account is what became of the things that processes put and got, by number.
+// An account counts the puts and gets of each object.
 type account struct{ begun, put, got map[uint64]int }
 
-// accounts reads the entries of puts and gets. doubtful counts the gets in the middle of which a
-// process was killed: each may have taken one thing.
+// accounts evaluates the entries of puts and gets. doubtful is the number of gets that were
+// interrupted by a kill; each may have removed one object.
 func accounts(all []entry) (a account, doubtful int) {
 	a = account{make(map[uint64]int), make(map[uint64]int), make(map[uint64]int)}
 	getting := make(map[int]bool)
@@ -148,7 +149,7 @@ func accounts(all []entry) (a account, doubtful int) {
 	return a, len(getting)
 }
 
-// judge adds what is lost and what came twice to the storm.
+// judge reports lost and duplicate objects to the storm.
 func (a account) judge(s *storm, doubtful int) {
 	lost := 0
 	for id := range a.put {
@@ -169,7 +170,7 @@ func (a account) judge(s *storm, doubtful int) {
 	}
 }
 
-// alone looks whether never more than so many processes held one thing. A process that is about to
+// alone checks that at most most processes held an object at any time. A process that is about to
 // be killed does not count.
 func alone(s *storm, all []entry, id uint64, most int) {
 	inside, dying := make(map[int]bool), make(map[int]bool)

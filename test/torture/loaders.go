@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A book is a Dataset whose samples are their numbers. Its readers enter what they read.
+// A book is a data set with its indices as samples. Its readers record each read.
 type book struct {
 	N    int
 	Path string
@@ -21,10 +21,10 @@ type book struct {
 
 func init() { codec.RegisterType[*book]("torture.book") }
 
-// Len is the number of samples.
+// Len returns the number of samples.
 func (b *book) Len() int { return b.N }
 
-// Get returns a sample of that number.
+// Get returns a tensor filled with i.
 func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
 	p, err := openPen(b.Path)
 	if err != nil {
@@ -35,19 +35,19 @@ func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Full(tensor.Int64, float64(i), 50)}, nil
 }
 
-// loaderStorm reads epochs while the worker processes of the loader die. Each sample comes once, in
-// order, in each epoch.
+// loaderStorm reads epochs while the worker processes of the loader are killed. Each epoch must
+// yield each sample once and in order.
 func loaderStorm(s *storm) error { return epochStorm(s, &book{samples, s.path}) }
 
-// samples are how many there are in an epoch, and batch how many come at a time.
+// samples is the number of samples in an epoch, and batch the batch size.
 const samples, batch = 120, 5
 
 func epochStorm(s *storm, set data.Dataset) (err error) {
 	l := data.NewLoader(set, data.Options{BatchSize: batch, Workers: 4, Kind: data.Processes,
 		Persistent: s.seed%2 == 0})
 	defer func() { err = errors.Join(err, l.Close()) }()
-	s.spares = true // as a pool does, a loader gives up where no worker is left
-	s.pace = 24     // and it gives up a sample of which three workers die
+	s.spares = true // like a pool, a loader fails if no worker is left
+	s.pace = 24     // it also gives up a sample after the deaths of three workers
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -59,7 +59,7 @@ func epochStorm(s *storm, set data.Dataset) (err error) {
 	for epoch := 0; !done && s.ctx.Err() == nil; epoch++ {
 		select {
 		case <-over:
-			done = true // and one more epoch, without a death
+			done = true // then one more epoch without deaths
 		default:
 		}
 		next := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What the ledger calls the things that processes hold.
+// IDs of the locks in the ledger.
 const (
 	theMutex = iota + 1
 	theWriter
@@ -24,14 +24,14 @@ const (
 
 const lockers, permits, nameCount = 6, 2, 40
 
-// A lockJob is what processes of the storm of locks share.
+// A lockJob holds the objects that the processes of a lock storm share.
 type lockJob struct {
 	Number  uint64
 	Book    string
 	Mutex   *ipc.Mutex
 	RW      *ipc.RWMutex
 	Sem     *ipc.Semaphore
-	Numbers *ipc.Array[int64] // 0 and 1 are equal unless a holder of Mutex is between them, 2 and 3 of RW
+	Numbers *ipc.Array[int64] // 0 and 1 differ only within Mutex, 2 and 3 within RW
 	Cond    *ipc.Cond
 	Event   *ipc.Event
 	Barrier *ipc.Barrier
@@ -40,7 +40,7 @@ type lockJob struct {
 	Latest  *ipc.Latest[parcel]
 }
 
-// A parcel is a value that travels, with its number in its tensor.
+// A parcel is a value with an ID that its tensor repeats.
 type parcel struct {
 	ID uint64
 	T  *tensor.Tensor
@@ -54,7 +54,7 @@ func newParcel(id uint64, n int) (parcel, error) {
 	return parcel{id, t.Fill(float64(id))}, nil
 }
 
-// open returns the number of a parcel whose tensor has it everywhere, and closes the tensor.
+// open checks that all elements of the tensor are the ID, closes the tensor and returns the ID.
 func (p parcel) open() (uint64, error) {
 	for _, v := range tensor.Data[int64](p.T) {
 		if v != int64(p.ID) {
@@ -68,7 +68,7 @@ var lockWork = shoal.Register("torture locks", func(ctx context.Context, _ int, 
 	return j.work(ctx)
 })
 
-// work does what lockers do, and more, at random until ctx ends.
+// work performs random actions, including more, until ctx is done.
 func (j lockJob) work(ctx context.Context, more ...func(w *locker, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -88,7 +88,7 @@ func (j lockJob) work(ctx context.Context, more ...func(w *locker, ctx context.C
 	return nil
 }
 
-// A locker is a process of the storm of locks.
+// A locker is a process of a lock storm.
 type locker struct {
 	lockJob
 	pen
@@ -96,12 +96,13 @@ type locker struct {
 	seq  uint64
 }
 
-// brief is for how long a locker waits for what may not come.
+// brief returns a context with a short random deadline, for waits that may be in vain.
 func (w *locker) brief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Duration(w.rand.IntN(10))*time.Millisecond)
 }
 
-// forgive returns nil for what a wait may return that ends, or in which another process died.
+// forgive returns nil for errors that a wait may return because of a deadline or the death of
+// another process.
 func forgive(err error, also ...error) error {
 	for _, known := range append(also, ipc.ErrLocked, ipc.ErrEmpty, ipc.ErrFull, context.DeadlineExceeded) {
 		if errors.Is(err, known) {
@@ -111,8 +112,8 @@ func forgive(err error, also ...error) error {
 	return err
 }
 
-// inside does f with a lock, and repairs first what a dead holder has left. at is where the two
-// numbers are that are equal unless a holder died between them.
+// inside performs a critical section and first repairs the state if the previous holder died.
+// Numbers at and at+1 must be equal unless a holder died between the writes.
 func (w *locker) inside(err error, what uint64, at int, mark, unlock func() error) error {
 	died := errors.Is(err, ipc.ErrOwnerDied)
 	if err != nil && !died {
@@ -167,7 +168,7 @@ func (w *locker) permit(ctx context.Context) error {
 	return w.Sem.Release()
 }
 
-// name binds, looks up or unlinks a name that others may take as well.
+// name binds, looks up or unlinks a random name that other processes use as well.
 func (w *locker) name(ctx context.Context) error {
 	name := fmt.Sprintf("torture %d", w.rand.IntN(nameCount))
 	switch w.rand.IntN(3) {
@@ -193,7 +194,7 @@ func (w *locker) number() uint64 {
 	return w.Number<<24 | w.seq
 }
 
-// hand gives a parcel to put, which may refuse it.
+// hand creates a parcel and passes it to put, which may fail.
 func (w *locker) hand(put func(parcel) error) error {
 	v, err := newParcel(w.number(), 1+w.rand.IntN(500))
 	if err != nil {
@@ -206,7 +207,7 @@ func (w *locker) hand(put func(parcel) error) error {
 	return errors.Join(forgive(err), v.T.Close())
 }
 
-// take gets a parcel, if there is one.
+// take gets a parcel if there is one.
 func (w *locker) take(get func() (parcel, error)) error {
 	w.pen.write(takes, 0)
 	v, err := get()
@@ -233,7 +234,7 @@ func (w *locker) get(ctx context.Context) error {
 	return w.take(func() (parcel, error) { return w.Queue.Get(ctx) })
 }
 
-// send sends to the other side of the pipe, which sends it back.
+// send sends a parcel to the other end of the pipe, which sends it back.
 func (w *locker) send(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
@@ -246,7 +247,7 @@ func (w *locker) receive(ctx context.Context) error {
 	return w.take(func() (parcel, error) { return w.Pipe.Recv(ctx) })
 }
 
-// wait waits in the Cond, or notifies.
+// wait waits in the Cond or notifies its waiters.
 func (w *locker) wait(ctx context.Context) error {
 	brief, cancel := w.brief(ctx)
 	defer cancel()
@@ -265,12 +266,12 @@ func (w *locker) wait(ctx context.Context) error {
 	} else if err = w.Cond.Wait(brief); errors.Is(err, ipc.ErrOwnerDied) {
 		err = errors.Join(w.Cond.NotifyAll(), m.MarkConsistent())
 	} else if errors.Is(err, ipc.ErrLocked) {
-		return nil // another process has kept the Mutex
+		return nil // another process holds the Mutex
 	}
 	return errors.Join(forgive(err), m.Unlock())
 }
 
-// meet waits at the barrier, and repairs it if it is broken.
+// meet waits at the barrier and resets it if it is broken.
 func (w *locker) meet(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
@@ -295,7 +296,7 @@ func (w *locker) event(ctx context.Context) error {
 	return forgive(w.Event.Wait(ctx))
 }
 
-// latest stores an edition, or loads one that is whole.
+// latest stores an edition, or loads one and checks that it is complete.
 func (w *locker) latest(ctx context.Context) error {
 	if w.rand.IntN(2) == 0 {
 		v, err := newParcel(w.number(), 1+w.rand.IntN(100))
@@ -313,7 +314,7 @@ func (w *locker) latest(ctx context.Context) error {
 	return err
 }
 
-// lockStorm is over what package ipc has: locks, names, queues, pipes.
+// lockStorm tests the objects of package ipc: locks, names, queues and pipes.
 func lockStorm(s *storm) error { return lockerStorm(s, lockWork) }
 
 func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
@@ -390,7 +391,8 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 		j.Latest.Close())
 }
 
-// reflect sends back what comes to this side of a pipe. inHand is what it has taken and not sent.
+// reflect sends received parcels back through the pipe. inHand is the ID of a parcel that has been
+// received and not sent yet, or 0.
 func reflect(ctx context.Context, far *ipc.PipeEnd[parcel, parcel], inHand *uint64) error {
 	for {
 		v, err := far.Recv(ctx)

@@ -1,8 +1,14 @@
 //go:build linux
 
-// Torture kills, stops and starts the processes of whole programs, and compares what they did with
-// a ledger outside of shared memory. The storms of rings are those of test/crashtest, and the
-// garbage is that of the tests of internal/arena: make torture builds all three.
+// Command torture kills, stops and starts processes of complete programs and compares their actions
+// with a ledger outside of shared memory.
+//
+//	torture [-time 15m] [-seed 1] [-storm NAME] [-deaths N] [-rings PROGRAM] [-garbage PROGRAM]
+//
+// It prints a JSON object with the counts of kills and violations, and exits with a nonzero status
+// if there are violations. Storms on rings are run by test/crashtest, and corruption of the control
+// segment by the tests of internal/arena; "make torture" builds and runs all three. It runs on
+// Linux only.
 package main
 
 import (
@@ -24,8 +30,8 @@ import (
 
 func main() { shoal.Main(run) }
 
-// run is `make torture`: storm after storm until the time is over. Each is a process of its own, so
-// that what it leaves is seen. It prints what all came to as one line of JSON.
+// run runs storms until the time is over, each in its own process, so that leaks are detected. It
+// prints the total as one line of JSON.
 func run(ctx context.Context) error {
 	t := &torture{end: time.Now()}
 	one := flag.String("storm", "", "have this one only: "+strings.Join(stormNames(), ", "))
@@ -41,7 +47,7 @@ func run(ctx context.Context) error {
 	t.end = t.end.Add(*most)
 	before := filesLeft()
 	err := t.all(ctx, *seed)
-	t.sum.Files = max(t.sum.Files, len(filesLeft())-len(before)) // storms have counted theirs
+	t.sum.Files = max(t.sum.Files, len(filesLeft())-len(before)) // storms have counted their own
 	line, failed := json.Marshal(t.sum)
 	fmt.Printf("%s\n", line)
 	if err = errors.Join(err, failed); err == nil && t.sum.wrong() > 0 {
@@ -50,15 +56,15 @@ func run(ctx context.Context) error {
 	return err
 }
 
-// A torture is all that was done to processes.
+// A torture is the state of a run.
 type torture struct {
 	end            time.Time
 	rings, garbage string
 	sum            tally
 }
 
-// all has the storms by turns, one of rings and garbage between the others. Each kind comes at
-// least once.
+// all runs the storms in turn, each followed by a storm on rings and a test with garbage. Each kind
+// runs at least once.
 func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 	long := time.Until(t.end) > 10*time.Minute
 	withPython := interpreter() != ""
@@ -85,7 +91,7 @@ func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 	return errors.Join(failed, ctx.Err())
 }
 
-// have runs a program that prints a tally as a line of JSON, and adds it.
+// have runs a program that prints a tally as a line of JSON and adds it to the total.
 func (t *torture) have(ctx context.Context, program string, args ...string) (failed error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr

@@ -16,14 +16,14 @@ import (
 
 const accountsOf, clients, fortune = 4, 5, 10_000
 
-const theManagersMutex = 10 // in the ledger
+const theManagersMutex = 10 // ID in the ledger
 
-// A clientJob is what the clients of a manager share.
+// A clientJob holds the objects that the clients of a manager share.
 type clientJob struct {
 	Number   uint64
 	Book     string
 	M        *manager.Manager
-	Accounts *manager.Array[int] // their sum never changes
+	Accounts *manager.Array[int] // constant sum
 	Count    *manager.Value[int]
 	Box      *manager.Queue[uint64]
 	Mutex    *manager.Mutex
@@ -34,7 +34,7 @@ var clientWork = shoal.Register("torture client", func(ctx context.Context, _ in
 	return j.work(ctx)
 })
 
-// work does what clients do, and more, at random until ctx ends or the server dies.
+// work performs random actions, including more, until ctx is done or the server dies.
 func (j clientJob) work(ctx context.Context, more ...func(c *client, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -58,13 +58,13 @@ func (j clientJob) work(ctx context.Context, more ...func(c *client, ctx context
 	return nil
 }
 
-// orphan is what a client writes whose server has died.
+// orphan is the ID that a client records if its server has died.
 const orphan = 1 << 60
 
-// counted is a bit of the numbers of additions, which are no values of the queue.
+// counted is a flag in the IDs of additions, which distinguishes them from the values of the queue.
 const counted = 1 << 59
 
-// A client calls a manager.
+// A client is a process that calls a manager.
 type client struct {
 	clientJob
 	pen
@@ -77,7 +77,7 @@ func (c *client) number() uint64 {
 	return c.Number<<24 | c.seq
 }
 
-// pay moves money in a transaction, which fails now and then.
+// pay transfers an amount in a transaction, which is rolled back from time to time.
 func (c *client) pay(ctx context.Context) error {
 	from, to, sum := c.rand.IntN(accountsOf), c.rand.IntN(accountsOf), c.rand.IntN(100)
 	changed := errors.New("changed my mind")
@@ -139,7 +139,7 @@ func (c *client) mutex(ctx context.Context) error {
 	return c.Mutex.Unlock(ctx)
 }
 
-// list makes an object, which another client may find, or not.
+// list creates an object that another client may find.
 func (c *client) list(ctx context.Context) error {
 	l, err := manager.NewList(ctx, c.M, 1, 2, 3)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *client) list(ctx context.Context) error {
 	return errors.Join(c.Lists.Set(ctx, fmt.Sprint(c.rand.IntN(5)), l), l.Close())
 }
 
-// managerStorm is over the clients of a manager. Then its server dies.
+// managerStorm kills clients of a manager, and then its server.
 func managerStorm(s *storm) error { return errors.Join(clientStorm(s, clientWork), bereave(s)) }
 
 func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
@@ -231,7 +231,8 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 		m.Close())
 }
 
-// take takes what has that bit out of the account, and returns how many have ended, and begun.
+// take removes the entries with a flag from the account and returns the numbers of ended and begun
+// ones.
 func (a account) take(bit uint64) (ended, begun int) {
 	for id := range a.begun {
 		if id&bit != 0 {
@@ -244,7 +245,7 @@ func (a account) take(bit uint64) (ended, begun int) {
 	return ended, begun
 }
 
-// bereave kills a server. Each of its clients is told.
+// bereave kills a server and checks that each of its clients is notified.
 func bereave(s *storm) error {
 	m, err := manager.Start(s.ctx)
 	if err != nil {

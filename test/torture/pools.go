@@ -13,13 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// A poolTask is what a worker of a pool gets.
+// A poolTask is the argument of a pool worker.
 type poolTask struct {
 	ID   uint64
 	Book string
 }
 
-// poolWork answers with a tensor that has the number of the task everywhere.
+// poolWork returns a parcel with the ID of the task.
 var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask) (parcel, error) {
 	p, err := openPen(in.Book)
 	if err != nil {
@@ -32,7 +32,7 @@ var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask
 	return out, err
 })
 
-// A tasker hands in tasks, and notes what came of each.
+// A tasker submits tasks and records the result of each.
 type tasker struct {
 	*storm
 	work    *pool.Func[poolTask, parcel]
@@ -50,7 +50,7 @@ func (t *tasker) tasks(n int) (all []poolTask) {
 	return all
 }
 
-// result notes what became of a task.
+// result records the result of a task and checks it.
 func (t *tasker) result(want uint64, v parcel, err error) {
 	t.mu.Lock()
 	t.came[want]++
@@ -64,7 +64,7 @@ func (t *tasker) result(want uint64, v parcel, err error) {
 	}
 }
 
-// failed wants the death of a worker as the reason.
+// failed checks that a task failed because its worker was killed.
 func (t *tasker) failed(err error) {
 	if e, ok := errors.AsType[*pool.TaskError](err); !ok || t.retries || !t.explained(e.Err) {
 		t.wrong(&t.seen.Lost, 1, "a task has failed: %v", err)
@@ -105,7 +105,7 @@ func (t *tasker) asTheyCome(ctx context.Context) {
 	}
 }
 
-// poolStorm is over a pool whose tasks fail with their worker, or one that runs them again.
+// poolStorm tests a pool without retries, or with them, depending on the seed.
 func poolStorm(s *storm) error { return taskStorm(s, poolWork) }
 
 func taskStorm(s *storm, work *pool.Func[poolTask, parcel]) error {
@@ -115,7 +115,7 @@ func taskStorm(s *storm, work *pool.Func[poolTask, parcel]) error {
 		o.Retries = 1000
 	}
 	var err error
-	s.spares = true // a pool gives up where none of its workers lives, and none can be started
+	s.spares = true // a pool gives up if no worker is alive and none can be started
 	if t.p, err = pool.New(s.ctx, o); err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 //go:embed peer.py
 var peerProgram []byte
 
-// interpreter is a Python with PyTorch: the first of SHOAL_TORCH_PYTHONS, the one that make interop
-// has installed, or python3.
+// interpreter returns a Python interpreter with PyTorch: the first of SHOAL_TORCH_PYTHONS, the one
+// installed by make interop, or python3. It returns "" if none has PyTorch.
 func interpreter() string {
 	cache, _ := os.UserCacheDir()
 	for _, p := range append(filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS")),
@@ -37,7 +37,7 @@ func interpreter() string {
 
 var errNoPyTorch = errors.New("no Python has PyTorch: make interop installs one")
 
-// pythonStorm kills processes of PyTorch that send tensors back and forth.
+// pythonStorm kills PyTorch processes that exchange tensors.
 func pythonStorm(s *storm) error {
 	py := torch.Python{Path: interpreter(), Dir: s.dir, Stderr: io.Discard}
 	if py.Path == "" {
@@ -46,7 +46,7 @@ func pythonStorm(s *storm) error {
 	if err := os.WriteFile(filepath.Join(s.dir, "torture_peer.py"), peerProgram, 0o600); err != nil {
 		return err
 	}
-	temp := filepath.Join(s.dir, "tmp") // where no other Python's files are
+	temp := filepath.Join(s.dir, "tmp") // a directory without files of other Python processes
 	if err := errors.Join(os.MkdirAll(temp, 0o700), os.Setenv("TMPDIR", temp)); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func pythonStorm(s *storm) error {
 	return torch.Trim()
 }
 
-// pythonLife is one Python, from its start to its death.
+// pythonLife runs one Python process from its start to its death.
 func pythonLife(s *storm, py torch.Python, number uint64) error {
 	p, err := py.Spawn(s.ctx, "torture_peer:run")
 	if err != nil {
@@ -82,7 +82,7 @@ func pythonLife(s *storm, py torch.Python, number uint64) error {
 	}
 	ctx, cancel := s.within()
 	defer cancel()
-	born := s.deaths > 0 && s.intn(4) == 0 // it is killed at its start
+	born := s.deaths > 0 && s.intn(4) == 0 // kill it during its start
 	after := time.Duration(s.intn(200)) * time.Millisecond
 	if born {
 		time.AfterFunc(after, func() { s.kill(p) })
@@ -129,7 +129,7 @@ func pythonLife(s *storm, py torch.Python, number uint64) error {
 	return nil
 }
 
-// exchange sends a tensor, and wants it back with twice its numbers, once.
+// exchange sends a tensor and checks that it comes back once with its elements doubled.
 func exchange(ctx context.Context, c *torch.Conn, id int64, came map[int64]bool) error {
 	t, err := torch.Zeros(tensor.Int64, 1+int(id%500))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 const worldSize, elements = 3, 1000
 
-// A rankJob is what one rank gets.
+// A rankJob is the argument of a rank.
 type rankJob struct {
 	Book  string
 	Group *dist.Group
@@ -26,10 +26,10 @@ type rankJob struct {
 	Round uint64
 }
 
-// What a rank enters: its round, and which rank it blames.
+// blames is the kind of entry that records a round and the rank that is blamed.
 const blames = 'X'
 
-// rankWork adds up over all ranks until one of them dies.
+// rankWork performs all-reduces until a rank dies.
 var rankWork = shoal.Register("torture rank", func(ctx context.Context, _ int, j rankJob) error {
 	defer j.Group.Close()
 	p, err := openPen(j.Book)
@@ -61,8 +61,8 @@ var rankWork = shoal.Register("torture rank", func(ctx context.Context, _ int, j
 	}
 })
 
-// rankStorm has one group after the other, of which one rank is killed at any moment. The others
-// are stopped now and then.
+// rankStorm runs one group after another and kills one rank of each at a random time. The others
+// are stopped from time to time.
 func rankStorm(s *storm) error { return groupStorm(s, rankWork) }
 
 func groupStorm(s *storm, work *shoal.Func[rankJob]) error {
@@ -81,7 +81,7 @@ func rankRound(s *storm, work *shoal.Func[rankJob], round uint64) error {
 	}
 	victim := s.intn(worldSize)
 	o := shoal.Options{Workers: worldSize}
-	// Where a waiting process dies before it has begun, another one takes its place.
+	// If a warm process dies before it has begun, another one takes its place.
 	early := s.intn(4) == 0 && s.deaths > 0
 	if s.intn(3) == 0 && !early {
 		o.Start = shoal.WarmStart
@@ -103,7 +103,7 @@ func rankRound(s *storm, work *shoal.Func[rankJob], round uint64) error {
 		s.stop(ranks[s.intn(worldSize)])
 		time.Sleep(time.Duration(s.intn(5000)) * time.Microsecond)
 	}
-	if s.deaths == 0 { // the first run: one that counts for nothing
+	if s.deaths == 0 { // the first run does not count
 		ranks[victim].Signal(syscall.SIGCONT)
 		ranks[victim].Signal(os.Kill)
 		s.mu.Lock()

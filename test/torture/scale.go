@@ -15,11 +15,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// crowd is how many processes live at the same time: with their starter, and the dead that are not
+// crowd is the number of concurrent processes. With their parent and dead processes that are not
 // reaped yet, they fill the domain's 256 seats.
 const crowd = 250
 
-// A crowdJob is what the processes of a crowd share.
+// A crowdJob holds the objects that the processes of a crowd share.
 type crowdJob struct {
 	Number uint64
 	Book   string
@@ -56,7 +56,7 @@ var crowdWork = shoal.Register("torture crowd", func(ctx context.Context, _ int,
 	return nil
 })
 
-// turnoverStorm is over as many processes as a domain has seats for.
+// turnoverStorm kills and replaces as many processes as a domain has seats for.
 func turnoverStorm(s *storm) error {
 	q, err := ipc.NewQueue[uint64](1024)
 	if err != nil {
@@ -88,14 +88,14 @@ func turnoverStorm(s *storm) error {
 
 const million, lot = 1_000_000, 1000
 
-// A hoardJob is what the process gets that makes a million tensors.
+// A hoardJob is the argument of the process that allocates a million tensors.
 type hoardJob struct {
 	Book string
 	N    int
 	Out  *ipc.Sender[[]*tensor.Tensor]
 }
 
-// hoardWork makes tensors, keeps them all, and sends every other lot of them.
+// hoardWork allocates and keeps tensors, and sends every other batch of them.
 var hoardWork = shoal.Register("torture hoard", func(ctx context.Context, _ int, j hoardJob) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -126,7 +126,8 @@ var hoardWork = shoal.Register("torture hoard", func(ctx context.Context, _ int,
 	return nil
 })
 
-// millionStorm kills the process that has made a million tensors, of which this one has half.
+// millionStorm kills a process that has allocated a million tensors while this process holds half
+// of them.
 func millionStorm(s *storm) error {
 	n := million
 	if s.deaths == 0 {
@@ -159,7 +160,7 @@ func millionStorm(s *storm) error {
 	}
 	s.kill(p)
 	if s.deaths == 0 {
-		s.seen = tally{} // the first run counts for nothing
+		s.seen = tally{} // the first run does not count
 	}
 	if err := g.Wait(); !s.explained(err) {
 		return fmt.Errorf("the process with the tensors: %w", err)

@@ -24,8 +24,8 @@ import (
 // A kind is a kind of storm.
 type kind struct {
 	name   string
-	deaths int  // how many processes die in one
-	full   bool // only once, and only where there is time for it
+	deaths int  // default number of deaths
+	full   bool // run only once, if there is enough time
 	blow   func(*storm) error
 }
 
@@ -48,19 +48,20 @@ func stormNames() (names []string) {
 	return names
 }
 
-// A storm kills and stops processes of a program at random, and judges what is left.
+// A storm kills and stops processes of a program at random and checks the state afterwards.
 type storm struct {
 	kind   kind
-	ctx    context.Context // ends when the storm hangs
+	ctx    context.Context // done if the storm hangs
 	seed   uint64
 	dir    string
 	book   *ledger
 	path   string // of the ledger
-	deaths int    // how many are to die: none while the storm only warms up
-	spares bool   // one process that has begun is left alive
-	pace   int    // how many entries come to the ledger between two kills: what is done again is not always killed
-	kept   int    // descriptors that a run leaves which are no leak
-	// patience bounds what survivors need after the last death: far beyond what any of them needs.
+	deaths int    // 0 during the warm-up
+	spares bool   // always leave a process alive that has begun its work
+	pace   int    // required entries between two kills, so that retries can succeed
+	kept   int    // descriptors that a run may leave open
+	// patience is the time limit for survivors after the last death. It far exceeds the time that
+	// they should need.
 	patience time.Duration
 
 	mu      sync.Mutex
@@ -70,7 +71,7 @@ type storm struct {
 	violate []string
 }
 
-// blow has one storm, and prints its tally.
+// blow runs one storm and prints its tally.
 func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	i := slices.Index(stormNames(), name)
 	if i < 0 {
@@ -92,8 +93,8 @@ func (k kind) begin(deaths int, seed uint64, patience time.Duration) (*storm, er
 		rand: rand.New(rand.NewPCG(seed, 0)), dead: make(map[int]bool), patience: patience}, err
 }
 
-// rage has the storm, twice: first without a death, after which this process has the descriptors
-// that it keeps.
+// rage runs the storm twice. The first run has no deaths; afterwards, this process has opened the
+// descriptors that it keeps.
 func (s *storm) rage(ctx context.Context) error {
 	defer os.RemoveAll(s.dir)
 	defer closePen(s.path)
@@ -137,10 +138,10 @@ func (s *storm) report() error {
 	return fmt.Errorf("storm %s of seed %d: %d violations: %s", s.kind.name, s.seed, len(s.violate), line)
 }
 
-// hangs ends a storm that does not end.
+// hangs ends a storm that does not end by itself.
 func (s *storm) hangs() {
 	for _, p := range shoal.ActiveChildren() {
-		p.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+		p.Signal(syscall.SIGQUIT) // prints its goroutines on stderr
 	}
 	pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 	s.wrong(&s.seen.Hangs, 1, "it does not end")
@@ -148,7 +149,7 @@ func (s *storm) hangs() {
 	os.Exit(1)
 }
 
-// wrong notes a violation, and counts it.
+// wrong records a violation and adds n to its count.
 func (s *storm) wrong(count *int, n int, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *storm) wrong(count *int, n int, format string, args ...any) {
 	s.violate = append(s.violate, fmt.Sprintf(format, args...))
 }
 
-// settle waits until all that the dead held is free, and counts what is not.
+// settle waits until everything that the dead processes held is free, and counts leaks.
 func (s *storm) settle(atRest *int) {
 	d, err := arena.Default()
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *storm) settle(atRest *int) {
 	files := 0
 	s.eventually(func() bool {
 		files, err = sys.OpenFiles(os.Getpid())
-		return *atRest == 0 || files <= *atRest // a pidfd or a pipe goes a moment later
+		return *atRest == 0 || files <= *atRest // a pidfd or pipe may be closed a moment later
 	})
 	if *atRest == 0 {
 		*atRest = files
@@ -186,7 +187,7 @@ func (s *storm) settle(atRest *int) {
 	}
 }
 
-// openFiles are what the descriptors of this process stand for.
+// openFiles returns the link targets of this process's descriptors.
 func openFiles() (all []string) {
 	names, _ := filepath.Glob("/proc/self/fd/*")
 	for _, n := range names {
@@ -197,7 +198,7 @@ func openFiles() (all []string) {
 	return all
 }
 
-// eventually waits, for as long as anything may take, until f is true.
+// eventually waits until f returns true. It returns false after half of the patience.
 func (s *storm) eventually(f func() bool) bool {
 	for end := time.Now().Add(s.patience / 2); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -207,7 +208,7 @@ func (s *storm) eventually(f func() bool) bool {
 	return true
 }
 
-// within returns a context for what must have happened soon.
+// within returns a context for events that must happen soon.
 func (s *storm) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, s.patience)
 }
@@ -224,7 +225,8 @@ type prey interface {
 	Signal(os.Signal) error
 }
 
-// hunt kills and stops processes until so many have died as shall. spare are not touched.
+// hunt kills and stops processes until the intended number has died. The processes in spare are not
+// touched.
 func (s *storm) hunt(spare ...int) {
 	for n := 0; n < s.deaths && s.ctx.Err() == nil; {
 		all := slices.DeleteFunc(shoal.ActiveChildren(), func(p *shoal.Process) bool {
@@ -247,7 +249,7 @@ func (s *storm) hunt(spare ...int) {
 	}
 }
 
-// goOn waits until so much more was done as pace says.
+// goOn waits until the number of entries that pace requires has been added.
 func (s *storm) goOn() {
 	if s.pace > 0 {
 		was := len(s.book.all())
@@ -255,7 +257,7 @@ func (s *storm) goOn() {
 	}
 }
 
-// kill kills a process, wherever it is. One in eight is stopped before.
+// kill kills a process at an arbitrary point. One in eight is stopped before.
 func (s *storm) kill(p prey) {
 	pid := p.PID()
 	s.mu.Lock()
@@ -270,7 +272,7 @@ func (s *storm) kill(p prey) {
 	}
 	began := s.book.knows(pid)
 	if p.Signal(os.Kill) != nil {
-		return // it has ended by itself
+		return // it has exited by itself
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +283,7 @@ func (s *storm) kill(p prey) {
 	}
 }
 
-// stop halts a process wherever it is for a moment.
+// stop stops a process at an arbitrary point for a moment.
 func (s *storm) stop(p prey) {
 	began := s.book.knows(p.PID())
 	if p.Signal(syscall.SIGSTOP) != nil {
@@ -303,7 +305,7 @@ func (s *storm) isDead(pid int) bool {
 	return s.dead[pid]
 }
 
-// explained reports whether an error is that of a process that this storm has killed.
+// explained reports whether an error is the death of a process that this storm has killed.
 func (s *storm) explained(err error) bool {
 	if e, ok := errors.AsType[*shoal.ProcessError](err); ok {
 		return s.isDead(e.PID) && e.Signal == os.Kill
@@ -312,8 +314,8 @@ func (s *storm) explained(err error) bool {
 	return ok && s.isDead(e.PID)
 }
 
-// keep starts processes in the place of those that died until the hunt is over, has them end, and
-// looks how they have ended.
+// keep runs n processes and replaces those that die until the hunt is over. Then it stops them and
+// checks how they ended.
 func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Process, spare ...int) {
 	var crew sync.WaitGroup
 	over := make(chan struct{})
@@ -359,7 +361,8 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Pro
 	}
 }
 
-// ended looks how a process has ended, which should be by the storm or as it was told to.
+// ended checks the exit of a process: it must have been killed by the storm or stopped as
+// requested.
 func (s *storm) ended(p *shoal.Process) {
 	err := p.Wait(s.ctx)
 	if err == nil || s.explained(err) {
@@ -372,7 +375,7 @@ func (s *storm) ended(p *shoal.Process) {
 	}
 }
 
-// progress wants the survivors to be at work, after all the deaths around them.
+// progress checks that the survivors still make progress after all deaths.
 func (s *storm) progress() {
 	was := len(s.book.all())
 	if !s.eventually(func() bool { return len(s.book.all()) > was+20 }) {

@@ -4,9 +4,9 @@ package main
 
 import "path/filepath"
 
-// A tally has what truly happened to processes, and what went wrong. A process counts as killed or
-// stopped where it had begun its work, and as a birth where it was killed before. The storms of
-// test/crashtest and the garbage of internal/arena print the same names.
+// A tally counts events and violations. A process counts as killed or stopped if it had begun its
+// work, and as a birth if it was killed before. The storms of test/crashtest and the garbage tests
+// of internal/arena must print the same names.
 type tally struct {
 	Kills     int `json:"kills"`
 	Stops     int `json:"stops"`
@@ -22,7 +22,7 @@ type tally struct {
 	Files     int `json:"leaked_files"`
 }
 
-// add adds what another tally has.
+// add adds the counts of another tally.
 func (t *tally) add(o tally) {
 	t.Kills += o.Kills
 	t.Stops += o.Stops
@@ -38,12 +38,13 @@ func (t *tally) add(o tally) {
 	t.Files += o.Files
 }
 
-// wrong adds up what should be 0.
+// wrong returns the number of violations.
 func (t *tally) wrong() int {
 	return t.Hangs + t.Crashes + t.Lost + t.Twice + t.Blocks + t.Bytes + t.FDs + t.Files
 }
 
-// filesLeft are the names of Shoal's and of PyTorch's in memory that outlives processes.
+// filesLeft returns the names of Shoal's and PyTorch's files in shared memory that outlive
+// processes.
 func filesLeft() (all []string) {
 	for _, pattern := range []string{"/dev/shm/*shoal*", "/dev/shm/torch_*"} {
 		names, _ := filepath.Glob(pattern)
