@@ -1,9 +1,12 @@
-// Typecheck checks the types of packages, with their tests, for macOS, Windows and arm64. It reads
-// all dependencies from source and compiles nothing, so it takes seconds where go vet, which
-// compiles every dependency for the other system, takes minutes. It finds what the compiler's front
-// end would report; go vet's own findings differ between systems only in the files of one system.
+// Command typecheck type-checks packages and their tests for macOS, Windows and arm64.
 //
 //	typecheck [package pattern ...]
+//
+// The default pattern is ./... . It prints type errors and exits with status 1 if there are any. It
+// parses all dependencies from source and compiles nothing, so it takes seconds, whereas go vet
+// takes minutes because it compiles every dependency for the other system. It reports the errors of
+// the compiler's front end; other findings of go vet only differ in files that are specific to a
+// system.
 package main
 
 import (
@@ -24,7 +27,7 @@ import (
 	"sync"
 )
 
-// systems are the values of GOOS and GOARCH; this machine's own is what go vet checks.
+// systems are the GOOS and GOARCH values to check. go vet checks the host system.
 var systems = [][2]string{{"darwin", "arm64"}, {"windows", "amd64"}, {"linux", "arm64"}}
 
 func main() {
@@ -44,8 +47,8 @@ func main() {
 	}
 }
 
-// A pkg is a package as go list describes it. A package that is compiled once more for a test has
-// an entry of its own, such as "p [p.test]".
+// A pkg is a package in the output of go list. A package that is recompiled for a test has an
+// additional entry such as "p [p.test]".
 type pkg struct {
 	ImportPath string
 	Dir        string
@@ -92,8 +95,8 @@ func checkSystem(system, arch string, patterns []string) error {
 	return errors.Join(failed...)
 }
 
-// list returns the packages of the patterns, their tests and all dependencies, each behind the
-// packages that it imports.
+// list returns the packages that match the patterns, their tests and all dependencies. Each package
+// follows its imports.
 func list(system, arch string, patterns []string) ([]*pkg, error) {
 	fields := "-json=ImportPath,Dir,GoFiles,CgoFiles,ImportMap,ForTest,DepOnly,Module,Error"
 	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", fields}, patterns...)...)
@@ -115,8 +118,8 @@ func list(system, arch string, patterns []string) ([]*pkg, error) {
 	}
 }
 
-// whole reports whether function bodies are checked: those of the packages that the patterns match
-// and of their tests, once each.
+// whole reports whether function bodies are checked: once for each package that matches the
+// patterns and once for its tests.
 func (p *pkg) whole() bool {
 	path, _, _ := strings.Cut(p.ImportPath, " ")
 	own := p.ForTest == "" || path == p.ForTest || path == p.ForTest+"_test"
@@ -126,11 +129,11 @@ func (p *pkg) whole() bool {
 // A checker checks the packages of one system. It must be given dependencies first.
 type checker struct {
 	fset  *token.FileSet
-	done  map[string]*types.Package // by import path as go list has it
+	done  map[string]*types.Package // by import path as in go list
 	sizes types.Sizes
 }
 
-// maxErrors bounds the errors that are reported of one package.
+// maxErrors limits the number of reported errors per package.
 const maxErrors = 10
 
 func (c *checker) check(p *pkg) []error {
@@ -155,11 +158,11 @@ func (c *checker) check(p *pkg) []error {
 		cfg.GoVersion = "go" + p.Module.GoVersion
 	}
 	path, _, _ := strings.Cut(p.ImportPath, " ")
-	c.done[p.ImportPath], _ = cfg.Check(path, c.fset, files, nil) // Error has them
+	c.done[p.ImportPath], _ = cfg.Check(path, c.fset, files, nil) // errors go to cfg.Error
 	return failed[:min(len(failed), maxErrors)]
 }
 
-// An importer finds the imports of one package.
+// An importer resolves the imports of one package.
 type importer struct {
 	c *checker
 	p *pkg
