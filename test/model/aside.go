@@ -2,14 +2,15 @@ package model
 
 import "fmt"
 
-// The aside model: an end is finalised in a lane of its own. Two users hold an end. A third is in
-// the middle of an operation on a message that the finaliser takes out of the ring. A user that
-// lets go gives its bit back first. A goroutine in another lane of its process then tries to free
-// the end, and the user waits for it for a moment only. Then it may leave the domain in the middle.
-// Two reapers do the same for the dead: one can be killed, the other takes over. A dead
-// participant, and one that has left with work in a lane, is reaped with all of its lanes.
+// The aside model: the finaliser of an end runs in a lane of its own. Two users hold an end. A
+// third is in the middle of an operation on a message that the finaliser removes from the ring. A
+// user that releases the end clears its owner bit first. A goroutine in another lane of its process
+// then tries to free the end, and the user waits for it only for a moment. Then the user may leave
+// the domain while the goroutine still works. Two reapers do the same for dead participants: one
+// may be killed, and then the other takes over. A participant that is dead, or that has left with
+// unfinished work in a lane, must be reaped with all of its lanes.
 //
-// How a ring is drained, and how its receivers are told, is in the ends model.
+// The ends model shows how a ring is drained and how its receivers are notified.
 
 type asidePC uint8
 
@@ -17,15 +18,15 @@ const (
 	asIdle    asidePC = iota
 	asOperate         // a user is in the middle of its operation
 	asHold
-	asBegin // its bit is gone, and the goroutine is to start
+	asBegin // its bit is cleared, and the goroutine must start
 	asWait
 	asOut
-	asStamps // a reaper: what the lanes of the dead were doing
+	asStamps // reaper: operations of the dead lanes
 	asBits
 	asTry
 	asReapWait
 	asFree
-	// of goroutines
+	// steps of goroutines
 	asPeek
 	asOwners
 	asGone
@@ -38,26 +39,26 @@ const (
 	holders    = 2
 	operator   = holders
 	asideUsers = holders + 1
-	asides     = asideUsers + 2 // and the reapers
-	asideLanes = asides         // participant i has the lanes i + 1, and i + 1 + asideLanes aside
+	asides     = asideUsers + 2 // including the reapers
+	asideLanes = asides         // participant i has the lanes i + 1 and i + 1 + asideLanes
 )
 
 type asideThread struct {
 	process
 	pc   asidePC
-	work asidePC // of its goroutine
+	work asidePC // step of its goroutine
 }
 
 type asideState struct {
 	alloc   bool
-	gone    bool  // beside a FREE stamp
-	own     uint8 // bits of users
-	xo      uint8 // the lane that has stamped the end FREE
-	message uint8 // the lane that has stamped the message
+	gone    bool  // GONE beside a FREE stamp
+	own     uint8 // owner bits of users
+	xo      uint8 // lane that stamped the end FREE
+	message uint8 // lane that stamped the message
 	told    bool
-	twice   bool // a block was freed that was free
+	twice   bool // a free block was freed
 	set     uint8
-	took    bool // the reaper has taken a bit of the dead
+	took    bool // the reaper cleared a bit of a dead participant
 	p       [asides]asideThread
 	kills   toll
 }
@@ -68,7 +69,7 @@ type Aside struct {
 	Bug   string
 }
 
-// The mutations of the aside model.
+// Mutations of the aside model.
 const (
 	TriesItsOwn = "a reaper tries to free only what it has taken a dead participant's bit from"
 	LeavesFree  = "a participant that leaves frees its seat while a goroutine of it has a stamp"
@@ -117,7 +118,7 @@ func (c Aside) kill(s asideState, emit func(asideState)) {
 	}
 }
 
-// lose forgets what a participant was about to do.
+// lose discards the local state of a participant.
 func (s *asideState) lose(i int) {
 	s.p[i].pc, s.p[i].work = asIdle, asIdle
 	if i >= asideUsers {
@@ -125,7 +126,7 @@ func (s *asideState) lose(i int) {
 	}
 }
 
-// use does a step of a user.
+// use performs a step of a user.
 func (c Aside) use(s *asideState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -150,8 +151,8 @@ func (c Aside) use(s *asideState, i int) bool {
 	return true
 }
 
-// giveUp is the end of a caller's patience. A user leaves then: what its goroutine has begun is a
-// reaper's. A reaper goes on.
+// giveUp ends the wait of a caller. A user then leaves, and a reaper must complete its goroutine's
+// work. A reaper continues.
 func (c Aside) giveUp(s *asideState, i int) bool {
 	p := &s.p[i]
 	if p.pc != asWait && p.pc != asReapWait || p.work == asIdle || c.Bug == WaitsOn && i >= asideUsers {
@@ -165,7 +166,7 @@ func (c Aside) giveUp(s *asideState, i int) bool {
 		p.pc = asFree
 	case c.Bug == LeavesFree:
 		p.pc, p.work, p.life = asOut, asIdle, reaped
-	case c.Bug == TakesBack: // the goroutine goes on
+	case c.Bug == TakesBack: // the goroutine continues
 		p.pc = asOut
 	default:
 		p.pc, p.work, p.life = asOut, asIdle, killed
@@ -173,7 +174,7 @@ func (c Aside) giveUp(s *asideState, i int) bool {
 	return true
 }
 
-// finalise does a step of a goroutine that tries to free the end.
+// finalise performs a step of a goroutine that tries to free the end.
 func (c Aside) finalise(s *asideState, i int) bool {
 	p := &s.p[i]
 	switch p.work {
@@ -192,7 +193,7 @@ func (c Aside) finalise(s *asideState, i int) bool {
 	case asGone:
 		s.gone = true
 		p.work = asMessage
-	case asMessage: // it waits for the stamp of a living participant
+	case asMessage: // waits for the stamp of a living participant
 		if s.message != 0 {
 			return false
 		}
@@ -210,7 +211,7 @@ func (c Aside) finalise(s *asideState, i int) bool {
 	return true
 }
 
-// reap does a step of a reaper. The second one works when the first has been killed.
+// reap performs a step of a reaper. The second reaper runs only if the first one was killed.
 func (c Aside) reap(s *asideState, i int) bool {
 	p := &s.p[i]
 	dead := withLife(s.p[:], killed)
@@ -258,7 +259,7 @@ func (c Aside) reap(s *asideState, i int) bool {
 	return true
 }
 
-// has reports whether a lane is one of a participant that this run reaps.
+// has reports whether a lane belongs to a participant that this run reaps.
 func (s *asideState) has(lane uint8) bool {
 	return lane != 0 && s.set>>((lane-1)%asideLanes)&1 == 1
 }

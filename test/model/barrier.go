@@ -2,16 +2,17 @@ package model
 
 import "fmt"
 
-// The barrier model: participants, each of them a member, meet in turns. Waits end, a participant
-// resets, a seat is used again. A member that is gone breaks the barrier.
+// The barrier model: participants, all of them members, meet in turns. Waits may be canceled, a
+// participant may reset the barrier, and a seat may be reused. A member that is gone breaks the
+// barrier.
 //
-// What must hold:
-//  - A turn ends well for all who came in it, or badly for all. It ends well for as many as there
-//    are parties, and after its action.
-//  - A party that comes after a death does not pass before a reset.
-//  - No party waits for a member that is gone.
+// Invariants:
+//   - A turn must succeed for all participants that arrived in it or fail for all of them. It must
+//     succeed for as many as there are parties, and only after its action.
+//   - A party that arrives after a death must not pass before a reset.
+//   - No party may wait for a member that is gone.
 //
-// Waits are steps that are not enabled. The wake model covers wakeups.
+// Waits are steps that are not enabled. The wake model covers wake-ups.
 
 type barPC uint8
 
@@ -21,7 +22,7 @@ const (
 	brIdle
 	brLoad
 	brJudge
-	brSettle // all parties have come, and the turn has not ended
+	brSettle // all parties have arrived, and the turn has not ended
 	brArrive
 	brAwait
 	brWoken
@@ -47,7 +48,7 @@ const (
 
 type barWord struct {
 	turn    uint8
-	resets  uint8 // one bit for each turn that ended by a reset, the latest first
+	resets  uint8 // one bit per turn that was ended by a reset, latest first
 	arrived uint8
 	broken  bool
 }
@@ -55,16 +56,16 @@ type barWord struct {
 type barUser struct {
 	participant
 	pc     barPC
-	then   barPC // after a look for the dead
+	then   barPC // next step after a check for deaths
 	left   uint8
 	seen   barWord
-	turn   uint8 // the turn in which it has come
+	turn   uint8 // the turn in which it arrived
 	came   bool
-	ended  bool  // its wait ended
-	at     uint8 // the seat whose share it forgets
-	abort  uint8 // the turn that it breaks
-	early  bool  // it breaks the barrier for a process that it started, and that died at its start
-	doomed bool  // ghost: a member was gone when it came
+	ended  bool  // its wait was canceled
+	at     uint8 // seat with the share to clear
+	abort  uint8 // the turn to break
+	early  bool  // it breaks the barrier for a process that it started and that died at its start
+	doomed bool  // ghost: a member was gone when it arrived
 }
 
 type barState struct {
@@ -77,12 +78,12 @@ type barState struct {
 	resets  uint8
 	early   toll
 
-	// Ghosts.
-	lost   bool // a process died at its start, its starter has said so, and nobody has reset the barrier
+	// Ghost variables.
+	lost   bool // a process died at its start and was reported by its parent, without a reset since
 	passes [barTurns]uint8
-	failed uint8 // turns, as bits
+	failed uint8 // bit set of turns
 	acted  uint8
-	must   bool // a member is gone, and nobody has reset the barrier
+	must   bool // a member is gone, without a reset since
 }
 
 // Barrier is a configuration of the barrier model.
@@ -91,13 +92,13 @@ type Barrier struct {
 	Rounds  int // of each participant
 	Kills   int
 	Rejoins int
-	Ends    int // waits that end with their context
+	Ends    int // canceled waits
 	Resets  int
-	Early   int // processes that die at their start: their starter is a member in their place
+	Early   int // processes that die at their start; their parent is a member for them
 	Bug     string
 }
 
-// The mutations of the barrier model.
+// Mutations of the barrier model.
 const (
 	BarrierDeaf = "a waiter does not see that a member is gone"
 	JoinForgets = "a participant that comes into the seat of a dead member does not break the barrier first"
@@ -136,7 +137,7 @@ func (c Barrier) steps(s barState, emit func(barState)) {
 	}
 }
 
-// events: a death, a new participant, the end of a wait, a reset.
+// events emits a death, a new participant, a canceled wait and a reset.
 func (c Barrier) events(s barState, emit func(barState)) {
 	for i := range s.p {
 		n := s
@@ -188,7 +189,7 @@ func (c Barrier) step(s *barState, i int) bool {
 	case brIdle:
 		p.doomed = s.must || s.lost
 		if p.pc = brLoad; p.left == 0 {
-			s.shares[i].count = 0 // it leaves in order
+			s.shares[i].count = 0 // an orderly leave
 			p.pc, p.doomed = brDone, false
 		}
 	case brAwait, brWoken, brBreak, brEnded:
@@ -205,7 +206,7 @@ func (c Barrier) step(s *barState, i int) bool {
 	return true
 }
 
-// come does the steps of a participant until it is counted.
+// come performs the steps of a participant until it has arrived.
 func (c Barrier) come(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brLoad:
@@ -242,7 +243,7 @@ func (c Barrier) come(s *barState, p *barUser) bool {
 	return true
 }
 
-// wait does the steps of a participant that has come and is not the last one.
+// wait performs the steps of a participant that has arrived and is not the last one.
 func (c Barrier) wait(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brAwait:
@@ -275,7 +276,7 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 	return true
 }
 
-// end does the steps of the last participant to come.
+// end performs the steps of the last participant to arrive.
 func (c Barrier) end(s *barState, p *barUser) {
 	switch p.pc {
 	case brAct:
@@ -317,11 +318,11 @@ func (w barWord) next(reset uint8) barWord {
 func (c Barrier) pass(s *barState, p *barUser) {
 	s.passes[p.turn]++
 	p.left--
-	p.came, p.pc = false, brIdle // doomed stays for the check
+	p.came, p.pc = false, brIdle // doomed is kept for the check
 	p.ended, p.seen = false, barWord{}
 }
 
-// reset forgets the members that are gone, and begins a new turn.
+// reset clears the members that are gone and starts a new turn.
 func (c Barrier) reset(s *barState, p *barUser) {
 	if p.pc == brForget {
 		if s.gone(int(p.at)) {
@@ -346,7 +347,7 @@ func (c Barrier) reset(s *barState, p *barUser) {
 	}
 }
 
-// breakIfDead breaks the barrier if a member is gone, and goes on.
+// breakIfDead breaks the barrier if a member is gone, and continues.
 func (c Barrier) breakIfDead(s *barState, p *barUser) {
 	switch p.pc {
 	case brBreakIfDead:

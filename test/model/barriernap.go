@@ -2,22 +2,23 @@ package model
 
 import "fmt"
 
-// The barrier nap model: three participants meet at a barrier turn by turn. Those that wait nap on
-// the upper half of its state word, which the kernel compares before a sleep; the last one ends the
-// turn and wakes the nappers, if the word says that there are any. A participant can be killed
-// anywhere. What must hold: without a kill nobody sleeps through the end of its turn, so no nap
-// lasts to its own end. A kill between the CAS and the wakeup costs the rest of a nap, no more.
+// The barrier nap model: three participants meet at a barrier in turns. Those that wait nap on the
+// upper half of its state word, which the kernel compares before it puts them to sleep. The last
+// one ends the turn and wakes the nappers if the word has the napping flag. A participant may be
+// killed at any step. Invariant: without a kill, no participant may sleep through the end of its
+// turn, so no nap ends by its timeout. A kill between the CAS and the wake-up may only cost the
+// remainder of a nap.
 
 type bnPC uint8
 
 const (
-	bnCome  bnPC = iota // load the word, before a CAS that arrives
+	bnCome  bnPC = iota // load the word, before the CAS that arrives
 	bnEnter             // that CAS
-	bnLook              // load the word, before a CAS that says napping
+	bnLook              // load the word, before the CAS that sets napping
 	bnSay               // that CAS
-	bnSleep             // the kernel compares and puts to sleep
+	bnSleep             // the kernel compares and sleeps
 	bnAsleep
-	bnLoad // the last one: load the word
+	bnLoad // last one: load the word
 	bnEnd  // and the CAS that ends the turn
 	bnWake
 )
@@ -46,7 +47,7 @@ type BarrierNap struct {
 	Bug          string
 }
 
-// The mutations of the barrier nap model.
+// Mutations of the barrier nap model.
 const (
 	BarrierNapUnsaid  = "a napper does not say so"
 	BarrierNapStale   = "the last one goes by whether somebody napped before its CAS"
@@ -140,7 +141,7 @@ func (c BarrierNap) step(s *bnState, i int) bool {
 	return true
 }
 
-// wake is one system call: it wakes all that sleep on the word.
+// wake is a single system call that wakes all sleepers on the word.
 func (c BarrierNap) wake(s *bnState, before bnWord) {
 	if !before.napping {
 		return

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// The batch model: two producers put messages into a ring of a few slots, and two consumers take
-// them, several at a time. One CAS of the first slot's word claims a span of slots. Any of the four
-// may be killed. A reaper mends what a dead one left, slot by slot, and may be killed itself.
+// The batch model: two producers put messages into a ring with few slots, and two consumers take
+// several at a time. One CAS on the word of the first slot claims a span of slots. Any of the four
+// may be killed. A reaper repairs the span of a dead actor slot by slot and may be killed itself.
 //
-// What must hold:
-//  - No actor writes a slot that another one is at.
-//  - The consumers take the messages of each producer in their order, each once, and leave none
-//    out.
-//  - In the end they have taken all messages that a producer put. Of a killed producer these are
-//    the messages of the claims that it had ended.
+// Invariants:
+//   - An actor must not write a slot that another one has claimed.
+//   - The consumers must take the messages of each producer in order, each exactly once, without
+//     gaps.
+//   - In the end they must have taken all messages that were put. For a killed producer, these are
+//     the messages of its completed claims.
 
 const (
 	batchPeers  = 2 // producers, and as many consumers
 	batchActors = 2 * batchPeers
-	batchSlots  = 4 // at most so many
+	batchSlots  = 4 // maximum number of slots
 )
 
 type batchStatus uint8
@@ -32,12 +32,12 @@ const (
 	batchSkip
 )
 
-// A batchSlot is a slot's word, and the message in it: message number id of producer from.
+// A batchSlot is the word of a slot and its message: message id of producer from.
 type batchSlot struct {
 	lap    uint8
 	status batchStatus
 	span   uint8
-	by     uint8 // the actor that claimed it, +1
+	by     uint8 // claiming actor + 1
 	from   uint8
 	id     uint8
 }
@@ -46,19 +46,19 @@ type batchPC uint8
 
 const (
 	btIdle batchPC = iota
-	btLook         // looks at the slots from the ticket on
+	btLook         // inspects the slots from the ticket on
 	btClaim
-	btMove // moves the hint
-	btFill // fills or gives back: slot after slot, the first one last
-	btDead // the steps of its reaper are its own
+	btMove // advances the hint
+	btFill // fills or returns slot by slot, the first one last
+	btDead // steps are performed by its reaper
 )
 
 type batchActor struct {
 	pc   batchPC
 	tk   uint8
 	n    uint8
-	step uint8 // slots filled, given back, or mended
-	next uint8 // of a producer: the number of its next message
+	step uint8 // slots filled, returned or repaired
+	next uint8 // producer: number of its next message
 	left uint8 // messages to put
 	word batchSlot
 }
@@ -67,7 +67,7 @@ type batchState struct {
 	slots      [batchSlots]batchSlot
 	tail, head uint8
 	kills      uint8
-	next       [batchPeers]uint8 // the number of the next message that a get may claim
+	next       [batchPeers]uint8 // number of the next message that a get may claim
 	fault      uint8
 	a          [batchActors]batchActor
 }
@@ -83,12 +83,12 @@ const (
 type Batch struct {
 	Slots int    // 2 or 4
 	Puts  [2]int // messages of each producer
-	Most  [2]int // that producers and consumers claim at most
+	Most  [2]int // maximum claims of producers and consumers
 	Kills int
 	Bug   string
 }
 
-// The mutations of the batch model.
+// Mutations of the batch model.
 const (
 	BatchTail     = "a put that finds a span being written moves the tail by one"
 	BatchHead     = "a get that finds a span being read moves the head by one"
@@ -129,8 +129,8 @@ func (c Batch) steps(s batchState, emit func(batchState)) {
 	}
 }
 
-// events: an actor is killed in the middle of an operation. The reaper may be killed as well, and
-// then another one begins anew.
+// events kills an actor in the middle of an operation. The reaper may be killed as well; then
+// another one starts from the beginning.
 func (c Batch) events(s batchState, emit func(batchState)) {
 	for i := range s.a {
 		n, p := s, s.a[i]
@@ -142,7 +142,7 @@ func (c Batch) events(s batchState, emit func(batchState)) {
 	}
 }
 
-// floor is the greatest power of two that is at most n.
+// floor returns the greatest power of two that is at most n.
 func floor(n uint8) uint8 {
 	p := uint8(1)
 	for 2*p <= n {
@@ -151,7 +151,7 @@ func floor(n uint8) uint8 {
 	return p
 }
 
-// taken returns how far a hint moves past a slot that is used up.
+// taken returns the number of slots that a hint must advance past a used slot.
 func (c Batch) taken(w batchSlot, tk uint8, status batchStatus, bug string) uint8 {
 	switch {
 	case c.Bug == bug:
@@ -172,7 +172,7 @@ func (c Batch) put(s *batchState, i int) bool {
 		p.tk, p.pc = s.tail, btLook
 	case btLook:
 		w := *c.slot(s, p.tk)
-		if w.lap < c.lap(p.tk) && s.tail == p.tk { // full: it waits for the slot
+		if w.lap < c.lap(p.tk) && s.tail == p.tk { // full: wait for the slot
 			return false
 		}
 		p.n = 1
@@ -209,7 +209,7 @@ func (c Batch) put(s *batchState, i int) bool {
 	return true
 }
 
-// fill writes one message. The message of the first slot appears last.
+// fill writes one message. The message of the first slot must become visible last.
 func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	at := c.turn(p, BatchFirst)
 	w := c.slot(s, p.tk+at)
@@ -222,7 +222,7 @@ func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	}
 }
 
-// turn says which slot of the span comes next.
+// turn returns the index of the next slot of the span.
 func (c Batch) turn(p *batchActor, bug string) uint8 {
 	if c.Bug == bug {
 		return p.step
@@ -267,7 +267,7 @@ func (c Batch) get(s *batchState, i int) bool {
 	return true
 }
 
-// pending reports whether a get would find something to do. A wait is a step that is not enabled.
+// pending reports whether a get can make progress. A wait is a step that is not enabled.
 func (c Batch) pending(s *batchState) bool {
 	w, lap := *c.slot(s, s.head), c.lap(s.head)
 	return w.lap > lap || w.lap == lap && w.status >= batchFull
@@ -283,7 +283,7 @@ func (c Batch) claimRead(s *batchState, p *batchActor, i int) {
 		w.status, w.span, w.by = batchReading, p.n, uint8(i+1)
 		p.word, p.pc = batchSlot{}, btMove
 		return
-	case p.n > 0: // another actor was quicker
+	case p.n > 0: // another actor was faster
 	case w.lap == lap && w.status == batchSkip:
 		*w = batchSlot{lap: lap + 1}
 		if s.head == p.tk {
@@ -308,8 +308,8 @@ func (s *batchState) take(w batchSlot) {
 	}
 }
 
-// reap mends one slot of the span of a dead actor. The next producer has nothing to put. The next
-// consumer takes.
+// reap repairs one slot in the span of a dead actor. The successor of a producer has nothing to
+// put. The successor of a consumer takes messages.
 func (c Batch) reap(s *batchState, i int) bool {
 	p := &s.a[i]
 	w := *c.slot(s, p.tk)
@@ -354,7 +354,7 @@ func (c Batch) check(s *batchState) error {
 	return nil
 }
 
-// done: the ring is empty, and no actor waits.
+// done checks that the ring is empty and that no actor waits.
 func (c Batch) done(s *batchState) error {
 	for i, w := range s.slots[:c.Slots] {
 		if w.status != batchEmpty && w.status != batchSkip {

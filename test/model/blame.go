@@ -2,20 +2,20 @@ package model
 
 import "fmt"
 
-// The blame model: whose death ended a queue. Two users hold the token of an end. Each closes it in
-// order, or is killed at any step. A starter holds it as well, for a process that it has started:
-// it lets go at any time, and no step of it is a use of the end. A reaper, which can be killed and
-// begins anew then, takes back what the dead held.
+// The blame model: the process named as the cause when a queue ends. Two users hold the token of an
+// end. Each closes it in order or is killed at any step. A parent also holds the token for a
+// process that it has started: it releases it at any time and never uses the end. A reaper releases
+// the references of the dead. It may be killed; its successor starts from the beginning.
 //
-// The word of the ring has the name of one dead holder, which counts once the token is gone.
+// The word of the ring names one dead holder. The name is valid once the token is gone.
 
 type blamePC uint8
 
 const (
-	gHolds  blamePC = iota // it uses the end
-	gClears                // it has begun to close the end, and takes the name back
-	gDrops                 // its bit goes
-	gTries                 // it looks whether it was the last
+	gHolds  blamePC = iota // uses the end
+	gClears                // has begun to close the end and clears the name
+	gDrops                 // clears its bit
+	gTries                 // checks whether it was the last
 	gEnd
 )
 
@@ -24,17 +24,17 @@ const blamers = 2
 type blameUser struct {
 	process
 	pc    blamePC
-	clean bool // ghost: its close has begun after all deaths were reaped, and no user has died since
-	mute  bool // ghost: it was killed while it used the end, when no other living user did
+	clean bool // ghost: its close began after all deaths were reaped, and no user has died since
+	mute  bool // ghost: it was killed while it was the only living user of the end
 }
 
 type blameState struct {
-	own   uint8 // bits of the users, and of the starter
-	said  uint8 // name in the ring, 0 or the number of a user + 1
+	own   uint8 // bits of the users and the parent
+	said  uint8 // name in the ring: user number + 1, or 0
 	gone  bool  // the token is gone
-	found uint8 // the name when it went
+	found uint8 // the name at that time
 	p     [blamers]blameUser
-	s     blamePC // of the starter
+	s     blamePC // state of the parent
 	r     struct {
 		pc   blamePC
 		who  uint8
@@ -45,12 +45,12 @@ type blameState struct {
 
 // Blame is a configuration of the blame model.
 type Blame struct {
-	Kills   int // of users
-	Reapers int // how often the reaper is killed
+	Kills   int // kills of users
+	Reapers int // kills of the reaper
 	Bug     string
 }
 
-// The mutations of the blame model.
+// Mutations of the blame model.
 const (
 	BlameAlone    = "the reaper writes the name only if nobody living holds the end"
 	BlameLate     = "the reaper writes the name when the bit is gone"
@@ -101,7 +101,7 @@ func (c Blame) events(s blameState, emit func(blameState)) {
 	}
 }
 
-// close does a step of a user that closes the end. It may begin at any time.
+// close performs a step of a user that closes the end. It may begin at any time.
 func (c Blame) close(s *blameState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -135,7 +135,7 @@ func (c Blame) close(s *blameState, i int) bool {
 	return true
 }
 
-// letGo does a step of the starter.
+// letGo performs a step of the parent.
 func (c Blame) letGo(s *blameState) bool {
 	switch s.s {
 	case gHolds:
@@ -155,7 +155,7 @@ func (c Blame) letGo(s *blameState) bool {
 	return true
 }
 
-// reap does a step of the reaper, which takes one dead user after the other.
+// reap performs a step of the reaper, which handles one dead user after another.
 func (c Blame) reap(s *blameState) bool {
 	r := &s.r
 	if !r.busy {
@@ -164,7 +164,7 @@ func (c Blame) reap(s *blameState) bool {
 				s.p[i].life = marked
 				r.busy, r.who, r.pc = true, uint8(i), gClears
 				if s.own>>i&1 == 0 {
-					r.pc = gTries // it died behind its own drop, or a reaper before this one did
+					r.pc = gTries // it died after its drop, or an earlier reaper cleared the bit
 				}
 				return true
 			}
@@ -194,7 +194,7 @@ func (c Blame) reap(s *blameState) bool {
 	return true
 }
 
-// heldByLiving reports whether a user that lives, or the starter, has its bit.
+// heldByLiving reports whether a living user or the parent has its bit set.
 func (s *blameState) heldByLiving() bool {
 	held := s.own & starterBit
 	for i := range s.p {
@@ -205,14 +205,14 @@ func (s *blameState) heldByLiving() bool {
 	return held != 0
 }
 
-// tryFree ends the token if nobody holds it. A process that waits reads the name from then on.
+// tryFree ends the token if it has no holder. From then on, waiting processes read the name.
 func (s *blameState) tryFree() {
 	if s.own == 0 && !s.gone {
 		s.gone, s.found = true, s.said
 	}
 }
 
-// check compares what is found with what happened.
+// check compares the reported name with the actual events.
 func (c Blame) check(s *blameState) error {
 	if !s.gone {
 		return nil

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// The board model: names. Blocks 0 and 1 can be the board. Names stand for blocks 2 and 3. A board
-// has two slots. Three workers bind, look up and unlink. There are two reapers, of which one can be
-// killed.
+// The board model: names. Blocks 0 and 1 may become the board. Names are bound to blocks 2 and 3. A
+// board has two slots. Three workers bind, look up and unlink. There are two reapers; one of them
+// may be killed.
 //
-// Parts that the lifetime model has shown are coarser here: a block is allocated in one step, a get
-// does not take over from its sender, and the reaper ends one slot or one block in a step.
+// Parts that the lifetime model covers are coarser here: a block is allocated in one step, a get
+// does not take over from its sender, and the reaper handles one slot or one block per step.
 
 const (
 	boards     = 2
@@ -45,11 +45,11 @@ const (
 	dEmpty
 	dTakeClear
 	dEnd
-	// of freeing
+	// steps of freeing
 	dTry
 	dOwn
 	dAgain
-	// of the reaper
+	// steps of the reaper
 	dReapSlots
 	dReapWords
 	dReapReading
@@ -63,7 +63,7 @@ type boardSlot struct {
 	state           slotState
 	lap, lane       uint8
 	from, seq       uint8
-	name, data, own uint8 // own: the board, 1 + index, if the message carries it
+	name, data, own uint8 // own: 1 + index of the board if the message carries it
 }
 
 type boardWord struct {
@@ -80,7 +80,7 @@ type boardThread struct {
 	process
 	pc         boardPC
 	op, seq    uint8
-	board, gen uint8 // 1 + index, generation: as the header said
+	board, gen uint8 // 1 + index, generation: as read from the header
 	made       uint8 // 1 + index
 	k          uint8
 	at, lap    uint8
@@ -88,15 +88,15 @@ type boardThread struct {
 	count      [boardWords]uint8
 	let        uint8   // blocks to release
 	free       uint8   // 1 + index of the block that may be free
-	fpc        boardPC // the step of its freeing
-	set, pub   uint8   // of a reaper: the participants that it reaps, and those whose puts were published
-	waits      bool    // of a reaper: a living lane was in the way
+	fpc        boardPC // step of its freeing
+	set, pub   uint8   // reaper: participants to reap, and those with published puts
+	waits      bool    // reaper: blocked by a living lane
 }
 
 type boardState struct {
 	w          [boardWords]boardWord
 	q          [boards][boardSlots]boardSlot
-	board, gen uint8 // the header's word
+	board, gen uint8 // the header word
 	bad        bool
 	p          [threads]boardThread
 	kills      toll
@@ -105,11 +105,11 @@ type boardState struct {
 // A NameVerb is an operation of the board model.
 type NameVerb uint8
 
-// The verbs of the board model.
+// Verbs of the board model.
 const (
-	BindName   NameVerb = iota // to a new block, which is released then
-	LookUp                     // and holds the block for a while
-	UnlinkName                 // and releases the block
+	BindName   NameVerb = iota // binds a new block, which is released afterwards
+	LookUp                     // looks a name up and holds the block for a while
+	UnlinkName                 // unlinks a name and releases the block
 )
 
 // A NameOp is one line of a worker's program.
@@ -121,12 +121,12 @@ type NameOp struct {
 // Board is a configuration of the board model.
 type Board struct {
 	Programs  [workers][]NameOp
-	DataFirst bool // the board's index is higher than those of the blocks
+	DataFirst bool // the board has a higher index than the data blocks
 	Kills     int
 	Bug       string
 }
 
-// The mutations of the board model.
+// Mutations of the board model.
 const (
 	NoSelf      = "a name's message does not carry the board"
 	ScanFirst   = "bind looks for the name before its stamp stands on the board"
@@ -198,7 +198,7 @@ func (c Board) step(s *boardState, i int) bool {
 	return c.look(s, i)
 }
 
-// order returns the blocks of a message in the order in which they are stamped.
+// order returns the blocks of a message in the order of stamping.
 func (c Board) order(board, data uint8) []uint8 {
 	switch {
 	case c.Bug == NoSelf:
@@ -209,7 +209,7 @@ func (c Board) order(board, data uint8) []uint8 {
 	return []uint8{board - 1, data}
 }
 
-// bind does a step that all operations begin with, or a step of a bind.
+// bind performs a step that is common to all operations, or a step of a bind.
 func (c Board) bind(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
@@ -224,7 +224,7 @@ func (c Board) bind(s *boardState, i int) bool {
 		goTo(dHeader)
 		if w := &s.w[data]; op.Do == BindName {
 			if w.alloc || w.kind != nobody {
-				goTo(dEnd) // the block has a name still
+				goTo(dEnd) // the block still has a name
 				break
 			}
 			w.alloc = true
@@ -353,13 +353,13 @@ func (c Board) bind(s *boardState, i int) bool {
 			p.let |= 1 << (p.board - 1)
 		}
 		goTo(dEnd)
-	case dEnd: // the fields that are not needed are 0 everywhere, so that states are equal
+	case dEnd: // unused fields must be 0, so that states are equal
 		*p = boardThread{op: p.op + 1, seq: p.seq, count: p.count}
 	}
 	return true
 }
 
-// look does a step of a look up or of an unlink.
+// look performs a step of a look-up or an unlink.
 func (c Board) look(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
@@ -467,7 +467,7 @@ func (c Board) tryFree(s *boardState, i int) bool {
 	return true
 }
 
-// release is the CAS that frees.
+// release is the CAS that frees a block.
 func (s *boardState) release(b uint8) {
 	s.w[b] = boardWord{gen: s.w[b].gen + 1}
 	if b >= boards {
@@ -479,8 +479,8 @@ func (s *boardState) release(b uint8) {
 	s.q[b] = [boardSlots]boardSlot{}
 }
 
-// check: a name is bound once, on the board that the header names, and the block of the name is
-// there.
+// check requires that a name is bound at most once, on the board that the header names, and to an
+// allocated block.
 func (c Board) check(s *boardState) error {
 	if s.bad {
 		return fmt.Errorf("a board was freed with a name on it, or written after it was freed")
@@ -515,7 +515,7 @@ func (c Board) check(s *boardState) error {
 	return nil
 }
 
-// done: names are left and nothing else.
+// done checks that only names are left.
 func (c Board) done(s *boardState) error {
 	for i := range threads {
 		if s.p[i].life == killed || s.p[i].lives() && c.enabled(s, i) {

@@ -1,6 +1,6 @@
 package model
 
-// reap does a step of a reaper: one slot, or one block.
+// reap performs a step of a reaper: one slot or one block.
 func (c Board) reap(s *boardState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -57,14 +57,14 @@ func (c Board) reap(s *boardState, i int) bool {
 
 func (p *boardThread) reaps(lane uint8) bool { return lane != 0 && p.set>>(lane-1)&1 == 1 }
 
-// advance goes on to the next of n, and after the last to pc.
+// advance moves to the next of n items, or to pc after the last one.
 func (p *boardThread) advance(n uint8, pc boardPC) {
 	if p.k++; p.k == n {
 		p.k, p.pc = 0, pc
 	}
 }
 
-// dead returns the slot k of all boards, if one of the dead holds its board.
+// dead returns slot k of all boards if a dead participant holds its board, and nil otherwise.
 func (p *boardThread) dead(s *boardState) *boardSlot {
 	if b := p.k / boardSlots; s.w[b].own&p.set != 0 {
 		return &s.q[b][p.k%boardSlots]
@@ -83,7 +83,7 @@ func (c Board) reapSlot(s *boardState, p *boardThread) {
 	}
 }
 
-// reapReading ends a get, or passes over it.
+// reapReading completes a get, or skips it if it is blocked.
 func (c Board) reapReading(s *boardState, p *boardThread) {
 	sl := p.dead(s)
 	if sl == nil || sl.state != reading || !p.reaps(sl.lane) {
@@ -106,7 +106,7 @@ func (c Board) reapReading(s *boardState, p *boardThread) {
 	*sl = boardSlot{lap: sl.lap + 1}
 }
 
-// unblocked reports whether a slot that was passed over can be ended now.
+// unblocked reports whether a skipped slot can now be completed.
 func (c Board) unblocked(s *boardState, p *boardThread) bool {
 	for b := range s.q {
 		for _, sl := range s.q[b] {

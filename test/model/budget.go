@@ -2,14 +2,15 @@ package model
 
 import "fmt"
 
-// The budget model: two blocks, two workers that grow and punch them, and two reapers, of which one
-// can be killed. Another worker follows a reaped one in the same lane, and goes on with the
-// program. The record that the dead lane left must not harm the next worker. Every fallocate of a
-// page may fail.
+// The budget model: two blocks, two workers that grow and punch them, and two reapers; one reaper
+// may be killed. A reaped worker is replaced by another one in the same lane, which continues with
+// the program. The record of the dead lane must not harm its successor. Every fallocate of a page
+// may fail.
 //
-// A worker whose uncharge finds the stamp of another lane may owe the pages instead. A second lane
-// of its process, the payer, uncharges them later. The debt dies with the process, and its pages
-// stay charged. A reaper that finds the stamp of a living lane ends its pass, and begins anew.
+// A worker that cannot uncharge because of another lane's stamp may owe the pages instead. A second
+// lane of its process, the payer, uncharges them later. The debt dies with the process, and its
+// pages stay charged. A reaper that finds the stamp of a living lane aborts its pass and starts
+// again.
 
 const (
 	budgetLimit = 3 // pages
@@ -56,7 +57,7 @@ const (
 type budgetBlock struct {
 	lane      uint8 // the lane of xo
 	committed uint8
-	backed    uint8 // ghost: the pages that the kernel has given
+	backed    uint8 // ghost: pages allocated by the kernel
 }
 
 type record struct{ block, from, target, phase uint8 }
@@ -67,11 +68,11 @@ type budgetThread struct {
 	op     uint8
 	set, k uint8 // of a reaper
 	debt   uint8
-	pays   uint8 // what its payer has taken from the budget
+	pays   uint8 // pages that its payer has uncharged
 	payer  payerPC
 }
 
-// A payerPC says where a payer is.
+// A payerPC is the program counter of a payer.
 type payerPC uint8
 
 const (
@@ -86,11 +87,12 @@ type budgetState struct {
 	b           [2]budgetBlock
 	rec         [lanes + payers]record
 	p           [lanes]budgetThread
-	lost        uint8 // ghost: the debts of the dead
+	lost        uint8 // ghost: debts of dead processes
 	kills       toll
 }
 
-// A Resize is one line of a worker's program: the block gets Pages pages, by grow or by punch.
+// A Resize is one line of a worker's program: it sets the number of pages of a block by growing or
+// punching it.
 type Resize struct{ Block, Pages uint8 }
 
 // Budget is a configuration of the budget model.
@@ -100,7 +102,7 @@ type Budget struct {
 	Bug      string
 }
 
-// The mutations of the budget model.
+// Mutations of the budget model.
 const (
 	PhaseEarly     = "phase = 1 before the budget is stamped"
 	CommittedLate  = "committed is stored after phase is cleared"
@@ -182,7 +184,7 @@ func (s *budgetState) dead() uint8 {
 	return withLife(s.p[:], killed)
 }
 
-// charge does one CAS of the budget word in the name of lane i, if no stamp is in the way.
+// charge performs one CAS of the budget word for lane i, unless it is stamped.
 func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
 	if s.lane != 0 {
 		return false
@@ -198,11 +200,11 @@ func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
 	return true
 }
 
-// work does a step of a worker; fail says whether fallocate fails.
+// work performs a step of a worker. fail makes fallocate fail.
 func (c Budget) work(s *budgetState, i int, fail bool) bool {
 	p, r := &s.p[i], &s.rec[i]
 	if int(p.op) == len(c.Programs[i]) {
-		return false // it is the payer's turn
+		return false // only the payer runs
 	}
 	op := c.Programs[i][p.op]
 	b := &s.b[op.Block]
@@ -321,7 +323,7 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 	return true
 }
 
-// pay does a step of the payer of worker i.
+// pay performs a step of the payer of worker i.
 func (c Budget) pay(s *budgetState, i int) bool {
 	p := &s.p[i]
 	switch p.payer {
@@ -344,7 +346,7 @@ func (c Budget) pay(s *budgetState, i int) bool {
 	return true
 }
 
-// owner returns the thread of a lane, as one of which it lives and dies.
+// owner returns the thread of a lane. A lane lives and dies with its thread.
 func owner(lane uint8) uint8 {
 	if lane > lanes {
 		return lane - lanes
@@ -373,7 +375,7 @@ func (c Budget) allocate(s *budgetState, i int, fail bool) {
 func (c Budget) reap(s *budgetState, i int) bool {
 	p := &s.p[i]
 	b := &s.b[p.k%2]
-	r := &s.rec[max(b.lane, 1)-1] // the record of the lane whose xo is on the block
+	r := &s.rec[max(b.lane, 1)-1] // record of the lane with its xo on the block
 	name := int(max(b.lane, 1)) - 1
 	if c.Bug == ReaperStamp {
 		name = i
@@ -427,7 +429,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 		b.committed = r.target
 		p.pc = bReapSub
 	case bReapSub:
-		if s.lane != 0 { // of a living lane, or of one that has died since: another pass
+		if s.lane != 0 { // stamped by a living lane, or by one that died since: new pass
 			if p.pc = bBegin; c.Bug == PassUncharged {
 				r.phase = 0
 			}
@@ -455,7 +457,7 @@ func (c Budget) reap(s *budgetState, i int) bool {
 				continue
 			}
 			s.p[j].life = reaped
-			if j < 2 { // another worker gets the seat
+			if j < 2 { // the seat is reused
 				s.p[j] = budgetThread{op: s.p[j].op + 1}
 			}
 		}
@@ -471,7 +473,7 @@ func (p *budgetThread) nextBlock() {
 	}
 }
 
-// check: every page is charged.
+// check requires that every allocated page is charged.
 func (c Budget) check(s *budgetState) error {
 	if backed := s.b[0].backed + s.b[1].backed; backed > s.pages || s.pages > budgetLimit {
 		return fmt.Errorf("%d pages are backed, %d are charged", backed, s.pages)
@@ -479,7 +481,7 @@ func (c Budget) check(s *budgetState) error {
 	return nil
 }
 
-// done: the charged, the committed and the backed pages are the same.
+// done requires that the charged, committed and allocated pages are equal.
 func (c Budget) done(s *budgetState) error {
 	for i := range 2 {
 		if b := s.b[i]; b.lane != 0 || b.committed != b.backed {

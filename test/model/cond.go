@@ -2,12 +2,11 @@ package model
 
 import "fmt"
 
-// The cond model: one participant adds things under a lock and notifies for each, still under the
-// lock. Up to three participants take one thing each, and wait while there is none.
+// The cond model: one participant adds items under a lock and notifies once for each, while it
+// holds the lock. Up to three participants take one item each and wait while there is none.
 //
-// What must hold: when nothing moves any more, no living participant waits while there is a thing.
-// Waits are steps that are not enabled. The mutex and wake models show that a participant that may
-// go on is woken.
+// Invariant: in a terminal state, no living participant may wait while there is an item. Waits are
+// steps that are not enabled. The mutex and wake models show that an enabled participant is woken.
 
 type condPC uint8
 
@@ -22,7 +21,7 @@ const (
 	cwArrive
 	cwLetGo
 	cwWait
-	cwServe // it serves everybody, one after the other
+	cwServe // serves all waiters, one after another
 	cwForget
 	cwForgo
 	cwUnlock
@@ -47,12 +46,12 @@ type condUser struct {
 }
 
 type condState struct {
-	holder uint8 // + 1
+	holder uint8 // holder + 1
 	dirty  bool
 	things uint8
 	p      [condAll]condUser
 	kills  toll
-	ended  uint8 // waits that ended with their context
+	ended  uint8 // canceled waits
 }
 
 // Cond is a configuration of the cond model.
@@ -64,7 +63,7 @@ type Cond struct {
 	Bug    string
 }
 
-// The mutations of the cond model.
+// Mutations of the cond model.
 const (
 	CondDeaf      = "a waiter does not see that another one who waited is gone"
 	CondNoHolder  = "a waiter does not see that the holder of the lock is gone"
@@ -140,7 +139,7 @@ func (c Cond) step(s *condState, i int) bool {
 		}
 		s.dirty = s.dirty || s.holder != 0
 		s.holder, p.pc = uint8(i+1), cwUnshare
-	case cwUnshare: // a participant that has to repair has no share any more
+	case cwUnshare: // a participant that must repair has no share any more
 		p.shared, p.pc = false, cwMark
 		if s.dirty && c.Bug != RepairQuiet {
 			p.pc, p.then, p.at = cwServe, cwMark, 0
@@ -198,7 +197,7 @@ func (c Cond) step(s *condState, i int) bool {
 	return true
 }
 
-// wake ends a wait, because its ticket is served or because of a death.
+// wake ends a wait because its ticket was served or because of a death.
 func (c Cond) wake(s *condState, p *condUser) bool {
 	served := p.served > p.ticket
 	bereft := s.bereft() && c.Bug != CondDeaf
@@ -219,7 +218,7 @@ func (c Cond) wake(s *condState, p *condUser) bool {
 	return true
 }
 
-// grieve serves everybody if a waiter is gone, and then goes on.
+// grieve serves all waiters if one is gone, and then continues.
 func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	p.pc = then
 	if !s.bereft() || c.Bug == CondDeaf || c.Bug == NotifyBlindly && then == cwNotify {
@@ -231,7 +230,7 @@ func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	}
 }
 
-// settle is one step of serving everybody, and then of forgetting the participants that are gone.
+// settle performs one step of serving all waiters and then clearing the participants that are gone.
 func (c Cond) settle(s *condState, p *condUser) {
 	q := &s.p[p.at]
 	if p.pc == cwServe {
@@ -254,7 +253,7 @@ func (c Cond) settle(s *condState, p *condUser) {
 	}
 }
 
-// notify serves one ticket of any participant.
+// notify serves one ticket of an arbitrary participant.
 func (c Cond) notify(s condState, i int, emit func(condState)) {
 	s.p[i].pc = cwUnlock
 	found := false

@@ -2,27 +2,27 @@ package model
 
 import "fmt"
 
-// The desert model: messages that nobody can receive. The receiving end of a ring goes, and its
-// finaliser says so in the ring and takes the messages out, while two senders put one message each.
-// Any of them can be killed, and a reaper ends what it was doing. The reaper can be killed as well,
-// and begins anew then.
+// The desert model: messages without a receiver. The receiving end of a ring is closed, and its
+// finaliser marks the ring and removes its messages, while two senders put one message each. Any of
+// them may be killed, and a reaper completes its operation. The reaper may be killed as well; its
+// successor starts from the beginning.
 
 type desertPC uint8
 
 const (
-	unLook  desertPC = iota // a put asks whether there is a receiver; the finaliser begins
+	unLook  desertPC = iota // put: is there a receiver? finaliser: start
 	unClaim                 // a slot becomes WRITING
-	unCheck                 // the put asks whether there still is a receiver
+	unCheck                 // put: is there still a receiver?
 	unFull                  // the message is in the ring
-	unAgain                 // the put asks once more; the finaliser says that there is no receiver
+	unAgain                 // put: check once more; finaliser: mark the ring
 	unNext                  // a drain takes the next message
-	unRead                  // it has one, and lets go of it
+	unRead                  // it has a message and releases it
 	unEnd
 )
 
 const (
 	putters   = 2
-	finaliser = putters // the number of its process
+	finaliser = putters // process number
 	reaping   = putters + 1
 )
 
@@ -34,7 +34,7 @@ type desertSlot struct {
 type desertUser struct {
 	process
 	pc   desertPC
-	slot uint8 // that it writes or reads
+	slot uint8 // slot that it writes or reads
 }
 
 type desertState struct {
@@ -42,19 +42,19 @@ type desertState struct {
 	slots      [putters]desertSlot
 	tail, head uint8
 	p          [reaping + 1]desertUser // the last one is the reaper
-	dead       uint8                   // the process that the reaper is at + 1
+	dead       uint8                   // the process being reaped + 1
 	kills      toll
 	lost       toll
 }
 
 // Desert is a configuration of the desert model.
 type Desert struct {
-	Kills   int // of senders and the finaliser
-	Reapers int // how often the reaper is killed
+	Kills   int // kills of senders and the finaliser
+	Reapers int // kills of the reaper
 	Bug     string
 }
 
-// The mutations of the desert model.
+// Mutations of the desert model.
 const (
 	PutLooksOnce   = "a put does not look whether there is a receiver when its message is in the ring"
 	EarlyLook      = "a put looks before its message is in the ring"
@@ -98,7 +98,7 @@ func (c Desert) events(s desertState, emit func(desertState)) {
 	}
 	if n := s; n.dead > 0 && int(n.lost) < c.Reapers {
 		n.lost++
-		for i := range n.slots { // the next reaper ends what this one was reading
+		for i := range n.slots { // the next reaper completes the read of this one
 			if n.slots[i] == (desertSlot{reading, reaping}) {
 				n.slots[i].state = empty
 			}
@@ -108,7 +108,7 @@ func (c Desert) events(s desertState, emit func(desertState)) {
 	}
 }
 
-// put does a step of a sender.
+// put performs a step of a sender.
 func (c Desert) put(s *desertState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -153,7 +153,7 @@ func (c Desert) put(s *desertState, i int) bool {
 	return true
 }
 
-// finalise does a step of the finaliser.
+// finalise performs a step of the finaliser.
 func (c Desert) finalise(s *desertState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -178,7 +178,7 @@ func (c Desert) finalise(s *desertState, i int) bool {
 	return true
 }
 
-// drain does a step of a process that takes all messages out.
+// drain performs a step of a process that removes all messages.
 func (s *desertState) drain(i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -192,7 +192,7 @@ func (s *desertState) drain(i int) bool {
 			*at = desertSlot{reading, uint8(i)}
 			p.slot, p.pc = s.head, unRead
 			s.head++
-		case writing: // its sender looks when it has written
+		case writing: // its sender checks after the write
 			p.pc = unEnd
 		default:
 			s.head++
@@ -206,7 +206,7 @@ func (s *desertState) drain(i int) bool {
 	return true
 }
 
-// reap does a step of the reaper, which takes one dead process after the other.
+// reap performs a step of the reaper, which handles one dead process after another.
 func (c Desert) reap(s *desertState) bool {
 	r := &s.p[reaping]
 	if s.dead == 0 {
@@ -233,7 +233,7 @@ func (c Desert) reap(s *desertState) bool {
 		r.pc = unAgain
 	case unAgain:
 		switch {
-		case who == finaliser: // it tries to free the end again
+		case who == finaliser: // tries to free the end again
 			s.gone = true
 			r.pc = unNext
 		case s.gone && c.Bug != ReaperNoDesert:
@@ -250,7 +250,7 @@ func (c Desert) reap(s *desertState) bool {
 	return true
 }
 
-// done wants that no message is left.
+// done requires that no message is left.
 func (c Desert) done(s *desertState) error {
 	if !s.gone {
 		return fmt.Errorf("nobody has said that there is no receiver")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Diff lists the fields in which two states differ, as "p[1].pc putFull→putClear". Traces use it.
-// It is not quick.
+// Diff returns the differing fields of two states of the same type, such as "p[1].pc
+// putFull→putClear". It is meant for traces and is slow.
 func Diff(from, to any) string {
 	var out []string
 	diff("", reflect.ValueOf(from), reflect.ValueOf(to), &out)

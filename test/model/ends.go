@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// The ends model: objects. Block 0 is a message's, 1 a ring, 2 the token of the ring's sending end,
-// 3 a second ring, in which an end of the first may travel. There are three workers and two
-// reapers, of which one can be killed. A lane does one thing at a time, but finalising nests: a
-// ring that is freed drops its messages, a dropped message may free a token, and the token's
-// finaliser tells another ring.
+// The ends model: objects. Block 0 belongs to a message, 1 is a ring, 2 the token of the ring's
+// sending end, and 3 a second ring, through which an end of the first may be sent. There are three
+// workers and two reapers; one reaper may be killed. A lane does one thing at a time, but
+// finalising nests: a freed ring drops its messages, a dropped message may free a token, and the
+// token's finaliser notifies another ring.
 //
-// Parts that the lifetime model has shown about a single message are coarser here: the blocks of a
+// Parts that the lifetime model shows for a single message are coarser here: the blocks of a
 // message are stamped, counted and cleared in one step each, a ring has one slot, and the owner
 // bits of a block are read at once.
 
-// The blocks of the ends model, as masks.
+// Masks of the blocks of the ends model.
 const (
 	Msg = 1 << iota
 	Ring
@@ -25,7 +25,7 @@ const (
 
 const (
 	endBlocks = 4
-	depth     = 8 // of nested releases
+	depth     = 8 // maximum nesting of releases
 	ringBlock = 1
 	token     = 2
 )
@@ -53,7 +53,7 @@ const (
 	eReapWait
 	eReapBits
 	eReapEnd
-	// of frames
+	// steps of frames
 	fRelease
 	fTry
 	fOwn
@@ -79,7 +79,7 @@ type frame struct {
 	pc   endPC
 	b    uint8
 	mask uint8
-	keep bool // a get that keeps the blocks that it takes
+	keep bool // the get keeps its blocks
 }
 
 type endThread struct {
@@ -102,7 +102,7 @@ type endWord struct {
 	alloc   bool
 	t, lane uint8
 	kind    kind
-	gone    bool // beside a FREE stamp: no participant holds it, and its end may take long
+	gone    bool // beside a FREE stamp: no holder is left, and finalising may take long
 	own     uint8
 }
 
@@ -121,12 +121,12 @@ type endState struct {
 // An EndVerb is an operation of the ends model.
 type EndVerb uint8
 
-// The verbs of the ends model. An operation on a block that the worker does not hold is left out.
+// Verbs of the ends model. An operation on a block that the worker does not hold is skipped.
 const (
 	PutIn     EndVerb = iota // moves the blocks as one message into the ring
 	CopyIn                   // the same, and keeps the blocks
 	Receive                  // takes and drops messages until the ring has no sender
-	TakeFrom                 // takes one message and keeps its blocks, if one may come
+	TakeFrom                 // takes one message, if one may come, and keeps its blocks
 	LetGo                    // releases the blocks
 	endVerbsN = iota
 )
@@ -140,13 +140,13 @@ type EndOp struct {
 
 // Ends is a configuration of the ends model.
 type Ends struct {
-	Holds    [workers]uint8 // at the start
+	Holds    [workers]uint8 // blocks held at the start
 	Programs [workers][]EndOp
 	Kills    int
 	Bug      string
 }
 
-// The mutations of the ends model.
+// Mutations of the ends model.
 const (
 	NoHold       = "a finaliser does not hold the ring that it drains"
 	NoSecondLook = "get does not look at the ring again after it saw NO_SENDERS"
@@ -196,7 +196,7 @@ func (c Ends) kills(s endState, emit func(endState)) {
 	}
 }
 
-// lose forgets what participant i knew, because it was killed.
+// lose discards the local state of participant i when it is killed.
 func (s *endState) lose(i int) {
 	s.p[i] = endThread{process: s.p[i].process, seq: s.p[i].seq}
 	if i == second {
@@ -235,7 +235,7 @@ func (c Ends) step(s *endState, i int) bool {
 // slotOf returns the slot of a ring.
 func (s *endState) slotOf(ring uint8) *endSlot { return &s.q[ring>>1] }
 
-// all reports whether f holds for all blocks of mask.
+// all reports whether f returns true for all blocks in mask.
 func (s *endState) all(mask uint8, f func(*endWord) bool) bool {
 	for ; mask != 0; mask &= mask - 1 {
 		if !f(&s.w[bits.TrailingZeros8(mask)]) {
@@ -247,7 +247,7 @@ func (s *endState) all(mask uint8, f func(*endWord) bool) bool {
 
 func unstamped(w *endWord) bool { return w.kind == nobody }
 
-// each calls f for all blocks of mask.
+// each calls f for all blocks in mask.
 func (s *endState) each(mask uint8, f func(*endWord)) {
 	for ; mask != 0; mask &= mask - 1 {
 		f(&s.w[bits.TrailingZeros8(mask)])
@@ -266,7 +266,7 @@ func (p *endThread) holds(mask uint8) bool {
 	return true
 }
 
-// work does a step of a worker's operation.
+// work performs a step of a worker's operation.
 func (c Ends) work(s *endState, i int) bool {
 	p := &s.p[i]
 	op := c.Programs[i][p.op]
@@ -319,7 +319,7 @@ func (c Ends) work(s *endState, i int) bool {
 		default:
 			return false
 		}
-	case eRecvWait: // the ring was empty: it waits until a message is there or no sender is left
+	case eRecvWait: // the ring was empty: wait for a message or the end of all senders
 		switch {
 		case s.noSenders && c.Bug == NoSecondLook:
 			c.closed(s)
@@ -361,13 +361,13 @@ func (c Ends) work(s *endState, i int) bool {
 	return true
 }
 
-// closed notes whether a receiver was right to report that the ring is closed: no message, no
-// sender.
+// closed records whether a receiver reported correctly that the ring is closed, with no message and
+// no sender left.
 func (c Ends) closed(s *endState) {
 	s.bad = s.bad || s.q[0].state == full || s.w[token].own != 0 || s.w[token].t != 0
 }
 
-// coming reports whether a message may still come into the ring.
+// coming reports whether a message may still be put into the ring.
 func (c Ends) coming(s *endState, ring uint8) bool {
 	if st := s.q[bits.TrailingZeros8(ring)>>1].state; st == writing || st == reading {
 		return true
@@ -382,7 +382,7 @@ func (c Ends) coming(s *endState, ring uint8) bool {
 	return false
 }
 
-// check: every block that is held or is in a message is allocated.
+// check requires that every block that is held or in a message is allocated.
 func (c Ends) check(s *endState) error {
 	if s.bad {
 		return fmt.Errorf("closed was reported too early, or a freed ring was written")

@@ -14,7 +14,7 @@ func (p *endThread) pop() {
 	p.settle()
 }
 
-// settle leaves the releases that are complete.
+// settle pops the completed releases.
 func (p *endThread) settle() {
 	for p.sp > 0 && p.stack[p.sp-1].pc == fRelease && p.stack[p.sp-1].mask == 0 {
 		p.sp--
@@ -22,7 +22,7 @@ func (p *endThread) settle() {
 	}
 }
 
-// frame does a step of a release, of a finaliser or of a get.
+// frame performs a step of a release, a finaliser or a get.
 func (c Ends) frame(s *endState, i int) bool {
 	p := &s.p[i]
 	f := &p.stack[p.sp-1]
@@ -128,7 +128,8 @@ func (c Ends) frame(s *endState, i int) bool {
 	return true
 }
 
-// freeBlock is the CAS that frees. From then on the bytes of a ring may belong to another block.
+// freeBlock is the CAS that frees a block. From then on, the bytes of a ring may belong to another
+// block.
 func (c Ends) freeBlock(s *endState, b uint8) {
 	s.w[b].alloc = false
 	s.w[b].clear()
@@ -140,8 +141,8 @@ func (c Ends) freeBlock(s *endState, b uint8) {
 	}
 }
 
-// get does a step of a get from the ring f.b. The get is a user's, who may keep the blocks, or a
-// finaliser's.
+// get performs a step of a get from the ring f.b, either by a user, which may keep the blocks, or
+// by a finaliser.
 func (c Ends) get(s *endState, i int, f *frame) bool {
 	p := &s.p[i]
 	sl := s.slotOf(f.b)
@@ -180,8 +181,8 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 	return true
 }
 
-// wait waits for an xo to clear. A worker only waits. A reaper, which waits in a finaliser of step
-// 7, makes a pass if a participant has died since.
+// wait waits until an xo is cleared. A worker only waits. A reaper, which waits in a finaliser of
+// step 7, makes a nested pass if a participant has died since.
 func (c Ends) wait(s *endState, i int) bool {
 	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.woken() {
 		return false

@@ -1,7 +1,7 @@
 package model
 
-// reap does a step of the reaper. During step 7 the field pub of the run holds the participants
-// that were dead at the last pass, for the wait in a finaliser.
+// reap performs a step of the reaper. During step 7, the field pub of the run holds the
+// participants that were dead at the last pass, for the wait in a finaliser.
 func (c Ends) reap(s *endState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -62,8 +62,8 @@ func (c Ends) reap(s *endState, i int) bool {
 	return true
 }
 
-// ends ends a pass. A nested pass goes back to the finaliser. A first pass goes on to step 7, or
-// waits and begins anew.
+// ends completes a pass. A nested pass returns to the finaliser. A first pass continues with step
+// 7, or waits and starts again.
 func (c Ends) ends(s *endState, i int, again bool) {
 	r := &s.r
 	if s.nested {
@@ -73,7 +73,7 @@ func (c Ends) ends(s *endState, i int, again bool) {
 		r.pub, r.waits = dead, waits
 		s.outer, s.nested = recovery{}, false
 		s.p[i].pc = eReapBits
-		if r.k == 0 { // the frames are those of the last block
+		if r.k == 0 { // the frames belong to the last block
 			s.p[i].pc = eReapEnd
 		}
 		return
@@ -85,10 +85,10 @@ func (c Ends) ends(s *endState, i int, again bool) {
 	r.pub, r.waits = r.set, 0
 }
 
-// look finds out whether the ring at hand is one that a dead participant holds and that stays: the
-// bit of one that was about to tell the ring may have come too late to keep it. A living lane that
-// has stamped the ring FREE and not GONE does not know either. So the pass ends there, and begins
-// anew when that stamp has cleared.
+// look determines whether a dead participant holds the current ring and the ring stays allocated.
+// The bit of a participant that was about to notify the ring may have been set too late to keep it.
+// A living lane that has stamped the ring FREE and not GONE does not know either. In that case the
+// pass ends and starts again after the stamp is cleared.
 func (c Ends) look(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	w := &s.w[r.k*2+1]
@@ -110,8 +110,8 @@ func (c Ends) look(s *endState, i int) {
 	p.nextStep(r, 2, eReapSlots)
 }
 
-// mine reports whether the ring of the slot at hand is one of those that look has found. The ring
-// must be there then: in memory that is another block's by now, no slot may be looked at.
+// mine reports whether look has selected the ring of the current slot. The ring must then be
+// allocated: a slot in memory that belongs to another block by now must not be read.
 func (c Ends) mine(s *endState) bool {
 	if s.r.views>>s.r.k&1 == 0 {
 		return false
@@ -120,7 +120,7 @@ func (c Ends) mine(s *endState) bool {
 	return true
 }
 
-// reapSlot takes the references out of a slot that a dead lane was reading.
+// reapSlot removes the references from a slot that a dead lane was reading.
 func (c Ends) reapSlot(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
@@ -144,7 +144,7 @@ func (c Ends) reapSlot(s *endState, i int) {
 	p.nextStep(r, 2, eReapStamps)
 }
 
-// nextStep counts k up to n, and then goes on to the next step of the reaper.
+// nextStep increments k up to n, and then moves to the next step of the reaper.
 func (p *endThread) nextStep(r *recovery, n uint8, then endPC) bool {
 	if r.k++; r.k < n {
 		return false

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// A Model is a transition system over states of type S. S must be comparable, and should be free of
-// padding and pointers: it is hashed and copied a lot.
+// A Model is a transition system over states of type S. S should not contain padding or pointers,
+// because states are hashed and copied often.
 type Model[S comparable] struct {
 	Init   S
-	Steps  func(s S, emit func(S)) // emits every state that one step of a participant leads to
-	Events func(s S, emit func(S)) // the same for events that need not happen: a kill, a join
-	Check  func(s *S) error        // the invariant of every state
-	Done   func(s *S) error        // the invariant of states in which no participant has a step left
+	Steps  func(s S, emit func(S)) // emits every successor by one step of a participant
+	Events func(s S, emit func(S)) // the same for optional events such as a kill or a join
+	Check  func(s *S) error        // invariant of every state
+	Done   func(s *S) error        // invariant of states without a further step
 }
 
-// A Result says what an exploration found.
+// A Result is the outcome of an exploration.
 type Result struct {
 	States   int           // distinct states
-	Terminal int           // those in which no participant has a step left
-	Complete bool          // false if the limit stopped the exploration first
+	Terminal int           // states in which no participant has a step left
+	Complete bool          // false if the limit was reached
 	Elapsed  time.Duration // wall time
-	Err      error         // the first violation, nearest to the initial state; nil if there is none
-	Trace    []string      // the steps that lead to it
+	Err      error         // first violation, nearest to the initial state, or nil
+	Trace    []string      // steps that lead to it
 }
 
-// String returns the figures, and the violation with its steps if there is one.
+// String returns the counts, followed by the violation with its steps if there is one.
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d states, %d terminal, %v", r.States, r.Terminal, r.Elapsed.Round(time.Millisecond))
@@ -43,9 +43,9 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// Explore visits every state that m can reach, breadth first, until it finds a violation or has
-// seen limit states. It tells states apart by a 64-bit fingerprint. Among 50 million states the
-// chance that two share a fingerprint is below 1 in 10,000.
+// Explore visits the states that m can reach in breadth-first order, until it finds a violation or
+// has seen limit states. States are identified by 64-bit fingerprints: for 50 million states, the
+// probability of a collision is below 1 in 10,000.
 func Explore[S comparable](m Model[S], limit int) Result {
 	e := explorer[S]{Model: m, seed: maphash.MakeSeed(), seen: newFingerprints(1 << 12)}
 	start := time.Now()
@@ -81,7 +81,7 @@ func (e *explorer[S]) run(limit int) (r Result) {
 	return r
 }
 
-// visit checks s and queues the states one step away that have not been seen.
+// visit checks s and queues its unseen successors.
 func (e *explorer[S]) visit(s *S, r *Result) error {
 	if err := e.Check(s); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (e *explorer[S]) hash(s *S) uint64 {
 	return max(1, maphash.Comparable(e.seed, *s)) // 0 marks an empty entry
 }
 
-// trace walks from s back to the initial state by the remembered parents, and then forward again.
-// It describes each step.
+// trace follows the recorded parents from s back to the initial state, and then describes each step
+// in forward order.
 func (e *explorer[S]) trace(s S) []string {
 	var path []uint64
 	for h := e.hash(&s); h != 0; h = e.seen.parent(h) {

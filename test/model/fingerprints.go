@@ -1,7 +1,7 @@
 package model
 
-// fingerprints is a set of non-zero 64-bit hashes. Each has the hash of the state from which it was
-// reached. The table uses open addressing, with 16 bytes for an entry.
+// fingerprints is a set of nonzero 64-bit hashes, each with the hash of its predecessor state. It
+// is a hash table with open addressing and 16 bytes per entry.
 type fingerprints struct {
 	entries []entry
 	n       int
@@ -10,10 +10,10 @@ type fingerprints struct {
 type entry struct{ hash, parent uint64 }
 
 func newFingerprints(size int) *fingerprints {
-	return &fingerprints{entries: make([]entry, size)} // size is a power of two
+	return &fingerprints{entries: make([]entry, size)} // size must be a power of two
 }
 
-// add reports whether hash was not in the set before.
+// add inserts hash and reports whether it was not in the set before. hash must not be 0.
 func (f *fingerprints) add(hash, parent uint64) bool {
 	e := f.find(hash)
 	if e.hash == hash {
@@ -27,7 +27,7 @@ func (f *fingerprints) add(hash, parent uint64) bool {
 	return true
 }
 
-// parent returns the hash from which hash was reached, 0 for the initial state.
+// parent returns the hash of the predecessor, or 0 for the initial state.
 func (f *fingerprints) parent(hash uint64) uint64 { return f.find(hash).parent }
 
 func (f *fingerprints) find(hash uint64) *entry {

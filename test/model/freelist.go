@@ -2,12 +2,12 @@ package model
 
 import "fmt"
 
-// The free list model: a Treiber stack of hints over the blocks, whose state words are the truth.
-// Three workers allocate and free, or punch: a punch stamps a free block for a moment. A worker
-// that finds the hints lost after a death sweeps. Participant 3 cannot be killed. It sweeps at the
-// end if no worker has done so.
+// The free list model: a Treiber stack of hints over the blocks. The state words of the blocks are
+// authoritative. Three workers allocate and free, or punch: a punch stamps a free block for a
+// moment. A worker sweeps if the hints were lost by a death. Participant 3 cannot be killed. It
+// sweeps at the end if no worker has done so.
 //
-// What must hold when nothing moves any more: every free block is in the list, once.
+// Invariant: in a terminal state, every free block must be in the list exactly once.
 
 const (
 	listBlocks  = 2
@@ -35,14 +35,14 @@ const (
 	lEnd
 )
 
-// mark is a block's header word next: epoch, listed and the index + 1 of the next block.
+// mark is the header word next of a block: epoch, listed flag, and the index + 1 of the next block.
 type mark struct {
 	epoch  uint8
 	listed bool
 	next   uint8
 }
 
-// hints is the flag that says whether free blocks may be on no list.
+// hints is a flag that tells whether free blocks may be missing from the list.
 type hints uint8
 
 const (
@@ -51,22 +51,22 @@ const (
 	hintsSweeping
 )
 
-// top is the head of the list: idx is an index + 1.
+// top is the head of the list. idx is an index + 1.
 type top struct{ epoch, tag, idx uint8 }
 
 type listThread struct {
 	process
 	pc       listPC
 	left     uint8 // rounds
-	b, k     uint8 // the block at hand; the sweep's position, 0 outside
-	e        uint8 // the sweep's epoch
+	b, k     uint8 // current block; position of the sweep, or 0
+	e        uint8 // epoch of the sweep
 	h        top
-	m, wrote mark // the mark as read, and as it wrote the mark itself
+	m, wrote mark // the mark as read, and as written by this thread
 	holds    bool
 }
 
 type listState struct {
-	owner [listBlocks]uint8 // participant + 1, 0 is FREE
+	owner [listBlocks]uint8 // participant + 1; 0 means FREE
 	marks [listBlocks]mark
 	head  top
 	epoch uint8 // of the newest sweep
@@ -79,12 +79,12 @@ type listState struct {
 type FreeList struct {
 	Rounds [listWorkers]uint8
 	Punch  bool // the last worker punches
-	Lost   bool // the hints are lost at first
+	Lost   bool // the hints are lost initially
 	Kills  int
 	Bug    string
 }
 
-// The mutations of the free list model.
+// Mutations of the free list model.
 const (
 	NoEpoch    = "a sweep resets the head under the same epoch"
 	OneBitTag  = "the tag of the head is one bit wide"
@@ -97,7 +97,7 @@ const (
 	PunchQuiet = "a participant that has punched a block does not list it"
 )
 
-// Model returns the transition system of c: all blocks are free and listed.
+// Model returns the transition system of c. Initially, all blocks are free and listed.
 func (c FreeList) Model() Model[listState] {
 	s := listState{}
 	if c.Lost {
@@ -146,8 +146,7 @@ func (c FreeList) events(s listState, emit func(listState)) {
 	}
 }
 
-// reap frees the blocks that the dead worker held. No participant knows whether it was about to
-// list one.
+// reap frees the blocks of the dead worker. It is unknown whether the worker was about to list one.
 func (c FreeList) reap(s *listState, i int) {
 	for b := range s.owner {
 		if s.owner[b] == lane(i) {
@@ -186,7 +185,7 @@ func (c FreeList) step(s *listState, i int) {
 		}
 	case lHead:
 		p.h, p.pc = s.head, lNext
-		if p.h.idx == 0 { // dry
+		if p.h.idx == 0 { // empty
 			p.h, p.pc = top{}, lBegin
 		}
 	case lNext:
@@ -246,7 +245,7 @@ func (c FreeList) tag(s *listState) uint8 {
 	return s.head.tag + 1
 }
 
-// push is the first step of listing a block.
+// push returns the first step of listing a block.
 func (c FreeList) push() listPC {
 	if c.Bug == HeadFirst {
 		return lTop
@@ -254,8 +253,8 @@ func (c FreeList) push() listPC {
 	return lMark
 }
 
-// list does a step of listing block p.b. It reads the mark before the head, so the mark is never of
-// a newer epoch. The participant that changes the mark links the block.
+// list performs a step of listing block p.b. It must read the mark before the head, so that the
+// mark is never from a newer epoch. The participant that changes the mark links the block.
 func (c FreeList) list(s *listState, i int) {
 	p := &s.p[i]
 	m := &s.marks[p.b]
@@ -284,7 +283,7 @@ func (c FreeList) list(s *listState, i int) {
 	}
 }
 
-// judge leaves a block alone that another participant has listed, or is about to list.
+// judge skips a block that another participant has listed or is about to list.
 func (c FreeList) judge(s *listState, p *listThread) {
 	p.pc = lLink
 	if p.m.listed && p.m.epoch == p.h.epoch && (p.m != p.wrote || c.Bug == OwnMark) {
@@ -292,7 +291,7 @@ func (c FreeList) judge(s *listState, p *listThread) {
 	}
 }
 
-// pushed goes on with the sweep or with the next round.
+// pushed continues with the sweep or with the next round.
 func (c FreeList) pushed(s *listState, p *listThread) {
 	p.h, p.m, p.wrote, p.b = top{}, mark{}, mark{}, 0
 	if p.k == 0 {

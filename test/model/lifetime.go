@@ -3,19 +3,19 @@ package model
 import "fmt"
 
 // The lifetime model: two blocks with two owner words, a ring of two slots, three workers, and two
-// participants that reap.
+// reapers.
 //
-// Workers 0–2 run a program each and can be killed between any two steps. Participant 3 reaps and
-// can be killed as well. Then participant 4, which cannot be killed, reaps everybody. When all is
-// done participant 4 drains the ring. After that nothing may be left.
+// Workers 0–2 each run a program and may be killed between any two steps. Participant 3 reaps and
+// may be killed as well. Then participant 4, which cannot be killed, reaps all dead ones. At the
+// end, participant 4 drains the ring. After that, nothing may be left.
 //
-// A load and the CAS that depends on that word alone are one step, because a CAS that fails changes
-// nothing and is tried again. Ticket hints are read in a step of their own, because the CAS that
-// follows does not check them.
+// A load and a CAS that depends on that word alone are one step, because a failed CAS changes
+// nothing and is retried. Ticket hints are read in a separate step, because the following CAS does
+// not check them.
 
 const (
 	workers = 3
-	second  = workers     // the reaper that can be killed
+	second  = workers     // the reaper that may be killed
 	closer  = workers + 1 // the reaper that cannot be killed, and that drains the ring at the end
 	threads = workers + 2
 	slots   = 2
@@ -32,13 +32,13 @@ const (
 	kFree
 )
 
-// word is a block's state word. lane is the participant + 1: each has one lane.
+// word is the state word of a block. lane is the participant + 1: each participant has one lane.
 type word struct {
 	alloc      bool
 	gen, t     uint8
 	lane       uint8
 	kind       kind
-	generation uint8 // ghost: counts up where gen wraps
+	generation uint8 // ghost: increments when gen wraps
 }
 
 func (w *word) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
@@ -57,7 +57,7 @@ const (
 type slot struct {
 	state     slotState
 	lap       uint8
-	lane      uint8 // the lane of the word
+	lane      uint8 // the lane in the word
 	from, seq uint8 // the evidence in the body
 	mask      uint8 // the blocks
 	gens      [blocks]uint8
@@ -68,22 +68,22 @@ type thread struct {
 	op    uint8
 	pc    pc
 	block uint8
-	mask  uint8 // the blocks still to do
+	mask  uint8 // remaining blocks
 	h     uint8 // ticket
-	seq   uint8 // the lane's opseq
-	own   bool  // an owner word that was read under a FREE stamp was not 0
-	saw   uint8 // the t beside the stamp that the get is to replace
+	seq   uint8 // opseq of the lane
+	own   bool  // an owner word read under a FREE stamp was not 0
+	saw   uint8 // the t beside the stamp that the get must replace
 	count [blocks]uint8
-	gens  [blocks]uint8 // the generations of the counted blocks
+	gens  [blocks]uint8 // generations of the counted blocks
 }
 
-// recovery is what the running reaper remembers. A kill of the reaper loses it.
+// recovery is the local state of the running reaper. It is lost when the reaper is killed.
 type recovery struct {
 	set   uint8 // participants of this run
-	pub   uint8 // lanes whose current put was published
-	pass  uint8 // lanes that were passed over
-	waits uint8 // the blocks at which the reaper waits
-	views uint8 // in the ends model, the rings that the dead keep
+	pub   uint8 // lanes with a published current put
+	pass  uint8 // lanes that were skipped
+	waits uint8 // blocks on which the reaper waits
+	views uint8 // ends model: the rings that the dead keep
 	k     uint8
 }
 
@@ -94,10 +94,10 @@ type lifeState struct {
 	head, tail uint8
 	p          [threads]thread
 	r          recovery
-	side       uint8 // side channel: 0 nothing, 1 handle sent, 2 confirmed, 3 refused
+	side       uint8 // side channel: 0 empty, 1 handle sent, 2 confirmed, 3 refused
 	sideGen    uint8
 	kills      toll
-	ends       uint8 // puts that have given up
+	ends       uint8 // canceled puts
 }
 
 // An Op is one line of a worker's program. Blocks is a bit mask.
@@ -109,18 +109,17 @@ type Op struct {
 // A Verb is an operation of the protocol.
 type Verb uint8
 
-// The verbs of a worker's program. An operation on a block that the worker does not hold is left
-// out.
+// Verbs of a worker's program. An operation on a block that the worker does not hold is skipped.
 const (
 	Alloc   Verb = iota // a block by number, if it is free
-	Take                // the same without a stamp: the own bit first
-	Put                 // a copy of the reference
-	Move                // put, the reference goes with the message
-	Get                 // gets, or goes on if the ring is empty
-	Release             // all references to the blocks
-	Send                // a handle by a side channel, held until it is confirmed
-	Import              // a handle from the side channel
-	drain               // get and release until the ring is empty
+	Take                // the same without a stamp: own bit first
+	Put                 // puts a copy of the reference
+	Move                // puts and gives up the reference
+	Get                 // gets, or continues if the ring is empty
+	Release             // releases all references to the blocks
+	Send                // sends a handle by a side channel and holds it until it is confirmed
+	Import              // imports a handle from the side channel
+	drain               // gets and releases until the ring is empty
 )
 
 // Programs are the programs of the three workers.
@@ -130,15 +129,15 @@ type Programs [workers][]Op
 type Lifetime struct {
 	Programs Programs
 	Kills    int
-	Peek     bool   // release reads own before it stamps, and stops there if another participant holds the block
+	Peek     bool   // release reads own first and stops if the block has another holder
 	NoSkip   bool   // the reaper turns WRITING(dead) into EMPTY of the next lap, not into SKIP
-	AnySeq   bool   // get takes the place of its sender's stamp without a look at the sender's opseq
-	Ends     int    // puts that give up while they wait for a stamp; gets let go of what they wait for then
-	Reuse    bool   // a reaped seat gets a new participant, which goes on with the program
+	AnySeq   bool   // get replaces its sender's stamp without a check of the sender's opseq
+	Ends     int    // puts canceled while they wait for a stamp; gets then release their blocks
+	Reuse    bool   // a reaped seat gets a new participant, which continues with the program
 	Bug      string // a mutation, or ""
 }
 
-// The mutations of the lifetime model: each leaves out one rule.
+// Mutations of the lifetime model. Each removes one rule.
 const (
 	AcquireAfter    = "get sets the own bit after t-1"
 	NoRecheck       = "try-free does not read own again after clearing its stamp"
@@ -192,7 +191,8 @@ func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
 	}
 }
 
-// events: a death, the end of a context, and a caller that releases what its get still waits for.
+// events emits a death, a canceled context, and a caller that releases a block for which its get
+// still waits.
 func (c Lifetime) events(s lifeState, emit func(lifeState)) {
 	c.kills(s, emit)
 	for i := range workers {
@@ -211,7 +211,7 @@ func (c Lifetime) kills(s lifeState, emit func(lifeState)) {
 	}
 }
 
-// lose forgets what participant i knew, because it was killed.
+// lose discards the local state of participant i when it is killed.
 func (s *lifeState) lose(i int) {
 	s.p[i] = thread{process: s.p[i].process, seq: s.p[i].seq, op: s.p[i].op}
 	if i == second {
@@ -219,7 +219,7 @@ func (s *lifeState) lose(i int) {
 	}
 }
 
-// enabled reports whether participant i has anything to do.
+// enabled reports whether participant i has work to do.
 func (c Lifetime) enabled(s *lifeState, i int) bool {
 	p := &s.p[i]
 	switch {
@@ -244,12 +244,12 @@ func (c Lifetime) workersDone(s *lifeState) bool {
 	return s.p[second].pc == 0
 }
 
-// unreaped returns the participants that are dead and not yet reaped.
+// unreaped returns the dead participants that are not reaped.
 func (s *lifeState) unreaped() uint8 {
 	return withLife(s.p[:], killed)
 }
 
-// advance goes to the next operation that participant i can do with what it holds.
+// advance moves to the next operation that participant i can perform with its blocks.
 func (c Lifetime) advance(s *lifeState, i int) {
 	p := &s.p[i]
 	p.pc, p.block, p.mask, p.h, p.own, p.saw = 0, 0, 0, 0, false, 0
@@ -289,8 +289,8 @@ func (p *thread) held() (mask uint8) {
 	return mask
 }
 
-// check: every block that a participant counts as held, or that a full slot carries, is allocated
-// and still the same block.
+// check requires that every block that a participant counts as held, or that a full slot carries,
+// is allocated and has the same generation.
 func (c Lifetime) check(s *lifeState) error {
 	for i := range threads {
 		for b := range blocks {
@@ -316,12 +316,12 @@ func (c Lifetime) check(s *lifeState) error {
 	return nil
 }
 
-// tentative stands for the generation of a block that is counted but not yet confirmed.
+// tentative is the generation of a block that is counted but not confirmed.
 const tentative = 255
 
 func (w *word) is(generation uint8) bool { return w.alloc && w.generation == generation }
 
-// done: no participant waits, every dead one is reaped, and nothing is left.
+// done requires that no participant waits, all dead ones are reaped, and nothing is left.
 func (c Lifetime) done(s *lifeState) error {
 	if !c.workersDone(s) || s.p[closer].op == 0 || s.unreaped() != 0 {
 		return fmt.Errorf("stuck")

@@ -1,7 +1,7 @@
 package model
 
-// free does a step of release and try-free, for one block in the participant's mask after the
-// other.
+// free performs a step of release and try-free, for one block in the participant's mask after
+// another.
 func (c Lifetime) free(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -76,7 +76,7 @@ func (c Lifetime) free(s *lifeState, i int) {
 	}
 }
 
-// freed goes to the next reference to release, or to the step after the last release.
+// freed moves to the next reference to release, or to the step after the last release.
 func (c Lifetime) freed(s *lifeState, i int) {
 	p := &s.p[i]
 	p.own = false
@@ -98,8 +98,8 @@ func (c Lifetime) freed(s *lifeState, i int) {
 	}
 }
 
-// side does a step of a send or an import by the side channel. The handle is of the lowest block in
-// the worker's mask.
+// side performs a step of a send or an import by the side channel. The handle is for the lowest
+// block in the worker's mask.
 func (c Lifetime) side(s *lifeState, i int) bool {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -108,7 +108,7 @@ func (c Lifetime) side(s *lifeState, i int) bool {
 	case sendHandle:
 		s.side, s.sideGen = 1, p.gens[b]
 		p.pc = sendWait
-	case sendWait: // it waits until the handle is answered or the importer is gone
+	case sendWait: // wait until the handle is answered or the importer is gone
 		if s.side == 1 && c.importing(s) {
 			return false
 		}
@@ -142,7 +142,7 @@ func (c Lifetime) side(s *lifeState, i int) bool {
 func (c Lifetime) importing(s *lifeState) bool { return c.ahead(s, Import) }
 func (c Lifetime) sending(s *lifeState) bool   { return c.ahead(s, Send) }
 
-// ahead reports whether a living worker still has the operation before it.
+// ahead reports whether a living worker still has to perform an operation.
 func (c Lifetime) ahead(s *lifeState, do Verb) bool {
 	for i := range workers {
 		for op := int(s.p[i].op); s.p[i].lives() && op < len(c.Programs[i]); op++ {

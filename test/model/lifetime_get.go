@@ -73,8 +73,8 @@ func (c Lifetime) get(s *lifeState, i int) bool {
 	return true
 }
 
-// receive takes the message's reference of the lowest block in the mask out of the block's count,
-// and goes to the next block.
+// receive moves the message's reference to the lowest block in the mask to the participant and
+// selects the next block.
 func (c Lifetime) receive(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -97,7 +97,7 @@ func (s *lifeState) helpHead(h uint8) {
 	}
 }
 
-// got ends a get when no block is left. The closer drops the blocks that it got and goes on.
+// got completes a get when no block is left. The closer releases its blocks and continues.
 func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	p := &s.p[i]
 	if p.mask = left; left != 0 {
@@ -110,7 +110,7 @@ func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	c.advance(s, i)
 }
 
-// take looks at the slot of the ticket.
+// take examines the slot of the ticket.
 func (c Lifetime) take(s *lifeState, i int) bool {
 	p := &s.p[i]
 	sl := &s.q[p.h%slots]
@@ -118,7 +118,7 @@ func (c Lifetime) take(s *lifeState, i int) bool {
 	switch {
 	case sl.lap > lap, sl.state == reading && (sl.lap == lap || c.Bug == HelpAnyLap):
 		p.pc = getHelp
-	case sl.lap < lap: // still the message of the lap before, in a reader's hands: empty
+	case sl.lap < lap: // a reader still has the message of the previous lap: empty
 		c.dry(s, i)
 	case sl.state == full:
 		sl.state, sl.lane = reading, lane(i)
@@ -134,7 +134,7 @@ func (c Lifetime) take(s *lifeState, i int) bool {
 	return true
 }
 
-// dry ends a get that finds the ring empty.
+// dry completes a get on an empty ring.
 func (c Lifetime) dry(s *lifeState, i int) {
 	c.advance(s, i)
 	if i == closer {

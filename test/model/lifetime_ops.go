@@ -2,7 +2,7 @@ package model
 
 import "math/bits"
 
-// pc names the step that a participant does next.
+// pc is the next step of a participant.
 type pc uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 var begin = [...]pc{Alloc: allocCAS, Take: takeOwn, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit,
 	Send: sendHandle, Import: importOwn, drain: getHead}
 
-// step does one step of participant i in place and reports whether it could.
+// step performs one step of participant i in place and reports whether it was possible.
 func (c Lifetime) step(s *lifeState, i int) bool {
 	p := &s.p[i]
 	switch {
@@ -87,8 +87,7 @@ func (c Lifetime) step(s *lifeState, i int) bool {
 	return true
 }
 
-// wake starts a participant that reaps. It runs the reaper if a participant is dead, and else the
-// last drain.
+// wake starts a reaper if a participant is dead, and the final drain otherwise.
 func (c Lifetime) wake(s *lifeState, i int) {
 	if set := s.unreaped(); set != 0 {
 		s.r = recovery{set: set}
@@ -103,7 +102,7 @@ func (c Lifetime) wake(s *lifeState, i int) {
 
 func lane(i int) uint8 { return uint8(i + 1) }
 
-// first returns the lowest block of mask, or any block if mask is empty. Stamps are taken in
+// first returns the lowest block of mask, or any block if mask is empty. Stamps must be taken in
 // ascending order.
 func (c Lifetime) first(mask uint8, i int) uint8 {
 	if mask == 0 {
@@ -135,7 +134,7 @@ func (c Lifetime) alloc(s *lifeState, i int) {
 	case allocClear:
 		w.clear()
 		c.advance(s, i)
-	case takeOwn: // of a block that looks free, so the CAS mostly succeeds
+	case takeOwn: // the block looks free, so the CAS usually succeeds
 		switch {
 		case w.alloc && c.Bug != TakeUnowned || w.kind != nobody:
 			c.advance(s, i)
@@ -164,7 +163,7 @@ func (c Lifetime) alloc(s *lifeState, i int) {
 	}
 }
 
-// leave ends the allocation of a block that another one has got.
+// leave ends the allocation of a block that another participant has got.
 func (c Lifetime) leave(s *lifeState, i int, b uint8) {
 	p := &s.p[i]
 	switch c.Bug {

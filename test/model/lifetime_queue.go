@@ -1,6 +1,6 @@
 package model
 
-// acquire counts a reference, and sets the own bit with the first.
+// acquire counts a reference and sets the own bit for the first one.
 func (c Lifetime) acquire(s *lifeState, i int, b, generation uint8) {
 	p := &s.p[i]
 	p.count[b]++
@@ -81,7 +81,7 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 		}
 		w.clear()
 		if c.Bug == DropEarly && c.moves(s, i) {
-			p.count[b]++ // the caller still holds the block, and the bit denies it
+			p.count[b]++ // the caller still holds the block, against its bit
 		}
 		if p.mask = done; done == 0 {
 			c.advance(s, i)
@@ -90,9 +90,9 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 	return true
 }
 
-// giveUp is a worker that waits for a stamp and does so no longer. A put takes its own stamps back.
-// A get cannot: its caller has the message and may release a block before the get has ended, which
-// then holds it anew.
+// giveUp ends a worker's wait for a stamp. A put removes its own stamps. A get cannot, because its
+// caller has the message and may release a block before the get has ended, which then acquires it
+// again.
 func (c Lifetime) giveUp(s *lifeState, i int) bool {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -131,16 +131,16 @@ func (c Lifetime) claim(s *lifeState, i int) {
 		p.pc = putHelpOwn
 	case sl.lap >= lap: // another participant has this ticket
 		p.pc = putHelp
-	default: // the message of the lap before is still there: full
+	default: // the message of the previous lap is still there: full
 		p.mask = c.Programs[i][p.op].Blocks
 		p.pc = putUndo
 	}
 }
 
-// moves reports whether the put of worker i gives its own reference away with the message.
+// moves reports whether the put of worker i gives up its own reference.
 func (c Lifetime) moves(s *lifeState, i int) bool { return c.Programs[i][s.p[i].op].Do == Move }
 
-// afterBody is the step after the body of a message and after the drop of the moved blocks.
+// afterBody returns the step after the body of a message and the drop of the moved blocks.
 func (c Lifetime) afterBody() pc {
 	if c.Bug == ClearBeforeFull {
 		return putClear
@@ -148,14 +148,14 @@ func (c Lifetime) afterBody() pc {
 	return putFull
 }
 
-// drop takes a reference away without a try-free, because the message holds the block.
+// drop removes a reference without a try-free, because the message holds the block.
 func (c Lifetime) drop(s *lifeState, i int, b uint8) {
 	p := &s.p[i]
 	if p.count[b]--; p.count[b] > 0 {
 		return
 	}
 	s.own[b][i%2] &^= 1 << i
-	if c.Bug != DropEarly { // which still has to write the block into the slot
+	if c.Bug != DropEarly { // still needed to write the block into the slot
 		p.gens[b] = 0
 	}
 }

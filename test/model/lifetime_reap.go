@@ -1,7 +1,7 @@
 package model
 
-// reap does a step of the reaper of docs/memory.md. Step 1 was done when the run began: it takes
-// the set of the dead.
+// reap performs a step of the reaper of docs/memory.md. Step 1, which collects the dead, was
+// performed when the run began.
 func (c Lifetime) reap(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -53,7 +53,7 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 				}
 			}
 		}
-	case reapWait: // it waits for a living lane to clear its xo, then makes a new pass
+	case reapWait: // waits for a living lane to clear its xo, then makes a new pass
 		return c.woken(s, i)
 	case reapBits0: // step 7
 		s.own[r.k][0] &^= r.set
@@ -77,8 +77,8 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 	return true
 }
 
-// vacate frees the seat of participant j, for another participant if seats are reused. The lane's
-// opseq goes on.
+// vacate frees the seat of participant j, and reuses it if the configuration says so. The opseq of
+// the lane must continue.
 func (c Lifetime) vacate(s *lifeState, j int) {
 	p := &s.p[j]
 	op := p.op
@@ -93,7 +93,7 @@ func (c Lifetime) vacate(s *lifeState, j int) {
 	c.advance(s, j)
 }
 
-// afterStamps and afterBits give the order of steps 3–6 and 7. One mutation reverses this order.
+// afterStamps and afterBits define the order of steps 3–6 and 7. One mutation reverses it.
 func (c Lifetime) afterStamps() pc {
 	if c.Bug == BitsFirst {
 		return reapEnd
@@ -110,16 +110,16 @@ func (c Lifetime) afterBits() pc {
 
 func (r *recovery) has(lane uint8) bool { return lane != 0 && r.set>>(lane-1)&1 == 1 }
 
-// reapWord ends the operation of a dead lane on a block, unless it was a put or a get.
+// reapWord ends the operation of a dead lane on a block, except for a put or a get.
 func (c Lifetime) reapWord(s *lifeState, w *word) {
 	if w.kind != nobody && w.kind != kGet && s.r.has(w.lane) {
 		w.clear()
 	}
 }
 
-// reapPut ends the put of a dead lane that was seen on a block, by the evidence. A published
-// message may have got a reader, whose stamp stands on the block by now. A message that was not
-// published has no reader that could take the stamp's place.
+// reapPut ends the put of a dead lane on a block, based on the evidence. A published message may
+// already have a reader with its own stamp on the block. An unpublished message cannot have a
+// reader.
 func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	published := s.r.pub>>(lane-1)&1 == 1
 	switch {
@@ -131,7 +131,7 @@ func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	}
 }
 
-// reapSlot takes the references out of a slot that a dead lane was reading, in the lane's name.
+// reapSlot removes the references from a slot that a dead lane was reading, on behalf of the lane.
 func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
@@ -165,8 +165,8 @@ func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	return true
 }
 
-// woken begins a new pass when one of the words for which it waits is clear, or when another
-// participant has died.
+// woken starts a new pass when one of the awaited words is clear, or when another participant has
+// died.
 func (c Lifetime) woken(s *lifeState, i int) bool {
 	ring := s.unreaped() != s.r.set && c.Bug != DeafReaper
 	for b := range blocks {

@@ -2,10 +2,10 @@ package model
 
 import "fmt"
 
-// The local count model: three goroutines of one process share the owner bit that the process has
-// of one block, through a count under the entry's lock. Goroutine 0 holds a reference, and 1 and 2
-// receive one each. Participant 3 is another process, which holds the block and releases it. There
-// are no kills, because a process dies with all its goroutines.
+// The local count model: three goroutines of one process share the owner bit of the process for one
+// block through a count that is protected by the entry's lock. Goroutine 0 holds a reference, and 1
+// and 2 receive one each. Participant 3 is another process, which holds the block and releases it.
+// There are no kills, because a process dies with all of its goroutines.
 
 const counters = 4
 
@@ -34,14 +34,14 @@ const (
 
 type counter struct {
 	pc    countPC
-	n     uint8 // the count as this goroutine saw it
+	n     uint8 // the count as seen by this goroutine
 	holds bool
 }
 
 type countState struct {
 	alloc      bool
 	t, lane    uint8
-	own        uint8 // bit 0 of the process with the goroutines, bit 1 of the other process
+	own        uint8 // bit 0: the process with the goroutines; bit 1: the other process
 	count      uint8
 	lock       uint8
 	goroutines [counters]counter
@@ -50,7 +50,7 @@ type countState struct {
 // LocalCount is a configuration of the local count model.
 type LocalCount struct{ Bug string }
 
-// The mutations of the local count model.
+// Mutations of the local count model.
 const (
 	CountUnlocked = "count and bit change without the lock"
 	CountLate     = "get raises the count after t-1"

@@ -2,14 +2,15 @@ package model
 
 import "fmt"
 
-// The mutex model: participants take a lock whose word names its holder, change what the lock
-// guards in two steps, and give the lock back. A seat may be used again. The reaper touches no
-// lock: it marks the dead, takes their bits from the bitmap and wakes everybody.
+// The mutex model: participants acquire a lock with a word that names its holder, modify the
+// protected data in two steps, and release the lock. A seat may be reused. The reaper does not
+// modify locks: it marks the dead, clears their bits in the bitmap and wakes all participants.
 //
-// What must hold:
-//  - One participant has the lock at a time.
-//  - A participant that finds the guarded data half changed is told so.
-//  - No wakeup is lost for a waiter.
+// Invariants:
+//   - At most one participant holds the lock.
+//   - A participant that finds the protected data half modified must have been notified of the
+//     death.
+//   - No wake-up is lost.
 
 type mutexPC uint8
 
@@ -18,7 +19,7 @@ const (
 	mSetBit
 	mAgain
 	mParked
-	mFirst // the first of the two steps of the change
+	mFirst // first of the two steps of the modification
 	mSecond
 	mMarkGood
 	mWithdraw
@@ -31,15 +32,15 @@ const (
 type locker struct {
 	participant
 	pc     mutexPC
-	left   uint8 // locks still to take
+	left   uint8 // remaining acquisitions
 	told   bool
 	woken  bool
 	chosen uint8
-	was    lockWord // the holder whose lock it took over
+	was    lockWord // previous holder of the lock that it took over
 }
 
 type lockWord struct {
-	holder uint8 // 1 to lockers, 0: free
+	holder uint8 // 1 to lockers; 0 means free
 	epoch  uint8
 	dirty  bool
 	lost   bool
@@ -49,7 +50,7 @@ const lockers = 3
 
 type mutexState struct {
 	word    lockWord
-	half    bool // what the lock guards is half changed
+	half    bool // the protected data is half modified
 	bits    uint8
 	p       [lockers]locker
 	reaper  uint8
@@ -61,11 +62,11 @@ type mutexState struct {
 type Mutex struct {
 	Locks   int // of each participant
 	Kills   int
-	Rejoins int // seats that are used again
+	Rejoins int // reused seats
 	Bug     string
 }
 
-// The mutations of the mutex model.
+// Mutations of the mutex model.
 const (
 	SeatOnly       = "the lock names a seat and not who was in it"
 	TakeFromLiving = "a lock is taken from a holder that is only suspected"
@@ -108,8 +109,8 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 	}
 }
 
-// events: a death, a new participant in a seat that is free, a reaper that dies and is followed by
-// another one, a lock that is given back untouched.
+// events emits a death, a new participant in a free seat, the death of a reaper, and a lock that is
+// released unmodified.
 func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		n := s
@@ -189,7 +190,7 @@ func (c Mutex) step(s *mutexState, i int) bool {
 		n := &s.p[p.chosen-1]
 		n.woken = n.woken || n.lives()
 		if p.chosen, p.pc = 0, mTry; s.word.lost {
-			p.pc = mPick // it wakes all of them
+			p.pc = mPick // wakes all of them
 		}
 	default:
 		return false
@@ -210,7 +211,7 @@ func (c Mutex) try(s *mutexState, i int) {
 		s.word = lockWord{holder: uint8(i + 1), epoch: p.epoch, dirty: c.Bug != NotTold}
 		p.told, p.was = c.Bug != NotTold, w
 		p.left--
-		if p.pc = mFirst; i == lockers-1 { // this one repairs nothing, and does not mark the lock consistent
+		if p.pc = mFirst; i == lockers-1 { // it does not repair or mark the lock consistent
 			p.pc = mUnlock
 		}
 	default:
@@ -218,7 +219,7 @@ func (c Mutex) try(s *mutexState, i int) {
 	}
 }
 
-// pick clears the bit of a waiting participant, or goes on if there is none.
+// pick clears the bit of a waiting participant, or continues if there is none.
 func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	if s.bits == 0 {
 		s.p[i].pc = mTry
@@ -234,8 +235,8 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// answer is a wakeup for a participant that does not wait any more. It passes the wakeup on if the
-// lock is free.
+// answer handles a wake-up of a participant that no longer waits. It must pass the wake-up on if
+// the lock is free.
 func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	s.p[i].woken = false
 	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {
@@ -251,7 +252,7 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// reap marks the dead, takes their bits, wakes everybody and frees their seats.
+// reap marks the dead, clears their bits, wakes all participants and frees the seats of the dead.
 func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	if withLife(s.p[:], killed)|withLife(s.p[:], marked) == 0 {
 		return

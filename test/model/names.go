@@ -2,7 +2,7 @@ package model
 
 import "reflect"
 
-// names has the names of the constants in traces, by type and in order.
+// names maps types to the names of their constants in order, for traces.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[pc](): {
 		"idle", "allocCAS", "allocOwn", "allocClear", "takeOwn", "takeCAS", "putSeq", "putStamp", "putTail",
@@ -105,7 +105,7 @@ var names = map[reflect.Type][]string{
 	},
 }
 
-// name formats a value of a state, by the name of its constant if it has one.
+// name returns the name of the constant for a value, or the value itself if it has none.
 func name(v reflect.Value) any {
 	if list, ok := names[v.Type()]; ok && int(v.Uint()) < len(list) {
 		return list[v.Uint()]

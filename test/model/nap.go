@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// The nap model: in one participant a napper waits for messages of queue 0. Another goroutine,
-// which only parks, waits for messages of queue 1. For each message that it gets it puts one into
-// queue 0. A third goroutine answers the doorbell, and a fourth is called when the napper's context
-// ends. Two other participants publish, one for each queue. Any participant may be killed, and a
-// new participant takes the seat of a dead one.
+// The nap model: in one participant, a napper waits for messages in queue 0. Another goroutine,
+// which only parks, waits for messages in queue 1. For each message it puts one into queue 0. A
+// third goroutine answers the doorbell, and a fourth runs when the napper's context is done. Two
+// other participants publish, one per queue. Any participant may be killed, and a new participant
+// takes the seat of a dead one.
 //
-// What must hold when nothing moves any more:
-//  - No goroutine sleeps while a message is there for it. If there was no kill, this must hold
-//    without the end of a nap.
-//  - No goroutine sleeps whose context has ended.
+// Invariants of terminal states:
+//   - No goroutine may sleep while there is a message for it. Without a kill, this must hold even
+//     if no nap ends by its timeout.
+//   - No goroutine may sleep after its context is done.
 
 const (
 	napper = iota
 	parker
 	answerer
 	alarmer
-	napWakers // two wakers: of queue 0 and of queue 1
+	napWakers // two wakers, of queue 0 and of queue 1
 	napActors = napWakers + 2
 	queues    = 2
 )
@@ -42,13 +42,13 @@ const (
 	nParked
 	nPublish
 	nTake
-	aWait // it waits for the doorbell
+	aWait // waits for the doorbell
 	aLook
 	aBit
 	aAgain
 	aRouse
 	aRouseWake
-	eWait // it waits for the end of the context
+	eWait // waits for the end of the context
 	eRouse
 	eWake
 	rPublish
@@ -68,7 +68,7 @@ const (
 type napActor struct {
 	pc, back napPC // back is the step after all queues are answered
 	queue    uint8
-	left     uint8 // messages that a publisher has still to publish
+	left     uint8 // remaining messages of a publisher
 }
 
 type napState struct {
@@ -77,8 +77,8 @@ type napState struct {
 	bits              [queues]bool
 	queued, woken     [queues]bool
 	bell, asleep      bool
-	ended             bool // the napper's context has ended
-	process           life // the life of all but the publishers
+	ended             bool // the napper's context is done
+	process           life // life of all processes but the publishers
 	a                 [napActors]napActor
 }
 
@@ -86,11 +86,11 @@ type napState struct {
 type Nap struct {
 	Messages [queues]int // to publish
 	Kills    int
-	Ends     bool // the napper's context ends at some time
+	Ends     bool // the napper's context may end
 	Bug      string
 }
 
-// The mutations of the nap model.
+// Mutations of the nap model.
 const (
 	NapNoLook  = "a napper does not look after it lay down"
 	NapLate    = "a napper lies down after it looked"
@@ -115,7 +115,7 @@ func (c Nap) Model() Model[napState] {
 		Check: func(*napState) error { return nil }, Done: c.done}
 }
 
-// begin is the start of the participant with the napper.
+// begin starts the participant with the napper.
 func (s *napState) begin() {
 	s.process, s.ended = alive, false
 	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry},
@@ -136,7 +136,7 @@ func (c Nap) steps(s napState, emit func(napState)) {
 	}
 }
 
-// events: a nap ends, the context ends, or a participant is killed.
+// events emits the end of a nap, the end of the context, and kills.
 func (c Nap) events(s napState, emit func(napState)) {
 	c.wakeUp(s, emit)
 	if n := s; c.Ends && !s.ended && s.process == alive {
@@ -167,8 +167,8 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 	}
 }
 
-// recover is the reaper. It takes a dead participant's bits, its doorbell is gone, and another
-// process takes the seat. Or it wakes everybody.
+// recover is the reaper: it clears a dead participant's bits and its doorbell, and another process
+// takes the seat; or it wakes all participants.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
@@ -203,7 +203,7 @@ func (c Nap) step(s *napState, i int) bool {
 	return c.rest(s, p, i)
 }
 
-// rest is a wait up to the parking. The napper parks after its nap.
+// rest performs a wait up to parking. The napper parks after its nap.
 func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nTry:
@@ -279,8 +279,8 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	return true
 }
 
-// wait is the part of a wait after that, and the parker's answer to a message: it publishes one for
-// the napper, within its process.
+// wait performs the rest of a wait, and the parker's answer to a message: it publishes one for the
+// napper within its process.
 func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nParked:
@@ -303,7 +303,7 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 
 func (p *napActor) goBack() { p.pc, p.back, p.queue = p.back, 0, 0 }
 
-// answer looks at one queue after the other, as every participant does that is woken.
+// answer examines one queue after another, as every woken participant must do.
 func (c Nap) answer(s *napState, p *napActor) bool {
 	next := func() {
 		p.queue++
@@ -349,7 +349,7 @@ func (c Nap) answer(s *napState, p *napActor) bool {
 	return true
 }
 
-// alarm ends the nap when the context has ended, once.
+// alarm ends the nap when the context is done, once.
 func (c Nap) alarm(s *napState, p *napActor) bool {
 	switch p.pc {
 	case eWait:
@@ -369,7 +369,7 @@ func (c Nap) alarm(s *napState, p *napActor) bool {
 	return true
 }
 
-// wake is the step of a publisher in another participant.
+// wake performs a step of a publisher in another participant.
 func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	switch p.pc {
 	case rPublish:

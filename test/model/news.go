@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// The news model: two writers store values one after the other, under a mutex that is free again
-// when its owner dies. Two readers load the newest value. A store drops the old messages, puts its
-// own, drops again and looks for its version. A load looks at one slot after another, from the tail
-// down. Writers may be killed. A reaper mends their slots some time later.
+// The news model: two writers store values one after another, under a mutex that is released when
+// its owner dies. Two readers load the newest value. A store drops the old messages, puts its own,
+// drops again and looks up its version. A load examines one slot after another, from the tail down.
+// Writers may be killed. A reaper repairs their slots some time later.
 //
-// What must hold:
-//  - Every load finds a value.
-//  - No load returns a version older than one that was returned before the load began.
-//  - Every store finds a message when it looks for its version.
+// Invariants:
+//   - Every load finds a value.
+//   - A load must not return a version older than one that was returned before the load began.
+//   - Every store finds a message when it looks up its version.
 
 const (
 	newsWriters = 2
 	newsActors  = newsWriters + 2
-	newsTickets = 6 // and as many slots: to a reader, a slot of a later lap is a dropped one
+	newsTickets = 6 // and as many slots: for a reader, a slot of a later lap counts as dropped
 )
 
-// The words of a slot only grow.
+// The words of a slot only increase.
 type newsSlot uint8
 
 const (
@@ -38,35 +38,35 @@ type newsPC uint8
 const (
 	nwIdle newsPC = iota
 	nwLock
-	nwLook   // looks for a message besides the newest
+	nwLook   // is there a message besides the newest?
 	nwTake   // takes the message at the head
-	nwTaken  // the message is out
+	nwTaken  // the message is removed
 	nwClaim  // claims a slot for the new message
-	nwTail   // moves the hint
-	nwFull   // makes the slot FULL
-	nwTell   // looks for the version, and unlocks
+	nwTail   // advances the hint
+	nwFull   // sets the slot to FULL
+	nwTell   // looks up the version and unlocks
 	nwBegin  // a load begins
 	nwTop    // reads the tail
-	nwScan   // looks at a slot
-	nwPeeked // looks at the slot again, after it took references of the blocks
+	nwScan   // examines a slot
+	nwPeeked // examines the slot again, with references to the blocks
 	nwDead
 )
 
 type newsActor struct {
 	pc       newsPC
-	stored   bool  // it has put its message, and drops for the second time
-	ticket   uint8 // the ticket of its message, or of the message that it takes out or looks at
-	top, sum uint8 // the tail and the sum of this look
-	last     uint8 // of a reader: the sum of the look before, +1, or 0; of a dead writer: its pc
-	floor    uint8 // the greatest version that was returned before the load began
+	stored   bool  // it has put its message and drops for the second time
+	ticket   uint8 // ticket of its message, or of the message that it removes or examines
+	top, sum uint8 // tail and sum of this scan
+	last     uint8 // reader: sum of the previous scan + 1, or 0; dead writer: its pc
+	floor    uint8 // greatest version returned before the load began
 	left     uint8
 }
 
 type newsState struct {
 	slots      [newsTickets]newsSlot
 	tail, head uint8
-	owner      uint8 // the owner of the mutex, +1
-	seen       uint8 // the greatest version that was returned
+	owner      uint8 // owner of the mutex + 1
+	seen       uint8 // greatest version returned
 	kills      uint8
 	fault      uint8
 	a          [newsActors]newsActor
@@ -80,12 +80,12 @@ const (
 
 // News is a configuration of the news model.
 type News struct {
-	Stores, Loads [2]int // of the two writers and of the two readers
+	Stores, Loads [2]int // of the two writers and the two readers
 	Kills         int
 	Bug           string
 }
 
-// The mutations of the news model.
+// Mutations of the news model.
 const (
 	NewsOnce     = "a look that finds nothing is believed"
 	NewsTail     = "a look that finds nothing is believed if the tail has not moved"
@@ -95,7 +95,7 @@ const (
 	NewsUnlocked = "writers do not exclude one another"
 )
 
-// Model returns the transition system of c. The first version is there from the beginning.
+// Model returns the transition system of c. The first version exists initially.
 func (c News) Model() Model[newsState] {
 	s := newsState{tail: 1, seen: 1}
 	s.slots[0] = newsFull
@@ -122,8 +122,8 @@ func (c News) steps(s newsState, emit func(newsState)) {
 	}
 }
 
-// events: a writer is killed. When its slots are mended, another writer takes its place with the
-// values that it still had to store.
+// events kills a writer. After its slots are repaired, another writer takes its place and stores
+// the remaining values.
 func (c News) events(s newsState, emit func(newsState)) {
 	for i := range newsWriters {
 		if n := s; int(s.kills) < c.Kills && s.a[i].pc != nwIdle && s.a[i].pc != nwDead {
@@ -137,7 +137,7 @@ func (c News) events(s newsState, emit func(newsState)) {
 	}
 }
 
-// mend is the reaper. It drops a message that was being written, and a message that was being read.
+// mend is the reaper. It drops messages that a dead writer was writing or reading.
 func (s *newsState) mend(i int) bool {
 	p := &s.a[i]
 	w := &s.slots[p.ticket]
@@ -151,7 +151,7 @@ func (s *newsState) mend(i int) bool {
 	return true
 }
 
-// newest is the look of a writer that has the mutex: one look at all slots, below top.
+// newest is the scan of a writer that holds the mutex: a single pass over all slots below top.
 func (s *newsState) newest(top uint8) (ticket uint8, ok bool) {
 	for t := int(top) - 1; t >= 0; t-- {
 		if s.slots[t] == newsFull {
@@ -191,7 +191,7 @@ func (c News) store(s *newsState, i int) bool {
 		switch {
 		case int(s.tail) == newsTickets: // another writer claimed the last slot
 			p.pc = nwTell
-		case s.slots[s.tail] != newsEmpty: // the claimer of the slot died before it moved the tail
+		case s.slots[s.tail] != newsEmpty: // the claimer died before it advanced the tail
 			s.tail++
 		default:
 			p.ticket = s.tail
@@ -220,7 +220,7 @@ func (c News) store(s *newsState, i int) bool {
 	return true
 }
 
-// look decides whether there is something to drop.
+// look decides whether there is a message to drop.
 func (c News) look(s *newsState, p *newsActor) {
 	p.pc = nwClaim
 	if p.stored {
@@ -233,7 +233,7 @@ func (c News) look(s *newsState, p *newsActor) {
 	}
 }
 
-// take takes the message at the head out, past messages that are gone. A message that is being
+// take removes the message at the head and skips messages that are gone. A message that is being
 // written, even by a dead writer, ends the dropping.
 func (c News) take(s *newsState, p *newsActor) {
 	if s.head < s.tail {
@@ -274,7 +274,7 @@ func (c News) load(s *newsState, p *newsActor) bool {
 	case nwScan:
 		c.scan(s, p)
 	case nwPeeked:
-		if s.slots[p.ticket] != newsFull { // the lifetime model shows what the references are for
+		if s.slots[p.ticket] != newsFull { // the lifetime model shows why references are needed
 			*p = newsActor{pc: nwTop, floor: p.floor, left: p.left}
 			break
 		}
@@ -287,7 +287,7 @@ func (c News) load(s *newsState, p *newsActor) bool {
 	return true
 }
 
-// scan looks at one slot.
+// scan examines one slot.
 func (c News) scan(s *newsState, p *newsActor) {
 	if end := p.ticket == 0; !end && c.Bug != NewsUp || c.Bug == NewsUp && p.ticket < p.top {
 		t := p.ticket - 1
@@ -326,8 +326,8 @@ func (c News) check(s *newsState) error {
 	return nil
 }
 
-// done: all values are stored, and at most one message is there besides those that the dead have
-// left.
+// done requires that all values are stored, and that at most one message is left in addition to the
+// messages of dead writers.
 func (c News) done(s *newsState) error {
 	full := 0
 	for _, w := range s.slots {

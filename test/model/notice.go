@@ -2,20 +2,20 @@ package model
 
 import "fmt"
 
-// The notice model: four participants, each watching the next two, round the table of seats. Seat 3
-// may join, and the others may leave. Any participant may be killed, and another process may get
-// its process number at once. Any participant but the holder of the recovery lock may be stopped
-// for good. A participant that waits for another may doubt that it lives. Reaping is one step a
-// seat here, and a participant that reaps does not watch meanwhile.
+// The notice model: four participants, each watching the next two in the table of seats,
+// cyclically. Seat 3 may join, and the others may leave. Any participant may be killed, and another
+// process may get its process ID at once. Any participant except the holder of the recovery lock
+// may be stopped forever. A participant that waits for another may check whether it is alive.
+// Reaping takes one step per seat, and a participant that reaps does not watch in the meantime.
 //
-// What must hold:
-//  - One participant reaps at a time.
-//  - When nothing moves any more and a participant lives and is not stopped, no dead one is left in
-//    the table.
+// Invariants:
+//   - At most one participant reaps.
+//   - In a terminal state with a participant that is alive and not stopped, no dead participant may
+//     be left in the table.
 
 const members = 4
 
-type entryState uint8 // the state of a seat in the participant table
+type entryState uint8 // state of a seat in the participant table
 
 const (
 	vacant entryState = iota
@@ -24,7 +24,7 @@ const (
 	dead
 )
 
-type fate uint8 // the fate of the process
+type fate uint8 // state of the process
 
 const (
 	outside fate = iota
@@ -62,13 +62,13 @@ const (
 type member struct {
 	fate    fate
 	pc      noticePC
-	watch   [watched]uint8 // seat + 1, or 0 for no seat
-	n       uint8          // how many it has found in a walk
+	watch   [watched]uint8 // seat + 1, or 0 for none
+	n       uint8          // participants found in a walk
 	woken   bool
 	stopped bool
-	other   [watched]bool // it watches another process, which has got the number of the dead one
-	seen    uint8         // the death epoch when the run began
-	known   uint8         // the dead whose lives it has doubted, as bits
+	other   [watched]bool // it watches another process that got the dead one's process ID
+	seen    uint8         // the death epoch at the start of the run
+	known   uint8         // bit set of dead participants that it has already reported
 	k       uint8
 }
 
@@ -85,17 +85,17 @@ type noticeState struct {
 
 // Notice is a configuration of the notice model.
 type Notice struct {
-	Blind bool // seat 3 lives, and its watchers are stopped from the beginning
+	Blind bool // seat 3 is alive, and its watchers are stopped from the start
 	One   bool // each watches only the next one, as if every second watcher were stopped
 	Join  bool // seat 3 joins at some time
-	Leave int  // so many of seats 0 to 2 may leave
+	Leave int  // number of seats among 0 to 2 that may leave
 	Kills int
-	Stops int  // participants that are stopped for good
-	Doubt bool // a participant that waits for a while asks for the proof of life of everybody
+	Stops int  // participants that are stopped forever
+	Doubt bool // waiting participants check the proof of life of all others
 	Bug   string
 }
 
-// The mutations of the notice model.
+// Mutations of the notice model.
 const (
 	NoDeathEpochCheck = "a reaper that lets go of the recovery lock does not look at the death epoch again"
 	DeathEpochLate    = "only a participant that gets the lock raises the death epoch"
@@ -118,7 +118,8 @@ const (
 
 func (c Notice) one() bool { return c.One || c.Bug == WatchOne }
 
-// Model returns the transition system of c: seats 0 to 2, or to 3, live and watch each other.
+// Model returns the transition system of c. Initially, seats 0 to 2 or 3 are alive and watch each
+// other.
 func (c Notice) Model() Model[noticeState] {
 	var s noticeState
 	n := 3
@@ -146,7 +147,7 @@ func (c Notice) steps(s noticeState, emit func(noticeState)) {
 
 func (s *noticeState) runs(i int) bool { return s.p[i].fate == running && !s.p[i].stopped }
 
-// events: seat 3 joins, another participant leaves, or one is killed or stopped.
+// events emits a join of seat 3, a leave, a kill and a stop.
 func (c Notice) events(s noticeState, emit func(noticeState)) {
 	if n := s; c.Join && s.p[3].fate == outside {
 		n.p[3].fate, n.p[3].pc = running, nJoining
@@ -185,9 +186,9 @@ func (s *noticeState) fired(i int) bool {
 	return false
 }
 
-// doubts reports whether participant i, which waits for another, finds a proof of life gone. It
-// tells a holder of the recovery lock once of each dead participant, and tries again when the lock
-// is free.
+// doubts reports whether participant i, which waits for another, finds a missing proof of life. It
+// reports each dead participant to a holder of the recovery lock once, and tries again when the
+// lock is free.
 func (c Notice) doubts(s *noticeState, i int) bool {
 	if !c.Doubt || c.Bug == DoubtLess {
 		return false
@@ -236,7 +237,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		case c.Bug == StopAtDead:
 			p.watch = [watched]uint8{}
 			p.unwatch()
-		default: // the holder of the lock will see the death epoch
+		default: // the lock holder will see the death epoch
 			p.pc = nLink
 			p.walk()
 		}
@@ -259,7 +260,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		p.link()
 	case nLink:
 		c.look(s, i)
-	case nOpen: // opens the pidfd by its number
+	case nOpen: // opens the pidfd by process ID
 		p.other[p.n] = s.p[p.watch[p.n]-1].fate == gone
 		if p.pc = nProof; c.Bug == NumberTrusted {
 			c.linked(p)
@@ -278,7 +279,7 @@ func (p *member) link() {
 	p.k, p.n, p.seen, p.watch, p.other, p.pc = 1, 0, 0, [watched]uint8{}, [watched]bool{}, nLink
 }
 
-// linked goes on to the second participant to watch.
+// linked moves to the second participant to watch.
 func (c Notice) linked(p *member) {
 	if p.n++; int(p.n) == watched || c.one() {
 		p.k, p.n, p.pc = 0, 0, nIdle
@@ -297,7 +298,7 @@ func (s *noticeState) unlock(i int) {
 	}
 }
 
-// reap does one seat of the scan for the dead: DEAD first, FREE in the next step.
+// reap handles one seat in the scan for dead participants: DEAD first, FREE in the next step.
 func (c Notice) reap(s *noticeState, i int) {
 	p := &s.p[i]
 	t := &s.table[p.k]
@@ -313,9 +314,9 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look reads one seat of the table and finds the participant to watch: the next one that lives. It
-// announces a dead one, and reaps it if no other participant is reaping. If another one is reaping,
-// the walk goes on behind that seat, so it does not spin on a seat that is about to be free.
+// look reads one seat of the table to find the next living participant to watch. It announces a
+// dead one, and reaps it if no other participant is reaping. Otherwise the walk continues after
+// that seat, so that it does not spin on a seat that is about to become free.
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
@@ -335,14 +336,14 @@ func (c Notice) look(s *noticeState, i int) {
 	}
 }
 
-// walk goes on to the next seat.
+// walk moves to the next seat.
 func (p *member) walk() {
 	if p.k++; p.k >= members {
 		p.unwatch()
 	}
 }
 
-// wake wakes all the others.
+// wake wakes all other participants.
 func (c Notice) wake(s *noticeState, i int) {
 	for k := range s.p {
 		if c.Bug != WakeOne || (k+1)%members == i {
@@ -351,7 +352,7 @@ func (c Notice) wake(s *noticeState, i int) {
 	}
 }
 
-// door does a step of joining or of leaving.
+// door performs a step of joining or leaving.
 func (c Notice) door(s *noticeState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -412,7 +413,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 	return true
 }
 
-// check: of the living, at most one has the recovery lock, or acts as if it had the lock.
+// check requires that at most one living participant holds the recovery lock or acts as its holder.
 func (c Notice) check(s *noticeState) error {
 	for i := range s.p {
 		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) &&

@@ -1,27 +1,27 @@
 package model
 
-// life is what the other participants can know of a process. killed is a death that no other has
-// noticed.
+// life is the state of a process as far as other participants can know it. killed is a death that
+// no other participant has noticed.
 type life uint8
 
 const (
 	alive life = iota
 	killed
-	marked // a reaper has marked it dead, and is not done with it
+	marked // marked dead by a reaper that has not finished
 	reaped // the seat of the process is free
 )
 
-// A process is the state that every model with deaths has of each of its processes.
+// A process is the common state of processes in all models with deaths.
 type process struct{ life life }
 
 func (p process) lives() bool    { return p.life == alive }
 func (p process) is(l life) bool { return p.life == l }
 
-// dead reports whether the others know that the process has died.
+// dead reports whether the other participants know that the process has died.
 func (p process) dead() bool { return p.life == marked || p.life == reaped }
 
-// reap is the next step of a reaper that does one process after the other. It marks the dead
-// process, and then frees its seat.
+// reap performs the next step of a reaper that handles one process after another: it marks the dead
+// process, and then frees its seat. It returns false if there is nothing to do.
 func (p *process) reap() bool {
 	if p.life != killed && p.life != marked {
 		return false
@@ -30,21 +30,20 @@ func (p *process) reap() bool {
 	return true
 }
 
-// A participant is a process in a seat that may be taken again. Its epoch says how often the seat
-// was taken.
+// A participant is a process in a seat that may be reused. The epoch counts the uses of the seat.
 type participant struct {
 	process
 	epoch uint8
 }
 
-// gone reports whether the participant that had this seat in the epoch is known to be dead.
+// gone reports whether the participant that had this seat in the given epoch is known to be dead.
 func (p participant) gone(epoch uint8) bool { return p.dead() || p.epoch != epoch }
 
-// A toll counts how often an event has happened, up to the number that a configuration allows.
+// A toll counts an event up to the limit of a configuration.
 type toll uint8
 
-// kill kills a process that lives, if a kill is left. The model decides what else of its state is
-// lost.
+// kill kills a living process if the limit permits it. The caller must discard the process's local
+// state.
 func (n *toll) kill(p *process, most int) bool {
 	if !p.lives() || int(*n) >= most {
 		return false
@@ -54,7 +53,7 @@ func (n *toll) kill(p *process, most int) bool {
 	return true
 }
 
-// rejoin puts a new participant into a free seat, if one may come.
+// rejoin puts a new participant into a free seat if the limit permits it.
 func (n *toll) rejoin(p *participant, most int) bool {
 	if p.life != reaped || int(*n) >= most {
 		return false
@@ -64,7 +63,7 @@ func (n *toll) rejoin(p *participant, most int) bool {
 	return true
 }
 
-// withLife returns the processes with this life, as bits.
+// withLife returns a bit set of the processes with a life.
 func withLife[T interface{ is(life) bool }](all []T, l life) (set uint8) {
 	for i := range all {
 		if all[i].is(l) {

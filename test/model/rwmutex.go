@@ -2,16 +2,17 @@ package model
 
 import "fmt"
 
-// The rwmutex model: a writer takes a lock whose word names it, and then waits until no living
-// participant has a share. A reader adds to its share and then looks at the lock. What the lock
-// guards is changed in two steps.
+// The rwmutex model: a writer acquires a lock with a word that names it, and then waits until no
+// living participant has a share. A reader increments its share and then checks the lock. The
+// protected data is modified in two steps.
 //
-// What must hold:
-//  - No reader is beside a writer, and no reader reads data that are half changed.
-//  - A writer that finds the data half changed was told so.
-//  - No participant waits for the dead, and none waits for ever.
+// Invariants:
+//   - A reader and a writer must not hold the lock at the same time, and no reader may read half
+//     modified data.
+//   - A writer that finds the data half modified must have been notified of the death.
+//   - No participant may wait for a dead one, or forever.
 //
-// Waits are steps that are not enabled. The mutex and wake models cover wakeups.
+// Waits are steps that are not enabled. The mutex and wake models cover wake-ups.
 
 type rwPC uint8
 
@@ -20,7 +21,7 @@ const (
 	rwShare
 	rwLook
 	rwRead
-	rwBack // the share is taken back, for another try
+	rwBack // releases the share to try again
 	rwLeave
 	rwTry
 	rwDrain
@@ -45,8 +46,8 @@ type rwUser struct {
 	left  uint8
 	write bool
 	told  bool
-	at    uint8    // the share that a writer looks at
-	was   lockWord // the holder whose lock it took over
+	at    uint8    // share that a writer examines
+	was   lockWord // previous holder of the lock that it took over
 }
 
 type rwState struct {
@@ -60,14 +61,14 @@ type rwState struct {
 
 // RWMutex is a configuration of the rwmutex model.
 type RWMutex struct {
-	Writers int // the other participants read
-	Rounds  int // the rounds of each participant
+	Writers int // the other participants are readers
+	Rounds  int // of each participant
 	Kills   int
 	Rejoins int
 	Bug     string
 }
 
-// The mutations of the rwmutex model.
+// Mutations of the rwmutex model.
 const (
 	LookFirst      = "a reader looks at the lock before it counts itself"
 	DrainFirst     = "a writer waits for readers before it takes the lock"
@@ -103,7 +104,7 @@ func (c RWMutex) steps(s rwState, emit func(rwState)) {
 	}
 }
 
-// events: a death, a new reader in a seat that is free, a writer that gives up.
+// events emits a death, a new reader in a free seat, and a writer that gives up.
 func (c RWMutex) events(s rwState, emit func(rwState)) {
 	for i := range s.p {
 		n := s
@@ -170,7 +171,7 @@ func (c RWMutex) step(s *rwState, i int) bool {
 	return true
 }
 
-// next begins a read or a write, or waits for the lock.
+// next starts a read or a write, or waits for the lock.
 func (c RWMutex) next(s *rwState, p *rwUser) bool {
 	switch {
 	case p.left == 0 || s.word.lost:
@@ -182,7 +183,7 @@ func (c RWMutex) next(s *rwState, p *rwUser) bool {
 	case s.word.holder == 0 || c.Bug == ReadTorn && c.orphan(s):
 		p.pc = rwShare
 	case c.orphan(s):
-		p.pc, p.left = rwDone, 0 // with the error of a lock that is lost
+		p.pc, p.left = rwDone, 0 // with the error for a lost lock
 	default:
 		return false
 	}

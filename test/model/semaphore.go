@@ -2,16 +2,16 @@ package model
 
 import "fmt"
 
-// The semaphore model: participants take a permit and give it back, under a lock that is held for a
+// The semaphore model: participants acquire and release a permit under a lock that is held for a
 // few steps. The state word is written before the share that it names. The next holder of a dead
 // participant's lock writes that share again.
 //
-// What must hold:
-//  - No more permits are out than there are.
-//  - A death loses no permit.
-//  - No participant waits for a permit that is there.
+// Invariants:
+//   - The number of permits in use must not exceed the total.
+//   - A death must not lose a permit.
+//   - No participant may wait while a permit is available.
 //
-// Waiting is a step that is not enabled. The mutex model shows how a waiter is woken.
+// Waits are steps that are not enabled. The mutex model shows how a waiter is woken.
 
 type semPC uint8
 
@@ -34,7 +34,7 @@ type semShare struct {
 
 type semWord struct {
 	permits uint8
-	seat    uint8 // + 1, 0: none
+	seat    uint8 // seat + 1, or 0 for none
 	share   uint8
 }
 
@@ -44,8 +44,8 @@ type semUser struct {
 	left    uint8
 	release bool
 	has     uint8
-	from    lockWord // the holder whose lock it took over
-	seat    uint8    // the seat whose share it settles
+	from    lockWord // previous holder of the lock that it took over
+	seat    uint8    // seat with the share to settle
 }
 
 const semUsers = 3
@@ -68,7 +68,7 @@ type Semaphore struct {
 	Bug     string
 }
 
-// The mutations of the semaphore model.
+// Mutations of the semaphore model.
 const (
 	NoRedo       = "the next holder of a dead one's lock does not write the share again"
 	ShareFirst   = "the share is written before the state"
@@ -193,7 +193,7 @@ func (c Semaphore) redo(s *semState, dead lockWord) {
 	}
 }
 
-// look decides what to do under the lock, and does the first of two writes.
+// look decides on the action under the lock and performs the first of its two writes.
 func (c Semaphore) look(s *semState, i int) {
 	p, mine := &s.p[i], s.shares[i]
 	stale := mine.epoch != p.epoch && c.Bug != ForgetShare
@@ -213,7 +213,7 @@ func (c Semaphore) look(s *semState, i int) {
 	p.pc = sGrant
 }
 
-// first and second are the two writes of a grant, in the order that the mutation leaves.
+// first and second are the two writes of a grant, in the order that the mutation determines.
 func (c Semaphore) first(s *semState, i int)  { c.write(s, i, c.Bug != ShareFirst) }
 func (c Semaphore) second(s *semState, i int) { c.write(s, i, c.Bug == ShareFirst) }
 
@@ -239,7 +239,7 @@ func (c Semaphore) write(s *semState, i int, state bool) {
 	s.word = semWord{permits, uint8(i + 1), share}
 }
 
-// share is what this participant's share will be.
+// share returns the new value of this participant's share.
 func (c Semaphore) share(s *semState, i int) uint8 {
 	p, n := &s.p[i], uint8(0)
 	if s.shares[i].epoch == p.epoch {

@@ -2,21 +2,21 @@ package model
 
 import "fmt"
 
-// The wake model: two publishers and three goroutines that wait for messages of one ring. The ring
-// is a count here. Two of the goroutines are in one participant. A goroutine takes one message and
-// ends. It may give up while it is parked. The goroutine that answers a participant's doorbell is
-// an actor of its own. A participant may be killed, or stopped for good.
+// The wake model: two publishers and three goroutines that wait for messages of one ring, which is
+// represented by a count. Two of the goroutines belong to one participant. A goroutine takes one
+// message and exits. It may give up while it is parked. The goroutine that answers a participant's
+// doorbell is a separate actor. A participant may be killed or stopped forever.
 //
-// What must hold: when nothing moves any more and a message is there, no living goroutine is
-// parked, unless its participant is stopped.
+// Invariant: in a terminal state with a message, no living goroutine may be parked, unless its
+// participant is stopped.
 
 const (
 	publishers = 2
 	waiters    = 3
-	homes      = 2 // the participants of the waiters
+	homes      = 2 // participants of the waiters
 )
 
-// homeOf returns the participant of a waiter.
+// homeOf maps waiters to their participants.
 var homeOf = [waiters]uint8{0, 0, 1}
 
 type wakePC uint8
@@ -25,9 +25,9 @@ const (
 	wStart wakePC = iota
 	wPick         // picks a participant to wake
 	wWake
-	wRewake // wakes again, as long as there is a message
+	wRewake // wakes again while there is a message
 	wTry
-	wBit // sets its bit; the step before put it into the queue of the process
+	wBit // sets its bit; the previous step queued it in the process
 	wAgain
 	wParked
 	wLeave
@@ -43,13 +43,13 @@ const (
 	wReapWake
 )
 
-// A waker wakes participants. It is a publisher, a waiter that passes a wakeup on, or the goroutine
-// that answers a doorbell.
+// A waker wakes participants. It is a publisher, a waiter that passes a wake-up on, or the
+// goroutine that answers a doorbell.
 type waker struct {
 	pc     wakePC
-	back   wakePC // the step after the wakeup
+	back   wakePC // the step after the wake-up
 	chosen uint8
-	left   uint8 // messages that a publisher has still to publish
+	left   uint8 // remaining messages of a publisher
 	queued bool
 	woken  bool
 	waited bool
@@ -70,7 +70,7 @@ type wakeState struct {
 	bell     [homes]waker
 	homes    [homes]home
 	reaper   wakePC
-	set      uint8 // the dead: homes, then publishers
+	set      uint8 // dead participants: homes, then publishers
 	kills    uint8
 	stops    uint8
 }
@@ -79,11 +79,11 @@ type wakeState struct {
 type Wake struct {
 	Messages [publishers]int
 	Kills    int
-	Stops    int // participants that are stopped for good
+	Stops    int // participants that are stopped forever
 	Bug      string
 }
 
-// The mutations of the wake model.
+// Mutations of the wake model.
 const (
 	NoLook         = "a waiter does not look at the ring again after it set its bit"
 	NoPassOn       = "a waiter that gives up does not pass on"
@@ -142,8 +142,8 @@ func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// events: a parked waiter gives up, a participant is killed or stopped, or the reaper is killed and
-// another one begins.
+// events emits a parked waiter that gives up, a kill or stop of a participant, and a kill of the
+// reaper, which another one replaces.
 func (c Wake) events(s wakeState, emit func(wakeState)) {
 	for i := range s.w {
 		if n := s; s.runs(int(homeOf[i])) && s.w[i].pc == wParked && !s.locked(homeOf[i]) {
@@ -179,7 +179,7 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 		}
 	}
 	for i := range s.pubs {
-		// Before and after that it has nothing to lose.
+		// Before and after that, it has no state to lose.
 		if n := s; s.writers[i].lives() && s.pubs[i].pc != wStart {
 			n.writers[i].life, n.pubs[i] = killed, waker{}
 			emit(n)
@@ -187,8 +187,8 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// wakes reports whether a waker of the participant is between the two steps of a wakeup. A
-// participant that is stopped there keeps the wakeup.
+// wakes reports whether a waker of the participant is between the two steps of a wake-up. A
+// participant that is stopped there withholds the wake-up.
 func (s *wakeState) wakes(home int) bool {
 	for i := range s.w {
 		if int(homeOf[i]) == home && s.w[i].pc == wWake {
@@ -198,11 +198,11 @@ func (s *wakeState) wakes(home int) bool {
 	return s.bell[home].pc == wWake
 }
 
-// locked reports whether the goroutine that answers the doorbell has the lock of the queue. It
-// keeps the lock while it looks again.
+// locked reports whether the goroutine that answers the doorbell holds the lock of the queue. It
+// keeps the lock while it checks again.
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
-// pick clears the bit of any participant, or goes on if there is none.
+// pick clears the bit of any participant, or continues if there is none.
 func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	if s.bits == 0 {
 		c.afterWake(s, r)
@@ -220,13 +220,13 @@ func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	}
 }
 
-// wake is the second step of a wakeup.
+// wake performs the second step of a wake-up.
 func (c Wake) wake(s *wakeState, r *waker) {
 	if h := &s.homes[r.chosen]; h.lives() {
 		h.woken = true
 	}
 	r.chosen, r.pc = 0, wRewake
-	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoRewake { // every other configuration must do without rewake
+	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoRewake { // others must work without rewake
 		c.afterWake(s, r)
 	}
 }
@@ -238,14 +238,14 @@ func (c Wake) rewake(s *wakeState, r *waker) {
 	}
 }
 
-// afterWake goes on after a wakeup.
+// afterWake continues after a wake-up.
 func (c Wake) afterWake(s *wakeState, r *waker) {
 	if r.pc, r.back = r.back, 0; r.pc == wStart && c.Bug == BitFirst {
 		s.messages++
 	}
 }
 
-// publish is a step of a publisher.
+// publish performs a step of a publisher.
 func (c Wake) publish(s *wakeState, r *waker) bool {
 	switch r.pc {
 	case wStart:
@@ -265,7 +265,7 @@ func (c Wake) publish(s *wakeState, r *waker) bool {
 	return true
 }
 
-// wait is a step of a goroutine that wants a message.
+// wait performs a step of a goroutine that waits for a message.
 func (c Wake) wait(s *wakeState, i int) bool {
 	p, bit := &s.w[i], uint8(1)<<homeOf[i]
 	switch p.pc {
@@ -309,7 +309,7 @@ func (c Wake) wait(s *wakeState, i int) bool {
 		if p.pc = wPassOn; c.Bug == NoPassOn {
 			p.pc = wEnd
 		}
-	case wPassOn: // passes the wakeup on to another goroutine here, or to another participant
+	case wPassOn: // passes the wake-up to another goroutine here or to another participant
 		if p.pc = wEnd; s.waiting(homeOf[i]) {
 			s.homes[homeOf[i]].woken = true
 		} else if s.messages > 0 {
@@ -334,7 +334,7 @@ func (s *wakeState) waiting(home uint8) bool {
 	return false
 }
 
-// wakeOne wakes the first in the queue.
+// wakeOne wakes the first goroutine in the queue.
 func (s *wakeState) wakeOne(home uint8) {
 	for i := range s.w {
 		if homeOf[i] == home && s.w[i].queued {
@@ -344,7 +344,7 @@ func (s *wakeState) wakeOne(home uint8) {
 	}
 }
 
-// answer is a step of the goroutine at the doorbell of a participant.
+// answer performs a step of the goroutine at the doorbell of a participant.
 func (c Wake) answer(s *wakeState, i int) bool {
 	b, h := &s.bell[i], uint8(i)
 	switch b.pc {
@@ -362,7 +362,7 @@ func (c Wake) answer(s *wakeState, i int) bool {
 		}
 	case bLook:
 		switch b.pc = bIdle; {
-		case !s.waiting(h): // that goroutine will look for others itself
+		case !s.waiting(h): // that goroutine checks for others itself
 		case s.messages > 0:
 			s.wakeOne(h)
 		case c.Bug != NoBitAgain:
@@ -387,12 +387,12 @@ func (c Wake) answer(s *wakeState, i int) bool {
 	return true
 }
 
-// dead returns the participants that are killed, as bits: homes, then publishers.
+// dead returns a bit set of the killed participants: homes, then publishers.
 func (s *wakeState) dead() uint8 {
 	return withLife(s.homes[:], killed) | withLife(s.writers[:], killed)<<homes
 }
 
-// reap clears the bits of the dead, then wakes everybody that lives.
+// reap clears the bits of the dead and then wakes all living participants.
 func (c Wake) reap(s wakeState, emit func(wakeState)) {
 	switch s.reaper {
 	case wStart:

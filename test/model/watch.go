@@ -3,12 +3,12 @@ package model
 import "fmt"
 
 // The watch model: one or two processes watch a barrier at which they do not meet, to learn which
-// participants leave or die. Two others leave. Each of these says so in memory of which the barrier
-// knows nothing, counts itself, and aborts the barrier, which the other one may have broken before.
-// They are killed anywhere. A reaper, which may be killed as well, marks the dead, wakes everybody
-// and frees their seats.
+// participants leave or die. Two others leave. Each of them records that in memory that the barrier
+// does not know, increments a count, and aborts the barrier, which the other one may have broken
+// before. They may be killed at any step. A reaper, which may be killed as well, marks the dead,
+// wakes all participants and frees the seats of the dead.
 //
-// What must hold: when nothing moves any more, every watcher knows each participant that is gone.
+// Invariant: in a terminal state, every watcher must know each participant that is gone.
 
 const (
 	watchers = 2
@@ -18,9 +18,9 @@ const (
 type watchPC uint8
 
 const (
-	waCensus watchPC = iota // takes the census that it compares later
+	waCensus watchPC = iota // takes the census for a later comparison
 	waLook
-	waFirst // looks before it parks
+	waFirst // checks before it parks
 	waSetBit
 	waAgain
 	waParked
@@ -43,7 +43,7 @@ const (
 type watcher struct {
 	pc    watchPC
 	seen  watchCensus
-	knows uint8 // the participants that are gone, as bits
+	knows uint8 // bit set of participants that are gone
 	bell  bool
 }
 
@@ -52,20 +52,20 @@ type watchCensus struct{ lost, left uint8 }
 type leaver struct {
 	process
 	pc    leavePC
-	woken uint8 // the watchers that it still has to wake, as bits
+	woken uint8 // bit set of watchers that it still must wake
 }
 
 type watchState struct {
 	w      [watchers]watcher
 	l      [leavers]leaver
-	bits   uint8 // of the participants that ask to be woken
-	said   uint8 // the participants that have left, as bits
-	left   uint8 // how many have left
+	bits   uint8 // participants that request a wake-up
+	said   uint8 // bit set of participants that have left
+	left   uint8 // their number
 	broken bool
 
-	reaping uint8 // the watchers that it still has to wake, as bits; set with dead
-	freeing bool  // it has woken them, and frees the seats
-	dead    bool  // a participant is marked, and its seat is not free yet
+	reaping uint8 // bit set of watchers that the reaper still must wake; set with dead
+	freeing bool  // it has woken them and frees the seats
+	dead    bool  // a participant is marked, and its seat is not free
 	kills   toll
 	reaps   uint8 // kills of the reaper
 }
@@ -78,7 +78,7 @@ type Watch struct {
 	Bug      string
 }
 
-// The mutations of the watch model.
+// Mutations of the watch model.
 const (
 	AbortQuiet     = "a participant that aborts a barrier that is broken already wakes nobody"
 	LeaveLate      = "a participant that leaves aborts the barrier before it has said so"
@@ -111,7 +111,7 @@ func (c Watch) steps(s watchState, emit func(watchState)) {
 	c.reap(s, emit)
 }
 
-// events: a death of a participant, or of the reaper, whose work another reaper continues.
+// events emits the death of a participant, or of the reaper; another reaper continues its work.
 func (c Watch) events(s watchState, emit func(watchState)) {
 	for i := range s.l {
 		if n := s; s.l[i].pc != lvGone && n.kills.kill(&n.l[i].process, c.Kills) {
@@ -149,7 +149,7 @@ func (s *watchState) look() (gone uint8) {
 	return gone
 }
 
-// watch takes a step of a watcher. It is ready when the census differs from the one that it has
+// watch performs a step of a watcher. It is ready if the census differs from the one that it has
 // seen.
 func (c Watch) watch(s *watchState, i int) bool {
 	w := &s.w[i]
@@ -199,7 +199,7 @@ func (c Watch) watch(s *watchState, i int) bool {
 	return true
 }
 
-// leave takes a step of a participant that leaves.
+// leave performs a step of a participant that leaves.
 func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 	switch l.pc {
 	case lvSay:
@@ -244,7 +244,7 @@ func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 
 func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
 
-// reap marks all the dead, wakes every watcher, and frees the seats.
+// reap marks all dead participants, wakes every watcher, and frees the seats.
 func (c Watch) reap(s watchState, emit func(watchState)) {
 	unmarked := withLife(s.l[:], killed) != 0
 	switch n := s; {

@@ -2,9 +2,9 @@ package model
 
 import "fmt"
 
-// The xo wait model: three participants stamp and clear two words in turn, one after the other.
-// They wait by the WAIT bit and the one bitmap for all words. The reaper clears the stamps of
-// killed holders, and then wakes everybody. What must hold: no living participant waits for ever.
+// The xo wait model: three participants stamp and clear two words, one after another. They wait by
+// the WAIT bit and a single bitmap for all words. The reaper clears the stamps of killed holders
+// and then wakes all participants. Invariant: no living participant may wait forever.
 
 type xoPC uint8
 
@@ -28,28 +28,28 @@ type xoThread struct {
 	process
 	pc     xoPC
 	op     uint8
-	chosen uint8 // the participants still to wake
+	chosen uint8 // participants that it still must wake
 	woken  bool
-	saw    bool // whether WAIT was set when it found the word stamped; in a mutation
+	saw    bool // WAIT was set when it found the word stamped; for a mutation
 }
 
 type xoState struct {
 	w     [2]xoWord
 	bits  uint8
 	p     [3]xoThread
-	wake  bool // the reaper has still to wake
+	wake  bool // the reaper still must wake
 	kills toll
 }
 
-// XOWait is a configuration of the xo wait model: Words says which words each participant stamps,
-// in order.
+// XOWait is a configuration of the xo wait model. Words lists the words that each participant
+// stamps, in order.
 type XOWait struct {
 	Words [3][]uint8
 	Kills int
 	Bug   string
 }
 
-// The mutations of the xo wait model.
+// Mutations of the xo wait model.
 const (
 	WaitBitFirst = "a waiter sets WAIT before its bit, and does not look again"
 	BlindWait    = "a waiter sets its bit and parks without setting WAIT on a stamped word"
@@ -93,7 +93,7 @@ func (c XOWait) events(s xoState, emit func(xoState)) {
 	}
 }
 
-// reap clears the stamps of dead participant i.
+// reap clears the stamps of the dead participant i.
 func (c XOWait) reap(s *xoState, i int) {
 	for w := range s.w {
 		if s.w[w].lane == lane(i) {
@@ -126,7 +126,7 @@ func (c XOWait) step(s *xoState, i int) bool {
 		if p.pc = xWait; c.Bug == BlindWait || c.Bug == WaitBitFirst {
 			p.pc = xParked
 		}
-	case xWait: // the CAS that sets WAIT is the second look
+	case xWait: // the CAS that sets WAIT is the second check
 		if w.lane == 0 && !p.saw {
 			p.pc = xTry
 			break
