@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The packages of all modules here: what go test, go vet and go list are given.
 PACKAGES ?= work
 
-.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
+.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture histories schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go test -vet=all $(PACKAGES)
@@ -42,7 +42,10 @@ TORTURE_MINUTES ?= $(if $(filter night,$(TORTURE)),360,15)
 TORTURE_SEED ?= 1
 
 torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_MINUTES), or 6 hours (TORTURE=night): one line of JSON
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/shm.test" ./internal/arena && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./shm.test
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/arena.test" ./internal/arena && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && go build -o "$$dir/histories" ./test/histories && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./arena.test -histories ./histories
+
+histories: ## recorded operations of several processes on queues, Latest, dicts, mutexes and semaphores, with kills, checked by Porcupine; and ten planted faults, each of which it must find
+	go test ./test/histories -v -count=1 -timeout 35m -histories.sessions 40 -histories.mutants | grep -v '^=== '
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && export GOWORK=off && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .

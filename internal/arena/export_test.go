@@ -706,6 +706,7 @@ func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
 
 // LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
 func (s *Sync) LockCell() error { return Semaphore{s}.enter(context.Background()) }
+func (s *Sync) UnlockCell()     { Semaphore{s}.exit() }
 
 // KeeperAddress is where a domain's keeper listens.
 func KeeperAddress(d *Domain) string { return keeperAddress(d) }

@@ -21,9 +21,22 @@ const (
 type Semaphore struct{ *Sync }
 
 // Acquire blocks until it has taken a permit or ctx ends. The permit belongs to this participant
-// until a [Semaphore.Release]. If the participant dies, the permit becomes available again.
+// until a [Semaphore.Release]. If the participant dies, the permit becomes available again. If ctx
+// has ended before the call, Acquire takes a permit that is available. For that it may wait up to
+// 20 ms for the operation of another process.
 func (m Semaphore) Acquire(ctx context.Context) error {
-	return m.acquire(ctx, func() error { return m.Take(ctx) })
+	return m.acquire(ctx, func() error {
+		err := m.Take(ctx)
+		if err == nil || err == ErrLocked || ctx.Err() == nil {
+			return err
+		}
+		// The deadline passed during another process's operation, which does not mean that there is
+		// no permit: a deadline in the past must find one that is there.
+		if last := m.Take(briefly / 50); !errors.Is(last, context.DeadlineExceeded) {
+			return last
+		}
+		return err
+	})
 }
 
 // TryAcquire is like [Semaphore.Acquire], but returns [ErrLocked] if no permit is available. It

@@ -256,6 +256,21 @@ func TestSemaphore_Counts(t *testing.T) {
 	})
 }
 
+// An Acquire with a deadline in the past finds a permit that is there, also in the middle of
+// another process's operation.
+func TestSemaphore_ADeadlineInThePastFindsAPermit(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		vs := newSync(t, arena.SyncOptions{Form: arena.FormSemaphore, Limit: 1}, f.first, f.join())
+		testutil.NoError(t, vs[1].LockCell())
+		past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		defer cancel()
+		acquired := async(func() error { return arena.Semaphore{vs[0]}.Acquire(past) })
+		time.AfterFunc(2*time.Millisecond, vs[1].UnlockCell)
+		testutil.NoError(t, <-acquired)
+		wantIs(t, arena.Semaphore{vs[0]}.Acquire(past), context.DeadlineExceeded)
+	})
+}
+
 func TestSemaphore_SignalIsNotHeardTwice(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := testutil.Context(t)

@@ -169,5 +169,5 @@ func isWord(t types.Type) bool {
 		t = ptr.Elem()
 	}
 	named, ok := t.(*types.Named)
-	return ok && (named.Obj().Name() == "Word" || named.Obj().Name() == "wordOf") && named.Obj().Pkg().Name() == "shm"
+	return ok && (named.Obj().Name() == "Word" || named.Obj().Name() == "wordOf") && named.Obj().Pkg().Name() == "arena"
 }
