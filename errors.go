@@ -19,8 +19,8 @@ var (
 	// Go runtime failed.
 	ErrPanic = errors.New("shoal: panic")
 
-	// ErrExited is wrapped if a process ended, by os.Exit or by a signal, before its function had
-	// returned.
+	// ErrExited is wrapped if a process ended before its function had returned: by a signal, or by
+	// os.Exit, also with status 0.
 	ErrExited = errors.New("shoal: process ended early")
 
 	// ErrOOM is wrapped if the kernel's out-of-memory killer has probably ended a process.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -210,6 +211,22 @@ func TestList_IsASlice(t *testing.T) {
 	testutil.ErrorIs(t, err, manager.ErrIndex)
 	n, err := l.Len(ctx)
 	want(t, n, err, 1)
+}
+
+// An index outside of the list means its beginning or its end, as for Python's list.insert.
+func TestList_InsertClamps(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := testutil.Context(t)
+		l, err := manager.NewList(ctx, m, "b", "c")
+		closing(t, l, err)
+		testutil.NoError(t, l.Insert(ctx, -100, "a"))
+		testutil.NoError(t, l.Insert(ctx, 100, "e"))
+		testutil.NoError(t, l.Insert(ctx, -1, "d"))
+		all, err := l.Slice(ctx, 0, -1)
+		if got := strings.Join(all, ""); err != nil || got != "abcde" {
+			t.Errorf("%q, %v, want abcde", got, err)
+		}
+	})
 }
 
 func TestRegression_S3_2_IndicesOfAManagersListsCountFromTheEnd(t *testing.T) {

@@ -34,7 +34,8 @@ func (l *List[T]) Append(ctx context.Context, vs ...T) error {
 	return l.call(ctx, listAppend, ins(vs)...).none()
 }
 
-// Insert inserts v before element i, or at the end if i is the length.
+// Insert inserts v before element i. As with Python's list.insert, a negative i counts from the
+// end, and an i outside of the list means its beginning or its end.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listInsert, in(i), in(v)).none()
 }
@@ -206,13 +207,16 @@ func (l *list) append(c *call) error {
 }
 
 func (l *list) insert(c *call) error {
-	i, err := between(c, len(l.items))
+	i, err := arg[int](c, 0)
 	if err != nil {
 		return err
 	}
+	if i < 0 {
+		i += len(l.items)
+	}
 	it, err := c.item(1)
 	if err == nil {
-		l.items = slices.Insert(l.items, i, it)
+		l.items = slices.Insert(l.items, min(max(i, 0), len(l.items)), it)
 	}
 	return err
 }

@@ -28,6 +28,10 @@ var (
 	// [context.DeadlineExceeded].
 	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
 
+	// ErrCanceled is the error of a call that [Result.Cancel] or [Pool.CancelPending] canceled. It
+	// wraps [context.Canceled].
+	ErrCanceled = fmt.Errorf("pool: the call was canceled: %w", context.Canceled)
+
 	// ErrRunning is returned by Join if neither Finish nor Close was called: Join would block
 	// forever.
 	ErrRunning = errors.New("pool: call Finish or Close before Join")
@@ -59,6 +63,7 @@ func init() {
 	codec.RegisterError("pool.ErrClosed", ErrClosed)
 	codec.RegisterError("pool.ErrBroken", ErrBroken)
 	codec.RegisterError("pool.ErrTimeout", ErrTimeout)
+	codec.RegisterError("pool.ErrCanceled", ErrCanceled)
 	codec.RegisterError("pool.ErrNotReady", ErrNotReady)
 	codec.RegisterError("pool.ErrRunning", ErrRunning)
 }

@@ -52,7 +52,9 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 		}
 		r.set(v, err)
 	}
-	f.MapAsync(p, []In{in}).then(one, one)
+	whole := f.MapAsync(p, []In{in})
+	r.cancel = whole.Cancel
+	whole.then(one, one)
 	return r
 }
 
@@ -86,10 +88,11 @@ type gathering[In, Out any] struct {
 	drop   atomic.Bool // a chunk has failed
 	gone   atomic.Bool // the result is no longer wanted
 
-	mu    sync.Mutex
-	left  int // number of chunks without an outcome
-	users users
-	err   error
+	mu       sync.Mutex
+	left     int // number of chunks without an outcome
+	canceled bool
+	users    users
+	err      error
 }
 
 // handIn is the number of chunks submitted at once.
@@ -99,6 +102,7 @@ func (f *Func[In, Out]) gather(p *Pool, in []In, by sys.Deadline) *gathering[In,
 	size := p.opts.chunk(f.chunk, len(in))
 	chunks := (len(in) + size - 1) / size
 	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
+	g.result.cancel = func() bool { return g.cancel(p) }
 	if chunks == 0 {
 		g.result.set(g.out, nil)
 	}
@@ -139,13 +143,29 @@ func (g *gathering[In, Out]) count(chunks int, u users, err error) {
 		g.drop.Store(true)
 	}
 	g.left -= chunks
-	over, all, err := g.left == 0, g.users, g.err
+	over, canceled, all, err := g.left == 0, g.canceled, g.users, g.err
 	g.mu.Unlock()
 	if !over {
 		return
 	}
-	if all.done(err == nil); err != nil {
+	if all.done(err == nil && !canceled); err != nil {
 		g.out = nil
 	}
-	g.result.set(g.out, err)
+	if !canceled {
+		g.result.set(g.out, err)
+	}
+}
+
+// cancel completes the result with [ErrCanceled], unless all chunks have an outcome. The outcomes
+// of the other chunks are then discarded.
+func (g *gathering[In, Out]) cancel(p *Pool) bool {
+	g.mu.Lock()
+	cancel := g.left > 0 && !g.canceled
+	g.canceled = g.canceled || cancel
+	g.mu.Unlock()
+	if cancel {
+		p.stop(&g.gone)
+		g.result.set(nil, ErrCanceled)
+	}
+	return cancel
 }

@@ -108,6 +108,29 @@ func (p *Pool) Finish() {
 	p.feedAll()
 }
 
+// CancelPending fails the tasks that no worker has started with [ErrCanceled], and returns their
+// number. A task is one value, or one chunk of a call with several values; the call fails with its
+// first failed task. Running tasks continue, and new ones are accepted. CancelPending before
+// [Pool.Finish] and [Pool.Join] corresponds to shutdown(cancel_futures=True) of Python's
+// concurrent.futures.
+func (p *Pool) CancelPending() int {
+	p.mu.Lock()
+	tasks := p.pending.clear()
+	members := slices.Clone(p.members)
+	p.mu.Unlock()
+	for _, m := range members {
+		if m != nil {
+			tasks = append(tasks, m.takeAll()...)
+		}
+	}
+	for _, t := range tasks {
+		t.fail(ErrCanceled)
+	}
+	p.rest()
+	p.feedAll()
+	return len(tasks)
+}
+
 // Join blocks until all workers have exited after Finish or Close. It returns [ErrRunning] if
 // neither was called, the cause of ctx, or the reason if the pool ended for another one.
 func (p *Pool) Join(ctx context.Context) error {

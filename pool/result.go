@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"sync"
 
@@ -11,7 +12,8 @@ import (
 // A Result is the future result of an asynchronous call, like Python's AsyncResult. All methods may
 // be called from several goroutines.
 type Result[T any] struct {
-	done chan struct{}
+	done   chan struct{}
+	cancel func() bool // see Cancel
 
 	mu      sync.Mutex
 	waiting []func(T, error)
@@ -49,6 +51,12 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	return r.value, r.err
 }
 
+// Cancel cancels the call, unless its result is available, and reports whether it did. The result
+// is then [ErrCanceled]. The pool drops the values that no worker has started, and cancels the
+// context of the running ones. Unlike Future.cancel of Python's concurrent.futures, Cancel does not
+// fail because the function is running.
+func (r *Result[T]) Cancel() bool { return r.cancel() }
+
 // Then registers a callback for the result, like Python's callback and error_callback. If the
 // result is available, Then calls f itself before it returns. Otherwise f runs later on a new
 // goroutine, and the goroutine that serves a worker waits for it. f should therefore return
@@ -81,18 +89,42 @@ func (r *Result[T]) then(now, later func(value T, err error)) {
 	now(r.value, r.err)
 }
 
-// set completes the result, unless it is complete already, and calls the registered functions.
+// set completes the result and calls the registered functions. It must be called once.
 func (r *Result[T]) set(value T, err error) {
 	r.mu.Lock()
-	if r.Ready() {
-		r.mu.Unlock()
-		return
-	}
 	r.value, r.err = value, err
 	waiting := r.waiting
 	close(r.done)
 	r.mu.Unlock()
 	for _, f := range waiting {
 		f(value, err)
+	}
+}
+
+// AsCompleted returns an iterator over the results in the order in which they become available,
+// like as_completed of Python's concurrent.futures. It yields each result once, with a nil error.
+// When ctx is done first, it yields a nil result and the cause of ctx as the last pair.
+//
+// A loop that breaks after the first result, or after the first one whose Get returns an error,
+// corresponds to the modes FIRST_COMPLETED and FIRST_EXCEPTION of concurrent.futures.wait, and a
+// loop over all results to ALL_COMPLETED. A break cancels nothing; see [Result.Cancel].
+func AsCompleted[T any](ctx context.Context, results ...*Result[T]) iter.Seq2[*Result[T], error] {
+	return func(yield func(*Result[T], error) bool) {
+		available := make(chan *Result[T], len(results))
+		for _, r := range results {
+			f := func(T, error) { available <- r }
+			r.then(f, f)
+		}
+		for range results {
+			select {
+			case r := <-available:
+				if !yield(r, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(nil, context.Cause(ctx))
+				return
+			}
+		}
 	}
 }

@@ -75,19 +75,34 @@ func (p *Pool) lookAgain() {
 func (m *member) giveBack() bool {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
+	return m.takeOne(m.p.pending.back) != nil
+}
+
+// takeAll takes all calls back that the worker has not started. They are no longer assigned.
+func (m *member) takeAll() (tasks []*task) {
+	m.feeding.Lock()
+	defer m.feeding.Unlock()
+	add := func(ts ...*task) { tasks = append(tasks, ts...) }
+	for m.takeOne(add) != nil {
+	}
+	return tasks
+}
+
+// takeOne takes one call back that the worker has not started, and passes its task to add with
+// Pool.mu held. It returns nil if there is none. m.feeding must be held.
+func (m *member) takeOne(add func(...*task)) *task {
 	c, err := m.calls.TryGet()
 	if err != nil {
-		return false
+		return nil
 	}
 	c.args.release()
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
 	t := m.drop(c.id)
-	if t == nil {
-		return false
+	if t != nil {
+		m.rearm()
+		m.count--
+		add(t)
 	}
-	m.rearm()
-	m.count--
-	m.p.pending.back(t)
-	return true
+	return t
 }

@@ -121,7 +121,9 @@ func readHistories(path string, histories [][]porcupine.Operation) (pending int,
 		if b[10] == 0 {
 			in := op{Client: b[11], Name: opName(b[12]), Key: b[13],
 				Value: binary.LittleEndian.Uint64(b[16:]), Old: binary.LittleEndian.Uint64(b[24:])}
-			call = &porcupine.Operation{ClientId: int(b[11]), Input: in, Call: at, Output: result{}, Return: math.MaxInt64}
+			call = &porcupine.Operation{
+				ClientId: int(b[11]), Input: in, Call: at, Output: result{}, Return: math.MaxInt64,
+			}
 			continue
 		}
 		call.Return = at
