@@ -54,7 +54,7 @@ var take = shoal.Register("take", func(ctx context.Context, rank int, w taking) 
 
 func TestRestart_LosesNoTask(t *testing.T) {
 	ctx := testutil.Context(t)
-	work := testutil.Value(ipc.NewQueue[int](0))(t)
+	work := testutil.Value(ipc.NewQueue[int](ipc.Unbounded))(t)
 	defer work.Close()
 	out := testutil.Value(ipc.NewQueue[int](16))(t)
 	defer out.Close()

@@ -203,7 +203,7 @@ func stage(t *testing.T, p place) (mine, theirs victimPart, kill *ipc.Sender[str
 	var errs [4]error
 	testutil.NoError(t, mine.Tools.Barrier.Close())
 	mine.Tools.Barrier, errs[0] = ipc.NewBarrier(3) // so that it takes more than the victim and a survivor
-	mine.Open, errs[1] = ipc.NewQueue[load](0)
+	mine.Open, errs[1] = ipc.NewQueue[load](ipc.Unbounded)
 	mine.Tasks, errs[2] = ipc.NewJoinableQueue[load](1)
 	mine.List, errs[3] = ipc.NewShareableList("nothing yet", 7)
 	testutil.NoError(t, errors.Join(errs[:]...))

@@ -40,10 +40,10 @@ func ExampleQueueOptions() {
 	// 4 <nil>
 }
 
-// With a capacity of 0 puts do not wait, however many values there are.
+// Puts into an unbounded queue do not wait, however many values there are.
 func ExampleNewQueue() {
 	ctx := context.Background()
-	q := must(ipc.NewQueue[int](0))
+	q := must(ipc.NewQueue[int](ipc.Unbounded))
 	defer q.Close()
 	for i := range 1000 {
 		q.Put(ctx, i)

@@ -238,7 +238,7 @@ func TestFile_NeedsAKeeper(t *testing.T) {
 func TestFile_TooManyUnderWayAreRefused(t *testing.T) {
 	shared(t)
 	ctx := testutil.Context(t)
-	q, err := ipc.NewQueue[*os.File](0)
+	q, err := ipc.NewQueue[*os.File](ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	_, w := openPipe(t)

@@ -32,8 +32,8 @@ var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
 
 func init() { codec.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
-// NewJoinableQueue returns a queue with the given capacity. If capacity is 0, the queue is
-// unbounded. The caller must close it. It returns [ErrSize] if capacity is out of range.
+// NewJoinableQueue returns a queue with the given capacity, which may be [Unbounded]. The caller
+// must close it. It returns [ErrSize] if capacity is 0 or out of range.
 func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	q, err := newEnds[T](QueueOptions{Capacity: capacity})
 	if err != nil {

@@ -41,7 +41,7 @@ var keepOrDo = newRole("joinable worker", func(ctx context.Context, w tasks) err
 func TestJoinableQueue_JoinDoesNotWaitForTheDead(t *testing.T) {
 	d := shared(t)
 	ctx := testutil.Context(t)
-	j, err := ipc.NewJoinableQueue[int](0)
+	j, err := ipc.NewJoinableQueue[int](ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer j.Close()
 	taken := newQueue[int](t, 16)

@@ -42,7 +42,7 @@ func TestLease_KilledWorkersLoseNothing(t *testing.T) {
 	d := shared(t)
 	ctx := testutil.Context(t)
 	before := d.Stats().Blocks
-	q, done := testutil.Value(ipc.NewQueue[note](16))(t), testutil.Value(ipc.NewQueue[int](0))(t)
+	q, done := testutil.Value(ipc.NewQueue[note](16))(t), testutil.Value(ipc.NewQueue[int](ipc.Unbounded))(t)
 	const kills, workers = 40, 3
 	var killed atomic.Bool
 	put := make(chan int, 1)

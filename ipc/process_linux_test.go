@@ -120,7 +120,7 @@ var putAndTake = newRole("put and take", func(ctx context.Context, b bothTurner)
 })
 
 func TestQueue_TryGetFindsWhatWasPut(t *testing.T) {
-	for _, capacity := range []int{4, 0} {
+	for _, capacity := range []int{4, ipc.Unbounded} {
 		t.Run(fmt.Sprint("capacity ", capacity), func(t *testing.T) {
 			d := shared(t)
 			q := newQueue[int](t, capacity)
@@ -156,7 +156,7 @@ func TestQueue_KeepsTheOrderOfAProcess(t *testing.T) {
 func TestQueue_ReceivesWhatADeadProcessPut(t *testing.T) {
 	d := shared(t)
 	ctx := testutil.Context(t)
-	q, err := ipc.NewQueue[note](0)
+	q, err := ipc.NewQueue[note](ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	wait(t, put.start(t, d, putting{0, 1000, q.Sender()}))

@@ -35,10 +35,10 @@ func (q *Queue[T]) join() {
 
 // QueueOptions configure a queue. The zero value means an unbounded queue.
 type QueueOptions struct {
-	// Capacity is the maximum number of queued values, at most 2^30. If it is 0, the queue is
-	// limited by MaxBytes and its memory is allocated on demand.
+	// Capacity is the maximum number of queued values: 1 to 2^30, or [Unbounded]. There is no queue
+	// without a buffer, so 0 is an error.
 	Capacity int
-	// MaxBytes limits the memory of the slots if Capacity is 0. A slot takes 256 bytes. Shared
+	// MaxBytes limits the memory of the slots of an unbounded queue. A slot takes 256 bytes. Shared
 	// memory of the values, and encodings of more than 200 bytes, are not included. The default is
 	// 1 GiB, about 4 million values. If that exceeds 1/256 of the domain's remaining address space,
 	// the default is halved until it fits, down to 16 MiB; on a machine with 16 GiB of memory the
@@ -48,6 +48,10 @@ type QueueOptions struct {
 	Policy Policy
 }
 
+// Unbounded is the capacity of a queue that grows as values are put, up to QueueOptions.MaxBytes. A
+// put into it does not block below that limit, as with Python's Queue().
+const Unbounded = -1
+
 const (
 	mostMaxBytes  = 1 << 30 // default
 	leastMaxBytes = 16 << 20
@@ -55,10 +59,9 @@ const (
 	maxCapacity   = 1 << 30 // limit of a ring
 )
 
-// NewQueue returns a queue with the given capacity. If capacity is 0, puts do not block, as with
-// Python's Queue(): the queue grows up to the default of QueueOptions.MaxBytes. The caller must
-// close it. The error wraps wire.ErrType if values of type T cannot be sent to other processes. It
-// wraps [ErrSize] if capacity is out of range.
+// NewQueue returns a queue with the given capacity: the number of values that can be put before a
+// put blocks, or [Unbounded]. The caller must close it. The error wraps wire.ErrType if values of
+// type T cannot be sent to other processes. It wraps [ErrSize] if capacity is 0 or out of range.
 func NewQueue[T any](capacity int) (*Queue[T], error) {
 	return NewQueueWith[T](QueueOptions{Capacity: capacity})
 }
@@ -129,14 +132,15 @@ func defaultMaxBytes(left int64) int64 {
 
 func (o QueueOptions) ring() (arena.RingOptions, error) {
 	switch {
-	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/arena.SlotSize > maxCapacity:
-		return arena.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity,
-			o.MaxBytes, ErrSize, maxCapacity)
-	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < arena.SlotSize:
-		return arena.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, arena.SlotSize)
+	case o.Capacity == 0 || o.Capacity < Unbounded || o.Capacity > maxCapacity:
+		return arena.RingOptions{}, fmt.Errorf("capacity %d: %w: want 1 to %d values, or ipc.Unbounded", o.Capacity,
+			ErrSize, maxCapacity)
+	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < arena.SlotSize || o.MaxBytes/arena.SlotSize > maxCapacity:
+		return arena.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want %d to %d", o.MaxBytes, ErrSize, arena.SlotSize,
+			maxCapacity*arena.SlotSize)
 	case o.Policy > DropOldest:
 		return arena.RingOptions{}, fmt.Errorf("%w: unknown %v", ErrSize, o.Policy)
-	case o.Capacity != 0:
+	case o.Capacity != Unbounded:
 		return arena.RingOptions{Capacity: o.Capacity}, nil
 	}
 	return arena.RingOptions{Capacity: int(o.MaxBytes / arena.SlotSize), Grow: true}, nil

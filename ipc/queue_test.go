@@ -559,7 +559,7 @@ func TestPolicy_DropOldestKeepsTheOrder(t *testing.T) {
 func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 	d := shared(t)
 	ctx := testutil.Context(t)
-	q, err := ipc.NewQueue[*blob](0)
+	q, err := ipc.NewQueue[*blob](ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	const count, size = 1000, 100 * 100 * 4
@@ -591,7 +591,7 @@ func TestQueue_WithoutACapacityWaitsForNobody(t *testing.T) {
 
 func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	d := shared(t)
-	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * arena.SlotSize})
+	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{Capacity: ipc.Unbounded, MaxBytes: 10000 * arena.SlotSize})
 	testutil.NoError(t, err)
 	defer q.Close()
 	if b := d.Stats().Bytes; b > 128<<10 {
@@ -614,17 +614,17 @@ func TestQueue_WithoutACapacityTakesMemoryAsItGrows(t *testing.T) {
 	}
 }
 
-// A queue without a capacity takes addresses before it takes memory. A server that makes one for
+// An unbounded queue takes addresses before it takes memory. A server that makes one for
 // each of its clients must not run out of them, nor leave none to tensors.
 func TestNewQueue_ManyWithoutACapacity(t *testing.T) {
 	d, err := arena.New(arena.Options{Budget: 64 << 20, Reserve: 16 << 30})
 	use(t, d, err)
-	first := newQueue[int](t, 0)
+	first := newQueue[int](t, ipc.Unbounded)
 	if got, want := first.Cap(), 64<<20/arena.SlotSize; got != want { // a 256th of the addresses
 		t.Errorf("the first has room for %d values, want %d", got, want)
 	}
 	for range 300 {
-		newQueue[int](t, 0)
+		newQueue[int](t, ipc.Unbounded)
 	}
 	if left := d.SpaceLeft(); left < 2<<30 {
 		t.Errorf("%d bytes of addresses are left", left)
@@ -634,16 +634,23 @@ func TestNewQueue_ManyWithoutACapacity(t *testing.T) {
 
 func TestNewQueue_ChecksItsOptions(t *testing.T) {
 	local(t)
-	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3},
-		{Capacity: 1<<30 + 1}} {
+	for _, o := range []ipc.QueueOptions{
+		{}, {Capacity: -2}, {Capacity: 1<<30 + 1}, {Capacity: 1, Policy: 3},
+		{Capacity: ipc.Unbounded, MaxBytes: -1}, {Capacity: ipc.Unbounded, MaxBytes: 1},
+	} {
 		if q, err := ipc.NewQueueWith[int](o); err == nil {
 			q.Close()
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	_, err := ipc.NewQueue[int](-1)
+	// 0 is not a queue without a buffer, as of make(chan int, 0), nor one without a limit, as of
+	// Python's Queue(0): the error says what to write.
+	_, err := ipc.NewQueue[int](0)
 	testutil.ErrorIs(t, err, ipc.ErrSize)
-	_, err = ipc.NewJoinableQueue[int](-1)
+	if !strings.Contains(err.Error(), "ipc.Unbounded") {
+		t.Errorf("%v: want the remedy ipc.Unbounded", err)
+	}
+	_, err = ipc.NewJoinableQueue[int](-2)
 	testutil.ErrorIs(t, err, ipc.ErrSize)
 	_, err = ipc.NewQueue[func()](1)
 	testutil.ErrorIs(t, err, codec.ErrType)
@@ -764,7 +771,7 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 func TestQueue_WithoutACapacityKeepsTheOrder(t *testing.T) {
 	shared(t)
 	ctx := testutil.Context(t)
-	q, err := ipc.NewQueue[int](0)
+	q, err := ipc.NewQueue[int](ipc.Unbounded)
 	testutil.NoError(t, err)
 	if q.Len() != 0 {
 		t.Error("a new queue is not empty")

@@ -177,15 +177,15 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
 	local(t)
 	for what, opts := range map[string]ipc.QueueOptions{
-		"negative": {Capacity: -1}, "too many": {Capacity: 1 << 31}, "no byte": {MaxBytes: -1},
-		"few bytes":      {MaxBytes: 1},
-		"too many bytes": {MaxBytes: 1 << 40}, "policy": {Capacity: 1, Policy: 99},
+		"none": {}, "negative": {Capacity: -2}, "too many": {Capacity: 1 << 31}, "no byte": {Capacity: ipc.Unbounded, MaxBytes: -1},
+		"few bytes":      {Capacity: ipc.Unbounded, MaxBytes: 1},
+		"too many bytes": {Capacity: ipc.Unbounded, MaxBytes: 1 << 40}, "policy": {Capacity: 1, Policy: 99},
 	} {
 		if _, err := ipc.NewQueueWith[int](opts); !errors.Is(err, ipc.ErrSize) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, n := range []int{-1, 1 << 31} {
+	for _, n := range []int{0, -2, 1 << 31} {
 		if _, err := ipc.NewQueue[int](n); !errors.Is(err, ipc.ErrSize) {
 			t.Errorf("%d: %v", n, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 )
 
@@ -131,7 +132,7 @@ func ExampleJoinableQueue() {
 	ctx := context.Background()
 	m := must(manager.New(ctx))
 	defer m.Close()
-	q := must(manager.NewJoinableQueue[int](ctx, m, 0))
+	q := must(manager.NewJoinableQueue[int](ctx, m, ipc.Unbounded))
 	defer q.Close()
 	for i := range 3 {
 		q.Put(ctx, i)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -30,7 +31,7 @@ func TestDeadline_ThatIsOverTakesWhatIsThere(t *testing.T) {
 		t.Errorf("got %d, want 1", v)
 	}
 
-	j, err := manager.NewJoinableQueue[int](ctx, m, 0)
+	j, err := manager.NewJoinableQueue[int](ctx, m, ipc.Unbounded)
 	closing(t, j, err)
 	testutil.NoError(t, j.Join(over))
 	testutil.NoError(t, j.Put(ctx, 1))

@@ -4,17 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/ipc"
 )
 
 // A Queue is a first-in-first-out queue in the server. Other machines can access it through the
 // server. Within one machine, an ipc.Queue needs no server.
 type Queue[T any] struct{ fifo[T] }
 
-// NewQueue creates a queue with the given capacity. If capacity is 0, the queue is unbounded. The
-// caller must close it. It returns [ErrArgument] if capacity is negative.
+// NewQueue creates a queue with the given capacity, which may be ipc.Unbounded. The caller must
+// close it. It returns [ErrArgument] if capacity is 0 or another negative number.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
+	}
+	switch capacity {
+	case 0:
+		return nil, fmt.Errorf("manager: new Queue: %w: capacity 0: want at least 1, or ipc.Unbounded", ErrArgument)
+	case ipc.Unbounded:
+		capacity = 0
 	}
 	p, err := create[Queue[T]](ctx, m, queueKind, in(capacity))
 	return &Queue[T]{fifo[T]{counted[Queue[T]]{p}}}, err
@@ -50,8 +58,14 @@ func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
 	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }
 
-// Cap returns the queue's capacity, or 0 if it is unbounded.
-func (q *fifo[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
+// Cap returns the queue's capacity, or ipc.Unbounded.
+func (q *fifo[T]) Cap(ctx context.Context) (int, error) {
+	n, err := one[int](q.call(ctx, queueCap))
+	if err == nil && n == 0 {
+		n = ipc.Unbounded
+	}
+	return n, err
+}
 
 // outlasted adds state to an error if the deadline was exceeded.
 func outlasted(err, state error) error {
@@ -65,8 +79,8 @@ func outlasted(err, state error) error {
 // done with TaskDone.
 type JoinableQueue[T any] struct{ fifo[T] }
 
-// NewJoinableQueue creates a queue with the given capacity. If capacity is 0, the queue is
-// unbounded. The caller must close it. It returns [ErrArgument] if capacity is negative.
+// NewJoinableQueue creates a queue with the given capacity, which may be ipc.Unbounded. The caller
+// must close it. It returns [ErrArgument] if capacity is 0 or another negative number.
 func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*JoinableQueue[T], error) {
 	q, err := NewQueue[T](ctx, m, capacity)
 	if err != nil {
@@ -87,7 +101,7 @@ func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, 
 
 // A queue is the server's state of a Queue or a JoinableQueue.
 type queue struct {
-	capacity   int
+	capacity   int // 0 means unbounded
 	items      []item
 	unfinished int
 	taken      map[*session]int // received and unfinished values by client

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -57,7 +58,7 @@ func TestQueue_KeepsItsOrder(t *testing.T) {
 func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := testutil.Context(t)
-		q, err := manager.NewQueue[int](ctx, m, 0)
+		q, err := manager.NewQueue[int](ctx, m, ipc.Unbounded)
 		closing(t, q, err)
 		const count = 100
 		var puts sync.WaitGroup
@@ -93,7 +94,7 @@ func TestQueue_CancelledGetLosesNothing(t *testing.T) {
 
 func TestJoinableQueue_JoinWaitsForWhatIsNotDone(t *testing.T) {
 	ctx, m := testutil.Context(t), local(t)
-	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
+	q, err := manager.NewJoinableQueue[int](ctx, m, ipc.Unbounded)
 	closing(t, q, err)
 	testutil.NoError(t, q.Join(ctx))
 	testutil.ErrorIs(t, q.TaskDone(ctx), manager.ErrReleased)

@@ -50,7 +50,7 @@ func TestSet_IsAskedAndCleared(t *testing.T) {
 
 func TestQueue_KnowsItsSize(t *testing.T) {
 	ctx, m := testutil.Context(t), local(t)
-	for _, capacity := range []int{0, 3} {
+	for _, capacity := range []int{ipc.Unbounded, 3} {
 		q, err := manager.NewQueue[int](ctx, m, capacity)
 		closing(t, q, err)
 		n, err := q.Cap(ctx)

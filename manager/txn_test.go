@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -22,7 +23,7 @@ func TestTxn_IsAllOrNothing(t *testing.T) {
 		closing(t, l, err)
 		a, err := manager.NewArray(ctx, m, 10, 20)
 		closing(t, a, err)
-		q, err := manager.NewQueue[int](ctx, m, 0)
+		q, err := manager.NewQueue[int](ctx, m, ipc.Unbounded)
 		closing(t, q, err)
 		change := func(tx context.Context) error {
 			_, err := a.Add(tx, 0, 5)
@@ -119,7 +120,7 @@ func TestTxn_IsSeenWhole(t *testing.T) {
 
 func TestTxn_RefusesWhatItCannotDo(t *testing.T) {
 	ctx, m := testutil.Context(t), local(t)
-	q, err := manager.NewQueue[int](ctx, m, 0)
+	q, err := manager.NewQueue[int](ctx, m, ipc.Unbounded)
 	closing(t, q, err)
 	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
@@ -158,7 +159,7 @@ func TestTxn_RollbackBringsNobodyBack(t *testing.T) {
 		return a, nil
 	})
 	testutil.NoError(t, err)
-	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
+	q, err := manager.NewJoinableQueue[int](ctx, m, ipc.Unbounded)
 	closing(t, q, err)
 	testutil.NoError(t, manager.Publish(ctx, m, "q", q))
 	defer m.Withdraw(ctx, "q")

@@ -144,7 +144,7 @@ var putAndExit = shoal.Register("putAndExit", func(ctx context.Context, _ int, o
 func TestTensor_OutlivesItsSender(t *testing.T) {
 	d := domain(t, 1200<<20)
 	ctx := testutil.Context(t)
-	q, err := ipc.NewQueue[*tensor.Tensor](0)
+	q, err := ipc.NewQueue[*tensor.Tensor](ipc.Unbounded)
 	testutil.NoError(t, err)
 	if err := putAndExit.Spawn(ctx, 1, q.Sender()); errors.Is(err, arena.ErrNoSpace) {
 		t.Skipf("this machine has too little memory: %v", err)

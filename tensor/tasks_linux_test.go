@@ -40,9 +40,9 @@ func TestTensor_IsSentBeforeTheFirstWorkerExists(t *testing.T) {
 	testutil.NoError(t, err)
 	use(t, d)
 	ctx := testutil.Context(t)
-	tasks, err := ipc.NewQueue[*tensor.Tensor](0)
+	tasks, err := ipc.NewQueue[*tensor.Tensor](ipc.Unbounded)
 	testutil.NoError(t, err)
-	done, err := ipc.NewQueue[float64](0)
+	done, err := ipc.NewQueue[float64](ipc.Unbounded)
 	testutil.NoError(t, err)
 	const count = 1000
 	for i := range count {

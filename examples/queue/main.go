@@ -37,7 +37,7 @@ var square = shoal.Register("square", func(ctx context.Context, rank int, j job)
 func main() { shoal.Main(run) } // workers never get past this line
 
 func run(ctx context.Context) error {
-	work, err := ipc.NewQueue[int](0)
+	work, err := ipc.NewQueue[int](ipc.Unbounded)
 	if err != nil {
 		return err
 	}

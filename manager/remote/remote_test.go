@@ -19,6 +19,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
 	"github.com/shoal-mp/shoal/shm"
@@ -141,7 +142,7 @@ func TestDial_CancelsACallThatWaitsThere(t *testing.T) {
 	ctx := testutil.Context(t)
 	_, l := served(t, remote.Options{Key: key})
 	m := dialed(t, l, remote.Options{Key: key})
-	q, err := manager.NewQueue[int](ctx, m, 0)
+	q, err := manager.NewQueue[int](ctx, m, ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -184,7 +185,7 @@ func TestDial_TensorsGoByValue(t *testing.T) {
 	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
 	testutil.NoError(t, err)
 	defer d.Close()
-	q, err := manager.NewQueue[*tensor.Tensor](ctx, m, 0)
+	q, err := manager.NewQueue[*tensor.Tensor](ctx, m, ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	large, err := tensor.NewShared(tensor.Uint8, 65<<20+1) // a call's frame ends at 64 MiB
@@ -447,7 +448,7 @@ func TestListener_EndIsNoticed(t *testing.T) {
 	far, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
 	testutil.NoError(t, err)
 	defer far.Close()
-	q, err := manager.NewQueue[int](ctx, far, 0)
+	q, err := manager.NewQueue[int](ctx, far, ipc.Unbounded)
 	testutil.NoError(t, err)
 	defer q.Close()
 	got := make(chan error)
