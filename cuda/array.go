@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ArrayInterface is a __cuda_array_interface__ of version 3, the protocol by which libraries in
-// one process exchange device memory:
+// An ArrayInterface is a __cuda_array_interface__ of version 3, the protocol for libraries in
+// one process to exchange device memory:
 // https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html. Its JSON form is the
 // Python dict; Python code must convert the lists to tuples. The address is valid in this process
 // only.

@@ -58,7 +58,7 @@ type address struct {
 	size int
 }
 
-// HandleOf returns the CUipcMemHandle by which another process can open the memory of a tensor, and
+// HandleOf returns the CUipcMemHandle that lets another process open the memory of a tensor, and
 // the byte offset of the tensor's first element in that memory. It does not wait for the device;
 // the caller must synchronize before the other process reads the memory. The error wraps
 // [ErrDevice] if the tensor is on the host, and [ErrNotLegacy] if it is not on a [LegacyDevice].

@@ -80,7 +80,7 @@ func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) e
 	}
 }
 
-// legacy implements the interface by which package torch exchanges device memory.
+// legacy implements the interface that package torch uses to exchange device memory.
 type legacy struct{}
 
 func (legacy) Open(ctx context.Context, ordinal int, handle [64]byte, off, n int, event []byte, sender int,

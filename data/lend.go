@@ -13,7 +13,7 @@ import (
 
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// Note [Batches that nobody has]
+// Note [Batches without a holder]
 // A batch belongs to the consumer. Writing to memory that was used before is several times as fast
 // as writing to fresh memory, so the memory of unreachable batches is reused. A consumer that
 // closes a batch returns its memory at once. If a batch is dropped instead, the garbage collector

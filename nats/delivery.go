@@ -31,7 +31,7 @@ type Delivery[T any] struct {
 	h *held
 }
 
-// Note [Who acknowledges] The broker answers every acknowledgement alike, even for a message that
+// Note [Acknowledgements] The broker answers every acknowledgement alike, even for a message that
 // it has already redelivered to another receiver. So the process itself must establish that it is
 // the only one. A first receiver can rely on QueueOptions.AckWait, because the nodes of a cluster
 // agree on the time of the delivery. After that period heartbeats must extend the delivery, and
@@ -205,7 +205,7 @@ func (w *work) giveBack(h *held, after time.Duration) error {
 
 // contested reports whether another receiver might acknowledge the message too. A first receiver
 // may send a plain acknowledgement within the first half of its limit, and a retry of it until the
-// limit. See Note [Who acknowledges].
+// limit. See Note [Acknowledgements].
 func (w *work) contested(h *held) bool {
 	age, sure := time.Duration(sinceStart()-h.born), h.limit/2
 	if h.sent.Load() {

@@ -17,7 +17,7 @@ import (
 // queue, so that the worker does not wait for the next one. Calls that the worker has not started
 // can be taken back from the queue, so that no call is delayed by a slow one before it.
 //
-// Note [Who is to blame]: a worker takes a call, replies to it, and takes the next one. After its
+// Note [Blame]: a worker takes a call, replies to it, and takes the next one. After its
 // death, and after all its replies were read, at most one of its outstanding calls is no longer in
 // its queue: the call that it was running. The other calls were not started and can be run by
 // another worker without counting as a retry.

@@ -2,7 +2,7 @@ package pool
 
 import "time"
 
-// Note [Who wakes whom]: waking a sleeping worker costs as much as wakeTime of work. One worker is
+// Note [Wakeups]: waking a sleeping worker costs as much as wakeTime of work. One worker is
 // therefore given at least that much work before another one is woken: many short tasks are
 // complete before a second worker would have started. The duration of tasks is estimated from
 // earlier ones, which may be wrong for the next one. A worker that has not replied for spreadTime

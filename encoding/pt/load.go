@@ -29,7 +29,7 @@ type Options struct {
 	// limit is the size of the file, and for elements that are read, at most the memory available
 	// to the process on the machine and in its cgroup. 64 MiB are always allowed.
 	MaxBytes int64
-	// Skip is called for each entry of a dict whose value cannot be read, such as a quantized
+	// Skip is called for each entry of a dict with a value that cannot be read, such as a quantized
 	// tensor of a state_dict. keys are those that lead to it, such as "model.encoder.weight", and
 	// err wraps ErrUnsupported. If Skip returns true, the entry is left out and the rest is read.
 	// If it returns false or is nil, the file is not read, and the error has the keys.

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Who keeps a descriptor] A message cannot hold a file descriptor. So a process must keep a
+// Note [Kept descriptors] A message cannot hold a file descriptor. So a process must keep a
 // file open while it is in transit, when its sender may have ended and its receiver may not have
 // started yet. This process, the keeper, is the one that made the domain. The processes that it has
 // started do not outlive it; a process that does gets [ErrKeeper]. The memory of a device is kept

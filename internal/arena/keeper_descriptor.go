@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// descriptors is this process's access to the domain's keeper. See Note [Who keeps a descriptor].
+// descriptors is this process's access to the domain's keeper. See Note [Kept descriptors].
 type descriptors struct {
 	mu      sync.Mutex
 	client  *keeperClient // nil until first used

@@ -91,8 +91,8 @@ func (l *line) hear() (r record, f *os.File, err error) {
 	return r, f, lost
 }
 
-// A keeperClient is this process's connection to the domain's keeper. See Note [Who keeps a
-// descriptor].
+// A keeperClient is this process's connection to the domain's keeper. See Note [Kept
+// descriptors].
 type keeperClient struct {
 	line
 	asking  sync.Mutex // serialises requests, since answers come in order

@@ -12,7 +12,7 @@ import (
 // https://github.com/git-lfs/git-lfs/blob/v3.7.0/docs/spec.md.
 var ErrPointer = errors.New("a Git LFS pointer, not the file itself; run git lfs pull")
 
-// maxPointer is the size from which a file is no pointer.
+// maxPointer is the smallest size that rules out a pointer file.
 const maxPointer = 1024
 
 var pointerStart = []byte("version https://git-lfs.github.com/spec/")

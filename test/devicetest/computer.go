@@ -30,7 +30,7 @@ func OperandOf(t *tensor.Tensor) device.Operand[tensor.DType] { return tensors.O
 // device.
 func (d *Device) see(o operand) *tensor.Tensor {
 	if o.Memory == nil {
-		return must(foreignTensors.Adopt(append([]byte{}, o.Value[:]...), nobody{}).View(o.DType, nil, nil, 0))
+		return must(foreignTensors.Adopt(append([]byte{}, o.Value[:]...), noOwner{}).View(o.DType, nil, nil, 0))
 	}
 	m := o.Memory.(*memory)
 	if m.dev != d {

@@ -77,7 +77,7 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	} else {
 		m.bytes = make([]byte, n)
 		d.use(n)
-		m.storage = foreignTensors.Adopt(m.bytes, nobody{})
+		m.storage = foreignTensors.Adopt(m.bytes, noOwner{})
 	}
 	for i := range m.bytes {
 		m.bytes[i] = 0x5a
@@ -85,10 +85,10 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	return m, nil
 }
 
-// nobody is the no-op owner of adopted memory.
-type nobody struct{}
+// noOwner is the no-op owner of adopted memory.
+type noOwner struct{}
 
-func (nobody) End() error { return nil }
+func (noOwner) End() error { return nil }
 
 type memory struct {
 	dev     *Device

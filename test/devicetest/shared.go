@@ -36,7 +36,7 @@ func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memo
 		return nil, errors.Join(err, domain.Release(block))
 	}
 	m := &memory{dev: d, bytes: b[:n:n], domain: domain, block: block}
-	m.storage = foreignTensors.Adopt(m.bytes, nobody{})
+	m.storage = foreignTensors.Adopt(m.bytes, noOwner{})
 	d.use(n)
 	return m, nil
 }

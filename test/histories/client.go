@@ -293,7 +293,7 @@ func (c *client) giveBack(i int) error {
 	return err
 }
 
-// drainSemaphore acquires every permit: those of dead processes return.
+// drainSemaphore acquires every permit. The permits of dead processes must have returned.
 func (c *client) drainSemaphore(ctx context.Context, i int) error {
 	for range permits {
 		if _, err := c.do(opAcquire, func() error { return c.Semaphores[i].Acquire(ctx) }); err != nil {
@@ -307,7 +307,7 @@ func (c *client) drainSemaphore(ctx context.Context, i int) error {
 	return c.release(i)
 }
 
-// release gives back what the client holds of object i.
+// release releases the permits and the lock that the client holds of object i.
 func (c *client) release(i int) error {
 	for c.held > 0 {
 		if err := c.giveBack(i); err != nil {

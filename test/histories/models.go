@@ -37,9 +37,9 @@ var opNames = [...]string{"put", "get", "store", "load", "set", "lookup", "delet
 
 func (n opName) String() string { return opNames[n] }
 
-// model returns a model whose state is of type S. step returns the state after an operation, and
-// whether the model permits the operation's result in state s. A result with the outcome unknown
-// is permitted in every state in which the operation may end.
+// model returns a model with a state of type S. step returns the state after an operation, and
+// reports whether the model permits the operation's result in state s. It must permit the outcome
+// unknown in every state that lets the operation end.
 func model[S comparable](initial S, step func(s S, in op, out result) (bool, S)) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return initial },
@@ -53,8 +53,8 @@ func model[S comparable](initial S, step func(s S, in op, out result) (bool, S))
 	}
 }
 
-// queueModel is the model of a queue of the given capacity. A put or a get whose deadline has
-// passed found the queue full or empty at some time.
+// queueModel is the model of a queue of the given capacity. A put that fails at its deadline must
+// have found the queue full at some time, and a get must have found it empty.
 func queueModel(capacity int) porcupine.Model {
 	type state struct {
 		n      int

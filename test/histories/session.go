@@ -43,7 +43,7 @@ type job struct {
 	Semaphores []*ipc.Semaphore
 }
 
-// A kind is a kind of object whose histories are checked.
+// A kind is a kind of object, with its model and operations.
 type kind struct {
 	name  string
 	model porcupine.Model
@@ -185,7 +185,7 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 	return c, s.check(j, deaths, &c)
 }
 
-// check reads what the processes have recorded, and searches an order for each history.
+// check reads the records of the processes, and searches an order for each history.
 func (s session) check(j job, deaths map[int]int64, c *counts) error {
 	histories := make([][]porcupine.Operation, objects)
 	for n := range s.processes + 1 {

@@ -2,7 +2,7 @@ package cudriver
 
 import "unsafe"
 
-// openIPC calls a function whose second parameter is a 64-byte struct, passed by value. The System
+// openIPC calls a function with a 64-byte struct as second parameter, passed by value. The System
 // V ABI passes it on the stack, after the six integer registers. Therefore openIPC fills the
 // registers with the other arguments and padding, and passes the struct's words after them.
 func (l *library) openIPC(e entry, out unsafe.Pointer, h *IPCHandle, flags uintptr) error {

@@ -27,8 +27,8 @@ func (s *screen) detailOf(d domains.Domain, pid, width int) []line {
 // processDetail returns the detail view of a process: its state, its memory and CPU usage over
 // time, its waits and the objects it uses.
 func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) []line {
-	all := []line{say(strong, "process ", who(d, p.PID)), nil,
-		fact("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text), fact("parent", "%s", who(d, p.Parent))}
+	all := []line{say(strong, "process ", processLabel(d, p.PID)), nil,
+		fact("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text), fact("parent", "%s", processLabel(d, p.Parent))}
 	if p.Function != "" {
 		all = append(all, fact("function", "%s", p.Function))
 	}
@@ -105,7 +105,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 		name string
 		end  arena.EndView
 	}{{"senders", q.Senders}, {"receivers", q.Receivers}} {
-		text := whoAll(d, e.end.PIDs)
+		text := processLabels(d, e.end.PIDs)
 		if e.end.InTransit > 0 {
 			text = strings.TrimPrefix(text+", "+words.Count(e.end.InTransit, "message"), ", ")
 		}
@@ -114,7 +114,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 		}
 		all = append(all, fact(e.name, "%s", text))
 		if len(e.end.Waiting) > 0 {
-			all = append(all, fact("  waiting", "%s", whoAll(d, e.end.Waiting)))
+			all = append(all, fact("  waiting", "%s", processLabels(d, e.end.Waiting)))
 		}
 	}
 	return all
@@ -122,15 +122,15 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 
 func lockDetail(d domains.Domain, l arena.LockView) []line {
 	all := []line{say(strong, l.Kind, " ", label(l.Names, l.Block)), nil, fact("lies in", "%s", l.Block),
-		fact("state", "%s", stateOf(l)), fact("owner", "%s", who(d, l.Owner)), fact("waiting", "%s", whoAll(d, l.Waiting))}
+		fact("state", "%s", stateOf(l)), fact("owner", "%s", processLabel(d, l.Owner)), fact("waiting", "%s", processLabels(d, l.Waiting))}
 	for _, sh := range l.Shares {
-		text := fmt.Sprintf("%d of %s", sh.Count, who(d, sh.PID))
+		text := fmt.Sprintf("%d of %s", sh.Count, processLabel(d, sh.PID))
 		if sh.Dead {
 			text += ", which is dead"
 		}
 		all = append(all, fact("share", "%s", text))
 	}
-	return append(all, fact("users", "%s", whoAll(d, l.PIDs)))
+	return append(all, fact("users", "%s", processLabels(d, l.PIDs)))
 }
 
 // kindOf describes the contents of a block: dtype and shape for a tensor, otherwise the kind.

@@ -100,7 +100,7 @@ func (s *screen) alarms(most int) []line {
 func circle(d domains.Domain, c domains.Deadlock) []line {
 	var names []string
 	for _, w := range c.Waits {
-		names = append(names, who(d, w.PID))
+		names = append(names, processLabel(d, w.PID))
 	}
 	kind, head := alarm, "DEADLOCK suspected: "+strings.Join(names, ", ")
 	if c.Doubt != "" {
@@ -108,7 +108,7 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 	}
 	all := []line{say(kind, head)}
 	for _, w := range c.Waits {
-		all = append(all, say(kind, "  ", who(d, w.PID), " waits for ", w.What(), ": ", onWhom(d, w)))
+		all = append(all, say(kind, "  ", processLabel(d, w.PID), " waits for ", w.What(), ": ", onWhom(d, w)))
 	}
 	return all
 }

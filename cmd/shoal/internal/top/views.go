@@ -79,8 +79,8 @@ func nameOf(p domains.Process) string {
 	return name
 }
 
-// who returns the name and the ID of a process in a domain, for example "train 1 (4711)".
-func who(d domains.Domain, pid int) string {
+// processLabel returns the name and the ID of a process in a domain, for example "train 1 (4711)".
+func processLabel(d domains.Domain, pid int) string {
 	if pid == 0 {
 		return "-"
 	}
@@ -92,10 +92,10 @@ func who(d domains.Domain, pid int) string {
 	return fmt.Sprint(pid)
 }
 
-func whoAll(d domains.Domain, pids []int) string {
+func processLabels(d domains.Domain, pids []int) string {
 	names := make([]string, len(pids))
 	for i, pid := range pids {
-		names[i] = who(d, pid)
+		names[i] = processLabel(d, pid)
 	}
 	return strings.Join(names, ", ")
 }
@@ -218,7 +218,7 @@ func (s *screen) locks() []row {
 		for _, l := range d.Locks {
 			r := row{key: "lock " + l.Block, cells: []cell{{text: label(l.Names, l.Block)}, {text: l.Kind},
 				{text: stateOf(l)},
-				{text: who(d, l.Owner)}, count(len(l.Waiting)), count(len(l.PIDs))},
+				{text: processLabel(d, l.Owner)}, count(len(l.Waiting)), count(len(l.PIDs))},
 				detail: func(int) []line { return lockDetail(d, l) }}
 			if l.Dead || l.Lost || l.Broken {
 				r.style = doubtful
@@ -232,7 +232,7 @@ func (s *screen) locks() []row {
 func (s *screen) waits() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, w := range d.Waits {
-			r := row{key: fmt.Sprint("wait ", w.PID, w.For, w.Block), cells: []cell{{text: who(d, w.PID)}, {text: w.What()},
+			r := row{key: fmt.Sprint("wait ", w.PID, w.For, w.Block), cells: []cell{{text: processLabel(d, w.PID)}, {text: w.What()},
 				{text: onWhom(d, w)}},
 				detail: func(width int) []line { return s.detailOf(d, w.PID, width) }}
 			if inCircle(d, w.PID) {
@@ -246,7 +246,7 @@ func (s *screen) waits() []row {
 }
 
 func onWhom(d domains.Domain, w domains.Wait) string {
-	text := whoAll(d, w.On)
+	text := processLabels(d, w.On)
 	if w.Others {
 		text = strings.TrimPrefix(text+", others", ", ")
 	}
@@ -270,7 +270,7 @@ func age(b arena.BlockView) cell {
 }
 
 func holders(d domains.Domain, b arena.BlockView) string {
-	text := whoAll(d, b.PIDs)
+	text := processLabels(d, b.PIDs)
 	if b.InTransit > 0 {
 		text = strings.TrimPrefix(text+", "+words.Count(b.InTransit, "message"), ", ")
 	}
