@@ -36,7 +36,7 @@ type child struct {
 }
 
 // newChild gives the job of p to a child: a new one, or one that waits for a job.
-func newChild(p *Process, s *encodedArg) (life, error) {
+func newChild(p *Process, s *encodedArg) (execution, error) {
 	opts := p.group.opts
 	body, err := encode(jobPlan, job{
 		Func: p.name, Rank: p.rank, Arg: s.parcel,

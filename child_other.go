@@ -24,7 +24,7 @@ func (death) close()      {}
 
 func signalOf(s *os.ProcessState) os.Signal { return nil }
 
-func adopt() *worker { return nil }
+func initWorker() *worker { return nil }
 
 func childrenOf() []string { return nil }
 

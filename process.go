@@ -25,19 +25,19 @@ type Process struct {
 
 	origin trail       // call stack of the start
 	settle func()      // calls done or lost of the argument, once
-	got    atomic.Bool // whether the latest life has had the argument
+	got    atomic.Bool // whether the latest execution has had the argument
 	kept   []any       // values that must stay reachable until the process has ended
 	asked  atomic.Bool // ended by one of its methods, so its end is not a failure
 	forced atomic.Bool // ended by its group, so its signal is not the cause of a failure
 
-	mu       sync.Mutex
-	life     life // latest life; nil if it could not be started
-	restarts int
+	mu        sync.Mutex
+	execution execution // latest execution; nil if it could not be started
+	restarts  int
 }
 
-// A life is one execution of a Process: a child process or a goroutine. A restarted Process has
-// several.
-type life interface {
+// An execution is one execution of a Process: a child process or a goroutine. A restarted Process
+// has several.
+type execution interface {
 	pid() int
 	cancel(cause error)                  // cancels the function's context; must not block
 	signal(sig os.Signal) error          // sends any signal
@@ -116,18 +116,18 @@ func (p *Process) end(sig os.Signal) error {
 	return p.now().end(sig, "")
 }
 
-// seed returns the seed of the next life's random numbers.
+// seed returns the seed of the next execution's random numbers.
 func (p *Process) seed() uint64 {
 	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
 
-func (p *Process) now() life {
+func (p *Process) now() execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.life
+	return p.execution
 }
 
-// start starts the first life. A goroutine starts later lives and handles the end.
+// start starts the first execution. A goroutine starts later executions and handles the end.
 func (p *Process) start(s *encodedArg) error {
 	p.kept = s.kept
 	p.settle = sync.OnceFunc(func() {
@@ -150,8 +150,8 @@ func (p *Process) start(s *encodedArg) error {
 	return nil
 }
 
-// begin starts a life.
-func (p *Process) begin(s *encodedArg) (l life, err error) {
+// begin starts an execution.
+func (p *Process) begin(s *encodedArg) (l execution, err error) {
 	p.got.Store(false)
 	switch p.group.opts.Start {
 	case GoroutineStart:
@@ -163,17 +163,17 @@ func (p *Process) begin(s *encodedArg) (l life, err error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.life = l
+	p.execution = l
 	p.mu.Unlock()
-	if p.group.ctx.Err() != nil { // stop may have canceled the previous life
+	if p.group.ctx.Err() != nil { // stop may have canceled the previous execution
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	return l, nil
 }
 
-// live waits for all lives and returns the error of the last one. failed is the reason if the first
-// life could not be started.
-func (p *Process) live(l life, failed error, s *encodedArg) error {
+// live waits for all executions and returns the error of the last one. failed is the reason if the
+// first execution could not be started.
+func (p *Process) live(l execution, failed error, s *encodedArg) error {
 	r := p.group.opts.Restart
 	for row, attempts := 0, 0; ; {
 		began := time.Now()
@@ -184,7 +184,7 @@ func (p *Process) live(l life, failed error, s *encodedArg) error {
 			err = l.wait()
 			p.group.awaitDeadline(err)
 		}
-		// An unused life is replaced without counting as a restart.
+		// An unused execution is replaced without counting as a restart.
 		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() {
 			permanent := failed != nil && !sys.Transient(failed)
 			if err == nil || permanent || !r.allows(attempts) || !p.wanted() {

@@ -58,12 +58,12 @@ func (f *Func[In]) prepare(m parcel) (run task, err error) {
 // A task is a function bound to its argument.
 type task func(ctx context.Context, rank int) error
 
-// practise compiles the codec of the argument. Errors are returned when it is used.
-func (f *Func[In]) practise() { f.arg.check() }
+// compilePlans compiles the codec of the argument. Errors are returned when it is used.
+func (f *Func[In]) compilePlans() { f.arg.check() }
 
 // runnable is the interface of a Func in the new process.
 type runnable interface {
-	practise()
+	compilePlans()
 	prepare(m parcel) (task, error)
 }
 

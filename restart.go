@@ -47,8 +47,8 @@ func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
 
 // row returns the number of consecutive failures, given the previous number and the duration of the
 // life that failed. A server that is killed once a day never waits longer.
-func (r Restart) row(n int, life time.Duration) int {
-	if life >= r.MaxBackoff {
+func (r Restart) row(n int, execution time.Duration) int {
+	if execution >= r.MaxBackoff {
 		return 1
 	}
 	return n + 1

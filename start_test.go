@@ -273,8 +273,8 @@ func TestRestart_OnFailure(t *testing.T) {
 func TestRestart_PausesDouble(t *testing.T) {
 	r := shoal.Restart{Backoff: 100, MaxBackoff: 700}
 	row, got := 0, []time.Duration(nil)
-	for _, life := range []time.Duration{0, 699, 0, 0, 0, 700, 1, 1e9, 0} {
-		row = shoal.RestartRow(r, row, life)
+	for _, execution := range []time.Duration{0, 699, 0, 0, 0, 700, 1, 1e9, 0} {
+		row = shoal.RestartRow(r, row, execution)
 		got = append(got, shoal.RestartPause(r, row))
 	}
 	if want := []time.Duration{100, 200, 400, 700, 700, 100, 200, 100, 200}; !slices.Equal(got, want) {

@@ -21,7 +21,7 @@ import (
 // self is this process as a worker, or nil if the process was not started by this package. It must
 // be initialized before any code of an importing package runs, because initializers may call
 // IsWorker.
-var self = adopt()
+var self = initWorker()
 
 // A worker is the state of this process as a worker.
 type worker struct {
@@ -87,15 +87,15 @@ func (w *worker) enterEarly() error {
 		return err
 	}
 	w.title, _ = sys.OpenProcessName()
-	practise()
+	compilePlans()
 	return w.ready()
 }
 
-// practise compiles the codecs for reading and completing a job. It runs while no other process
+// compilePlans compiles the codecs for reading and completing a job. It runs while no other process
 // waits for this one.
-func practise() {
+func compilePlans() {
 	for f := range functions.All {
-		f.practise()
+		f.compilePlans()
 	}
 	if body, err := encode(jobPlan, job{Func: "none", Arg: parcel{Body: []byte{0}}, Parent: identity()}); err == nil {
 		decode(jobPlan, body)
@@ -196,7 +196,7 @@ func (w *worker) perform(ctx context.Context) outcome {
 // prepare sets up this process for the job.
 func (w *worker) prepare() error {
 	if w.warm {
-		w.dress()
+		w.applyOptions()
 	} else if err := w.enter(); err != nil {
 		return err
 	}
@@ -211,9 +211,9 @@ func (w *worker) prepare() error {
 	return nil
 }
 
-// dress sets the properties that other workers get at their start: the process name, as far as
-// possible, and the number of threads.
-func (w *worker) dress() {
+// applyOptions sets the properties that other workers get at their start: the process name, as far
+// as possible, and the number of threads.
+func (w *worker) applyOptions() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
 	// This fails with os.ErrInvalid if w.title is nil.
 	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix))

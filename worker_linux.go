@@ -13,10 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// adopt returns the worker if this process was started as one, or nil. It hides the variable and
-// the descriptors from code that runs later. From then on, panics of any goroutine and the death of
-// an ancestor are detected.
-func adopt() *worker {
+// initWorker returns the worker if this process was started as one, or nil. It hides the variable
+// and the descriptors from code that runs later. From then on, panics of any goroutine and the
+// death of an ancestor are detected.
+func initWorker() *worker {
 	value, ok := os.LookupEnv(workerEnvKey)
 	if !ok {
 		return nil

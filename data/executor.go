@@ -12,9 +12,9 @@ type executor interface {
 	close()
 }
 
-// employ sets the prefetcher's executor: a new one, or the kept one if Options.Persistent is set.
-// It returns [ErrClosed] if a Persistent Loader was closed.
-func (l *Loader) employ(p *prefetcher) (err error) {
+// startExecutor sets the prefetcher's executor: a new one, or the kept one if Options.Persistent is
+// set. It returns [ErrClosed] if a Persistent Loader was closed.
+func (l *Loader) startExecutor(p *prefetcher) (err error) {
 	if !l.opts.Persistent {
 		p.executor, err = l.newExecutor(p.timeline)
 		return err

@@ -134,7 +134,7 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 	defer l.returnTimeline(shown)
 	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: new(prints),
 		timeline: shown}
-	if err := l.employ(p); err != nil {
+	if err := l.startExecutor(p); err != nil {
 		yield(nil, err)
 		return
 	}

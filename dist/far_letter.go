@@ -204,7 +204,7 @@ func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
 }
 
 // seal appends a value: its type, and its message with copies of its blocks.
-func (p parcel) seal(b []byte) ([]byte, error) {
+func (p payload) seal(b []byte) ([]byte, error) {
 	m := codec.Message{Body: p.body, Blocks: p.blocks}
 	spans, ok, err := codec.Spans(m)
 	if err != nil {
@@ -224,7 +224,7 @@ func (p parcel) seal(b []byte) ([]byte, error) {
 	return s.Bytes(), err
 }
 
-func unsealValue(b []byte) (p parcel, err error) {
+func unsealValue(b []byte) (p payload, err error) {
 	bad := fmt.Errorf("a value of another rank: %w", codec.ErrFormat)
 	if len(b) < 4 {
 		return p, bad

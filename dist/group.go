@@ -208,7 +208,7 @@ func (m *member) shut() (err error) {
 	return errors.Join(err, m.posts.close())
 }
 
-// groupTags describes the encoding: [barrier, life, ranks, memory, inboxes as a parcel].
+// groupTags describes the encoding: [barrier, life, ranks, memory, inboxes as a payload].
 var groupTags = &codec.Tags{Type: "Group", Fields: []int{5}}
 
 func init() { codec.Custom((*Group).marshal, (*Group).unmarshal) }
@@ -253,7 +253,7 @@ func (g *Group) unmarshal(d *codec.Decoder) error {
 			return err
 		}
 	}
-	if err := m.posts.parcel.unmarshal(d); err != nil {
+	if err := m.posts.payload.unmarshal(d); err != nil {
 		return err
 	}
 	size := m.barrier.Parties()
@@ -267,7 +267,7 @@ func (g *Group) unmarshal(d *codec.Decoder) error {
 	g.member = m
 	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if kept {
-			m.posts.dropped = runtime.AddCleanup(m, func(p parcel) { p.release() }, m.posts.parcel)
+			m.posts.dropped = runtime.AddCleanup(m, func(p payload) { p.release() }, m.posts.payload)
 		} else {
 			m.stage.close()
 		}

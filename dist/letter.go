@@ -14,7 +14,7 @@ import (
 type letter struct {
 	from, tag int
 	tensor    *tensor.Tensor // nil for a value
-	value     parcel
+	value     payload
 }
 
 // String describes the content for error messages.
@@ -36,7 +36,7 @@ func (l letter) close() error {
 // The wire forms of a letter.
 const (
 	tensorLetter = iota // [from, tag, tensor]
-	valueLetter         // [from, tag, type, parcel]
+	valueLetter         // [from, tag, type, payload]
 )
 
 var letterTags = &codec.Tags{Type: "letter", Fields: []int{tensorLetter: 3, valueLetter: 4}}
@@ -88,10 +88,10 @@ func (l *letter) UnmarshalWire(d *codec.Decoder) error {
 	return l.value.unmarshal(d)
 }
 
-// A parcel is an encoded value of a type that only the receiver knows, with the shared blocks to
-// which it refers. The sender's value keeps the blocks of a packed parcel alive. A received parcel
-// has references of its own, and must be unpacked or released.
-type parcel struct {
+// A payload is an encoded value of a type that only the receiver knows, with the shared blocks to
+// which it refers. The sender's value keeps the blocks of a packed payload alive. A received
+// payload has references of its own, and must be unpacked or released.
+type payload struct {
 	kind   string // name of the type
 	body   []byte
 	blocks []arena.Handle
@@ -102,23 +102,23 @@ func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 // pack encodes v. The caller must call done with the outcome of the send; v's blocks are held until
 // then. If copies is set, the contents of tensors are encoded instead of references to their
 // memory.
-func pack[T any](v T, copies bool) (p parcel, done func(sent bool), err error) {
+func pack[T any](v T, copies bool) (p payload, done func(sent bool), err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
-		return parcel{}, nil, err
+		return payload{}, nil, err
 	}
 	e := &codec.Encoder{ByValue: copies}
 	if err := plan.Encode(e, v); err != nil {
 		e.Done(false)
-		return parcel{}, nil, err
+		return payload{}, nil, err
 	}
 	m := e.Message()
-	return parcel{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
+	return payload{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
 }
 
-// unpack decodes a received parcel and releases it. It returns [ErrMismatch] if the parcel holds
+// unpack decodes a received payload and releases it. It returns [ErrMismatch] if the payload holds
 // another type than T.
-func unpack[T any](p parcel) (v T, err error) {
+func unpack[T any](p payload) (v T, err error) {
 	defer func() { err = errors.Join(err, p.release()) }()
 	if kind := kindOf[T](); p.kind != kind {
 		return v, fmt.Errorf("%w: %s was sent, and %s is received", ErrMismatch, p.kind, kind)
@@ -126,8 +126,8 @@ func unpack[T any](p parcel) (v T, err error) {
 	return decode[T](p)
 }
 
-// decode decodes a parcel without releasing it.
-func decode[T any](p parcel) (v T, err error) {
+// decode decodes a payload without releasing it.
+func decode[T any](p payload) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return v, err
@@ -142,7 +142,7 @@ func decode[T any](p parcel) (v T, err error) {
 }
 
 // Take implements [codec.Blocks]. It adds a reference for the decoded value.
-func (p parcel) Take(i int) (arena.Handle, error) {
+func (p payload) Take(i int) (arena.Handle, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return 0, err
@@ -150,8 +150,8 @@ func (p parcel) Take(i int) (arena.Handle, error) {
 	return p.blocks[i], d.Retain(p.blocks[i])
 }
 
-// release drops the references of a received parcel.
-func (p parcel) release() (err error) {
+// release drops the references of a received payload.
+func (p payload) release() (err error) {
 	if len(p.blocks) == 0 {
 		return nil
 	}
@@ -165,12 +165,12 @@ func (p parcel) release() (err error) {
 	return err
 }
 
-func (p parcel) marshal(e *codec.Encoder) error {
+func (p payload) marshal(e *codec.Encoder) error {
 	return e.Parcel(codec.Message{Body: p.body, Blocks: p.blocks})
 }
 
-func (p *parcel) unmarshal(d *codec.Decoder) error {
-	m, err := d.Parcel(func(h arena.Handle) { parcel{blocks: []arena.Handle{h}}.release() })
+func (p *payload) unmarshal(d *codec.Decoder) error {
+	m, err := d.Parcel(func(h arena.Handle) { payload{blocks: []arena.Handle{h}}.release() })
 	p.body, p.blocks = m.Body, m.Blocks
 	return err
 }

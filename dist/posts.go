@@ -15,8 +15,8 @@ import (
 // calls that do not use letters.
 type posts struct {
 	mu      sync.Mutex
-	parcel  parcel          // undecoded inboxes, []*ipc.Queue[letter]
-	dropped runtime.Cleanup // releases the parcel if the group is collected without Close
+	payload payload         // undecoded inboxes, []*ipc.Queue[letter]
+	dropped runtime.Cleanup // releases the payload if the group is collected without Close
 	inboxes []*ipc.Queue[letter]
 	closed  bool
 }
@@ -40,7 +40,7 @@ func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 		return nil, ErrClosed
 	}
 	if p.inboxes == nil {
-		all, err := decode[[]*ipc.Queue[letter]](p.parcel)
+		all, err := decode[[]*ipc.Queue[letter]](p.payload)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
 	return p.inboxes[rank], nil
 }
 
-// marshal encodes the inboxes as a parcel.
+// marshal encodes the inboxes as a payload.
 func (p *posts) marshal(e *codec.Encoder) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *posts) marshal(e *codec.Encoder) error {
 		return ErrClosed
 	}
 	if p.inboxes == nil {
-		return p.parcel.marshal(e)
+		return p.payload.marshal(e)
 	}
 	packed, done, err := pack(p.inboxes, false)
 	if err != nil {
@@ -84,5 +84,5 @@ func (p *posts) close() (err error) {
 	for _, q := range p.inboxes {
 		err = errors.Join(err, q.Close())
 	}
-	return errors.Join(err, p.parcel.release())
+	return errors.Join(err, p.payload.release())
 }

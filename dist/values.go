@@ -94,7 +94,7 @@ type exchange[T any] struct {
 	g   *Group
 	c   *call
 	ctx context.Context
-	own []parcel
+	own []payload
 }
 
 // calls runs a collective call on values. values returns the values that this rank sends, and f
@@ -153,8 +153,8 @@ func (g *Group) meet(ctx context.Context, c *call, f func() error) error {
 	return g.turn(ctx, c)
 }
 
-// to sends a parcel to a rank.
-func (x *exchange[T]) to(rank int, p parcel) error {
+// to sends a payload to a rank.
+func (x *exchange[T]) to(rank int, p payload) error {
 	at := x.g.box.lines[rank].stand()
 	defer at.leave()
 	return x.g.post(x.ctx, string(x.c.text), rank, tagValues, at, func() (letter, func(bool), error) {
@@ -162,7 +162,7 @@ func (x *exchange[T]) to(rank int, p parcel) error {
 	})
 }
 
-func (x *exchange[T]) toAll(p parcel) error {
+func (x *exchange[T]) toAll(p payload) error {
 	for r := range x.g.Size() {
 		if r == x.g.Rank() {
 			continue

@@ -102,9 +102,11 @@ func TestExamplesSayWhatTheyTeach(t *testing.T) {
 		name := filepath.Dir(f)
 		m := lesson.FindSubmatch(bytes.ReplaceAll(text, []byte("\n// "), []byte(" ")))
 		switch {
-		case m == nil:
-			t.Errorf("%s does not say in its first line which lesson it is", name)
-		case rows[name] != string(m[1]):
+		case rows[name] == "":
+			t.Errorf("README.md does not have %s", name)
+		case m == nil && !bytes.HasPrefix(text, []byte("// Command "+name+" ")):
+			t.Errorf("%s: the package comment does not begin with %q", name, "Command "+name)
+		case m != nil && rows[name] != string(m[1]):
 			t.Errorf("README.md calls %s the lesson of %q, and it says %q", name, rows[name], m[1])
 		}
 		delete(rows, name)

@@ -10,36 +10,36 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// A parcel has everything in it that takes something from a message.
-type parcel struct {
+// An encodedValue has everything in it that takes something from a message.
+type encodedValue struct {
 	Name   string
 	Blobs  []*blob
 	Queue  *ipc.Queue[int]
 	Cond   *ipc.Cond
 	Array  *ipc.Array[int16]
 	Conn   *ipc.PipeEnd[string, string]
-	More   map[string]parcel
-	Sender ipc.Sender[parcel]
+	More   map[string]encodedValue
+	Sender ipc.Sender[encodedValue]
 	Memory *ipc.Memory
 	List   *ipc.ShareableList
 }
 
 // FuzzQueue_Message puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones,
-// into a queue's ring. A receiver of them as a parcel gets it whole or a typed error, and either
-// way nothing is left.
+// into a queue's ring. A receiver of them as an encoded value gets it whole or a typed error, and
+// either way nothing is left.
 func FuzzQueue_Message(f *testing.F) {
 	d := local(f)
 	inner := newQueue[int](f, 1)
 	b := newBlob(f, d, "x")
 	f.Cleanup(func() { testutil.NoError(f, b.Close()) })
 	tools := newToolbox(f)
-	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond,
+	f.Add(encodeSeed(f, encodedValue{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond,
 		Array: tools.Array}), uint8(7))
 	f.Add([]byte{0x96}, uint8(1))
 	f.Add([]byte{}, uint8(0))
-	plan, err := codec.PlanOf[*ipc.Queue[parcel]]()
+	plan, err := codec.PlanOf[*ipc.Queue[encodedValue]]()
 	testutil.NoError(f, err)
-	q := newQueue[parcel](f, 1)
+	q := newQueue[encodedValue](f, 1)
 	var enc codec.Encoder
 	enc.Reset(nil)
 	testutil.NoError(f, plan.Encode(&enc, q))
@@ -75,7 +75,7 @@ func typed(err error) bool {
 	return false
 }
 
-func (p parcel) close(t *testing.T) {
+func (p encodedValue) close(t *testing.T) {
 	for _, b := range p.Blobs {
 		if b != nil {
 			testutil.NoError(t, b.Close())
@@ -176,10 +176,10 @@ func blocksOf[T any](t testing.TB, v T) []arena.Handle {
 	return enc.Message().Blocks
 }
 
-func encodeSeed(t testing.TB, p parcel) []byte {
-	carrier := newQueue[parcel](t, 1)
+func encodeSeed(t testing.TB, p encodedValue) []byte {
+	carrier := newQueue[encodedValue](t, 1)
 	p.Sender = *carrier.Sender()
-	plan, err := codec.PlanOf[parcel]()
+	plan, err := codec.PlanOf[encodedValue]()
 	testutil.NoError(t, err)
 	var enc codec.Encoder
 	enc.Reset(nil)

@@ -22,8 +22,8 @@ import (
 const (
 	frameOffer  = 'O' // from the listener: an offer
 	frameAnswer = 'A' // from the caller: an answer
-	framePipe   = 'P' // from the listener: a parcel
-	frameKeep   = 'K' // from the caller: it owns the parcel's blocks
+	framePipe   = 'P' // from the listener: an encoded value
+	frameKeep   = 'K' // from the caller: it owns the blocks of the encoded value
 )
 
 // An offer identifies the listener's domain and describes how to join it.
@@ -41,8 +41,8 @@ type answer struct {
 	Shared bool
 }
 
-// A parcel is an encoded value with the handles of its blocks.
-type parcel struct {
+// An encodedValue is an encoded value with the handles of its blocks.
+type encodedValue struct {
 	Body   []byte
 	Blocks []uint64
 }
@@ -164,7 +164,7 @@ func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	if !a.Shared {
 		return streamOf[T](m)
 	}
-	p, err := hear[parcel](ctx, m, framePipe)
+	p, err := hear[encodedValue](ctx, m, framePipe)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 	var e codec.Encoder
 	e.Reset(nil)
 	err = plan.Encode(&e, side)
-	p := parcel{Body: e.Message().Body}
+	p := encodedValue{Body: e.Message().Body}
 	for _, h := range e.Message().Blocks {
 		p.Blocks = append(p.Blocks, uint64(h))
 	}
@@ -286,7 +286,7 @@ func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 
 // unpackPipe decodes one side of a pipe. It imports the blocks, which the sender must hold
 // meanwhile.
-func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
+func unpackPipe[T any](p encodedValue) (*PipeEnd[T, T], error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, err

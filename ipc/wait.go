@@ -59,7 +59,7 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	for i, t := range things {
 		err := <-polled[i]
 		if gaveUp(at, err) { // it may have become ready just before its context ended
-			err = t.Poll(&glance{Context: context.WithoutCancel(at), of: at})
+			err = t.Poll(&pollContext{Context: context.WithoutCancel(at), of: at})
 		}
 		if !gaveUp(at, err) {
 			ready = append(ready, i)
@@ -79,23 +79,23 @@ func gaveUp(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// A glance is a context for a non-blocking Poll. It is not done until Done is called, so a Poll
-// that checks for readiness first returns its result, and a Poll that would block returns
+// A pollContext is a context for a non-blocking Poll. It is not done until Done is called, so a
+// Poll that checks for readiness first returns its result, and a Poll that would block returns
 // immediately.
-type glance struct {
+type pollContext struct {
 	context.Context // for the values
 	of              context.Context
 	waited          atomic.Bool
 }
 
 // Done returns a channel that is closed.
-func (g *glance) Done() <-chan struct{} {
+func (g *pollContext) Done() <-chan struct{} {
 	g.waited.Store(true)
 	return g.of.Done()
 }
 
 // Err returns nil until Done was called.
-func (g *glance) Err() error {
+func (g *pollContext) Err() error {
 	if g.waited.Load() {
 		return g.of.Err()
 	}

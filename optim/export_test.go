@@ -8,7 +8,7 @@ import (
 )
 
 // Parcel is what an SGD is sent as.
-type Parcel = parcel[SGDOptions]
+type Parcel = encodedOptimizer[SGDOptions]
 
 // Slots returns one slot.
 func Slots(p *autograd.Param, steps *tensor.Tensor, state ...*tensor.Tensor) []slot {

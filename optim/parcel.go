@@ -16,8 +16,8 @@ func init() {
 	codec.Custom((*Adagrad).marshal, (*Adagrad).unmarshal)
 }
 
-// parcel is the wire form of an optimizer: options, parameters and, if shared, the state.
-type parcel[O any] struct {
+// encodedOptimizer is the wire form of an optimizer: options, parameters and, if shared, the state.
+type encodedOptimizer[O any] struct {
 	Options O
 	Shared  bool
 	Slots   []slot
@@ -31,7 +31,7 @@ func marshal[O any](e *codec.Encoder, c *core, o O) error {
 			slots[i].Steps, slots[i].State = nil, nil
 		}
 	}
-	return codec.Encode(e, parcel[O]{o, c.shared, slots})
+	return codec.Encode(e, encodedOptimizer[O]{o, c.shared, slots})
 }
 
 // unmarshal decodes the output of marshal into c. The caller must bind c to the returned options.
@@ -42,7 +42,7 @@ func unmarshal[O any, P interface {
 	options
 }](d *codec.Decoder, c *core) (o P, err error) {
 	o = new(O)
-	p, err := codec.Decode[parcel[O]](d)
+	p, err := codec.Decode[encodedOptimizer[O]](d)
 	if err != nil {
 		return o, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzPool_Messages feeds hostile bytes to whatever reads them: the messages, and the values in
-// their parcels.
+// their payloads.
 func FuzzPool_Messages(f *testing.F) {
 	calls, replies := must(codec.PlanOf[call]()), must(codec.PlanOf[reply]())
 	args, err := packAll(tiny.in, []int{1, 2, 3})
@@ -76,7 +76,7 @@ func TestPool_RefusesACallThatContradictsItself(t *testing.T) {
 	if r := perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
 		t.Error("an unknown function runs")
 	}
-	if _, err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, codec.ErrFormat) {
+	if _, err := unpackAll(tiny.out, payload{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, codec.ErrFormat) {
 		t.Errorf("half a reply: %v", err)
 	}
 }

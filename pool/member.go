@@ -70,7 +70,7 @@ func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	opts := p.opts.Process
 	opts.FirstRank = rank
 	m.group = shoal.NewGroup(seed.With(p.ctx, seed.New(s)), opts)
-	m.process = employ.Go(m.group, station{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
+	m.process = poolWorker.Go(m.group, workerArgs{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
 	go m.attend()
 	return m, nil
 }

@@ -12,8 +12,8 @@ import (
 type call struct {
 	id   uint64
 	fn   string
-	n    int    // number of values
-	args parcel // encoded values
+	n    int     // number of values
+	args payload // encoded values
 
 	deadline sys.Deadline // deadline of the caller's context
 }
@@ -25,12 +25,12 @@ type reply struct {
 	err     error
 	index   int           // index of the failed value in its chunk
 	took    time.Duration // total duration of the call
-	results parcel        // encoded results; empty if err is set
+	results payload       // encoded results; empty if err is set
 }
 
 var (
-	callTags  = &codec.Tags{Type: "call", Fields: []int{5}}  // [id, name, count, deadline, parcel]
-	replyTags = &codec.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, parcel]
+	callTags  = &codec.Tags{Type: "call", Fields: []int{5}}  // [id, name, count, deadline, payload]
+	replyTags = &codec.Tags{Type: "reply", Fields: []int{5}} // [id, index, nanoseconds, error or nil, payload]
 )
 
 var errorPlan = must(codec.PlanOf[error]())

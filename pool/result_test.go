@@ -20,7 +20,7 @@ var waitAtGate = pool.RegisterInit("waitAtGate", func(ctx context.Context, dir s
 })
 
 // A goroutine that learns that a task is over hands in the next one: also of a task that fits into
-// a parcel and, as is found when a worker is there to be given it, not into a message.
+// a payload and, as is found when a worker is there to be given it, not into a message.
 func TestThen_HandsInMore(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, pool.Options{Workers: 1, Start: shoal.SpawnStart, Initializer: waitAtGate(dir)})

@@ -10,20 +10,20 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A station is the argument of a worker process.
-type station struct {
+// A workerArgs is the argument of a worker process.
+type workerArgs struct {
 	Calls   *ipc.Receiver[call]
 	Replies *ipc.Sender[reply]
 	Stops   *ipc.Receiver[uint64]
 	Init    call // the function name is empty if there is no initializer
 }
 
-// employ is the registered entry point of every worker.
-var employ = shoal.Register("pool", work)
+// poolWorker is the registered entry point of every worker.
+var poolWorker = shoal.Register("pool", work)
 
 // work runs calls until there are no more or the pool ends. A panic of a task ends the worker,
 // because the task may have left shared state inconsistent for the next one.
-func work(ctx context.Context, rank int, s station) error {
+func work(ctx context.Context, rank int, s workerArgs) error {
 	defer s.Calls.Close()
 	defer s.Replies.Close()
 	defer s.Init.args.release()
@@ -38,7 +38,7 @@ func work(ctx context.Context, rank int, s station) error {
 	if err := s.Replies.Put(ctx, reply{}); err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx}
+	b := &cancelableCall{ctx: ctx}
 	go b.listen(s.Stops)
 	for {
 		c, err := s.Calls.Get(ctx)
@@ -59,7 +59,7 @@ func work(ctx context.Context, rank int, s station) error {
 }
 
 // answer runs one call and sends the reply.
-func (s *station) answer(ctx context.Context, b *bench, c call) error {
+func (s *workerArgs) answer(ctx context.Context, b *cancelableCall, c call) error {
 	defer c.args.release()
 	begin := time.Now()
 	r := s.perform(b.begin(c.id), c)
@@ -74,7 +74,7 @@ func (s *station) answer(ctx context.Context, b *bench, c call) error {
 }
 
 // perform runs a call with the deadline of its caller, if there is one.
-func (s *station) perform(ctx context.Context, c call) reply {
+func (s *workerArgs) perform(ctx context.Context, c call) reply {
 	if c.deadline == 0 {
 		return perform(ctx, c)
 	}
@@ -83,9 +83,9 @@ func (s *station) perform(ctx context.Context, c call) reply {
 	return perform(ctx, c)
 }
 
-// A bench tracks the running call, so that it can be canceled. Consecutive calls share a context
-// until one of them is canceled.
-type bench struct {
+// A cancelableCall tracks the running call, so that it can be canceled. Consecutive calls share a
+// context until one of them is canceled.
+type cancelableCall struct {
 	ctx context.Context // context of the worker
 
 	mu      sync.Mutex
@@ -96,7 +96,7 @@ type bench struct {
 }
 
 // begin returns the context for a call.
-func (b *bench) begin(id uint64) context.Context {
+func (b *cancelableCall) begin(id uint64) context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.task == nil {
@@ -109,13 +109,13 @@ func (b *bench) begin(id uint64) context.Context {
 	return task
 }
 
-func (b *bench) stop() {
+func (b *cancelableCall) stop() {
 	b.cancel(errDropped)
 	b.task = nil
 }
 
 // listen cancels calls on request until the worker ends.
-func (b *bench) listen(stops *ipc.Receiver[uint64]) {
+func (b *cancelableCall) listen(stops *ipc.Receiver[uint64]) {
 	for id, err := range stops.All(b.ctx) {
 		if err != nil {
 			return

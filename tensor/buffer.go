@@ -71,7 +71,7 @@ func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 		}
 	}
 	if bad {
-		return nil, misfit(dt, shape, strides, offset, size)
+		return nil, sizeMismatch(dt, shape, strides, offset, size)
 	}
 	t := &Tensor{dtype: dt, offset: offset}
 	t.lay(shape, strides)

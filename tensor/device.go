@@ -93,8 +93,8 @@ func settleOn(m device.Memory) (*Storage, error) {
 	defer residents.Unlock()
 	s, l := new(Storage), &onDevice{Memory: m}
 	rented.Add(int64(m.Size()))
-	s.life.Store(1)
-	s.rent(&memory{lease: l})
+	s.uses.Store(1)
+	s.setForeign(&memory{lease: l})
 	residents.m[m.Key()] = resident{l, weak.Make(s)}
 	return s, nil
 }
@@ -232,7 +232,7 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.Shape(), o.Strides(), o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
-	t.dtype, t.offset, t.life = v.dtype, v.offset, v.life
+	t.dtype, t.offset, t.generation = v.dtype, v.offset, v.generation
 	t.lay(v.Shape(), v.Strides())
 	if old != nil {
 		must(old.release())

@@ -25,8 +25,10 @@ type file struct {
 	ended  atomic.Bool
 }
 
-// misfit returns the error for a file of have bytes instead of want, with a reason.
-func (f *file) misfit(have, want int64, why string) error { return misfitOf(f.Name(), have, want, why) }
+// sizeMismatch returns the error for a file of have bytes instead of want, with a reason.
+func (f *file) sizeMismatch(have, want int64, why string) error {
+	return misfitOf(f.Name(), have, want, why)
+}
 
 func misfitOf(path string, have, want int64, why string) error {
 	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w, which wants %d bytes: %s", ErrFile, want, why)}
@@ -100,9 +102,9 @@ func (f *file) mapIn(extend bool, size int) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return f.misfit(info.Size(), int64(size), "it is not a regular file")
+		return f.sizeMismatch(info.Size(), int64(size), "it is not a regular file")
 	case info.Size() < int64(size) && !extend:
-		return f.misfit(info.Size(), int64(size), "it is too short")
+		return f.sizeMismatch(info.Size(), int64(size), "it is too short")
 	case info.Size() < int64(size):
 		if err := lengthen(f.File, int64(size)); err != nil {
 			return err
@@ -154,7 +156,7 @@ func (f *file) check() {
 func (f *file) short() error {
 	info, err := f.Stat()
 	if err == nil && info.Size() < int64(len(f.bytes)) {
-		return f.misfit(info.Size(), int64(len(f.bytes)), "it was cut short")
+		return f.sizeMismatch(info.Size(), int64(len(f.bytes)), "it was cut short")
 	}
 	return nil // if Stat failed, the file is closed; the caller detects that
 }
@@ -190,8 +192,8 @@ func (t *fileTable) enter(f *file) *Storage {
 		}
 	}
 	s := new(Storage)
-	s.life.Store(1)
-	s.rent(&memory{bytes: f.bytes, lease: f})
+	s.uses.Store(1)
+	s.setForeign(&memory{bytes: f.bytes, lease: f})
 	t.open[f] = weak.Make(s)
 	return s
 }

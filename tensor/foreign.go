@@ -45,7 +45,7 @@ func (l *loan) end() (err error) {
 // lend implements Adopt of package foreign.
 func lend(b []byte, l foreign.Loan) *Storage {
 	s := new(Storage)
-	s.rent(&memory{bytes: b, lease: &loan{of: l}})
+	s.setForeign(&memory{bytes: b, lease: &loan{of: l}})
 	return s
 }
 
@@ -128,7 +128,7 @@ func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 		misuse(ErrShape, "MoveTo %d bytes of a storage of %d", len(b), len(old.bytes))
 	}
 	copy(b, old.bytes)
-	s.rent(&memory{bytes: b, lease: &loan{of: l}})
+	s.setForeign(&memory{bytes: b, lease: &loan{of: l}})
 	return nil
 }
 

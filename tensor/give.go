@@ -38,10 +38,10 @@ func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	}
 	block := (*codec.Encoder).Block
 	switch {
-	case s.giver == t && e.Watches((*gift)(s)):
+	case s.giver == t && e.Watches((*transfer)(s)):
 	case t.given && e.Moves && t.give(s):
 		block = (*codec.Encoder).Give
-		e.OnDone((*gift)(s))
+		e.OnDone((*transfer)(s))
 	default:
 		return false
 	}
@@ -59,8 +59,8 @@ func (t *Tensor) give(s *Storage) bool {
 	if !ok || l.unlock != nil || s.onClose.Load() != nil || l.check() != nil {
 		return false
 	}
-	life := uint64(t.life)<<lifeBits | 1
-	if !s.life.CompareAndSwap(life, life-1+1<<lifeBits) {
+	generation := uint64(t.generation)<<generationBits | 1
+	if !s.uses.CompareAndSwap(generation, generation-1+1<<generationBits) {
 		return false
 	}
 	t.given, s.giver = false, t
@@ -69,11 +69,11 @@ func (t *Tensor) give(s *Storage) bool {
 	return true
 }
 
-// A gift is a storage that transfers its reference to a message.
-type gift Storage
+// A transfer is a storage that transfers its reference to a message.
+type transfer Storage
 
 // Done closes the tensor if the message was sent, and returns the block to it otherwise.
-func (g *gift) Done(sent bool) {
+func (g *transfer) Done(sent bool) {
 	s := (*Storage)(g)
 	t := s.giver
 	s.giver = nil
@@ -85,7 +85,7 @@ func (g *gift) Done(sent bool) {
 	if again, err := adopt(s.own.domain, s.given); err != nil { // this process has left the domain
 		t.storage.CompareAndSwap(s, nil)
 	} else {
-		t.life = again.number()
+		t.generation = again.number()
 		if !t.storage.CompareAndSwap(s, again) { // closed concurrently, too early
 			again.release()
 		}

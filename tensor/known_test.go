@@ -37,8 +37,9 @@ func arrive(d *arena.Domain, h arena.Handle) *Storage {
 	return s
 }
 
-// A goroutine that found a lease and then stood still, while the storage began another life with
-// the same block, does not take the storage: another one may have been put for the block meanwhile.
+// A goroutine that found a lease and then stood still, while the storage began another generation
+// with the same block, does not take the storage: another one may have been put for the block
+// meanwhile.
 func TestLease_OpensOnlyInItsPlace(t *testing.T) {
 	d, h := block(t)
 	s := arrive(d, h)
@@ -50,23 +51,23 @@ func TestLease_OpensOnlyInItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := spare()
+	late := fromPool()
 	late.settle(d, h, b)
 	late.begin()
 	defer late.release()
-	before := late.life.Load()
-	if got := late.own.open(known.of(d).place(h)); got != nil || late.life.Load() != before {
-		t.Errorf("opened %p; its life went from %#x to %#x", got, before, late.life.Load())
+	before := late.uses.Load()
+	if got := late.own.open(known.of(d).place(h)); got != nil || late.uses.Load() != before {
+		t.Errorf("opened %p; its life went from %#x to %#x", got, before, late.uses.Load())
 	}
 }
 
-// A block that arrives while its storage's life ends waits until the storage is not found any more:
-// the storage could have the block again by the time that another one takes its place.
+// A block that arrives while its storage's generation ends waits until the storage is not found any
+// more: the storage could have the block again by the time that another one takes its place.
 func TestAdopt_WaitsForALifeThatEnds(t *testing.T) {
 	d, h := block(t)
 	s := arrive(d, h)
 	at, l := known.of(d).place(h), s.own
-	s.life.Store(1 << lifeBits) // as releaseOf does, before it drops the lease
+	s.uses.Store(1 << generationBits) // as releaseOf does, before it drops the lease
 	arrived := make(chan *Storage)
 	go func() { arrived <- arrive(d, h) }()
 	time.Sleep(10 * time.Millisecond)

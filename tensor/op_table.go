@@ -14,7 +14,7 @@ var (
 	opAdd = binaryOp("Add", "add", operation{})
 	opSub = binaryOp("Sub", "sub", operation{notBool: "Xor or Not"})
 	opMul = binaryOp("Mul", "mul", operation{})
-	opDiv = binaryOp("Div", "div", operation{operands: fractions})
+	opDiv = binaryOp("Div", "div", operation{operands: promoteToFloat})
 
 	opMaximum   = binaryOp("Maximum", "maximum", operation{})
 	opMinimum   = binaryOp("Minimum", "minimum", operation{})
@@ -22,22 +22,22 @@ var (
 	opRemainder = binaryOp("Remainder", "remainder", operation{Op: untrained,
 		kernel2: kernel.Remainder, float2: kernel.RemainderOf})
 	opHypot = binaryOp("Hypot", "hypot", operation{kernel2: kernel.Hypot, float2: math.Hypot})
-	opAtan2 = binaryOp("Atan2", "atan2", operation{operands: fractions,
+	opAtan2 = binaryOp("Atan2", "atan2", operation{operands: promoteToFloat,
 		kernel2: kernel.Atan2, float2: math.Atan2})
 	opLogaddexp   = binaryOp("Logaddexp", "logaddexp", operation{kernel2: kernel.LogAddExp, float2: logAddExp})
 	opFloorDivide = binaryOp("FloorDivide", "floor_divide", operation{Op: stepwise,
 		kernel2: kernel.FloorDivide, float2: kernel.FloorDivideOf})
 
-	opEq = binaryOp("Eq", "eq", operation{Op: stepwise, result: truths})
-	opNe = binaryOp("Ne", "ne", operation{Op: stepwise, result: truths})
-	opLt = binaryOp("Lt", "lt", operation{Op: stepwise, result: truths})
-	opLe = binaryOp("Le", "le", operation{Op: stepwise, result: truths})
-	opGt = binaryOp("Gt", "gt", operation{Op: stepwise, result: truths})
-	opGe = binaryOp("Ge", "ge", operation{Op: stepwise, result: truths})
+	opEq = binaryOp("Eq", "eq", operation{Op: stepwise, result: alwaysBool})
+	opNe = binaryOp("Ne", "ne", operation{Op: stepwise, result: alwaysBool})
+	opLt = binaryOp("Lt", "lt", operation{Op: stepwise, result: alwaysBool})
+	opLe = binaryOp("Le", "le", operation{Op: stepwise, result: alwaysBool})
+	opGt = binaryOp("Gt", "gt", operation{Op: stepwise, result: alwaysBool})
+	opGe = binaryOp("Ge", "ge", operation{Op: stepwise, result: alwaysBool})
 
-	opIsNaN    = unaryOp("IsNaN", "isnan", operation{Op: stepwise, result: truths})
-	opIsInf    = unaryOp("IsInf", "isinf", operation{Op: stepwise, result: truths})
-	opIsFinite = unaryOp("IsFinite", "isfinite", operation{Op: stepwise, result: truths})
+	opIsNaN    = unaryOp("IsNaN", "isnan", operation{Op: stepwise, result: alwaysBool})
+	opIsInf    = unaryOp("IsInf", "isinf", operation{Op: stepwise, result: alwaysBool})
+	opIsFinite = unaryOp("IsFinite", "isfinite", operation{Op: stepwise, result: alwaysBool})
 
 	opNeg   = unaryOp("Neg", "neg", operation{kernel: by(kernel.Neg)})
 	opAbs   = unaryOp("Abs", "abs", operation{kernel: by(kernel.Abs), result: magnitude})
@@ -48,26 +48,26 @@ var (
 	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: by(kernel.Round)})
 	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: by(kernel.Trunc)})
 
-	opExp   = unaryOp("Exp", "exp", operation{operands: fractions, complex: cmplx.Exp})
-	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, kernel: by(kernel.Expm1),
+	opExp   = unaryOp("Exp", "exp", operation{operands: promoteToFloat, complex: cmplx.Exp})
+	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: promoteToFloat, kernel: by(kernel.Expm1),
 		complex: complexExpm1})
-	opLog = unaryOp("Log", "log", operation{operands: fractions, kernel: by(kernel.Log),
+	opLog = unaryOp("Log", "log", operation{operands: promoteToFloat, kernel: by(kernel.Log),
 		complex: complexLog})
-	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, kernel: by(kernel.Log1p),
+	opLog1p = unaryOp("Log1p", "log1p", operation{operands: promoteToFloat, kernel: by(kernel.Log1p),
 		complex: complexLog1p})
-	opSqrt = unaryOp("Sqrt", "sqrt", operation{operands: fractions, kernel: by(kernel.Sqrt),
+	opSqrt = unaryOp("Sqrt", "sqrt", operation{operands: promoteToFloat, kernel: by(kernel.Sqrt),
 		complex: cmplx.Sqrt})
-	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: fractions,
+	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: promoteToFloat,
 		kernel: by(kernel.Rsqrt), complex: complexRsqrt})
-	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: fractions,
+	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: promoteToFloat,
 		kernel: by(kernel.Reciprocal)})
-	opSin = unaryOp("Sin", "sin", operation{operands: fractions, kernel: by(kernel.Sin),
+	opSin = unaryOp("Sin", "sin", operation{operands: promoteToFloat, kernel: by(kernel.Sin),
 		complex: cmplx.Sin})
-	opCos = unaryOp("Cos", "cos", operation{operands: fractions, kernel: by(kernel.Cos),
+	opCos = unaryOp("Cos", "cos", operation{operands: promoteToFloat, kernel: by(kernel.Cos),
 		complex: cmplx.Cos})
-	opTanh    = unaryOp("Tanh", "tanh", operation{operands: fractions, complex: cmplx.Tanh})
-	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: fractions, complex: complexSigmoid})
-	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, kernel: by(kernel.Erf)})
+	opTanh    = unaryOp("Tanh", "tanh", operation{operands: promoteToFloat, complex: cmplx.Tanh})
+	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: promoteToFloat, complex: complexSigmoid})
+	opErf     = unaryOp("Erf", "erf", operation{operands: promoteToFloat, kernel: by(kernel.Erf)})
 )
 
 // opCube raises floats to the power of 3 on the host.
@@ -88,11 +88,11 @@ var (
 
 func by(f kernel.Function) *kernel.Function { return &f }
 
-// fractions is the dtype rule of operations such as sin: integers become Float32.
-func fractions(dt DType) DType { return dt.floating() }
+// promoteToFloat is the dtype rule of operations such as sin: integers become Float32.
+func promoteToFloat(dt DType) DType { return dt.floating() }
 
-// truths is the dtype rule of comparisons.
-func truths(DType) DType { return Bool }
+// alwaysBool is the dtype rule of comparisons.
+func alwaysBool(DType) DType { return Bool }
 
 // magnitude is the dtype rule of Abs: complex dtypes become real.
 func magnitude(dt DType) DType {

@@ -58,13 +58,13 @@ func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64
 }
 
 // A sorter sorts rows, one at a time.
-type sorter struct{ row, spare []keyed }
+type sorter struct{ row, fromPool []keyed }
 
 var sorters = sync.Pool{New: func() any { return new(sorter) }}
 
 // grow sets the length of the buffers to n.
 func (s *sorter) grow(n int) {
-	s.row, s.spare = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.spare[:0], n)[:n]
+	s.row, s.fromPool = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.fromPool[:0], n)[:n]
 }
 
 // fewKeys is the maximum number of elements that are sorted by comparison, because this is faster
@@ -98,10 +98,10 @@ func (s *sorter) digit(shift int) {
 	}
 	for _, p := range s.row {
 		d := uint8(p.key >> shift)
-		s.spare[at[d]] = p
+		s.fromPool[at[d]] = p
 		at[d]++
 	}
-	s.row, s.spare = s.spare, s.row
+	s.row, s.fromPool = s.fromPool, s.row
 }
 
 // greatest returns the k largest elements of a row of dtype dt, in descending order. Equal elements
@@ -109,7 +109,7 @@ func (s *sorter) digit(shift int) {
 // current results are skipped.
 func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
-	best, size := s.spare[:0], dt.Size()
+	best, size := s.fromPool[:0], dt.Size()
 	for from := 0; k > 0 && from < len(row)/size; from += chunk {
 		n := min(chunk, len(row)/size-from)
 		piece := row[from*size:][:n*size]

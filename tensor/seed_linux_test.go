@@ -41,17 +41,17 @@ func own(ctx context.Context) uint64 {
 
 var drawLot = shoal.Register("draw a lot", func(ctx context.Context, rank int, l lottery) error {
 	defer l.Drawn.Close()
-	life := 0
+	generation := 0
 	if l.Once != "" && os.Mkdir(filepath.Join(l.Once, fmt.Sprint(rank)), 0o777) != nil {
-		life = 1
+		generation = 1
 	}
 	if shoal.IsWorker() && tensor.InitialSeed() != shoal.Seed(ctx) {
 		return errors.New("the process has another seed than its function")
 	}
-	if err := l.Drawn.Put(ctx, ticket{rank, life, own(ctx)}); err != nil {
+	if err := l.Drawn.Put(ctx, ticket{rank, generation, own(ctx)}); err != nil {
 		return err
 	}
-	if l.Once != "" && life == 0 {
+	if l.Once != "" && generation == 0 {
 		return errors.New("its first life")
 	}
 	return nil
@@ -151,11 +151,11 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 			seen := map[uint64]string{}
 			for run, drawn := range map[string]map[[2]int]uint64{"first": first, "second": second,
 				"another seed": run(t)} {
-				for life, n := range drawn {
+				for generation, n := range drawn {
 					if seen[n] != "" {
-						t.Errorf("%s: rank %d in life %d draws what was drawn by %s", run, life[0], life[1], seen[n])
+						t.Errorf("%s: rank %d in life %d draws what was drawn by %s", run, generation[0], generation[1], seen[n])
 					}
-					seen[n] = fmt.Sprintf("%s, rank %d, life %d", run, life[0], life[1])
+					seen[n] = fmt.Sprintf("%s, rank %d, life %d", run, generation[0], generation[1])
 				}
 			}
 		})

@@ -23,9 +23,9 @@ import (
 type Storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
-	// life is the generation in the high 32 bits, and the number of open tensors and messages in
+	// uses is the generation in the high 32 bits, and the number of open tensors and messages in
 	// flight in the low 32 bits.
-	life    atomic.Uint64
+	uses    atomic.Uint64
 	onClose atomic.Pointer[func()]
 	version atomic.Uint64
 	own     *lease       // lease of its blocks; nil before the first one
@@ -98,7 +98,7 @@ func newShared(n int) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := spare()
+	s := fromPool()
 	s.settle(d, h, b)
 	s.begin()
 	return s, nil
@@ -124,9 +124,9 @@ func allocate(n int) (*arena.Domain, arena.Handle, []byte, error) {
 // spares contains storages without views and without memory.
 var spares sync.Pool
 
-// spare returns a storage that can hold a block. The block is released at the latest when the
+// fromPool returns a storage that can hold a block. The block is released at the latest when the
 // storage is collected.
-func spare() *Storage {
+func fromPool() *Storage {
 	if s, ok := spares.Get().(*Storage); ok {
 		if s.version.Load() != 0 {
 			s.version.Store(0)
@@ -134,12 +134,12 @@ func spare() *Storage {
 		return s
 	}
 	s := new(Storage)
-	s.ready()
+	s.initLease()
 	return s
 }
 
-// ready creates the lease of a storage's blocks.
-func (s *Storage) ready() {
+// initLease creates the lease of a storage's blocks.
+func (s *Storage) initLease() {
 	s.own = &lease{storage: weak.Make(s)}
 	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
 }
@@ -182,9 +182,9 @@ func (m *memory) block() (l *lease, ok bool) {
 	return l, ok
 }
 
-// rent makes m, which must not be a block, the memory of s. It is released at the latest when s is
-// collected.
-func (s *Storage) rent(m *memory) {
+// setForeign makes m, which must not be a block, the memory of s. It is released at the latest when
+// s is collected.
+func (s *Storage) setForeign(m *memory) {
 	s.mem.Store(m)
 	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
 }
@@ -217,30 +217,30 @@ func (s *Storage) share() error {
 	}
 	copy(b, old.bytes)
 	d.CountCopied(len(b))
-	s.ready()
+	s.initLease()
 	s.settle(d, h, b)
 	return nil
 }
 
 // begin counts the first view of a storage without views. Until then no other goroutine changes
-// life: none has a tensor of this generation, and a table that still contains the lease finds the
+// uses: none has a tensor of this generation, and a table that still contains the lease finds the
 // storage closed.
-func (s *Storage) begin() { arena.SetLocal(&s.life, s.life.Load()+1) }
+func (s *Storage) begin() { arena.SetLocal(&s.uses, s.uses.Load()+1) }
 
-// lifeBits is the position of the generation in life.
-const lifeBits = 32
+// generationBits is the position of the generation number.
+const generationBits = 32
 
 // number returns the generation, which ends with the last reference.
-func (s *Storage) number() uint32 { return uint32(s.life.Load() >> lifeBits) }
+func (s *Storage) number() uint32 { return uint32(s.uses.Load() >> generationBits) }
 
 // retain adds a reference unless the given generation has ended.
 func (s *Storage) retain(number uint32) bool {
 	for {
-		n := s.life.Load()
-		if uint32(n>>lifeBits) != number {
+		n := s.uses.Load()
+		if uint32(n>>generationBits) != number {
 			return false
 		}
-		if s.life.CompareAndSwap(n, n+1) {
+		if s.uses.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -250,33 +250,33 @@ func (s *Storage) retain(number uint32) bool {
 // never had a reference.
 func (s *Storage) retainOpen() bool {
 	for {
-		n := s.life.Load()
+		n := s.uses.Load()
 		if uint32(n) == 0 && n != 0 {
 			return false
 		}
-		if s.life.CompareAndSwap(n, n+1) {
+		if s.uses.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
 // release drops one reference. The last one ends the generation.
-func (s *Storage) release() error { return s.releaseOf(s.number(), nil) }
+func (s *Storage) release() error { return s.releaseView(s.number(), nil) }
 
-// releaseOf drops one reference of the given generation. It is a no-op if that generation has
+// releaseView drops one reference of the given generation. It is a no-op if that generation has
 // ended, because the reference may have been transferred. shell, if not nil, must be a closed
 // tensor that no other code refers to; it is kept for the storage's next generation.
-func (s *Storage) releaseOf(number uint32, shell *Tensor) error {
+func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	for {
-		n := s.life.Load()
-		if uint32(n>>lifeBits) != number || uint32(n) == 0 {
+		n := s.uses.Load()
+		if uint32(n>>generationBits) != number || uint32(n) == 0 {
 			return nil
 		}
 		next := n - 1
 		if uint32(next) == 0 {
-			next += 1 << lifeBits
+			next += 1 << generationBits
 		}
-		if s.life.CompareAndSwap(n, next) {
+		if s.uses.CompareAndSwap(n, next) {
 			if uint32(next) != 0 {
 				return nil
 			}
@@ -359,7 +359,7 @@ func adopt(d *arena.Domain, h arena.Handle) (*Storage, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
-	fresh := spare()
+	fresh := fromPool()
 	fresh.settle(d, h, b)
 	fresh.begin()
 	fresh.own.received = len(b)

@@ -14,14 +14,14 @@ import (
 //
 // The zero Tensor is closed. Tensors must not be copied: use pointers.
 type Tensor struct {
-	dtype   DType
-	given   bool   // the next message takes over the reference, see Give
-	few     uint8  // number of dimensions if more is nil
-	life    uint32 // generation of the storage
-	offset  int
-	storage atomic.Pointer[Storage]
-	sizes   [2][fewDims]int // shape and strides of at most fewDims dimensions
-	more    *[2][]int       // shape and strides of more dimensions, or nil
+	dtype      DType
+	given      bool   // the next message takes over the reference, see Give
+	few        uint8  // number of dimensions if more is nil
+	generation uint32 // generation of the storage
+	offset     int
+	storage    atomic.Pointer[Storage]
+	sizes      [2][fewDims]int // shape and strides of at most fewDims dimensions
+	more       *[2][]int       // shape and strides of more dimensions, or nil
 }
 
 // fewDims is the maximum number of dimensions of a tensor that needs no further allocation. A
@@ -57,7 +57,7 @@ func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 // unsafe: an atomic.Pointer is a pointer after fields of size 0. No other goroutine can see t yet,
 // so a plain store suffices. An atomic store would take as long as all the rest.
 func (t *Tensor) hold(s *Storage) {
-	t.life = s.number()
+	t.generation = s.number()
 	*(**Storage)(unsafe.Pointer(&t.storage)) = s
 }
 
@@ -83,7 +83,7 @@ func (t *Tensor) room(n int) {
 // view returns another tensor of the same storage.
 func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 	s := t.store()
-	if !s.retain(t.life) {
+	if !s.retain(t.generation) {
 		misuse(ErrClosed, "use of a closed tensor")
 	}
 	return newTensor(s, t.dtype, shape, strides, offset)
@@ -100,7 +100,7 @@ func (t *Tensor) store() *Storage {
 // open returns the storage, or nil if t is closed. A storage that was recycled by a concurrent
 // Close has another generation, so it counts as closed.
 func (t *Tensor) open() *Storage {
-	if s := t.storage.Load(); s != nil && s.number() == t.life {
+	if s := t.storage.Load(); s != nil && s.number() == t.generation {
 		return s
 	}
 	return nil
@@ -225,7 +225,7 @@ func (t *Tensor) Close() error {
 	if s == nil {
 		return nil
 	}
-	return s.releaseOf(t.life, nil)
+	return s.releaseView(t.generation, nil)
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
@@ -342,12 +342,12 @@ func (t *Tensor) shaped(shape ...int) *Tensor {
 // release closes t and recycles the Tensor itself. No other code may have a reference to t. The
 // storage must be on the heap or have other references, so that releasing it cannot fail.
 func (t *Tensor) release() {
-	s, life := t.storage.Swap(nil), t.life
+	s, generation := t.storage.Swap(nil), t.generation
 	if s == nil {
 		return
 	}
 	*t = Tensor{}
-	if err := s.releaseOf(life, t); err != nil {
+	if err := s.releaseView(generation, t); err != nil {
 		panic(err)
 	}
 }

@@ -172,7 +172,7 @@ func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
 // look makes v a view of t. v must be closed and not visible to other code.
 func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
-	if !s.retain(t.life) {
+	if !s.retain(t.generation) {
 		misuse(ErrClosed, "use of a closed tensor")
 	}
 	*v = Tensor{dtype: t.dtype, offset: offset}

@@ -41,7 +41,7 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 		}
 	}
 	s := t.storage.Load()
-	if s == nil || !s.retain(t.life) {
+	if s == nil || !s.retain(t.generation) {
 		return fmt.Errorf("send tensor: %w", ErrClosed)
 	}
 	e.OnDone((*sent)(s))
@@ -90,7 +90,7 @@ func (t *Tensor) writeLayout(e *codec.Encoder) {
 // The caller must close a copy.
 func (t *Tensor) compact() (*Tensor, error) {
 	s := t.storage.Load()
-	if s == nil || !s.retain(t.life) {
+	if s == nil || !s.retain(t.generation) {
 		return nil, ErrClosed
 	}
 	defer s.release()
@@ -253,23 +253,23 @@ func (t *Tensor) checkLayout(size int) error {
 		last += steps
 		count = next
 		if hi|over != 0 || steps >= 1<<50 || last >= 1<<50 || count >= 1<<58 {
-			return t.misfit(size)
+			return t.sizeMismatch(size)
 		}
 	}
 	switch {
 	case empty && uint64(t.offset) > room:
 		t.offset = 0
 	case !empty && last >= room:
-		return t.misfit(size)
+		return t.sizeMismatch(size)
 	}
 	return nil
 }
 
-func (t *Tensor) misfit(size int) error {
-	return misfit(t.dtype, t.Shape(), t.Strides(), t.offset, size)
+func (t *Tensor) sizeMismatch(size int) error {
+	return sizeMismatch(t.dtype, t.Shape(), t.Strides(), t.offset, size)
 }
 
-func misfit(dt DType, shape, strides []int, offset, size int) error {
+func sizeMismatch(dt DType, shape, strides []int, offset, size int) error {
 	return fmt.Errorf("tensor of %v %v, strides %v, from element %d on, in %d bytes: %w",
 		dt, shape, strides, offset, size, ErrLayout)
 }

@@ -80,9 +80,9 @@ func (p *Process) inherit(c *sys.Conn) {
 	c.Write(answer)
 }
 
-// A will is the list of descriptors and names that an ending process hands over. The files follow
-// it in its order.
-type will struct {
+// A handover is the list of descriptors and names that an ending process hands over. The files
+// follow it in its order.
+type handover struct {
 	_        struct{} `torch:",tuple"`
 	Address  string   // of the resource sharer; "" if there are no descriptors
 	Key      []byte   // the authkey of the resource sharer
@@ -102,7 +102,7 @@ type mapped struct {
 // descriptors that a process can have, and for the names.
 const maxWill = 64 << 20
 
-func readWill(in io.Reader) (w will, err error) {
+func readWill(in io.Reader) (w handover, err error) {
 	b, err := readFrame(in, maxWill)
 	if err != nil {
 		return w, err
@@ -128,7 +128,7 @@ func readWill(in io.Reader) (w will, err error) {
 }
 
 // execute receives the files of a will and starts to serve them.
-func (w will) execute(in *catcher, dir *tempDir) error {
+func (w handover) execute(in *catcher, dir *tempDir) error {
 	n := len(w.Keys) + w.Managers
 	if w.Address != "" {
 		n++
@@ -161,7 +161,7 @@ func (k *catcher) take(n int) (files []*os.File, err error) {
 }
 
 // serve serves the descriptors at the address of the resource sharer that held them.
-func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
+func (w handover) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 	addr, err := fromPython(w.Address)
 	if err != nil {
 		return err

@@ -131,8 +131,8 @@ func (m *Manager) thread(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// spare returns a connection of thread after use.
-func (m *Manager) spare(c *Conn) {
+// putConn returns a connection of thread after use.
+func (m *Manager) putConn(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || len(m.idle) >= idleThreads || c.broken.Load() {

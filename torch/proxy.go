@@ -60,7 +60,7 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	defer p.m.spare(c)
+	defer p.m.putConn(c)
 	return p.m.request(ctx, c, p.id, method, args)
 }
 

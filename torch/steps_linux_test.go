@@ -65,10 +65,12 @@ func (e ending) clean(t *testing.T, pid int) {
 		}
 		return names
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s at step %d leaves %v", e.Whom, e.At, left())
+		}
+	}()
 	testutil.Eventually(t, func() bool { return len(left()) == 0 }, "waited in vain for what the process has left to go")
-	if all := left(); len(all) > 0 {
-		t.Errorf("%s at step %d leaves %v", e.Whom, e.At, all)
-	}
 }
 
 // isOlder reports whether a file was made before the ending began.

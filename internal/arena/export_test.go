@@ -313,7 +313,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 		return l, err
 	}
 	s, lap := r.slot(tk), tk>>r.bits
-	r.write(l, s, &parcel{table: []Handle{h}, blocks: []Handle{h}})
+	r.write(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
 	s.word.Store(makeSlotWord(lap, slotFull, l.id))
 	return l, nil
 }

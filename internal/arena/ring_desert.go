@@ -5,9 +5,9 @@ import "time"
 // deserted reports whether the receiving end is gone. Then no process can get a message, and no
 // other receiving end will appear, because a ring's token is freed only once.
 //
-// Invariant (docs/memory.md, "Messages without a receiver"): a put must call deserted after its message is
-// in the ring, and the finaliser of the receiving end takes messages out after the flag is set. So
-// one of the two sees the other.
+// Invariant (docs/memory.md, "Messages without a receiver"): a put must call deserted after its
+// message is in the ring, and the finaliser of the receiving end takes messages out after the flag
+// is set. So one of the two sees the other.
 func (r *Ring) deserted() bool { return r.finished(ringNoReceivers) }
 
 // drainAside discards all messages of a deserted ring in a goroutine, and waits for it no longer

@@ -39,19 +39,19 @@ func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Ha
 	defer d.Release(r.h)
 	all := append([]Handle{r.h}, blocks...)
 	if len(makeLabel(name, body)) <= slotBody && len(all) <= slotBlocks {
-		return r.putName(ctx, &parcel{name: name, body: makeLabel(name, body), table: all, blocks: all})
+		return r.putName(ctx, &outgoing{name: name, body: makeLabel(name, body), table: all, blocks: all})
 	}
 	h, err := d.spill(ctx, body, all)
 	if err != nil {
 		return err
 	}
 	defer d.Release(h)
-	return r.putName(ctx, &parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
+	return r.putName(ctx, &outgoing{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
 		flags: metaSpill})
 }
 
 // putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
-func (r *Ring) putName(ctx context.Context, p *parcel) error {
+func (r *Ring) putName(ctx context.Context, p *outgoing) error {
 	err := r.put(ctx, p)
 	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transit() == maxTransit {
 		return ErrTooManyNames

@@ -47,7 +47,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 		return r.putSpilled(ctx, body, blocks, move)
 	}
 	// field by field: a literal is copied, and the copy waits for the fields' stores
-	var p parcel
+	var p outgoing
 	p.body, p.table, p.blocks = body, blocks, blocks
 	if move {
 		p.moved = blocks
@@ -55,8 +55,8 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 	return r.put(ctx, &p)
 }
 
-// A parcel is a message to be put.
-type parcel struct {
+// An outgoing is a message to be put.
+type outgoing struct {
 	name   string // for a board: the message's name
 	body   []byte
 	table  []Handle // handles stored in the slot
@@ -68,7 +68,7 @@ type parcel struct {
 // put implements the put of docs/memory.md: stamp the blocks, claim a slot, write the message,
 // publish it, clear the stamps. If another lane's stamp is in the way for more than a moment, put
 // clears its own stamps and waits without holding a lane.
-func (r *Ring) put(ctx context.Context, p *parcel) error {
+func (r *Ring) put(ctx context.Context, p *outgoing) error {
 	var few [slotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
 	for {
@@ -83,7 +83,7 @@ func (r *Ring) put(ctx context.Context, p *parcel) error {
 	}
 }
 
-func (r *Ring) putOnce(ctx context.Context, p *parcel, order []uint32) error {
+func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
 	l, err := r.d.enterFor(ctx)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 // stamp stands beside a slot that names its put, the message was sent; otherwise the reaper
 // decrements t. No reference is dropped before a slot is claimed: a refused put has nothing to
 // restore.
-func (r *Ring) deliver(ctx context.Context, l *lane, p *parcel, order []uint32) error {
+func (r *Ring) deliver(ctx context.Context, l *lane, p *outgoing, order []uint32) error {
 	for {
 		if err := l.send(order); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (r *Ring) deliver(ctx context.Context, l *lane, p *parcel, order []uint32) 
 	}
 }
 
-func (r *Ring) claimFor(l *lane, p *parcel) (*slot, uint64, error) {
+func (r *Ring) claimFor(l *lane, p *outgoing) (*slot, uint64, error) {
 	if p.name != "" {
 		return r.claimName(l, p.name)
 	}
@@ -180,7 +180,7 @@ func (r *Ring) claimFor(l *lane, p *parcel) (*slot, uint64, error) {
 // Invariant (docs/memory.md, "Operations"): opseq must be written before the slot is FULL, and must
 // never decrease, even when another process gets the lane. So the lane and opseq of a slot identify
 // one put for ever.
-func (r *Ring) write(l *lane, s *slot, p *parcel) {
+func (r *Ring) write(l *lane, s *slot, p *outgoing) {
 	s.begin(l, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
 		s.block(i).Set(uint64(h))

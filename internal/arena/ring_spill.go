@@ -24,7 +24,7 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 	if !move {
 		moved = all[len(blocks):] // the block of the body always moves with the message
 	}
-	if err = r.put(ctx, &parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
+	if err = r.put(ctx, &outgoing{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
 		r.d.Release(h)
 	}
 	return err

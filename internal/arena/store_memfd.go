@@ -217,7 +217,7 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 func Attach(control, data *os.File) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
 	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
-		return nil, fmt.Errorf("attach domain: %w", errors.Join(strange(control), err))
+		return nil, fmt.Errorf("attach domain: %w", errors.Join(controlSizeError(control), err))
 	}
 	s, err := openMemfds(control, data)
 	if err != nil {
@@ -232,9 +232,9 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 	return d, nil
 }
 
-// strange returns the error for a file that does not have the size of a control segment. A control
-// segment of another version has the same words at its beginning.
-func strange(f *os.File) error {
+// controlSizeError returns the error for a file that does not have the size of a control segment. A
+// control segment of another version has the same words at its beginning.
+func controlSizeError(f *os.File) error {
 	var b [unsafe.Offsetof(header{}.version) + 8]byte
 	word := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
 	if _, err := f.ReadAt(b[:], 0); err != nil || word(unsafe.Offsetof(header{}.magic)) != magic {

@@ -104,6 +104,7 @@ func pageOf(p *doc.Package, fset *token.FileSet) string {
 	w.funcs(p.Funcs)
 	for _, t := range p.Types {
 		w.printf("## type %s { #%s }\n\n", t.Name, t.Name)
+		w.members(t)
 		w.decl(t.Decl)
 		w.text(t.Doc)
 		w.examples(t.Examples)
@@ -132,16 +133,21 @@ func (w *pageWriter) text(s string) {
 	w.printf("%s\n", printer.Markdown(w.p.Parser().Parse(s)))
 }
 
-// docLink returns the URL for a doc link. A name that a public package re-exports from the internal
-// package of the same name is on the page of the public package.
+// reexported maps an internal package to the public package that re-exports its names.
+var reexported = map[string]string{"internal/arena": "shm", "internal/codec": "wire"}
+
+// docLink returns the URL for a doc link, or "" if the name is on no page.
 func docLink(from string, l *comment.DocLink) string {
 	in := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 	if l.ImportPath != "" && !in(l.ImportPath) {
 		return l.DefaultURL("https://pkg.go.dev")
 	}
 	to := cmp.Or(l.ImportPath, from)
-	if !public(dirOf(to)) {
-		to = path.Join(module, path.Base(to))
+	if dir := dirOf(to); !public(dir) {
+		if dir = reexported[dir]; dir == "" {
+			return ""
+		}
+		to = path.Join(module, dir)
 	}
 	url := relative(packagePage(dirOf(from)), packagePage(dirOf(to)))
 	if l.Name != "" {
@@ -170,6 +176,33 @@ func (w *pageWriter) decl(node any) {
 		panic(err) // cannot happen for parsed declarations
 	}
 	w.printf("%s\n", fenced("go", b.String()))
+}
+
+// members writes the anchors of the exported fields of a struct, or of the methods of an interface.
+func (w *pageWriter) members(t *doc.Type) {
+	for _, spec := range t.Decl.Specs {
+		spec, ok := spec.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		var list *ast.FieldList
+		switch s := spec.Type.(type) {
+		case *ast.StructType:
+			list = s.Fields
+		case *ast.InterfaceType:
+			list = s.Methods
+		default:
+			continue
+		}
+		for _, f := range list.List {
+			for _, name := range f.Names {
+				if name.IsExported() {
+					w.printf("<a id=%q></a>", t.Name+"."+name.Name)
+				}
+			}
+		}
+	}
+	w.printf("\n\n")
 }
 
 func (w *pageWriter) values(title string, values []*doc.Value) {

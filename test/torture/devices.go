@@ -20,8 +20,8 @@ import (
 type deviceJob struct {
 	Book   string
 	Number uint64
-	In     *ipc.Receiver[parcel]
-	Out    *ipc.Sender[parcel]
+	In     *ipc.Receiver[numberedTensor]
+	Out    *ipc.Sender[numberedTensor]
 }
 
 // deviceWork forwards each received tensor together with a tensor of its own.
@@ -46,7 +46,7 @@ var deviceWork = shoal.Register("torture device", func(ctx context.Context, _ in
 		p.write(gets, v.ID)
 		mine, err := tensor.On(v.T.Device()).Full(tensor.Int64, float64(v.ID), 100)
 		if err == nil {
-			err = errors.Join(forgive(j.Out.TryPut(parcel{v.ID, mine}), cuda.ErrUnfinished), mine.Close())
+			err = errors.Join(forgive(j.Out.TryPut(numberedTensor{v.ID, mine}), cuda.ErrUnfinished), mine.Close())
 		}
 		// A wait for the device returns ErrUnfinished once if it depended on a process that died.
 		if err := errors.Join(forgive(err, cuda.ErrUnfinished), v.T.Close()); err != nil {
@@ -72,11 +72,11 @@ func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := ipc.NewQueue[parcel](16)
+	in, err := ipc.NewQueue[numberedTensor](16)
 	if err != nil {
 		return err
 	}
-	out, err := ipc.NewQueue[parcel](16)
+	out, err := ipc.NewQueue[numberedTensor](16)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {
 		for id := uint64(1); ; id++ {
 			t, err := tensor.On(dev).Full(tensor.Int64, float64(id), 100)
 			if err == nil {
-				err = errors.Join(in.Put(turn, parcel{id, t}), t.Close())
+				err = errors.Join(in.Put(turn, numberedTensor{id, t}), t.Close())
 			}
 			if err = forgive(err, cuda.ErrUnfinished); err != nil {
 				fed <- err
@@ -111,7 +111,7 @@ func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {
 			came[v.ID] = true
 			host, err := v.T.CPU()
 			if err == nil {
-				_, err = parcel{v.ID, host}.open()
+				_, err = numberedTensor{v.ID, host}.open()
 			}
 			if errors.Is(err, cuda.ErrUnfinished) {
 				err = nil

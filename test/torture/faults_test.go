@@ -30,7 +30,7 @@ func faulty(name string, deed func(w *locker, ctx context.Context) error) *shoal
 
 var (
 	getsTwice = faulty("gets twice", func(w *locker, ctx context.Context) error {
-		return w.take(func() (parcel, error) {
+		return w.take(func() (numberedTensor, error) {
 			v, err := w.Queue.TryGet()
 			if err == nil {
 				w.pen.write(gets, v.ID)
@@ -53,7 +53,7 @@ var (
 		return errors.Join(forgive(w.Queue.TryPut(v)), v.T.Close())
 	})
 	mixesUp = faulty("mixes up", func(w *locker, ctx context.Context) error {
-		return w.hand(func(v parcel) error {
+		return w.hand(func(v numberedTensor) error {
 			v.T.Fill(1)
 			return w.Queue.TryPut(v)
 		})
@@ -92,21 +92,21 @@ var (
 		return nil
 	})
 
-	wrongResult = pool.Register("faulty: wrong result", func(ctx context.Context, in poolTask) (parcel, error) {
+	wrongResult = pool.Register("faulty: wrong result", func(ctx context.Context, in poolTask) (numberedTensor, error) {
 		p, err := openPen(in.Book)
 		if err != nil {
-			return parcel{}, err
+			return numberedTensor{}, err
 		}
 		p.write(begins, in.ID)
 		return newParcel(in.ID^1, 3)
 	})
-	failingTask = pool.Register("faulty: failing task", func(ctx context.Context, in poolTask) (parcel, error) {
+	failingTask = pool.Register("faulty: failing task", func(ctx context.Context, in poolTask) (numberedTensor, error) {
 		p, err := openPen(in.Book)
 		if err != nil {
-			return parcel{}, err
+			return numberedTensor{}, err
 		}
 		p.write(begins, in.ID)
-		return parcel{}, errors.New("no result")
+		return numberedTensor{}, errors.New("no result")
 	})
 
 	paysHalf = shoal.Register("faulty: pays half", func(ctx context.Context, _ int, j clientJob) error {

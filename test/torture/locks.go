@@ -35,27 +35,27 @@ type lockJob struct {
 	Cond    *ipc.Cond
 	Event   *ipc.Event
 	Barrier *ipc.Barrier
-	Queue   *ipc.Queue[parcel]
-	Pipe    *ipc.PipeEnd[parcel, parcel]
-	Latest  *ipc.Latest[parcel]
+	Queue   *ipc.Queue[numberedTensor]
+	Pipe    *ipc.PipeEnd[numberedTensor, numberedTensor]
+	Latest  *ipc.Latest[numberedTensor]
 }
 
-// A parcel is a value with an ID that its tensor repeats.
-type parcel struct {
+// A numberedTensor is a value with an ID that its tensor repeats.
+type numberedTensor struct {
 	ID uint64
 	T  *tensor.Tensor
 }
 
-func newParcel(id uint64, n int) (parcel, error) {
+func newParcel(id uint64, n int) (numberedTensor, error) {
 	t, err := tensor.NewShared(tensor.Int64, n)
 	if err != nil {
-		return parcel{}, err
+		return numberedTensor{}, err
 	}
-	return parcel{id, t.Fill(float64(id))}, nil
+	return numberedTensor{id, t.Fill(float64(id))}, nil
 }
 
 // open checks that all elements of the tensor are the ID, closes the tensor and returns the ID.
-func (p parcel) open() (uint64, error) {
+func (p numberedTensor) open() (uint64, error) {
 	for _, v := range tensor.Data[int64](p.T) {
 		if v != int64(p.ID) {
 			return 0, fmt.Errorf("parcel %#x has %#x in it", p.ID, v)
@@ -179,7 +179,7 @@ func (w *locker) name(ctx context.Context) error {
 		}
 		return errors.Join(forgive(ipc.Bind(ctx, name, v), arena.ErrExist), v.T.Close())
 	case 1:
-		v, err := ipc.Lookup[parcel](name)
+		v, err := ipc.Lookup[numberedTensor](name)
 		if err != nil {
 			return forgive(err, arena.ErrNotExist)
 		}
@@ -194,8 +194,8 @@ func (w *locker) number() uint64 {
 	return w.Number<<24 | w.seq
 }
 
-// hand creates a parcel and passes it to put, which may fail.
-func (w *locker) hand(put func(parcel) error) error {
+// hand creates a numbered tensor and passes it to put, which may fail.
+func (w *locker) hand(put func(numberedTensor) error) error {
 	v, err := newParcel(w.number(), 1+w.rand.IntN(500))
 	if err != nil {
 		return err
@@ -207,8 +207,8 @@ func (w *locker) hand(put func(parcel) error) error {
 	return errors.Join(forgive(err), v.T.Close())
 }
 
-// take gets a parcel if there is one.
-func (w *locker) take(get func() (parcel, error)) error {
+// take gets a numbered tensor if there is one.
+func (w *locker) take(get func() (numberedTensor, error)) error {
 	w.pen.write(takes, 0)
 	v, err := get()
 	if err != nil {
@@ -225,26 +225,26 @@ func (w *locker) take(get func() (parcel, error)) error {
 func (w *locker) put(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.hand(func(v parcel) error { return w.Queue.Put(ctx, v) })
+	return w.hand(func(v numberedTensor) error { return w.Queue.Put(ctx, v) })
 }
 
 func (w *locker) get(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.take(func() (parcel, error) { return w.Queue.Get(ctx) })
+	return w.take(func() (numberedTensor, error) { return w.Queue.Get(ctx) })
 }
 
-// send sends a parcel to the other end of the pipe, which sends it back.
+// send sends a numbered tensor to the other end of the pipe, which sends it back.
 func (w *locker) send(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.hand(func(v parcel) error { return w.Pipe.Send(ctx, v) })
+	return w.hand(func(v numberedTensor) error { return w.Pipe.Send(ctx, v) })
 }
 
 func (w *locker) receive(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.take(func() (parcel, error) { return w.Pipe.Recv(ctx) })
+	return w.take(func() (numberedTensor, error) { return w.Pipe.Recv(ctx) })
 }
 
 // wait waits in the Cond or notifies its waiters.
@@ -327,9 +327,9 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	j.Cond, errs[4] = ipc.NewCond(nil)
 	j.Event, errs[5] = ipc.NewEvent()
 	j.Barrier, errs[6] = ipc.NewBarrier(2)
-	j.Queue, errs[7] = ipc.NewQueue[parcel](32)
-	var far *ipc.PipeEnd[parcel, parcel]
-	j.Pipe, far, errs[8] = ipc.Pipe[parcel, parcel]()
+	j.Queue, errs[7] = ipc.NewQueue[numberedTensor](32)
+	var far *ipc.PipeEnd[numberedTensor, numberedTensor]
+	j.Pipe, far, errs[8] = ipc.Pipe[numberedTensor, numberedTensor]()
 	first, err := newParcel(7, 7)
 	errs[9] = err
 	if err := errors.Join(errs[:]...); err != nil {
@@ -370,7 +370,7 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	if inHand != 0 {
 		a.got[inHand]++
 	}
-	for _, in := range []func() (parcel, error){j.Queue.TryGet, j.Pipe.TryRecv, far.TryRecv} {
+	for _, in := range []func() (numberedTensor, error){j.Queue.TryGet, j.Pipe.TryRecv, far.TryRecv} {
 		for {
 			v, failed := in()
 			if failed != nil {
@@ -391,9 +391,9 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 		j.Latest.Close())
 }
 
-// reflect sends received parcels back through the pipe. inHand is the ID of a parcel that has been
-// received and not sent yet, or 0.
-func reflect(ctx context.Context, far *ipc.PipeEnd[parcel, parcel], inHand *uint64) error {
+// reflect sends received tensors back through the pipe. inHand is the ID of a numbered tensor that
+// has been received and not sent yet, or 0.
+func reflect(ctx context.Context, far *ipc.PipeEnd[numberedTensor, numberedTensor], inHand *uint64) error {
 	for {
 		v, err := far.Recv(ctx)
 		if err != nil {

@@ -19,11 +19,11 @@ type poolTask struct {
 	Book string
 }
 
-// poolWork returns a parcel with the ID of the task.
-var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask) (parcel, error) {
+// poolWork returns a numbered tensor with the ID of the task.
+var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask) (numberedTensor, error) {
 	p, err := openPen(in.Book)
 	if err != nil {
-		return parcel{}, err
+		return numberedTensor{}, err
 	}
 	p.write(begins, in.ID)
 	out, err := newParcel(in.ID, 1+int(in.ID%700))
@@ -35,7 +35,7 @@ var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask
 // A tasker submits tasks and records the result of each.
 type tasker struct {
 	*storm
-	work    *pool.Func[poolTask, parcel]
+	work    *pool.Func[poolTask, numberedTensor]
 	p       *pool.Pool
 	retries bool
 	next    atomic.Uint64
@@ -51,7 +51,7 @@ func (t *tasker) tasks(n int) (all []poolTask) {
 }
 
 // result records the result of a task and checks it.
-func (t *tasker) result(want uint64, v parcel, err error) {
+func (t *tasker) result(want uint64, v numberedTensor, err error) {
 	t.mu.Lock()
 	t.came[want]++
 	t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *tasker) asTheyCome(ctx context.Context) {
 // poolStorm tests a pool without retries, or with them, depending on the seed.
 func poolStorm(s *storm) error { return taskStorm(s, poolWork) }
 
-func taskStorm(s *storm, work *pool.Func[poolTask, parcel]) error {
+func taskStorm(s *storm, work *pool.Func[poolTask, numberedTensor]) error {
 	t := &tasker{storm: s, work: work, retries: s.seed%2 == 0, came: make(map[uint64]int)}
 	o := pool.Options{Workers: 4, ChunkSize: 1}
 	if t.retries {

@@ -70,18 +70,18 @@ func arrayOf(a *pickle.Array) *tensor.Tensor {
 // Len returns the number of images.
 func (d *pictures) Len() int { return len(d.labels) }
 
-// easel is the reusable buffer and random generator for one image. An easel must not be used by two
-// goroutines at once.
-type easel struct {
+// imageBuffer is the reusable buffer and random generator for one image. An imageBuffer must not be
+// used by two goroutines at once.
+type imageBuffer struct {
 	image image.Image
 	pcg   rand.PCG
 	rng   *rand.Rand
 }
 
-var easels = sync.Pool{New: func() any { e := new(easel); e.rng = rand.New(&e.pcg); return e }}
+var easels = sync.Pool{New: func() any { e := new(imageBuffer); e.rng = rand.New(&e.pcg); return e }}
 
 // draw seeds the generator for sample i and returns it.
-func (e *easel) draw(ctx context.Context, i int) *rand.Rand {
+func (e *imageBuffer) draw(ctx context.Context, i int) *rand.Rand {
 	s := data.SampleSeed(ctx, i)
 	e.pcg.Seed(s, s^0x9e3779b97f4a7c15)
 	return e.rng
@@ -92,7 +92,7 @@ func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, outside(i, d.Len())
 	}
-	e := easels.Get().(*easel)
+	e := easels.Get().(*imageBuffer)
 	defer easels.Put(e)
 	h, w := d.pixels.Dim(1), d.pixels.Dim(2)
 	im := &e.image
@@ -118,7 +118,7 @@ func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range"
 
 // Gather writes transformed images and their class indices to the rows of a batch.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
-	e := easels.Get().(*easel)
+	e := easels.Get().(*imageBuffer)
 	defer easels.Put(e)
 	labels := tensor.Data[int64](into[1])
 	for k, i := range indices {
@@ -136,7 +136,7 @@ func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) e
 }
 
 // row writes the transformed image i to row k.
-func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor, k int) error {
+func (d *pictures) row(ctx context.Context, e *imageBuffer, i int, into *tensor.Tensor, k int) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8
 	var numbers []float32

@@ -232,9 +232,11 @@ func (s *screen) locks() []row {
 func (s *screen) waits() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, w := range d.Waits {
-			r := row{key: fmt.Sprint("wait ", w.PID, w.For, w.Block), cells: []cell{{text: processLabel(d, w.PID)}, {text: w.What()},
-				{text: onWhom(d, w)}},
-				detail: func(width int) []line { return s.detailOf(d, w.PID, width) }}
+			r := row{
+				key:    fmt.Sprint("wait ", w.PID, w.For, w.Block),
+				cells:  []cell{{text: processLabel(d, w.PID)}, {text: w.What()}, {text: onWhom(d, w)}},
+				detail: func(width int) []line { return s.detailOf(d, w.PID, width) },
+			}
 			if inCircle(d, w.PID) {
 				r.style = alarm
 			}

@@ -7,12 +7,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A parcel contains encoded values and owns references to their blocks. Its holder must release it.
-// It may be sent any number of times.
-type parcel struct {
+// A payload contains encoded values and owns references to their blocks. Its holder must release
+// it. It may be sent any number of times.
+type payload struct {
 	body   []byte
 	blocks []arena.Handle
-	kept   []any // objects that must stay reachable while the parcel is in use
+	kept   []any // objects that must stay reachable while the payload is in use
 }
 
 var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
@@ -21,10 +21,10 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // would not be faster.
 const smallBody = 64
 
-// pack returns a parcel with the values written by encode. Values that are given away are closed if
-// pack succeeds. If gone is true they are closed in any case, even if encode panics, because no
+// pack returns a payload with the values written by encode. Values that are given away are closed
+// if pack succeeds. If gone is true they are closed in any case, even if encode panics, because no
 // other code would close them.
-func pack(gone bool, encode func(e *codec.Encoder) error) (p parcel, err error) {
+func pack(gone bool, encode func(e *codec.Encoder) error) (p payload, err error) {
 	e := encoders.Get().(*codec.Encoder)
 	e.Reset(make([]byte, 0, smallBody))
 	defer func() {
@@ -43,8 +43,8 @@ func pack(gone bool, encode func(e *codec.Encoder) error) (p parcel, err error) 
 	return p, nil
 }
 
-// packAll returns a parcel with the given values. The caller keeps ownership of them.
-func packAll[T any](plan *codec.Plan[T], vs []T) (parcel, error) {
+// packAll returns a payload with the given values. The caller keeps ownership of them.
+func packAll[T any](plan *codec.Plan[T], vs []T) (payload, error) {
 	return pack(false, func(e *codec.Encoder) error {
 		for _, v := range vs {
 			if err := plan.Encode(e, v); err != nil {
@@ -56,7 +56,7 @@ func packAll[T any](plan *codec.Plan[T], vs []T) (parcel, error) {
 }
 
 // hold retains all blocks, or none if it returns an error.
-func (p *parcel) hold(blocks []arena.Handle) error {
+func (p *payload) hold(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (p *parcel) hold(blocks []arena.Handle) error {
 
 // release drops the references to the blocks. It ignores errors, because the domain may already be
 // closed.
-func (p *parcel) release() {
+func (p *payload) release() {
 	p.kept = nil
 	if len(p.blocks) == 0 {
 		return
@@ -92,9 +92,9 @@ func (p *parcel) release() {
 
 var decoders = sync.Pool{New: func() any { return new(codec.Decoder) }}
 
-// unpack calls decode with a decoder for the parcel's values. decode must decode all of them. The
+// unpack calls decode with a decoder for the payload's values. decode must decode all of them. The
 // decoded values own their own references.
-func (p parcel) unpack(decode func(d *codec.Decoder) error) error {
+func (p payload) unpack(decode func(d *codec.Decoder) error) error {
 	d := decoders.Get().(*codec.Decoder)
 	d.Reset(codec.Message{Body: p.body, Blocks: p.blocks}, p)
 	err := decode(d)
@@ -112,9 +112,9 @@ func next[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 	return v, err
 }
 
-// unpackAll decodes the parcel's values into vs. The caller must call done or first on the returned
-// users, to say whether the values are used.
-func unpackAll[T any](plan *codec.Plan[T], p parcel, vs []T) (u users, err error) {
+// unpackAll decodes the payload's values into vs. The caller must call done or first on the
+// returned users, to say whether the values are used.
+func unpackAll[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
 	err = p.unpack(func(d *codec.Decoder) (err error) {
 		for i := range vs {
 			vs[i], err = plan.Decode(d)
@@ -157,7 +157,7 @@ func (u users) first() users {
 }
 
 // Take implements [codec.Blocks].
-func (p parcel) Take(i int) (arena.Handle, error) {
+func (p payload) Take(i int) (arena.Handle, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return 0, err
@@ -165,14 +165,14 @@ func (p parcel) Take(i int) (arena.Handle, error) {
 	return p.blocks[i], d.Retain(p.blocks[i])
 }
 
-// MarshalWire encodes the parcel. The message takes its own references to the blocks.
-func (p *parcel) MarshalWire(e *codec.Encoder) error {
+// MarshalWire encodes the payload. The message takes its own references to the blocks.
+func (p *payload) MarshalWire(e *codec.Encoder) error {
 	return e.Parcel(codec.Message{Body: p.body, Blocks: p.blocks})
 }
 
-// UnmarshalWire decodes a parcel, which has its own references to the blocks.
-func (p *parcel) UnmarshalWire(d *codec.Decoder) error {
-	m, err := d.Parcel(func(h arena.Handle) { (&parcel{blocks: []arena.Handle{h}}).release() })
+// UnmarshalWire decodes a payload, which has its own references to the blocks.
+func (p *payload) UnmarshalWire(d *codec.Decoder) error {
+	m, err := d.Parcel(func(h arena.Handle) { (&payload{blocks: []arena.Handle{h}}).release() })
 	p.body, p.blocks = m.Body, m.Blocks
 	return err
 }
