@@ -58,6 +58,7 @@ const linger = time.Minute
 
 // inherit takes over the descriptors and names of an ending process.
 func (p *Process) inherit(c *sys.Conn) {
+	defer close(p.inherited)
 	defer c.Close()
 	defer p.dir.leave()
 	in := &catcher{conn: c}

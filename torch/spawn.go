@@ -69,7 +69,7 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 		py.Options.AuthKey = processKey()
 	}
 	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ending: make(chan struct{}),
-		ended: make(chan struct{})}
+		inherited: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -242,17 +242,18 @@ type Process struct {
 	// Conn is the other end of the Connection that the function received as its first argument.
 	Conn *Conn
 
-	target string
-	name   string
-	cmd    *exec.Cmd
-	start  *os.File // closing it tells the process that this one has ended
-	stderr tail
-	dir    *tempDir // directory of its temporary files
-	ahead  *ahead   // descriptors that it sent before their messages
-	listen sync.Once
-	ending chan struct{} // closed when the function has ended
-	ended  chan struct{}
-	err    error // set before ended is closed
+	target    string
+	name      string
+	cmd       *exec.Cmd
+	start     *os.File // closing it tells the process that this one has ended
+	stderr    tail
+	dir       *tempDir // directory of its temporary files
+	ahead     *ahead   // descriptors that it sent before their messages
+	listen    sync.Once
+	ending    chan struct{} // closed when the function has ended
+	inherited chan struct{} // closed when the handover is over
+	ended     chan struct{} // closed when the process has ended; see await
+	err       error         // set before ended is closed
 }
 
 // PID returns the process ID.
@@ -349,10 +350,17 @@ func (p *Process) Close() error {
 	return p.Conn.Close()
 }
 
+// await waits for the end of the process, and for the end of the handover: a program may exit when
+// Wait returns, and must not leave the process's directory behind. A process forked by this one may
+// keep the socket of the handover open, so await does not wait for longer than a second.
 func (p *Process) await() {
 	defer close(p.ended)
 	err := p.cmd.Wait()
 	p.ahead.end()
+	select {
+	case <-p.inherited:
+	case <-time.After(p.cmd.WaitDelay):
+	}
 	p.dir.leave()
 	removeUnfinished(p.PID())
 	var exit *exec.ExitError
