@@ -45,7 +45,7 @@ torture: ## kills, stops, deaths at birth and garbage, for 15 minutes (TORTURE_M
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && go test -c -o "$$dir/arena.test" ./internal/arena && go build -tags shoalcrash -o "$$dir/crashtest" ./test/crashtest && go build -o "$$dir/torture" ./test/torture && go build -o "$$dir/histories" ./test/histories && cd "$$dir" && ./torture -time $(TORTURE_MINUTES)m -seed $(TORTURE_SEED) -rings ./crashtest -garbage ./arena.test -histories ./histories
 
 histories: ## recorded operations of several processes on queues, Latest, dicts, mutexes and semaphores, with kills, checked by Porcupine; and ten planted faults, each of which it must find
-	go test ./test/histories -v -count=1 -timeout 35m -histories.sessions 40 -histories.mutants | grep -v '^=== '
+	go test ./test/histories -v -count=1 -timeout 35m -histories.sessions 40 -histories.mutants
 
 browser: ## the page of shoal watch in a headless Chromium, against a run that jams; SCREENSHOTS names a folder for pictures of every panel
 	cd cmd/internal/watch/browser && export GOWORK=off && go vet . && SHOAL_SCREENSHOTS=$(if $(SCREENSHOTS),$(abspath $(SCREENSHOTS))) go test -count=1 -timeout 10m -v .
