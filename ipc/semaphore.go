@@ -46,7 +46,8 @@ func newSemaphore(opts arena.SyncOptions) (*Semaphore, error) {
 }
 
 // Acquire takes a permit, and blocks until one is available. It returns [ErrLocked] with
-// [context.DeadlineExceeded] if the deadline of ctx expires.
+// [context.DeadlineExceeded] if the deadline of ctx expires. An available permit is taken even
+// after the deadline. For that, Acquire may wait up to 20 ms for the operation of another process.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }

@@ -34,6 +34,9 @@ func run(ctx context.Context) error {
 	limit := flag.Duration("limit", 10*time.Second, "how long the search for one history's order may take")
 	flag.Parse()
 
+	if *only != "" && !slices.Contains(kindNames(), *only) {
+		return fmt.Errorf("-object %s: want one of %s", *only, strings.Join(kindNames(), ", "))
+	}
 	var total counts
 	var failed error
 	for i, k := range kinds {
@@ -51,9 +54,6 @@ func run(ctx context.Context) error {
 				failed = errors.Join(failed, fmt.Errorf("%s, seed %d: %w", k.name, s.seed, err))
 			}
 		}
-	}
-	if *only != "" && !slices.Contains(kindNames(), *only) {
-		return fmt.Errorf("-object %s: want one of %s", *only, strings.Join(kindNames(), ", "))
 	}
 	line, err := json.Marshal(total)
 	fmt.Printf("%s\n", line)

@@ -149,7 +149,7 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
 
-	g := shoal.NewGroup(ctx, shoal.Options{Restart: shoal.Restart{}})
+	g := shoal.NewGroup(ctx, shoal.Options{})
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	deaths := map[int]int64{} // client to the time of its kill
 	var processes []*shoal.Process

@@ -58,7 +58,7 @@ func (s *side) await(w *atomic.Uint64, v uint64) error {
 const bareRing = 1024
 
 // leadBare and followBare implement the simplest possible queue: a ring of words with one writer
-// and one reader, each of which reads the other's ticket only when it must.
+// and one reader. Each reads the other's ticket only if necessary.
 func leadBare(s *side, o order) (time.Duration, error) {
 	tail, head := s.mine(tickets), s.theirs(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]

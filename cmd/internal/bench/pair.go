@@ -17,7 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An order tells the processes of a pair what to measure. A report is a process's answer.
+// An order is the next measurement of a pair of processes. A report is a process's answer.
 type order struct {
 	Work   string // key of works
 	Rounds int

@@ -18,7 +18,7 @@ import (
 
 // Run trains, tests and saves the network and prints the result. If a worker fails, ctx is done or
 // the file cannot be written, the network as trained so far is still tested, saved and reported,
-// and the error says what went wrong. If the reader of the output closes the pipe, training stops,
+// and the error has the cause. If the reader of the output closes the pipe, training stops,
 // the network is saved, and Run returns [ErrUnread].
 func Run(ctx context.Context, o Options) error {
 	ctx, release := o.whileRead(ctx)

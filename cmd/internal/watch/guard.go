@@ -109,7 +109,7 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// refuse responds with a static page that tells the user what to do, and closes the connection.
+// refuse responds with a static page that names the remedy, and closes the connection.
 func refuse(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 }
 
 // ownNetwork returns the attributes of a process that is root in a user and network namespace of
-// its own, and in those of the other clone flags.
+// its own, and in a new namespace for each of the other clone flags.
 func ownNetwork(flags uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | flags,
