@@ -431,11 +431,28 @@ func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
 	}
 }
 
-// ask calls f until the broker answers. It retries if the connection broke during the call or the
-// cluster has no leader, so f may run more than once and must be idempotent. It returns
-// [ErrUnreachable] after 4 timeouts without an answer.
+// A silence is the time for which a broker has not answered while connected. It starts again with
+// each new session that this process did not begin itself with [Conn.leave].
+type silence struct {
+	since   time.Time
+	session <-chan struct{} // session of the last failure
+}
+
+// lasts records a failure in a session and returns the time since the first failure.
+func (s *silence) lasts(c *Conn, session <-chan struct{}) time.Duration {
+	if s.since.IsZero() || s.session != session && !c.hasLeft(s.session) {
+		s.since = time.Now()
+	}
+	s.session = session
+	return time.Since(s.since)
+}
+
+// ask calls f until the broker answers. It retries if the connection broke during the call, the
+// cluster has no leader, or brokers needed for a new stream are offline, so f may run more than once
+// and must be idempotent. After 4 timeouts it returns the error of the offline brokers, or
+// [ErrUnreachable] if there was no answer.
 func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
-	var quiet time.Time // start of the silence while connected
+	var quiet silence
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		var none R
 		session := c.session() // must precede connected, so that a later break is noticed
@@ -455,16 +472,14 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 			return r, nil
 		case ctx.Err() != nil:
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case !cut && !silent:
-			return none, err
 		case cut:
-			if !c.hasLeft(session) {
-				quiet = time.Time{}
-			}
-		case quiet.IsZero():
-			quiet = time.Now()
-		case time.Since(quiet) > 4*c.timeout:
+		case !silent && !isOffline(err):
+			return none, err
+		case quiet.lasts(c, session) <= 4*c.timeout:
+		case silent:
 			return none, both(ErrUnreachable, err)
+		default:
+			return none, err
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return none, err
@@ -479,6 +494,12 @@ func isSilence(err error) bool {
 	return isAny(errCut, client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
 		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse, errLeaderless)(err) || has(codeUnavailable)(err)
+}
+
+// isOffline reports whether err means that brokers which a new stream needs are offline, for example
+// just after the start of a cluster, before its leader knows all brokers.
+func isOffline(err error) bool {
+	return has(codeNoPeers)(err) && strings.Contains(err.Error(), "peer offline")
 }
 
 // askOnce calls f with a context that ends with the session or after the timeout. cut reports

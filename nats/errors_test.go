@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/shoal-mp/shoal/internal/link/secure"
@@ -172,4 +173,43 @@ func TestErrClosed_WrapsThatOfPackageOS(t *testing.T) {
 	if !errors.Is(nats.ErrClosed, os.ErrClosed) || strings.Contains(nats.ErrClosed.Error(), os.ErrClosed.Error()) {
 		t.Errorf("%q does not wrap os.ErrClosed, or repeats its text", nats.ErrClosed)
 	}
+}
+
+// Just after the start of a cluster its leader has not heard from each broker. A request that needs
+// them waits as it waits for a leader, and then the error says that the brokers are too few.
+func TestConn_WaitsForOfflineBrokers(t *testing.T) {
+	ctx := testutil.Context(t)
+	c, err := nats.Connect(ctx, start(t, broker.Options{}).URL(), nats.Options{Timeout: 50 * time.Millisecond})
+	testutil.NoError(t, err)
+	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
+	offline := &jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}
+	calls := 0
+	err = c.Ask(ctx, func() error {
+		if calls++; calls < 4 {
+			return offline
+		}
+		return nil
+	})
+	if err != nil || calls != 4 {
+		t.Errorf("%d calls, error %v, want 4 and none", calls, err)
+	}
+	began := time.Now()
+	err = c.Ask(ctx, func() error { return offline })
+	testutil.ErrorIs(t, err, nats.ErrBroker)
+	if errors.Is(err, nats.ErrUnreachable) || time.Since(began) < 200*time.Millisecond {
+		t.Errorf("%v after %v, want an error of the brokers after four timeouts", err, time.Since(began))
+	}
+	calls = 0
+	few := &jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement"}
+	err = c.Ask(ctx, func() error { calls++; return few })
+	testutil.ErrorIs(t, err, nats.ErrBroker)
+	if calls != 1 {
+		t.Errorf("%d calls where no broker is missing, want 1", calls)
+	}
+}
+
+// A broker may be closed again, as a deferred call after an earlier one does.
+func TestBroker_ClosesTwice(t *testing.T) {
+	b := start(t, broker.Options{}) // its cleanup closes it once more
+	testutil.NoError(t, b.Close(), b.Close())
 }

@@ -1,6 +1,9 @@
 package nats
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetAbandoned sets how old chunks are that seem abandoned, until it is undone.
 func SetAbandoned(age time.Duration) (undo func()) {
@@ -11,3 +14,9 @@ func SetAbandoned(age time.Duration) (undo func()) {
 
 // Leave has the connection made again with another node.
 func (c *Conn) Leave() { c.leave() }
+
+// Ask has f called until the broker answers.
+func (c *Conn) Ask(ctx context.Context, f func() error) error {
+	_, err := ask(ctx, c, func(context.Context) (struct{}, error) { return struct{}{}, f() })
+	return hostError("ask", c.Host(), err)
+}

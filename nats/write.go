@@ -77,7 +77,7 @@ func (c *Conn) beginWrite(w *write) { w.sent, _ = c.request(w.m) }
 // return the reason, or nil to wait for a leader.
 func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
 	attempt := time.Now()
-	var alone time.Time // when streams stopped accepting it
+	var alone silence // while no stream accepts it
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		session := c.session()
 		if w.sent == nil {
@@ -115,10 +115,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			if e := gone(ctx); e != nil {
 				return s, w.uncertain(e)
 			}
-			if alone.IsZero() {
-				alone = time.Now()
-			}
-			if time.Since(alone) > 4*c.timeout {
+			if alone.lasts(c, session) > 4*c.timeout {
 				return s, w.uncertain(both(ErrUnreachable, err))
 			}
 			if err := sleep(ctx, pause); err != nil {
@@ -142,7 +139,7 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			return s, w.uncertain(err)
 		}
 		if !c.hasLeft(session) {
-			alone = time.Time{} // a stream exists, or this is unknown
+			alone = silence{} // a stream exists, or this is unknown
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -67,6 +68,8 @@ type Broker struct {
 	s    *server.Server
 	tls  bool
 	disk *disk
+
+	closeDisk func() error
 }
 
 // Start starts a node and waits until it accepts connections. A node of a cluster may not accept
@@ -98,6 +101,7 @@ func Start(o Options) (*Broker, error) {
 			return nil, err
 		}
 	}
+	b.closeDisk = sync.OnceValue(b.disk.close)
 	return b, nil
 }
 
@@ -206,9 +210,10 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Close stops the node and waits until its data is on disk.
+// Close stops the node and waits until its data is on disk. Close is idempotent: later calls return
+// the error of the first.
 func (b *Broker) Close() error {
-	err := b.disk.close()
+	err := b.closeDisk()
 	b.s.Shutdown()
 	b.s.WaitForShutdown()
 	return err

@@ -34,22 +34,32 @@ func ContextWithTimeout(tb testing.TB, timeout time.Duration) context.Context {
 	tb.Helper()
 	timeout = beforeDeadline(tb, timeout)
 	hang := &hangError{tb.Name(), timeout}
-	ctx, cancel := context.WithTimeoutCause(tb.Context(), timeout, hang)
+	ctx, cancel := context.WithCancelCause(tb.Context())
+	deadline := time.Now().Add(timeout)
 	reported := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	timer := time.AfterFunc(timeout, func() {
 		defer close(reported)
-		if context.Cause(ctx) == hang {
-			reportHang(tb, hang)
+		if ctx.Err() == nil {
+			reportHang(tb, hang) // before the context ends, when the stacks still show what hangs
+			cancel(hang)
 		}
 	})
 	tb.Cleanup(func() {
-		cancel()
-		if !stop() {
+		if !timer.Stop() {
 			<-reported // the test must not end before its last report
 		}
+		cancel(nil)
 	})
-	return ctx
+	return deadlineContext{ctx, deadline}
 }
+
+// A deadlineContext reports the time at which a timer cancels its context.
+type deadlineContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c deadlineContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // A hangError is the cause of the end of a test's context.
 type hangError struct {

@@ -165,7 +165,7 @@ func TestContext_AHangFailsWithStacksBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// The stacks are taken when the context ends, so other goroutines of the test are in them.
+// The stacks are taken before the context ends, so they show what the goroutines of the test wait for.
 func TestContext_StacksAreOfOtherGoroutines(t *testing.T) {
 	testutil.ForgetDump()
 	r := run(t, 200*time.Millisecond, func(r *recorder) {
@@ -175,7 +175,7 @@ func TestContext_StacksAreOfOtherGoroutines(t *testing.T) {
 		<-begun
 		hanging(testutil.Context(r))
 	})
-	wantLog(t, r, false, "testutil_test.blocked(", "goroutine ", "testutil_test.go:")
+	wantLog(t, r, false, "testutil_test.blocked(", "testutil_test.hanging(", "goroutine ", "testutil_test.go:")
 }
 
 // blocked closes begun and waits for c.
