@@ -515,7 +515,13 @@ func TestDial_WaitsWhereTooManyHaveCalled(t *testing.T) {
 	_, err := ipc.Dial[word](brief, addr, meetingKey)
 	testutil.ErrorIs(t, err, context.DeadlineExceeded, syscall.EAGAIN)
 	time.AfterFunc(10*time.Millisecond, func() { cmd.Process.Signal(syscall.SIGCONT) })
-	c, err := ipc.Dial[word](ctx, addr, meetingKey)
+	var c *ipc.Conn[word]
+	for { // on a busy machine the earlier callers may take the listener longer than one Dial waits
+		c, err = ipc.Dial[word](ctx, addr, meetingKey)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			break
+		}
+	}
 	testutil.NoError(t, err)
 	testutil.NoError(t, c.Close())
 }

@@ -147,7 +147,7 @@ func TestDynamic_KilledTrainers(t *testing.T) {
 func TestDynamic_KilledDealer(t *testing.T) {
 	const samples, epochs = 400, 2
 	file := filepath.Join(t.TempDir(), "ledger")
-	j := job{Role: "host", Addr: "127.0.0.1:0", Samples: samples, Seed: 7, Ledger: file, Patience: 2 * time.Second}
+	j := job{Role: "host", Addr: "127.0.0.1:0", Samples: samples, Seed: 7, Ledger: file, Patience: 10 * time.Second}
 	dealer := start(t, j)
 	_, others := hosts(t, 1, job{Samples: samples, Seed: 7})
 	var once sync.Once

@@ -63,9 +63,9 @@ func trainerIsCutOff(t *testing.T) {
 	const samples = 240
 	file := filepath.Join(t.TempDir(), "ledger")
 	h := startOn(t, "h1", job{Role: "host", Samples: samples, Seed: 7, Addr: "h1:7071", Ledger: file,
-		Patience: time.Second})
+		Patience: 5 * time.Second})
 	j := job{Role: "trainer", Hosts: []string{h.addr}, Epochs: 1, Dynamic: true, Sleep: 2 * time.Millisecond,
-		Patience: time.Second}
+		Patience: 5 * time.Second}
 	slow := j
 	slow.Sleep = time.Second // so the epoch does not end before it is cut off
 	text, err := json.Marshal(slow)
