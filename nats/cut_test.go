@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type path struct {
 	mu      sync.Mutex
 	conns   []net.Conn
 	open    bool
+	left    int // pieces to carry until the path is cut, if greater than 0
 }
 
 func newPath(t *testing.T, url string) *path {
@@ -80,7 +82,38 @@ func (p *path) carry(to io.Writer, from io.Reader) {
 		if err != nil {
 			return
 		}
+		p.carried()
 	}
+}
+
+// carried counts a piece, and cuts the path if that was the last one before the next cut.
+func (p *path) carried() {
+	p.mu.Lock()
+	p.left--
+	due := p.left == 0
+	if due {
+		p.left = piecesToCut()
+	}
+	p.mu.Unlock()
+	if due {
+		p.cut()
+	}
+}
+
+// piecesToCut returns a random number of pieces to carry before a cut. A large value of the tests is
+// about 70 pieces.
+func piecesToCut() int { return 30 + rand.IntN(300) }
+
+// cutAgainAndAgain makes the path cut itself each time that it has carried some pieces, until stop is
+// called. Time plays no part, so that a slow machine gets as far between two cuts as a fast one.
+func (p *path) cutAgainAndAgain() (stop func()) {
+	set := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.left = n
+	}
+	set(piecesToCut())
+	return func() { set(0) }
 }
 
 // cut ends all connections, in the middle of whatever they carry.
@@ -105,14 +138,14 @@ func (p *path) close(open bool) {
 // value whose acknowledgement has got no answer may come again, or not.
 func TestQueue_ConnectionsAreCut(t *testing.T) {
 	noBlocks(t)
-	ctx, fail := context.WithCancelCause(testutil.Context(t))
+	ctx, fail := context.WithCancelCause(testutil.ContextWithTimeout(t, 3*testutil.Timeout))
 	defer fail(nil)
 	b := start(t, broker.Options{MaxPayload: 256 << 10})
 	in, out := newPath(t, b.URL()), newPath(t, b.URL())
 	producer := open[*tensor.Tensor](t, connect(t, "nats://"+in.l.Addr().String()), "cut", nats.QueueOptions{MaxDeliveries: 1000,
 		AckWait: time.Second}) // what a cut has swallowed comes back after it
 	consumer := open[*tensor.Tensor](t, connect(t, "nats://"+out.l.Addr().String()), "cut", nats.QueueOptions{})
-	const values = 150
+	const values = 100
 	put := make(chan error, 1)
 	go func() {
 		for i := range values {
@@ -130,23 +163,8 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 		}
 		put <- producer.Finish(ctx)
 	}()
-	stop := make(chan struct{})
-	var cutter sync.WaitGroup
-	cutter.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(60 * time.Millisecond):
-			}
-			if i%2 == 0 {
-				in.cut()
-			} else {
-				out.cut()
-			}
-		}
-	})
-	calm := sync.OnceFunc(func() { close(stop); cutter.Wait() })
+	calmIn, calmOut := in.cutAgainAndAgain(), out.cutAgainAndAgain()
+	calm := func() { calmIn(); calmOut() }
 	defer calm()
 	seen, uncertain := make(map[int32]int), make(map[int32]bool)
 	for {

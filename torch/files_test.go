@@ -54,7 +54,7 @@ func trained(t *testing.T) *mnistNet {
 			t.Fatal(err)
 		}
 		sgd.ZeroGrad()
-		nn.NLLLoss.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 		sgd.Step()
 	}
 	nn.Eval(net)

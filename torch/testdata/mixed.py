@@ -86,6 +86,7 @@ def main():
         ctx.Process(target=outlive, args=(sys.argv[-1],)).start()
         time.sleep(600)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     report = {
         "told": asked(ctx, tell),
         "short": asked(ctx, length, b"0123"),
