@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Errors that describe failures of processes other than an error of their function. Use [errors.Is]
@@ -51,7 +52,7 @@ var (
 
 	// ErrClosed is wrapped by errors of a Group after Wait or Close, and is the cause of its
 	// workers' cancellation. It wraps os.ErrClosed.
-	ErrClosed = fmt.Errorf("shoal: group is closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("shoal: group is closed", os.ErrClosed)
 )
 
 // A ProcessError describes the failure of a process. Error returns one line. The verb %+v adds the

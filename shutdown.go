@@ -1,8 +1,9 @@
 package shoal
 
 import (
-	"fmt"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Shutdown permanently ends all activity of Shoal in this process: it ends the processes and groups
@@ -25,4 +26,4 @@ func Shutdown() {
 var shutdown atomic.Bool
 
 // errShutdown is returned by functions that start a process after Shutdown.
-var errShutdown = fmt.Errorf("shoal: Shutdown was called%.0w", ErrClosed)
+var errShutdown = sentinel.New("shoal: Shutdown was called", ErrClosed)

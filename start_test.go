@@ -432,7 +432,10 @@ func TestOptions_AreChecked(t *testing.T) {
 			t.Errorf("%s: %v does not say %q", name, err, says[name])
 		}
 	}
-	if err := shoal.SetStartMethod(17, true); !errors.Is(err, shoal.ErrStartMethod) {
+	if err := shoal.ReplaceStartMethod(17); !errors.Is(err, shoal.ErrStartMethod) {
+		t.Errorf("an unknown start method replaces the start method: %v", err)
+	}
+	if err := shoal.SetStartMethod(17); !errors.Is(err, shoal.ErrStartMethod) {
 		t.Errorf("an unknown start method is set: %v", err)
 	}
 }
@@ -440,15 +443,15 @@ func TestOptions_AreChecked(t *testing.T) {
 func init() {
 	programs["start method"] = func() {
 		shoal.Main(func(ctx context.Context) error {
-			fmt.Println(shoal.CurrentStartMethod(), shoal.SetStartMethod(shoal.GoroutineStart, false),
+			fmt.Println(shoal.CurrentStartMethod(), shoal.SetStartMethod(shoal.GoroutineStart),
 				shoal.CurrentStartMethod())
-			if err := shoal.SetStartMethod(shoal.SpawnStart, false); !errors.Is(err, shoal.ErrStartMethod) {
+			if err := shoal.SetStartMethod(shoal.SpawnStart); !errors.Is(err, shoal.ErrStartMethod) {
 				return fmt.Errorf("a second call returns %v", err)
 			}
 			var in bool
 			inside = &in
 			err := notice.Spawn(ctx, 1, 0)
-			fmt.Println(in, shoal.SetStartMethod(shoal.SpawnStart, true), shoal.CurrentStartMethod())
+			fmt.Println(in, shoal.ReplaceStartMethod(shoal.SpawnStart), shoal.CurrentStartMethod())
 			return err
 		})
 	}

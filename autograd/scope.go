@@ -13,7 +13,7 @@ import (
 //
 //	s := autograd.NewScope()
 //	for batch := range batches {
-//		nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1]).Backward()
+//		nn.NLLLoss{}.Of(net.Forward(s.Const(batch[0])), batch[1]).Backward()
 //		sgd.Step()
 //		s.Reset()
 //	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -248,5 +249,5 @@ func (v *Var) dense() *tensor.Tensor {
 
 // misuse panics with an error that wraps kind, which must be tensor.ErrMisuse or wrap it.
 func misuse(kind error, format string, args ...any) {
-	panic(fmt.Errorf("autograd: %s%.0w", fmt.Sprintf(format, args...), kind))
+	panic(sentinel.New("autograd: "+fmt.Sprintf(format, args...), kind))
 }

@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 var (
-	ErrClosed    = fmt.Errorf("data: closed%.0w", os.ErrClosed)     // the Loader was closed
+	ErrClosed    = sentinel.New("data: closed", os.ErrClosed)       // the Loader was closed
 	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than announced
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than announced
 	// a file of another kind of data, or a sample that differs in layout from its batch

@@ -26,7 +26,7 @@ type Loss[M nn.Module] struct {
 // their running statistics.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
-//		return nn.NLLLoss.Of(net.Forward(s.Const(batch[0])), batch[1])
+//		return nn.NLLLoss{}.Of(net.Forward(s.Const(batch[0])), batch[1])
 //	})
 func RegisterLoss[M nn.Module](name string,
 	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
@@ -159,7 +159,7 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 // them. The caller computes the loss of the output and runs the backward pass in two steps:
 //
 //	out, err := d.Forward(ctx, x)
-//	nn.CrossEntropyLoss.Of(out, labels).Backward() // to out.Grad()
+//	nn.CrossEntropyLoss{}.Of(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
 // The caller must not change x before [DataParallel.BackwardFrom]. After Train(false), Forward

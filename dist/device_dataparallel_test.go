@@ -159,7 +159,7 @@ func normalised() *nn.Sequential {
 
 var normalisedLoss = dist.RegisterLoss("normalised loss",
 	func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.NLLLoss.Of(m.Forward(s.Const(batch[0])), batch[1])
+		return nn.NLLLoss{}.Of(m.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func TestDataParallel_StatisticsAreThoseOfTheFirstDevice(t *testing.T) {
@@ -199,7 +199,7 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 				scope.KeepBuffers()
 			}
 			part := []*tensor.Tensor{batch[0].Narrow(0, from, to-from), batch[1].Narrow(0, from, to-from)}
-			loss := nn.NLLLoss.Of(single.Forward(scope.Const(part[0])), part[1])
+			loss := nn.NLLLoss{}.Of(single.Forward(scope.Const(part[0])), part[1])
 			autograd.MulScalar(loss, float64(to-from)/float64(size)).Backward()
 		}
 		scope = autograd.NewScope()

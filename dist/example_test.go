@@ -176,7 +176,7 @@ func ExampleDistributedDataParallel() {
 }
 
 var squares = dist.RegisterLoss("squares", func(s *autograd.Scope, l *nn.Linear, batch []*tensor.Tensor) *autograd.Var {
-	return nn.MSELoss.Of(l.Forward(s.Const(batch[0])), batch[1])
+	return nn.MSELoss{}.Of(l.Forward(s.Const(batch[0])), batch[1])
 })
 
 // Two processes compute the gradients of one network, each those of its half of the batch.

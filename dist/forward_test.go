@@ -15,7 +15,7 @@ import (
 
 var layersLoss = dist.RegisterLoss("loss of layers",
 	func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-		return nn.CrossEntropyLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
+		return nn.CrossEntropyLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
 func layers() *nn.Sequential {
@@ -54,8 +54,8 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 		if !tensor.AllClose(out.T(), alone.T(), 1e-5, 1e-6) {
 			t.Errorf("%d samples: %v\nwant %v", n, out.T(), alone.T())
 		}
-		nn.CrossEntropyLoss.Of(out, labels).Backward()
-		nn.CrossEntropyLoss.Of(alone, labels).Backward()
+		nn.CrossEntropyLoss{}.Of(out, labels).Backward()
+		nn.CrossEntropyLoss{}.Of(alone, labels).Backward()
 		testutil.NoError(t, d.BackwardFrom(ctx, out.Grad())) // adds up from batch to batch
 		sameGrads(t, net, single)
 	}
@@ -64,7 +64,7 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 	testutil.NoError(t, err)
 	_, err = d.Backward(ctx, x, labels)
 	testutil.NoError(t, err)
-	nn.CrossEntropyLoss.Of(single.Forward(autograd.Const(x)), labels).Backward()
+	nn.CrossEntropyLoss{}.Of(single.Forward(autograd.Const(x)), labels).Backward()
 	sameGrads(t, net, single)
 	testutil.NoError(t, d.Close())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Errors of this package. Returned errors are or wrap one of them; test for them with [errors.Is].
@@ -17,7 +18,7 @@ var (
 	// process died. A put returns it after Finish and after the last receiving end was closed. If a
 	// process died, the error is a *shm.PeerError that identifies it. ErrClosed wraps
 	// [os.ErrClosed].
-	ErrClosed = fmt.Errorf("ipc: closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("ipc: closed", os.ErrClosed)
 	// ErrFull is returned by a put if the queue has no free slot, immediately or until the
 	// deadline.
 	ErrFull = errors.New("ipc: queue is full")

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // recordName returns the wire name of a Record of T. It contains a checksum of the memory layout,
@@ -16,7 +17,7 @@ func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
 	if path, reason := layout(sum, t, codec.FullName(t)); reason != "" {
-		return "", fmt.Errorf("ipc: no record of %s: %s %s%.0w", t, path, reason, ErrType)
+		return "", sentinel.New(fmt.Sprintf("ipc: no record of %s: %s %s", t, path, reason), ErrType)
 	}
 	return fmt.Sprintf("%s[%s %x]", kind, codec.FullName(t), sum.Sum(nil)), nil
 }

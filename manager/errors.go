@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -17,7 +18,7 @@ import (
 var (
 	// ErrClosed is returned by methods of a manager or a proxy that this process has closed. It
 	// wraps [os.ErrClosed].
-	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("manager: closed", os.ErrClosed)
 	// ErrServerDied is returned by every call after the death of the server, in a *[shm.PeerError].
 	ErrServerDied = errors.New("manager: the server is gone")
 	// ErrNoObject is returned if the server has no such object.

@@ -448,8 +448,8 @@ func (s *silence) lasts(c *Conn, session <-chan struct{}) time.Duration {
 }
 
 // ask calls f until the broker answers. It retries if the connection broke during the call, the
-// cluster has no leader, or brokers needed for a new stream are offline, so f may run more than once
-// and must be idempotent. After 4 timeouts it returns the error of the offline brokers, or
+// cluster has no leader, or brokers needed for a new stream are offline, so f may run more than
+// once and must be idempotent. After 4 timeouts it returns the error of the offline brokers, or
 // [ErrUnreachable] if there was no answer.
 func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
 	var quiet silence
@@ -496,7 +496,7 @@ func isSilence(err error) bool {
 		jetstream.ErrNoStreamResponse, errLeaderless)(err) || has(codeUnavailable)(err)
 }
 
-// isOffline reports whether err means that brokers which a new stream needs are offline, for example
+// isOffline reports whether err means that brokers needed for a new stream are offline, for example
 // just after the start of a cluster, before its leader knows all brokers.
 func isOffline(err error) bool {
 	return has(codeNoPeers)(err) && strings.Contains(err.Error(), "peer offline")

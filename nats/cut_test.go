@@ -100,12 +100,12 @@ func (p *path) carried() {
 	}
 }
 
-// piecesToCut returns a random number of pieces to carry before a cut. A large value of the tests is
-// about 70 pieces.
+// piecesToCut returns a random number of pieces to carry before a cut. A large value of the tests
+// is about 70 pieces.
 func piecesToCut() int { return 30 + rand.IntN(300) }
 
-// cutAgainAndAgain makes the path cut itself each time that it has carried some pieces, until stop is
-// called. Time plays no part, so that a slow machine gets as far between two cuts as a fast one.
+// cutAgainAndAgain makes the path cut itself each time that it has carried some pieces, until stop
+// is called. Time plays no part, so that a slow machine gets as far between two cuts as a fast one.
 func (p *path) cutAgainAndAgain() (stop func()) {
 	set := func(n int) {
 		p.mu.Lock()

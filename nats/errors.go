@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -54,9 +55,9 @@ var (
 	// ErrVersion is returned by [Store.CompareAndSwap] if the key has another version.
 	ErrVersion = errors.New("nats: another version")
 	// ErrExist is returned by [Store.Create] if the key exists. It wraps [fs.ErrExist].
-	ErrExist = fmt.Errorf("nats: the key exists%.0w", fs.ErrExist)
+	ErrExist = sentinel.New("nats: the key exists", fs.ErrExist)
 	// ErrNotExist is returned if the key does not exist. It wraps [fs.ErrNotExist].
-	ErrNotExist = fmt.Errorf("nats: no such key%.0w", fs.ErrNotExist)
+	ErrNotExist = sentinel.New("nats: no such key", fs.ErrNotExist)
 )
 
 func init() {
@@ -89,9 +90,9 @@ func (e *HostError) Error() string {
 // Unwrap returns Err.
 func (e *HostError) Unwrap() error { return e.Err }
 
-// both returns an error that wraps sentinel and cause, and shows the text of both.
-func both(sentinel, cause error) error {
-	return fmt.Errorf("%w: %s%.0w", sentinel, strings.TrimPrefix(cause.Error(), "nats: "), cause)
+// both returns an error that wraps kind and cause, and shows the text of both.
+func both(kind, cause error) error {
+	return fmt.Errorf("%w: %w", kind, sentinel.New(strings.TrimPrefix(cause.Error(), "nats: "), cause))
 }
 
 // A fault maps a class of errors to a sentinel and a remedy.

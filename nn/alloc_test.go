@@ -20,7 +20,7 @@ func lap(net nn.Layer, make func(params iter.Seq[*autograd.Param]) optim.Optimiz
 	o := make(nn.Params(net))
 	return func() {
 		o.ZeroGrad()
-		nn.NLLLoss.Of(net.Forward(scope.Const(x)), target).Backward()
+		nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
 		o.Step()
 		scope.Reset()
 	}

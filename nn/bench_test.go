@@ -19,9 +19,9 @@ func stepOf(net nn.Layer, scope *autograd.Scope) func() {
 	return func() {
 		sgd.ZeroGrad()
 		if scope == nil {
-			nn.NLLLoss.Of(net.Forward(autograd.Const(x)), target).Backward()
+			nn.NLLLoss{}.Of(net.Forward(autograd.Const(x)), target).Backward()
 		} else {
-			nn.NLLLoss.Of(net.Forward(scope.Const(x)), target).Backward()
+			nn.NLLLoss{}.Of(net.Forward(scope.Const(x)), target).Backward()
 			scope.Reset()
 		}
 		sgd.Step()

@@ -136,7 +136,7 @@ func shut(v any) error {
 		}
 	case interface{ Close() error }:
 		return v.Close()
-	case nn.Loss:
+	case nn.CrossEntropyLoss:
 		if v.Weight == nil {
 			return nil
 		}
@@ -238,18 +238,18 @@ var cargoes = []cargo{
 		func(m *nn.Linear) string { return lookAtParam(m.Weight) + lookAtParam(m.Bias) },
 		func(m *nn.Linear) { m.Weight.T.Fill(7) })),
 	carries("loss", "", changing(
-		func() (nn.Loss, error) {
-			return nn.Loss{Name: "CrossEntropy", Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
+		func() (nn.CrossEntropyLoss, error) {
+			return nn.CrossEntropyLoss{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
 				Reduction: autograd.BySum}, nil
 		},
-		func(l nn.Loss) string {
+		func(l nn.CrossEntropyLoss) string {
 			return fmt.Sprint(lookAt(l.Weight), l.Ignore, l.Smoothing, l.Reduction)
 		},
-		func(l nn.Loss) { l.Weight.Fill(7) })),
+		func(l nn.CrossEntropyLoss) { l.Weight.Fill(7) })),
 	carries("loss without weights", "",
-		load[nn.Loss]{
-			func(context.Context) (nn.Loss, error) { return nn.BCEWithLogitsLoss, nil },
-			func(l nn.Loss) string { return lookAt(l.Positive) }, func(nn.Loss) {}, false}),
+		load[nn.BCEWithLogitsLoss]{
+			func(context.Context) (nn.BCEWithLogitsLoss, error) { return nn.BCEWithLogitsLoss{}, nil },
+			func(l nn.BCEWithLogitsLoss) string { return lookAt(l.Positive) }, func(nn.BCEWithLogitsLoss) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
 	carries("device", "", copied(tensor.Place{})), // those that are not the host's are in package cuda's TestCarries
 	carries("shape", "", copied([]int{2, 3, 4})),

@@ -53,7 +53,7 @@ func TestLayer_TrainsOnADeviceAsOnTheHost(t *testing.T) {
 					scope := autograd.NewScope()
 					for range 3 {
 						o.ZeroGrad()
-						nn.NLLLoss.Of(m.(nn.Layer).Forward(scope.Const(x)), y).Backward()
+						nn.NLLLoss{}.Of(m.(nn.Layer).Forward(scope.Const(x)), y).Backward()
 						optim.ClipGradNorm(nn.Params(m), 1)
 						o.Step()
 						scope.Reset()

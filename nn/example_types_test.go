@@ -266,32 +266,38 @@ func ExampleAttentionMask() {
 
 func ExampleMSELoss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.MSELoss.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.MSELoss{}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 5
+}
+
+func ExampleL1Loss() {
+	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
+	fmt.Println(nn.L1Loss{}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	// Output: 2
 }
 
 func ExampleSmoothL1Loss() {
 	x := autograd.NoGrad(tensor.FromSlice([]float32{1, 5}, 2))
-	fmt.Println(nn.Loss{Name: "SmoothL1Loss", Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
+	fmt.Println(nn.SmoothL1Loss{Beta: 2}.Of(x, tensor.FromSlice([]float32{2, 2}, 2)).T().Item())
 	// Output: 1.125
 }
 
 func ExampleNLLLoss() {
 	logp := autograd.NoGrad(tensor.FromSlice([]float32{-1, -2, -3, -4}, 2, 2))
-	fmt.Println(nn.NLLLoss.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
+	fmt.Println(nn.NLLLoss{}.Of(logp, tensor.FromSlice([]int64{0, 1}, 2)).T().Item())
 	// Output: 2.5
 }
 
 // Two classes that are equally likely cost log 2, whatever the labels are smoothed to.
 func ExampleCrossEntropyLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{2, 2}, 1, 2))
-	fmt.Printf("%.4f\n", nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
+	fmt.Printf("%.4f\n", nn.CrossEntropyLoss{Smoothing: 0.1}.Of(logits, tensor.FromSlice([]int64{1}, 1)).T().Item())
 	// Output: 0.6931
 }
 
 func ExampleBCEWithLogitsLoss() {
 	logits := autograd.NoGrad(tensor.FromSlice([]float32{0, 0}, 2))
-	fmt.Printf("%.4f\n", nn.BCEWithLogitsLoss.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
+	fmt.Printf("%.4f\n", nn.BCEWithLogitsLoss{}.Of(logits, tensor.FromSlice([]float32{1, 0}, 2)).T().Item())
 	// Output: 0.6931
 }
 

@@ -64,7 +64,7 @@ func TestLayer_OnASimulatedGPUIsThatOfTheHost(t *testing.T) {
 			&nn.Dropout{P: 0}, nn.NewLinear(18, 4, g), nn.LogSoftmax)
 		testutil.NoError(t, nn.To(m, dev))
 		o := optim.NewSGD(nn.Params(m), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
-		l := nn.NLLLoss.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
+		l := nn.NLLLoss{}.Of(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
 		l.Backward()
 		o.Step()
 		return nn.State(m), l.T()

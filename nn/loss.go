@@ -1,59 +1,97 @@
 package nn
 
 import (
+	"cmp"
+
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Loss is a loss function of package autograd as a value that can be sent to other processes, in a
-// field of type Loss or of type any. To change an option, set it in a copy of one of the variables,
-// or next to the Name:
-//
-//	nn.Loss{Name: "CrossEntropy", Smoothing: 0.1}
-type Loss struct {
-	Name      string             // name of the function in package autograd
-	Reduction autograd.Reduction // how the losses of rows or elements are combined
-
-	Weight    *tensor.Tensor // for NLLLoss and CrossEntropy, see [autograd.Classification]
-	Ignore    []int64        // for NLLLoss and CrossEntropy
-	Smoothing float64        // for CrossEntropy
-
-	Beta     float64        // for SmoothL1Loss; 0 is the L1 loss
-	Positive *tensor.Tensor // for BCEWithLogitsLoss: PyTorch's pos_weight; nil means 1
+// A Loss is a loss function. The losses of this package are values that can be sent to other
+// processes, in a field of their type or of type any. Their zero values have PyTorch's defaults.
+type Loss interface {
+	// Of returns the loss of x for a target. It panics with an error that wraps
+	// [tensor.ErrMisuse] if the shapes or the dtypes do not match.
+	Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var
 }
 
-// Losses with PyTorch's defaults.
-var (
-	NLLLoss           = Loss{Name: "NLLLoss"}               // of log-probabilities and classes
-	CrossEntropyLoss  = Loss{Name: "CrossEntropy"}          // of logits and classes, or probabilities
-	MSELoss           = Loss{Name: "MSELoss"}               // of two tensors of one shape
-	SmoothL1Loss      = Loss{Name: "SmoothL1Loss", Beta: 1} // of two tensors of one shape
-	BCEWithLogitsLoss = Loss{Name: "BCEWithLogitsLoss"}     // of logits and probabilities of one shape
-)
-
-// Of returns the loss of x for a target. The function of package autograd with the name of the loss
-// documents the shapes and dtypes that they must have. Of panics with an error that wraps
-// [tensor.ErrMisuse] if l.Name is unknown.
-func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	switch l.Name {
-	case "NLLLoss":
-		return autograd.NLLLoss(x, target, l.classes())
-	case "CrossEntropy":
-		return autograd.CrossEntropy(x, target, l.classes())
-	case "MSELoss":
-		return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
-	case "SmoothL1Loss":
-		return autograd.SmoothL1Loss(x, autograd.Const(target), l.Beta, l.Reduction)
-	case "BCEWithLogitsLoss":
-		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
-	}
-	misuse(tensor.ErrMisuse, "a Loss of the name %q, which package autograd does not have", l.Name)
-	return nil
+// NLLLoss is the negative log-likelihood of log-probabilities and classes, see [autograd.NLLLoss].
+type NLLLoss struct {
+	Weight    *tensor.Tensor // weight of each class; nil means 1
+	Ignore    []int64        // classes that do not count, besides [autograd.Ignored]
+	Reduction autograd.Reduction
 }
 
-func (l Loss) classes() autograd.Classification {
-	return autograd.Classification{Weight: l.Weight, Ignore: l.Ignore, Smoothing: l.Smoothing, Reduction: l.Reduction}
+// Of implements [Loss].
+func (l NLLLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	c := autograd.Classification{Weight: l.Weight, Ignore: l.Ignore, Reduction: l.Reduction}
+	return autograd.NLLLoss(x, target, c)
 }
 
-func init() { codec.RegisterType[Loss]("nn.Loss") }
+// CrossEntropyLoss is the cross entropy of logits and classes, or of logits and probabilities, see
+// [autograd.CrossEntropy].
+type CrossEntropyLoss struct {
+	Weight    *tensor.Tensor // weight of each class; nil means 1
+	Ignore    []int64        // classes that do not count, besides [autograd.Ignored]
+	Smoothing float64        // of the labels, in [0, 1]
+	Reduction autograd.Reduction
+}
+
+// Of implements [Loss].
+func (l CrossEntropyLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	return autograd.CrossEntropy(x, target, autograd.Classification(l))
+}
+
+// MSELoss is the squared error of two tensors of one shape, see [autograd.MSELoss].
+type MSELoss struct {
+	Reduction autograd.Reduction
+}
+
+// Of implements [Loss].
+func (l MSELoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
+}
+
+// L1Loss is the absolute error of two tensors of one shape.
+type L1Loss struct {
+	Reduction autograd.Reduction
+}
+
+// Of implements [Loss].
+func (l L1Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	return autograd.SmoothL1Loss(x, autograd.Const(target), 0, l.Reduction)
+}
+
+// SmoothL1Loss is the squared error of elements that differ by less than Beta, and the absolute
+// error of the others, see [autograd.SmoothL1Loss].
+type SmoothL1Loss struct {
+	Beta      float64 // default 1; see [L1Loss] for PyTorch's beta=0
+	Reduction autograd.Reduction
+}
+
+// Of implements [Loss].
+func (l SmoothL1Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	return autograd.SmoothL1Loss(x, autograd.Const(target), cmp.Or(l.Beta, 1), l.Reduction)
+}
+
+// BCEWithLogitsLoss is the binary cross entropy of logits and probabilities of one shape, see
+// [autograd.BCEWithLogitsLoss].
+type BCEWithLogitsLoss struct {
+	Positive  *tensor.Tensor // weight of positive targets, PyTorch's pos_weight; nil means 1
+	Reduction autograd.Reduction
+}
+
+// Of implements [Loss].
+func (l BCEWithLogitsLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
+	return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
+}
+
+func init() {
+	codec.RegisterType[NLLLoss]("nn.NLLLoss")
+	codec.RegisterType[CrossEntropyLoss]("nn.CrossEntropyLoss")
+	codec.RegisterType[MSELoss]("nn.MSELoss")
+	codec.RegisterType[L1Loss]("nn.L1Loss")
+	codec.RegisterType[SmoothL1Loss]("nn.SmoothL1Loss")
+	codec.RegisterType[BCEWithLogitsLoss]("nn.BCEWithLogitsLoss")
+}

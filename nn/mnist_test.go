@@ -66,7 +66,7 @@ func TestLayer_OfMNISTComputesWhatPyTorchDoes(t *testing.T) {
 		p.T.CopyFrom(values(seed, scale, p.T.Shape()...))
 	}
 	y := net.Forward(autograd.Const(values(9, 1, 8, 1, 28, 28)))
-	loss := nn.NLLLoss.Of(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
+	loss := nn.NLLLoss{}.Of(y, tensor.FromSlice([]int64{3, 1, 4, 1, 5, 9, 2, 6}, 8))
 	loss.Backward()
 
 	want := readFloats(t, "testdata/mnist_net.f32")
@@ -129,13 +129,13 @@ func TestLayer_LearnsABatchByHeart(t *testing.T) {
 	s := autograd.NewScope()
 	for range 150 {
 		sgd.ZeroGrad()
-		nn.NLLLoss.Of(net.Forward(s.Const(x)), target).Backward()
+		nn.NLLLoss{}.Of(net.Forward(s.Const(x)), target).Backward()
 		sgd.Step()
 		s.Reset()
 	}
 	nn.Eval(net)
 	logp := net.Forward(autograd.NoGrad(x))
 	if got := tensor.Argmax(logp.T(), 1); !tensor.Equal(got, target) {
-		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss.Of(logp, target).Item())
+		t.Errorf("predicted %v, want %v (loss %v)", got, target, nn.NLLLoss{}.Of(logp, target).Item())
 	}
 }

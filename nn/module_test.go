@@ -232,13 +232,14 @@ func TestLoss_IsAMean(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
-		"NLLLoss": {nn.NLLLoss.Of(autograd.Const(x), target).Item(), -(2. + 3) / 2},
-		"CrossEntropyLoss": {nn.CrossEntropyLoss.Of(autograd.Const(x), target).Item(),
+		"NLLLoss": {nn.NLLLoss{}.Of(autograd.Const(x), target).Item(), -(2. + 3) / 2},
+		"CrossEntropyLoss": {nn.CrossEntropyLoss{}.Of(autograd.Const(x), target).Item(),
 			(math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
-		"MSELoss": {nn.MSELoss.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
-		"SmoothL1Loss": {nn.Loss{Name: "SmoothL1Loss", Beta: 1}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
+		"MSELoss": {nn.MSELoss{}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"L1Loss":  {nn.L1Loss{}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 10. / 4},
+		"SmoothL1Loss": {nn.SmoothL1Loss{}.Of(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
 			(.5 + 1.5 + 2.5 + 3.5) / 4},
-		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss.Of(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
+		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss{}.Of(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
 			tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
 	} {
 		if math.Abs(c.got-c.want) > 1e-6 {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -180,5 +181,5 @@ func snake(s string) string {
 // misuse panics with an error that wraps kind, which must be tensor.ErrMisuse or an error that
 // wraps it.
 func misuse(kind error, format string, args ...any) {
-	panic(fmt.Errorf("nn: %s%.0w", fmt.Sprintf(format, args...), kind))
+	panic(sentinel.New("nn: "+fmt.Sprintf(format, args...), kind))
 }

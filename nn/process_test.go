@@ -225,7 +225,7 @@ var train = shoal.Register("nn_test.train", func(_ context.Context, rank int, l 
 	for range l.Steps {
 		x, class := signs(g, 32)
 		sgd.ZeroGrad()
-		nn.NLLLoss.Of(l.Net.Forward(autograd.Const(x)), class).Backward()
+		nn.NLLLoss{}.Of(l.Net.Forward(autograd.Const(x)), class).Backward()
 		sgd.Step()
 	}
 	return nil

@@ -130,39 +130,39 @@ func TestLoss_IsThatOfPyTorch(t *testing.T) {
 	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
 		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "NLLLoss", Reduction: r}, classes
+			return nn.NLLLoss{Reduction: r}, classes
 		},
 		"CrossEntropy": func(r autograd.Reduction) (nn.Loss,
 			*tensor.Tensor) {
-			return nn.Loss{Name: "CrossEntropy", Reduction: r}, classes
+			return nn.CrossEntropyLoss{Reduction: r}, classes
 		},
 		"NLL ignoring": func(r autograd.Reduction) (nn.Loss,
 			*tensor.Tensor) {
-			return nn.Loss{Name: "NLLLoss", Reduction: r}, ignoring
+			return nn.NLLLoss{Reduction: r}, ignoring
 		},
 		"NLL ignoring 5": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "NLLLoss", Ignore: []int64{5}, Reduction: r}, classes
+			return nn.NLLLoss{Ignore: []int64{5}, Reduction: r}, classes
 		},
 		"NLL weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "NLLLoss", Weight: weight, Reduction: r}, ignoring
+			return nn.NLLLoss{Weight: weight, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "CrossEntropy", Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.CrossEntropyLoss{Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"CrossEntropy smoothed and weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "CrossEntropy", Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
+			return nn.CrossEntropyLoss{Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
 		},
 		"BCEWithLogits weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "BCEWithLogitsLoss", Positive: weight, Reduction: r}, probabilities
+			return nn.BCEWithLogitsLoss{Positive: weight, Reduction: r}, probabilities
 		},
 		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "MSELoss", Reduction: r}, probabilities
+			return nn.MSELoss{Reduction: r}, probabilities
 		},
 		"SmoothL1": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "SmoothL1Loss", Beta: 0.5, Reduction: r}, probabilities
+			return nn.SmoothL1Loss{Beta: 0.5, Reduction: r}, probabilities
 		},
 		"BCEWithLogits": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
-			return nn.Loss{Name: "BCEWithLogitsLoss", Reduction: r}, probabilities
+			return nn.BCEWithLogitsLoss{Reduction: r}, probabilities
 		},
 	}
 	if len(r.Losses) != len(makers) {
@@ -245,7 +245,7 @@ func (r recordedRun) check(t *testing.T, dt tensor.DType, tolerance float64) {
 		}
 		o.ZeroGrad()
 		y := net.Forward(s.Const(exact(100+k, 1, 16, 1, 28, 28).To(dt)))
-		loss := nn.NLLLoss.Of(y, target)
+		loss := nn.NLLLoss{}.Of(y, target)
 		loss.Backward()
 		if k == 0 {
 			alike(t, "forward", y.T(), r.Forward, tolerance)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -154,5 +155,5 @@ func direction(maximize bool, rate, decay float64) (float64, float64) {
 
 // misuse panics with an error that wraps [tensor.ErrMisuse].
 func misuse(format string, args ...any) {
-	panic(fmt.Errorf("optim: %s%.0w", fmt.Sprintf(format, args...), tensor.ErrMisuse))
+	panic(sentinel.New("optim: "+fmt.Sprintf(format, args...), tensor.ErrMisuse))
 }

@@ -3,7 +3,7 @@
 //	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
 //	for batch := range batches {
 //		sgd.ZeroGrad()
-//		nn.NLLLoss.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+//		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 //		sgd.Step()
 //	}
 //

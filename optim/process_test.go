@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 type job struct {
 	Net  *nn.Linear
 	Adam *optim.Adam
-	Loss nn.Loss
+	Loss nn.MSELoss
 }
 
 const steps = 50
@@ -50,7 +50,7 @@ func TestOptimizer_SharedTrainsTheModuleThatCameAlong(t *testing.T) {
 	adam := optim.NewAdam(nn.Params(net), optim.AdamOptions{LR: 0.05, Atomic: true})
 	testutil.NoError(t, adam.Share())
 	defer adam.Close()
-	testutil.NoError(t, train.Spawn(testutil.Context(t), 2, job{net, adam, nn.MSELoss}))
+	testutil.NoError(t, train.Spawn(testutil.Context(t), 2, job{net, adam, nn.MSELoss{}}))
 	if d := tensor.Sub(net.Weight.T, tensor.Ones(tensor.Float32, 1, 2)).Abs().Sum(); d > 0.2 {
 		t.Errorf("weights %v, want about 1", net.Weight.T)
 	}
@@ -104,7 +104,7 @@ type everything struct {
 	Adam    *optim.Adam
 	RMSprop *optim.RMSprop
 	Adagrad *optim.Adagrad
-	Any     any // of nn.Loss
+	Any     any // an nn.SmoothL1Loss
 }
 
 func TestOptimizer_ArrivesWithTheParametersOfItsModule(t *testing.T) {
@@ -115,7 +115,7 @@ func TestOptimizer_ArrivesWithTheParametersOfItsModule(t *testing.T) {
 			Betas: &[2]float64{0, 0.5}, Eps: new(0.0)}),
 		optim.NewRMSprop(nn.Params(net), optim.RMSpropOptions{LR: 0.3, Centered: true}),
 		optim.NewAdagrad(nn.Params(net), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
-		nn.Loss{Name: "SmoothL1Loss", Beta: 2, Reduction: autograd.BySum}}
+		nn.SmoothL1Loss{Beta: 2, Reduction: autograd.BySum}}
 	testutil.NoError(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
 	options := func(e everything) []any {

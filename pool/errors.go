@@ -7,13 +7,14 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Errors of this package. Returned errors are or wrap one of them; test for them with [errors.Is].
 var (
 	// ErrClosed is returned by calls after Finish or Close, and for tasks that Close aborted. It
 	// wraps [os.ErrClosed].
-	ErrClosed = fmt.Errorf("pool: closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("pool: closed", os.ErrClosed)
 
 	// ErrBroken is returned for all tasks if the pool cannot start its workers. It wraps the
 	// reason. The pool breaks if a rank that had no ready worker before fails by itself, for

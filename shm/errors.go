@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Errors of shared memory. Returned errors may wrap them, so they should be tested with
 // [errors.Is].
 var (
 	// ErrClosed is returned for a block, ring or domain that this process has closed. It wraps
-	// os.ErrClosed; %.0w omits its text, which mentions a file.
-	ErrClosed = fmt.Errorf("shm: closed%.0w", os.ErrClosed)
+	// os.ErrClosed.
+	ErrClosed = sentinel.New("shm: closed", os.ErrClosed)
 	// ErrStale is returned for a handle of a block that has been freed.
 	ErrStale = errors.New("shm: handle of a block that was freed")
 	// ErrNoSpace is returned if the domain's byte budget or address space is exhausted. It is

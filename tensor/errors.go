@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // Errors that operations and functions of this package return or panic with. [Catch] returns the
@@ -14,21 +16,21 @@ var (
 	ErrMisuse = errors.New("tensor: misuse")
 	// ErrShape is wrapped if shapes or strides are incompatible with each other or with the
 	// operation.
-	ErrShape = fmt.Errorf("tensor: shapes do not fit%.0w", ErrMisuse)
+	ErrShape = sentinel.New("tensor: shapes do not fit", ErrMisuse)
 	// ErrIndex is wrapped if an index or a dimension is out of range, or a dimension is listed
 	// twice.
-	ErrIndex = fmt.Errorf("tensor: index out of range%.0w", ErrMisuse)
+	ErrIndex = sentinel.New("tensor: index out of range", ErrMisuse)
 	// ErrArgument is wrapped if a number is out of range for the operation, such as a negative
 	// standard deviation.
-	ErrArgument = fmt.Errorf("tensor: argument out of range%.0w", ErrMisuse)
+	ErrArgument = sentinel.New("tensor: argument out of range", ErrMisuse)
 	// ErrOperand is wrapped if an operation is not defined for the dtype of a tensor.
-	ErrOperand = fmt.Errorf("tensor: not defined for the dtype%.0w", ErrMisuse)
+	ErrOperand = sentinel.New("tensor: not defined for the dtype", ErrMisuse)
 	// ErrMemory is wrapped if a tensor or nested slices would exceed the memory of the machine or
 	// of this process's control group. A view may have more elements than its storage, so a small
 	// message can describe such a tensor.
 	ErrMemory = errors.New("tensor: not enough memory")
 	// ErrClosed is wrapped if a nil or closed tensor is used, shared, sent, saved or loaded into.
-	ErrClosed = fmt.Errorf("tensor: closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("tensor: closed", os.ErrClosed)
 	// ErrDType is wrapped if a name or a number is not a dtype.
 	ErrDType = errors.New("tensor: unknown dtype")
 	// ErrLayout is wrapped if the shape, strides and offset of a received tensor exceed its memory.
@@ -60,5 +62,5 @@ var (
 
 // misuse panics with an error that wraps kind, which must be ErrMisuse or wrap it.
 func misuse(kind error, format string, args ...any) {
-	panic(fmt.Errorf("tensor: %s%.0w", fmt.Sprintf(format, args...), kind))
+	panic(sentinel.New("tensor: "+fmt.Sprintf(format, args...), kind))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 // The errors of this package may be wrapped. Callers must test for them with [errors.Is].
@@ -19,7 +20,7 @@ var (
 	// ErrTooLong is wrapped if a message is longer than [Options.MaxMessage].
 	ErrTooLong = errors.New("torch: message too long")
 	// ErrClosed is wrapped if the connection is closed, or if it broke in the middle of a message.
-	ErrClosed = fmt.Errorf("torch: connection is closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("torch: connection is closed", os.ErrClosed)
 	// ErrLocked is returned by [Semaphore.TryAcquire] if no permit is available.
 	ErrLocked = errors.New("torch: semaphore has no permit")
 	// ErrUnsupported is wrapped if a value has no representation in Python, or none in Go.

@@ -49,7 +49,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss.Of(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss{}.Of(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
 			if err := j.Group.AverageGrads(ctx, nn.Params(net)); err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func (n *net) Forward(x *autograd.Var) *autograd.Var {
 }
 
 var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
-	return nn.NLLLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
+	return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 })
 
 // options configures both loaders.

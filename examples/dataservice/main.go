@@ -76,7 +76,7 @@ func train(ctx context.Context, addrs []string, one *shoal.Process) error {
 				one.Kill()
 			}
 			sgd.ZeroGrad()
-			of := nn.NLLLoss.Of(net.Forward(scope.Const(batch[0])), batch[1])
+			of := nn.NLLLoss{}.Of(net.Forward(scope.Const(batch[0])), batch[1])
 			of.Backward()
 			loss = tensor.At[float32](of.T())
 			sgd.Step()

@@ -42,7 +42,7 @@ func gradient(ctx context.Context, params []float32, digits *data.TensorDataset,
 		if err != nil {
 			return nil, err
 		}
-		nn.NLLLoss.Of(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+		nn.NLLLoss{}.Of(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
 		batch.Close()
 	}
 	for p := range nn.Params(net) {

@@ -45,7 +45,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss.Of(j.Net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss{}.Of(j.Net.Forward(scope.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
 			scope.Reset()
 			batch.Close()

@@ -40,7 +40,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 				return err
 			}
 			sgd.ZeroGrad()
-			nn.NLLLoss.Of(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+			nn.NLLLoss{}.Of(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
 			batch.Close()
 		}

@@ -11,11 +11,13 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 var (
 	// ErrClosed is returned if the stream was closed by either side or by the death of the peer.
-	ErrClosed = fmt.Errorf("link: closed%.0w", os.ErrClosed)
+	ErrClosed = sentinel.New("link: closed", os.ErrClosed)
 	// ErrFrame is returned for a frame that exceeds the limit. The stream is closed if such a frame
 	// is received; it remains usable if Send returns the error.
 	ErrFrame = errors.New("link: frame too long")

@@ -101,7 +101,6 @@ func errorText(h *house, p *pkg, name string) (text string, ok bool) {
 	switch v := errorValues(p)[name].(type) {
 	case *ast.CallExpr:
 		text, ok = literal(v.Args[0])
-		text = strings.ReplaceAll(text, "%.0w", "")
 		return strings.TrimSuffix(strings.TrimPrefix(text, "%w: "), ": %w"), ok
 	case *ast.SelectorExpr:
 		for _, dir := range h.needs(p) {

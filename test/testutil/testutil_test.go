@@ -165,7 +165,7 @@ func TestContext_AHangFailsWithStacksBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// The stacks are taken before the context ends, so they show what the goroutines of the test wait for.
+// The stacks are taken before the context ends, so they show what the test waits for.
 func TestContext_StacksAreOfOtherGoroutines(t *testing.T) {
 	testutil.ForgetDump()
 	r := run(t, 200*time.Millisecond, func(r *recorder) {

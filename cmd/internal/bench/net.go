@@ -75,7 +75,7 @@ func (t *trainer) gradient() {
 	i := t.steps % poolBatches
 	t.steps++
 	t.sgd.ZeroGrad()
-	nn.NLLLoss.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
+	nn.NLLLoss{}.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
 }
 
 func (t *trainer) step() {

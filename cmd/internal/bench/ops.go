@@ -124,7 +124,7 @@ func fusedRows(_ context.Context, h *environment) (group, error) {
 	l.add("layer_norm", 50, norm, norm.Forward, 512, 512)
 	classes := tensor.RandInt(g, 0, 512, 512)
 	l.add("cross_entropy", 50, nil,
-		func(x *autograd.Var) *autograd.Var { return nn.CrossEntropyLoss.Of(x, classes) }, 512, 512)
+		func(x *autograd.Var) *autograd.Var { return nn.CrossEntropyLoss{}.Of(x, classes) }, 512, 512)
 	l.add("attention", 5, nil, func(x *autograd.Var) *autograd.Var {
 		return autograd.ScaledDotProductAttention(x, x, x, autograd.Attention{})
 	}, 8, 4, 128, 64)

@@ -125,7 +125,7 @@ func (r *race) meet(ctx context.Context, net *digitNet) error {
 
 var digitLoss = dist.RegisterLoss("bench digit loss",
 	func(s *autograd.Scope, n *digitNet, batch []*tensor.Tensor) *autograd.Var {
-		return nn.NLLLoss.Of(n.Forward(s.Const(batch[0])), batch[1])
+		return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
 // dataParallel trains a network in this process with gradients from other processes, each with a

@@ -27,7 +27,7 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 		}
 		images, labels := batch[0], batch[1]
 		logp := net.Forward(scope.NoGrad(images))
-		loss += nn.NLLLoss.Of(logp, labels).Item() * float64(labels.Numel())
+		loss += nn.NLLLoss{}.Of(logp, labels).Item() * float64(labels.Numel())
 		correct += hits(logp.T(), labels)
 		scope.Reset()
 		batch.Close()

@@ -137,7 +137,7 @@ func (w *worker) step(batch data.Batch, at time.Time, told bool) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
 	logp := w.Net.Forward(w.scope.Const(images))
-	loss := nn.NLLLoss.Of(logp, labels)
+	loss := nn.NLLLoss{}.Of(logp, labels)
 	if told {
 		w.said.Accuracy = float64(hits(logp.T(), labels)) / float64(max(1, labels.Numel()))
 	}

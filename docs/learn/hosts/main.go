@@ -47,7 +47,7 @@ func train(ctx context.Context, group *dist.Group) error {
 			return err
 		}
 		sgd.ZeroGrad()
-		loss := nn.CrossEntropyLoss.Of(model.Forward(autograd.Const(digits[0])), digits[1])
+		loss := nn.CrossEntropyLoss{}.Of(model.Forward(autograd.Const(digits[0])), digits[1])
 		if err := model.Backward(ctx, loss); err != nil {
 			return err
 		}

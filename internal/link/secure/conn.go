@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
 var (
@@ -14,7 +15,7 @@ var (
 	// none.
 	ErrCertificate = errors.New("link: certificate refused")
 	// ErrFingerprint is returned by Dial if the certificate does not match Options.Fingerprint.
-	ErrFingerprint = fmt.Errorf("link: certificate of another fingerprint%.0w", ErrCertificate)
+	ErrFingerprint = sentinel.New("link: certificate of another fingerprint", ErrCertificate)
 )
 
 // Options configure [Listen] and [Dial].
