@@ -16,8 +16,8 @@ func AgeRing(r *Ring, before uint64) {
 
 // AgeBlocks sets the generations of all free blocks two before the last.
 func (d *Domain) AgeBlocks() {
-	for i := uint32(1); uint64(i) < d.count(); i++ {
-		if w := d.blocks[i].w.Load(); !w.allocated() {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
+		if w := d.blocks[i].w.Load(); !w.isAllocated() {
 			d.blocks[i].w.Store(w&(genOne-1) | (1<<32-2)<<32)
 		}
 	}
@@ -26,7 +26,7 @@ func (d *Domain) AgeBlocks() {
 // AgeSeats sets the epochs of all free seats two before the last, of a domain and of identities.
 func (d *Domain) AgeSeats() {
 	for s := range d.parts {
-		if d.parts[s].state.Load().is(participantFree) {
+		if d.parts[s].state.Load().hasState(participantFree) {
 			d.parts[s].state.Store((1<<32 - 2) << 32)
 		}
 	}
@@ -57,4 +57,4 @@ func (d *Domain) AgeLists() {
 }
 
 // LoseHints has the next allocation that finds no block sweep.
-func (d *Domain) LoseHints() { d.loseHints() }
+func (d *Domain) LoseHints() { d.markHintsLost() }

@@ -58,9 +58,9 @@ type contentsTable struct {
 	sites  map[[maxCallers]uintptr]int // number of the calls in the table, from 1
 }
 
-// tellContents makes the table of this process if it runs with SHOAL_DEBUG=lifetime. Without memory
-// for it, everything else works, and observers learn nothing of this process's blocks.
-func (d *Domain) tellContents() {
+// createContentsTable makes the table of this process if it runs with SHOAL_DEBUG=lifetime. Without
+// memory for it, everything else works, and observers learn nothing of this process's blocks.
+func (d *Domain) createContentsTable() {
 	if d.lives == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (d *Domain) tellContents() {
 	if err != nil {
 		return
 	}
-	b, err := d.check(h)
+	b, err := d.checkHandle(h)
 	if err != nil {
 		return
 	}
@@ -84,9 +84,9 @@ func (d *Domain) tellContents() {
 	d.lives.told = t
 }
 
-// add records a block that this process now holds. It returns the number of the record, or -1 if
-// there is none.
-func (t *contentsTable) add(index uint32, from callers) int {
+// addRecord records a block that this process now holds. It returns the number of the record, or -1
+// if there is none.
+func (t *contentsTable) addRecord(index uint32, from callers) int {
 	if t == nil {
 		return -1
 	}
@@ -101,23 +101,23 @@ func (t *contentsTable) add(index uint32, from callers) int {
 		t.used++
 		t.words.Set(contentsUsed, uint64(t.used))
 	}
-	t.write(r, index, func(w Numbers[uint64]) {
-		w.Set(1, uint64(t.site(from)))
+	t.writeRecord(r, index, func(w Numbers[uint64]) {
+		w.Set(1, uint64(t.siteNumber(from)))
 		putText(w[2:], "")
 	})
 	return r
 }
 
-// describe sets the contents of record r, for the block with the given index.
-func (t *contentsTable) describe(r int, index uint32, is Contents) {
+// setContents sets the contents of record r, for the block with the given index.
+func (t *contentsTable) setContents(r int, index uint32, is Contents) {
 	if t == nil || r < 0 {
 		return
 	}
-	t.write(r, index, func(w Numbers[uint64]) { putText(w[2:], is.DType+" "+is.Shape) })
+	t.writeRecord(r, index, func(w Numbers[uint64]) { putText(w[2:], is.DType+" "+is.Shape) })
 }
 
-// remove deletes record r.
-func (t *contentsTable) remove(r int) {
+// removeRecord deletes record r.
+func (t *contentsTable) removeRecord(r int) {
 	if t == nil || r < 0 {
 		return
 	}
@@ -125,8 +125,8 @@ func (t *contentsTable) remove(r int) {
 	t.free = append(t.free, r)
 }
 
-// write changes record r by f. Meanwhile the record's first word is 0.
-func (t *contentsTable) write(r int, index uint32, f func(w Numbers[uint64])) {
+// writeRecord changes record r by f. Meanwhile the record's first word is 0.
+func (t *contentsTable) writeRecord(r int, index uint32, f func(w Numbers[uint64])) {
 	w := t.record(r)
 	w.Set(0, 0)
 	f(w)
@@ -141,9 +141,9 @@ func (t *contentsTable) record(r int) Numbers[uint64] {
 	return t.words[contentsHead+r*recordWords:][:recordWords]
 }
 
-// site returns the number of the calls in the table, and adds their text if it is new. It returns 0
-// if the table is full.
-func (t *contentsTable) site(from callers) int {
+// siteNumber returns the number of the calls in the table, and adds their text if it is new. It
+// returns 0 if the table is full.
+func (t *contentsTable) siteNumber(from callers) int {
 	var key [maxCallers]uintptr
 	copy(key[:], from)
 	n, ok := t.sites[key]
@@ -176,23 +176,23 @@ func putText(w Numbers[uint64], s string) {
 	}
 }
 
-// textIn reads a text written by putText. It returns "" if the text is not printable.
-func textIn(w Numbers[uint64]) string {
+// decodeText reads a text written by putText. It returns "" if the text is not printable.
+func decodeText(w Numbers[uint64]) string {
 	var b []byte
 	for i := range w {
 		v := w.At(i)
 		for range 8 {
 			if byte(v) == 0 {
-				return shown(b)
+				return printableText(b)
 			}
 			b, v = append(b, byte(v)), v>>8
 		}
 	}
-	return shown(b)
+	return printableText(b)
 }
 
-// shown returns b as a string, or "" if b is not printable UTF-8.
-func shown(b []byte) string {
+// printableText returns b as a string, or "" if b is not printable UTF-8.
+func printableText(b []byte) string {
 	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 	if !utf8.Valid(b) || slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !plain(r) }) {
 		return ""
@@ -226,10 +226,10 @@ func newNotes(d *Domain) *notes {
 	return &notes{d: d, of: map[uint32]note{}, sites: map[string]*siteNotes{}}
 }
 
-// read adds the table in block b. w is the state word that the caller has read. read accepts
-// arbitrary words. A record counts only if the process in the table's seat holds the block.
-func (n *notes) read(b *block, w stateWord) {
-	p, ok := n.d.bytesNow(b)
+// readTable adds the table in block b. w is the state word that the caller has read. readTable
+// accepts arbitrary words. A record counts only if the process in the table's seat holds the block.
+func (n *notes) readTable(b *block, w stateWord) {
+	p, ok := n.d.peekBytes(b)
 	if !ok {
 		return
 	}
@@ -238,12 +238,12 @@ func (n *notes) read(b *block, w stateWord) {
 		return
 	}
 	seat := words.At(contentsSeat)
-	if seat >= maxParticipants || !holds(b, seat) {
+	if seat >= maxParticipants || !isHeldBy(b, seat) {
 		return
 	}
 	var stacks [contentsSites + 1]string // index 0: calls without a text
 	for i := range contentsSites {
-		stacks[i+1] = textIn(words[sitesAt+i*siteWords:][:siteWords])
+		stacks[i+1] = decodeText(words[sitesAt+i*siteWords:][:siteWords])
 	}
 	for r := range int(min(words.At(contentsUsed), contentsRecords)) {
 		rec := words[contentsHead+r*recordWords:][:recordWords]
@@ -251,21 +251,22 @@ func (n *notes) read(b *block, w stateWord) {
 		if first == 0 {
 			continue
 		}
-		site, text, i := rec.At(1), textIn(rec[2:]), uint32(first>>32)
-		if rec.At(0) != first || site > contentsSites || uint64(i) >= n.d.count() || !holds(&n.d.blocks[i], seat) {
+		site, text, i := rec.At(1), decodeText(rec[2:]), uint32(first>>32)
+		if rec.At(0) != first || site > contentsSites || uint64(i) >= n.d.blockCount() ||
+			!isHeldBy(&n.d.blocks[i], seat) {
 			continue
 		}
-		n.add(i, text, stacks[site])
+		n.addNote(i, text, stacks[site])
 	}
-	if w.same(b.w.Load()) {
+	if w.isSameUse(b.w.Load()) {
 		n.tellers++
 		n.untold += words.At(contentsUntold)
 	}
 }
 
-// add adds the information of one process about block i. Earlier information about the block takes
-// precedence.
-func (n *notes) add(i uint32, text, stack string) {
+// addNote adds the information of one process about block i. Earlier information about the block
+// takes precedence.
+func (n *notes) addNote(i uint32, text, stack string) {
 	old := n.of[i]
 	if old.is == (Contents{}) {
 		old.is.DType, old.is.Shape, _ = strings.Cut(text, " ")
@@ -282,13 +283,13 @@ func (n *notes) add(i uint32, text, stack string) {
 	}
 	if !s.blocks[i] {
 		s.blocks[i] = true
-		s.count.add(int64(n.d.blocks[i].committed.Load()))
+		s.count.addBlock(int64(n.d.blocks[i].committed.Load()))
 	}
 }
 
-// bySite counts the blocks by the calls that allocated or received them, and sorts by bytes,
+// countBySite counts the blocks by the calls that allocated or received them, and sorts by bytes,
 // greatest first.
-func (n *notes) bySite() (all []SiteCount) {
+func (n *notes) countBySite() (all []SiteCount) {
 	for stack, s := range n.sites {
 		all = append(all, SiteCount{stack, s.count})
 	}
@@ -298,9 +299,9 @@ func (n *notes) bySite() (all []SiteCount) {
 	return all[:min(len(all), maxSites)]
 }
 
-// byShape counts the tensors by dtype and shape, sorted by bytes, greatest first, and by dtype
+// countByShape counts the tensors by dtype and shape, sorted by bytes, greatest first, and by dtype
 // alone.
-func (n *notes) byShape() (all []ShapeCount, dtypes map[string]Count) {
+func (n *notes) countByShape() (all []ShapeCount, dtypes map[string]Count) {
 	counts := map[Contents]Count{}
 	dtypes = map[string]Count{}
 	for i, of := range n.of {
@@ -308,8 +309,8 @@ func (n *notes) byShape() (all []ShapeCount, dtypes map[string]Count) {
 			continue
 		}
 		c, t, size := counts[of.is], dtypes[of.is.DType], int64(n.d.blocks[i].committed.Load())
-		c.add(size)
-		t.add(size)
+		c.addBlock(size)
+		t.addBlock(size)
 		counts[of.is], dtypes[of.is.DType] = c, t
 	}
 	for is, c := range counts {
@@ -323,8 +324,8 @@ func (n *notes) byShape() (all []ShapeCount, dtypes map[string]Count) {
 
 // isContents reports whether block b is allocated in state word w and has a table of contents.
 func isContents(b *block, w stateWord) bool {
-	return w.allocated() && extKind(b.ext.Load()) == objectContents
+	return w.isAllocated() && extKind(b.ext.Load()) == objectContents
 }
 
-// holds reports whether the process in a seat holds block b.
-func holds(b *block, seat uint64) bool { return b.own[seat/64].Load()>>(seat%64)&1 != 0 }
+// isHeldBy reports whether the process in a seat holds block b.
+func isHeldBy(b *block, seat uint64) bool { return b.own[seat/64].Load()>>(seat%64)&1 != 0 }

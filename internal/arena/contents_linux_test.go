@@ -30,7 +30,7 @@ func debugged(t *testing.T, d *arena.Domain) *arena.Domain {
 	t.Helper()
 	t.Setenv("SHOAL_DEBUG", "lifetime")
 	defer os.Unsetenv("SHOAL_DEBUG") // until t.Setenv restores what was before the test
-	return attach(t, d)
+	return attachDomain(t, d)
 }
 
 // A program that keeps no lifetimes tells an observer what other processes hold that do.

@@ -25,8 +25,8 @@ type controller interface {
 // control is the controller, or nil unless a test has taken control.
 var control atomic.Pointer[controller]
 
-// controlled reports whether a test has taken control.
-func controlled() bool { return control.Load() != nil }
+// isControlled reports whether a test has taken control.
+func isControlled() bool { return control.Load() != nil }
 
 // interleave lets the controller choose before an access to w.
 func interleave(w *Word, writes bool) {
@@ -73,8 +73,8 @@ func (m *localMutex) Lock() {
 
 func (m *localMutex) Unlock() { m.mu.Unlock() }
 
-// ended reports whether c is closed. c must not carry values.
-func ended(c <-chan struct{}) bool {
+// isClosedChan reports whether c is closed. c must not carry values.
+func isClosedChan(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

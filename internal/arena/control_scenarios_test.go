@@ -290,7 +290,7 @@ func threeLock(p *play, all []*Domain) func() []string {
 // reaper adds an actor that waits for the victim's death and reaps.
 func (h *sharedRing) reaper() {
 	h.p.add(h.all[1], "reaper", func() {
-		h.p.block(func() bool { alive, _ := h.p.s.alive(0); return !alive })
+		h.p.block(func() bool { alive, _ := h.p.s.isAlive(0); return !alive })
 		_, err := h.all[1].Reap()
 		h.try("reap", err)
 	})

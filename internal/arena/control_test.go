@@ -72,10 +72,10 @@ func (s *stage) found(participants int) []*Domain {
 	s.clear(participants)
 	all := make([]*Domain, participants)
 	for i := range all {
-		all[i] = overlay(s)
-		_, err := all[i].tryJoin()
+		all[i] = overlayStore(s)
+		_, err := all[i].claimAnySeat()
 		testutil.MustNoError(err)
-		all[i].live()
+		all[i].markLive()
 	}
 	return all
 }
@@ -186,7 +186,7 @@ func (p *play) kill() {
 	for _, a := range p.actors {
 		a.dead = a.dead || a.d.seat == p.victim
 	}
-	testutil.MustNoError(p.s.leave(p.victim))
+	testutil.MustNoError(p.s.unlockSeat(p.victim))
 	if p.tracing {
 		p.trace = append(p.trace, "the victim is killed")
 	}
@@ -346,8 +346,8 @@ func (p *play) serve(d *Domain) {
 		for {
 			p.block(func() bool { return p.s.woken[d.seat] })
 			p.s.woken[d.seat] = false
-			d.park.wakeup()
-			seen = d.hear(seen)
+			d.park.handleWakeup()
+			seen = d.handleNews(seen)
 		}
 	})
 	a.bell = true

@@ -60,16 +60,16 @@ func (d *Domain) formOf(h Handle) Form {
 // Lost records the death of a process that was to receive the blocks, whether it has had a seat or
 // not. It must be called before [Delivery.Close].
 func (v *Delivery) Lost(pid int) {
-	l, err := v.d.enter()
+	l, err := v.d.acquireLane()
 	if err != nil {
 		return
 	}
 	for _, h := range v.blocks {
-		l.blame(briefly, &v.d.blocks[h.index()], unborn(pid))
+		l.recordDeath(briefly, &v.d.blocks[h.index()], unbornIdentity(pid))
 	}
 	l.unlock()
 	for _, b := range v.barriers {
-		b.lose(pid)
+		b.breakByDeath(pid)
 	}
 }
 
@@ -82,7 +82,7 @@ func (v *Delivery) Close() (err error) {
 		}
 	}
 	for _, h := range v.blocks {
-		err = errors.Join(err, v.d.letGo(h, false))
+		err = errors.Join(err, v.d.releaseHandle(h, false))
 	}
 	v.barriers, v.blocks = nil, nil
 	return err

@@ -40,8 +40,8 @@ type Domain struct {
 	closing        sync.Mutex
 	lingering      context.Context // for operations that must end; canceled after closed is set
 	hurry          context.CancelFunc
-	debt           atomic.Uint64 // bytes still to be uncharged; see uncharge
-	unfinishedGets atomic.Int32  // gets completed by goroutines; see takeLater
+	debt           atomic.Uint64 // bytes still to be uncharged; see unchargeBudget
+	unfinishedGets atomic.Int32  // gets completed by goroutines; see completeGetLater
 	watching       context.CancelFunc
 	relink         chan struct{}
 	done           sync.WaitGroup
@@ -56,20 +56,20 @@ type Domain struct {
 	received       received
 }
 
-// create lays out a new domain in s and joins it as the first participant. The memory of s must be
-// all zero.
-func create(s store, budget int64) (*Domain, error) {
+// createDomain lays out a new domain in s and joins it as the first participant. The memory of s
+// must be all zero.
+func createDomain(s store, budget int64) (*Domain, error) {
 	d, err := layOut(s, budget)
 	if err != nil {
 		return nil, err
 	}
-	return d, d.join()
+	return d, d.joinDomain()
 }
 
 // layOut initializes the header of a new domain. It must write the magic number last: a process
 // that attaches and finds the magic number relies on the rest of the header.
 func layOut(s store, budget int64) (*Domain, error) {
-	d := overlay(s)
+	d := overlayStore(s)
 	if err := s.commitControl(0, offLanes); err != nil {
 		return nil, fmt.Errorf("commit control segment: %w", err)
 	}
@@ -90,17 +90,17 @@ func layOut(s store, budget int64) (*Domain, error) {
 	return d, nil
 }
 
-// attach joins the existing domain in s. It returns [ErrVersion] if the domain has another layout,
-// and [ErrCorrupt] if its size does not match.
-func attach(s store) (*Domain, error) {
-	d := overlay(s)
+// attachDomain joins the existing domain in s. It returns [ErrVersion] if the domain has another
+// layout, and [ErrCorrupt] if its size does not match.
+func attachDomain(s store) (*Domain, error) {
+	d := overlayStore(s)
 	if err := d.checkLayout(); err != nil {
 		return nil, err
 	}
-	return d, d.join()
+	return d, d.joinDomain()
 }
 
-func overlay(s store) *Domain {
+func overlayStore(s store) *Domain {
 	c := s.control()
 	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), seat: -1}
 	d.lingering, d.hurry = context.WithCancel(context.Background())
@@ -143,20 +143,20 @@ func otherVersion(theirs, layout uint64) error {
 // reap dead ones.
 const joinWait = time.Second
 
-// join claims a free seat. If all seats are taken, it asks the living participants to reap the dead
-// ones: a newcomer without a seat cannot identify itself in the recovery lock, so it cannot reap.
-// The last search for a seat must come after a search that found no dead participant, because the
-// dead may have been reaped after the previous search for a seat. It returns
+// joinDomain claims a free seat. If all seats are taken, it asks the living participants to reap
+// the dead ones: a newcomer without a seat cannot identify itself in the recovery lock, so it
+// cannot reap. The last search for a seat must come after a search that found no dead participant,
+// because the dead may have been reaped after the previous search for a seat. It returns
 // [ErrTooManyParticipants] if no seat becomes free within joinWait.
-func (d *Domain) join() error {
+func (d *Domain) joinDomain() error {
 	begun, dead := time.Now(), 1
 	for {
-		joined, err := d.tryJoin()
+		joined, err := d.claimAnySeat()
 		if err != nil {
 			return fmt.Errorf("join domain: %w", err)
 		}
 		if joined {
-			return d.start()
+			return d.startParticipant()
 		}
 		if dead == 0 || time.Since(begun) > joinWait {
 			return ErrTooManyParticipants
@@ -165,15 +165,15 @@ func (d *Domain) join() error {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
 		if dead != 0 {
-			d.announce()
+			d.announceChange()
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// tryJoin claims the first free seat and reports whether it found one. It takes the proof of life
-// before it changes the seat's state, so a process that dies in between leaves the seat free.
-func (d *Domain) tryJoin() (bool, error) {
+// claimAnySeat claims the first free seat and reports whether it found one. It takes the proof of
+// life before it changes the seat's state, so a process that dies in between leaves the seat free.
+func (d *Domain) claimAnySeat() (bool, error) {
 	for s := range maxParticipants {
 		if ok, err := d.claimSeat(s); ok || err != nil {
 			return ok, err
@@ -190,17 +190,17 @@ func (d *Domain) tryJoin() (bool, error) {
 func (d *Domain) claimSeat(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
-	if !state.is(participantFree) {
+	if !state.hasState(participantFree) {
 		return false, nil
 	}
-	if ok, err := d.store.enter(s); !ok || err != nil {
+	if ok, err := d.store.lockSeat(s); !ok || err != nil {
 		return false, err
 	}
 	if p.state.Load() != state {
-		return false, d.store.leave(s)
+		return false, d.store.unlockSeat(s)
 	}
 	if err := d.store.commitControl(offLanes+uint64(s)*laneBytes, laneBytes); err != nil {
-		return false, errors.Join(err, d.store.leave(s))
+		return false, errors.Join(err, d.store.unlockSeat(s))
 	}
 	for n := d.hdr.lanes.Load(); n <= uint64(s) && !d.hdr.lanes.CAS(n, uint64(s)+1); {
 		n = d.hdr.lanes.Load()
@@ -213,17 +213,17 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	}
 	p.pid.Store(uint64(os.Getpid()))
 	p.nap.Store(awake) // the previous participant may have died napping
-	p.state.CAS(state, state.become(participantJoining))
+	p.state.CAS(state, state.withState(participantJoining))
 	return true, nil
 }
 
-// start opens the doorbell and begins to watch the next living participants. It wakes all
-// participants before this one becomes LIVE: a participant that is killed before that wakeup holds
-// nothing yet, and one that is killed after it has a watcher.
-func (d *Domain) start() error {
-	b, name, err := d.store.listen()
+// startParticipant opens the doorbell and begins to watch the next living participants. It wakes
+// all participants before this one becomes LIVE: a participant that is killed before that wakeup
+// holds nothing yet, and one that is killed after it has a watcher.
+func (d *Domain) startParticipant() error {
+	b, name, err := d.store.openBell()
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.leave(d.seat))
+		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.unlockSeat(d.seat))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
@@ -232,17 +232,17 @@ func (d *Domain) start() error {
 	// it holds nothing that an earlier shortage could reclaim
 	d.parts[d.seat].collected.Store(d.hdr.pressure.Load())
 	d.done.Add(2)
-	go d.answer(b)
-	go d.watch(ctx)
-	d.live()
-	d.tellContents()
+	go d.serveBell(b)
+	go d.watchParticipants(ctx)
+	d.markLive()
+	d.createContentsTable()
 	return nil
 }
 
-func (d *Domain) live() {
-	d.announce()
+func (d *Domain) markLive() {
+	d.announceChange()
 	p := &d.parts[d.seat].state
-	p.CAS(p.Load(), p.Load().become(participantLive))
+	p.CAS(p.Load(), p.Load().withState(participantLive))
 }
 
 // Seat returns this process's participant seat, 0 to 255.
@@ -272,24 +272,24 @@ func (d *Domain) Close() error {
 	}
 	unheard := errors.Join(d.listeners.close(), d.closeServices())
 	defer d.hurry()
-	if !(crashing && controlled()) {
+	if !(crashing && isControlled()) {
 		defer time.AfterFunc(time.Duration(briefly), d.hurry).Stop()
 	}
-	d.park.wakeup()
+	d.park.handleWakeup()
 	for i := range commonLanes {
 		l := &d.lanes[i]
 		// waits for operations in progress
-		eventually(func() bool { return l.tryLock() || l.left.Load() })
+		retryUntil(func() bool { return l.tryLock() || l.left.Load() })
 	}
-	d.trimmer.stop()
-	d.noNaps()
+	d.trimmer.stopTimer()
+	d.preventNaps()
 	d.lives.endAll()
-	d.depart()
-	d.watching() // must come after depart: a reaper that depart waits for may die
+	d.leaveDomain()
+	d.watching() // must come after leaveDomain: a reaper that leaveDomain waits for may die
 	d.park.doubt.stop()
-	d.announce()
+	d.announceChange()
 	err := d.park.bell.Close()
 	d.done.Wait()
 	d.park.wakeEverybody()
-	return errors.Join(err, unheard, d.store.leave(d.seat), d.store.close())
+	return errors.Join(err, unheard, d.store.unlockSeat(d.seat), d.store.close())
 }

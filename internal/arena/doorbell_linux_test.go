@@ -26,8 +26,8 @@ func take(t *testing.T, names ...string) {
 	}
 }
 
-// attach joins d's domain once more.
-func attach(t *testing.T, d *arena.Domain) *arena.Domain {
+// attachDomain joins d's domain once more.
+func attachDomain(t *testing.T, d *arena.Domain) *arena.Domain {
 	t.Helper()
 	again, err := attachAgain(d)
 	testutil.NoError(t, err)
@@ -64,7 +64,7 @@ func TestDoorbell_TakenNamesStopNobody(t *testing.T) {
 		}
 	}
 	for range 22 {
-		attach(t, d)
+		attachDomain(t, d)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestDoorbell_NamesSayNothingOfTheNext(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	seen := map[string]bool{d.BellName(): true}
 	for range 30 {
-		again := attach(t, d)
+		again := attachDomain(t, d)
 		name := again.BellName()
 		if seen[name] || !slices.Contains(heard(t, name), name) {
 			t.Errorf("the doorbell %s was there before, or is not the one that is bound", name)

@@ -34,7 +34,7 @@ var (
 	ExtentSize   = extentSize
 	ExtentAlign  = extentAlign
 	LayoutHash   = layoutHash
-	Unspill      = unspill
+	Unspill      = decodeSpill
 )
 
 // A Heap is a domain inside one process, on the Go heap.
@@ -43,12 +43,12 @@ type Heap struct{ s *heap }
 // NewHeap makes one and joins it.
 func NewHeap(budget int) (*Heap, *Domain, error) {
 	h := &Heap{newHeap(4*budget, 1<<16)}
-	d, err := create(h.s, int64(budget))
+	d, err := createDomain(h.s, int64(budget))
 	return h, d, err
 }
 
 // Join joins it once more.
-func (h *Heap) Join() (*Domain, error) { return attach(h.s) }
+func (h *Heap) Join() (*Domain, error) { return attachDomain(h.s) }
 
 // SetRoom sets what the machine of a heap domain has left, in bytes.
 func (h *Heap) SetRoom(bytes int64) { h.s.room.Store(bytes) }
@@ -81,7 +81,7 @@ func (d *Domain) BeginSweep() {
 
 // anyLane is enter for a halt, which stays in the lane for good.
 func (d *Domain) anyLane(ctx context.Context) *lane {
-	l, err := d.enterFor(ctx)
+	l, err := d.acquireLaneFor(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -97,7 +97,7 @@ func (d *Domain) Abandon() error {
 	if s, ok := d.store.(*memfds); ok {
 		return s.close() // the proof of life among them
 	}
-	return d.store.leave(d.seat)
+	return d.store.unlockSeat(d.seat)
 }
 
 // Stop ends what a participant does by itself, as a SIGSTOP does for good: it watches nobody, and
@@ -129,8 +129,8 @@ func (d *Domain) AwaitCollection() {
 
 // Trim is a look of the trimmer, now instead of in a while.
 func (d *Domain) Trim() {
-	d.trimmer.stop()
-	d.trim()
+	d.trimmer.stopTimer()
+	d.trimIdleBlocks()
 }
 
 // Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by
@@ -138,17 +138,17 @@ func (d *Domain) Trim() {
 // messages in all rings carry.
 func (d *Domain) Audit() error {
 	var pages, transits, carried uint64
-	for i := uint32(1); uint64(i) < d.count(); i++ {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		pages += b.committed.Load() / pageSize
-		transits += w.transit()
+		transits += w.transitCount()
 		switch {
 		case w&xoMask != 0:
 			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.kind(), w.lane())
-		case w&allocBit == 0 && (b.owned() || w.transit() != 0):
+		case w&allocBit == 0 && (b.isOwned() || w.transitCount() != 0):
 			return fmt.Errorf("block %d: free and held", i)
-		case w&allocBit != 0 && !b.owned() && w.transit() == 0:
+		case w&allocBit != 0 && !b.isOwned() && w.transitCount() == 0:
 			return fmt.Errorf("block %d: in use and held by nobody", i)
 		}
 		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
@@ -158,10 +158,10 @@ func (d *Domain) Audit() error {
 		if err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
-		r.each(func(s *slot, w slotWord) {
+		r.forEachSlot(func(s *slot, w slotWord) {
 			if w.state() == slotFull || w.state() == slotLeased {
 				m := Message{d: d}
-				if err = m.read(s); err == nil {
+				if err = m.readSlot(s); err == nil {
 					carried += uint64(len(m.order))
 				}
 			} else if w.state() == slotWriting || w.state() == slotReading {
@@ -227,38 +227,38 @@ var Halts = []Halt{
 	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
 	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		d.drop(h.index())
+		d.dropRef(h.index())
 		b := &d.blocks[h.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
 		return nil
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		_, err := l.carve(context.Background(), classOf(1<<20))
+		_, err := l.carveBlock(context.Background(), classOf(1<<20))
 		return err
 	}},
 	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carve(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
 		l.rec.block.Set(uint64(index))
 		l.rec.from.Set(0)
 		l.rec.target.Set(1 << 20)
-		if err := l.charge(context.Background(), 1<<20); err != nil {
+		if err := l.chargeBudget(context.Background(), 1<<20); err != nil {
 			return err
 		}
-		return d.store.commit(extOffset(d.blocks[index].ext.Load()), 512<<10)
+		return d.store.commitData(extOffset(d.blocks[index].ext.Load()), 512<<10)
 	}},
 	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carve(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
 		b := &d.blocks[index]
-		if err := l.grow(context.Background(), b, 1<<20); err != nil {
+		if err := l.growBlock(context.Background(), b, 1<<20); err != nil {
 			return err
 		}
 		l.rec.phase.Store(phaseCharged) // killed before it was idle again
@@ -274,7 +274,7 @@ var Halts = []Halt{
 		}
 		l := d.anyLane(context.Background())
 		b := &d.blocks[idle.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
 		l.rec.block.Set(uint64(idle.index()))
 		l.rec.from.Set(b.committed.Load())
 		l.rec.target.Set(0)
@@ -289,7 +289,7 @@ var Halts = []Halt{
 	}},
 	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carve(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), classOf(1<<20))
 		if err != nil {
 			return err
 		}
@@ -304,36 +304,36 @@ var Halts = []Halt{
 
 func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	l := d.anyLane(context.Background())
-	l.count()
-	if err := l.send([]uint32{h.index()}); err != nil || steps == 0 {
+	l.incrementOpseq()
+	if err := l.stampForPut([]uint32{h.index()}); err != nil || steps == 0 {
 		return l, err
 	}
-	tk, _, err := r.claim(l, 1)
+	tk, _, err := r.claimSlots(l, 1)
 	if err != nil || steps == 1 {
 		return l, err
 	}
 	s, lap := r.slot(tk), tk>>r.bits
-	r.write(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
+	r.writeMessage(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
 	s.word.Store(makeSlotWord(lap, slotFull, l.id))
 	return l, nil
 }
 
 func halfGet(d *Domain, r *Ring, steps int) error {
 	l := d.anyLane(context.Background())
-	s, lap, err := r.next(l, slotReading)
+	s, lap, err := r.claimOldest(l, slotReading)
 	if err != nil {
 		return err
 	}
 	m := Message{d: d}
-	if err := m.read(s); err != nil || steps == 0 {
+	if err := m.readSlot(s); err != nil || steps == 0 {
 		return err
 	}
 	if steps == 1 {
-		d.acquire(m.order[0])
+		d.addRef(m.order[0])
 		return nil
 	}
 	for _, i := range m.order {
-		l.receive(i, &m)
+		l.receiveBlock(i, &m)
 	}
 	if steps == 3 {
 		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
@@ -345,9 +345,9 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	l := d.anyLane(context.Background())
 	order := []uint32{h.index()}
-	err = l.send(order)
+	err = l.stampForPut(order)
 	return func() {
-		l.unsend(order)
+		l.revertPutStamps(order)
 		l.unlock()
 	}, err
 }
@@ -356,10 +356,10 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
 	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
-	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
 	return func() {
-		l.shrink(b, 0)
-		d.unstamp(b)
+		l.shrinkBlock(b, 0)
+		d.unstampBlock(b)
 		l.unlock()
 	}
 }
@@ -377,15 +377,15 @@ func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
 
 // AlmostFree does all of a free of the object h but its last write. This process holds h once.
 func (d *Domain) AlmostFree(h Handle) {
-	l, err := d.enter()
+	l, err := d.acquireLane()
 	if err != nil {
 		panic(err)
 	}
 	b := &d.blocks[h.index()]
-	d.drop(h.index())
-	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+	d.dropRef(h.index())
+	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
 	d.markGone(b)
-	if !l.finalise(b) {
+	if !l.finaliseObject(b) {
 		panic("not finalised")
 	}
 }
@@ -401,11 +401,11 @@ func (l *Listener) SetUser(uid int) {
 }
 
 // Listening is how Domains reads the kernel's table.
-var Listening = listening
+var Listening = listeningAddresses
 
 // JoinRequest is what Join says, with a version and a layout hash.
 func JoinRequest(token Token, version uint16, layout uint64) []byte {
-	r := requestOf(wantJoin, token)
+	r := encodeRequest(wantJoin, token)
 	binary.LittleEndian.PutUint16(r[6:], version)
 	binary.LittleEndian.PutUint64(r[8:], layout)
 	return r[:]
@@ -415,10 +415,10 @@ func JoinRequest(token Token, version uint16, layout uint64) []byte {
 const MaxConnections = sys.MostStrangers
 
 // Judge tells what Join makes of an answer of so many bytes.
-func Judge(a []byte) error { return judge([answerSize]byte(a)) }
+func Judge(a []byte) error { return statusError([answerSize]byte(a)) }
 
 // Answer is what a listener of this process says.
-func Answer(status byte) []byte { return answerOf(status) }
+func Answer(status byte) []byte { return encodeAnswer(status) }
 
 // Epoch returns how many lives the participant seat had before this one.
 func (d *Domain) Epoch() uint32 { return d.epoch }
@@ -494,7 +494,7 @@ var Offsets = []Offset{
 // Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
 var Fields = map[string]func(w uint64) uint64{
 	"stateWord.generation": func(w uint64) uint64 { return uint64(stateWord(w).generation()) },
-	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transit() },
+	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transitCount() },
 	"stateWord.ALLOC":      func(w uint64) uint64 { return w & allocBit },
 	"stateWord.WAIT":       func(w uint64) uint64 { return w & waitBit },
 	"stateWord.GONE":       func(w uint64) uint64 { return w & goneBit },
@@ -555,7 +555,7 @@ func (d *Domain) ReapAlone() (bool, error) {
 
 // ShareOf makes the participant a reader that did not look whether there is a writer.
 func (d *Domain) ShareOf(s *Sync) error {
-	if !s.share() {
+	if !s.addShare() {
 		return ErrLocked
 	}
 	return nil
@@ -563,7 +563,7 @@ func (d *Domain) ShareOf(s *Sync) error {
 
 // Waiting returns how many wait, and were not served.
 func (c Cond) Waiting() (n int) {
-	for i := range c.seats() {
+	for i := range c.usedSeats() {
 		v := c.c.tickets[i].Load()
 		n += int(uint32(v>>ticketShift) - uint32(v))
 	}
@@ -584,16 +584,16 @@ func (d *Domain) Parked() (n int) {
 }
 
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
-func (d *Domain) LieDown() bool { return d.lieDown() }
+func (d *Domain) LieDown() bool { return d.becomeNapper() }
 
 // Sleep is what it does between.
-func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, most) }
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.napFor(ctx, most) }
 
 // WakeUp is what the end of its context does.
-func (d *Domain) WakeUp() { d.wakeUp() }
+func (d *Domain) WakeUp() { d.endNap() }
 
 // GetUp reports whether the process was woken meanwhile.
-func (d *Domain) GetUp() bool { return d.getUp() }
+func (d *Domain) GetUp() bool { return d.finishNap() }
 
 // Napping reports whether the participant in the seat is said to nap.
 func (d *Domain) Napping(seat int) bool { return d.parts[seat].nap.Load() == napping }
@@ -608,21 +608,21 @@ func (s *Sync) Asks(seat int) bool { return s.c.waiting[seat/64].Load()>>(seat%6
 type AdaptiveBackoff struct{ h adaptiveBackoff }
 
 // Due and Learn are its methods.
-func (h *AdaptiveBackoff) Due() bool       { return h.h.due() }
-func (h *AdaptiveBackoff) Learn(paid bool) { h.h.learn(paid) }
+func (h *AdaptiveBackoff) Due() bool       { return h.h.isDue() }
+func (h *AdaptiveBackoff) Learn(paid bool) { h.h.recordResult(paid) }
 
 // Spin spins for a condition, if that is due.
-func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }
+func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spinUntil(&h.h, ready) }
 
 // BellName returns the address of the participant's doorbell, without its @.
 func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()) }
 
 // HangBell hangs a doorbell whose names are drawn so, and returns what was drawn last.
-func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return hangBell(draw) }
+func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return bindBell(draw) }
 
 // Members returns how many participants have a share.
 func (b Barrier) Members() (n int) {
-	for i := range b.seats() {
+	for i := range b.usedSeats() {
 		if b.c.shares[i].Load()&countMask != 0 {
 			n++
 		}
@@ -676,7 +676,7 @@ func (d *Domain) ScribbleList(size uint64, index uint32) {
 // AwaitedStamp reports whether somebody waits for the stamp on a block.
 func (d *Domain) AwaitedStamp(h Handle) bool {
 	w := d.blocks[h.index()].w.Load()
-	return w.stamped() && w&waitBit != 0
+	return w.isStamped() && w&waitBit != 0
 }
 
 // SetEndsTime changes for how long a reaper waits for the ends of rings, and returns what restores
@@ -705,8 +705,8 @@ func NapAtBarriers(most time.Duration) (restore func()) {
 func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
 
 // LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
-func (s *Sync) LockCell() error { return Semaphore{s}.enter(context.Background()) }
-func (s *Sync) UnlockCell()     { Semaphore{s}.exit() }
+func (s *Sync) LockCell() error { return Semaphore{s}.lockCell(context.Background()) }
+func (s *Sync) UnlockCell()     { Semaphore{s}.unlockCell() }
 
 // KeeperAddress is where a domain's keeper listens.
 func KeeperAddress(d *Domain) string { return keeperAddress(d) }
@@ -725,7 +725,7 @@ func (d *Domain) LaneHere() int {
 type Watching struct{ o observer }
 
 func NewWatching(d *Domain) *Watching         { return &Watching{observer{d: d}} }
-func (w *Watching) Look() Observation         { return w.o.look() }
+func (w *Watching) Look() Observation         { return w.o.observe() }
 func (w *Watching) Pass(t time.Duration)      { w.o.first = w.o.first.Add(-t) }
 func (w *Watching) LookedAgo(t time.Duration) { w.o.last = w.o.last.Add(-t) }
 
@@ -736,7 +736,7 @@ func (d *Domain) Words() []uint64 {
 	add(unsafe.Pointer(d.hdr), unsafe.Sizeof(*d.hdr))
 	add(unsafe.Pointer(d.parts), unsafe.Sizeof(*d.parts))
 	add(unsafe.Pointer(d.recs), lanesPerSeat*unsafe.Sizeof(d.recs[0]))
-	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.count())*unsafe.Sizeof(d.blocks[0]))
+	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.blockCount())*unsafe.Sizeof(d.blocks[0]))
 	return all
 }
 
@@ -758,5 +758,6 @@ func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }
 // Desert says in the ring that there is no receiver, and does nothing else that a finaliser does.
 func (r *Ring) Desert() { r.hdr.flags.Or(ringNoReceivers) }
 
-// GetsGoOn reports whether goroutines end gets that were in the way of others: see takeLater.
+// GetsGoOn reports whether goroutines end gets that were in the way of others: see
+// completeGetLater.
 func (d *Domain) GetsGoOn() bool { return d.unfinishedGets.Load() != 0 }

@@ -12,7 +12,7 @@ import (
 
 // Report returns the domain's counters, its bound names, and the bytes that each participant holds.
 func (d *Domain) Report() Report {
-	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.holders(maxParticipants),
+	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.topHolders(maxParticipants),
 		Names: d.Names()}
 }
 
@@ -24,7 +24,7 @@ const maxReport = 1 << 20
 // seconds without an answer.
 func Inspect(ctx context.Context, addr string) (Report, error) {
 	var r Report
-	if err := ask(ctx, addr, wantInspect, maxReport, &r, &r); err != nil {
+	if err := requestReport(ctx, addr, wantInspect, maxReport, &r, &r); err != nil {
 		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
 	}
 	return r, nil
@@ -38,18 +38,18 @@ func Domains() ([]string, error) {
 		return nil, fmt.Errorf("list domains: %w", err)
 	}
 	defer f.Close()
-	all, err := listening(f, fmt.Sprintf("@shoal/%d/", os.Getuid()))
+	all, err := listeningAddresses(f, fmt.Sprintf("@shoal/%d/", os.Getuid()))
 	if err != nil {
 		return nil, fmt.Errorf("list domains: %w", err)
 	}
 	return all, nil
 }
 
-// listening parses /proc/net/unix and returns the listening addresses with the given prefix, except
-// those for joining. The columns are address, count, protocol, flags, type, state, inode and path.
-// Flag 0x10000, __SO_ACCEPTCON, marks a listening socket:
+// listeningAddresses parses /proc/net/unix and returns the listening addresses with the given
+// prefix, except those for joining. The columns are address, count, protocol, flags, type, state,
+// inode and path. Flag 0x10000, __SO_ACCEPTCON, marks a listening socket:
 // https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c (unix_seq_show).
-func listening(table io.Reader, prefix string) (all []string, err error) {
+func listeningAddresses(table io.Reader, prefix string) (all []string, err error) {
 	s := bufio.NewScanner(table)
 	for s.Scan() {
 		f := strings.Fields(s.Text())

@@ -21,18 +21,18 @@ import (
 // [ErrUser], [ErrVersion], [ErrNamespace] or [ErrTooManyParticipants] if one of these is the
 // reason.
 func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
-	d, err := join(ctx, addr, token)
+	d, err := joinAddress(ctx, addr, token)
 	if err != nil {
 		return nil, fmt.Errorf("join domain at %s: %w", addr, err)
 	}
 	return d, nil
 }
 
-// join is Join without the context in the error.
-func join(ctx context.Context, addr string, token Token) (*Domain, error) {
+// joinAddress is Join without the context in the error.
+func joinAddress(ctx context.Context, addr string, token Token) (*Domain, error) {
 	var files []*os.File
-	err := call(ctx, addr, requestOf(wantJoin, token), func(c *sys.Conn) (err error) {
-		files, err = receive(c)
+	err := callListener(ctx, addr, encodeRequest(wantJoin, token), func(c *sys.Conn) (err error) {
+		files, err = receiveFiles(c)
 		return err
 	})
 	if err != nil {
@@ -40,15 +40,15 @@ func join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	}
 	d, err := Attach(files[0], files[1])
 	if err != nil {
-		return nil, errors.Join(err, closeAll(files))
+		return nil, errors.Join(err, closeFiles(files))
 	}
 	return d, nil
 }
 
-// call connects to addr, sends req and has hear read the answer, all before ctx ends and within
-// [handshakeTime]. It sends the request, which may contain the token, only to a process of this
-// user; otherwise the error wraps [ErrUser].
-func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sys.Conn) error) error {
+// callListener connects to addr, sends req and has readAnswer read the answer, all before ctx ends
+// and within [handshakeTime]. It sends the request, which may contain the token, only to a process
+// of this user; otherwise the error wraps [ErrUser].
+func callListener(ctx context.Context, addr string, req [requestSize]byte, readAnswer func(*sys.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -60,22 +60,22 @@ func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sy
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	err = sameUser(c)
+	err = checkSameUser(c)
 	if err == nil {
 		c.Write(req[:]) // no check: a peer that has closed may have sent the reason before
-		err = hear(c)
+		err = readAnswer(c)
 	}
 	if err != nil {
-		return because(ctx, err)
+		return joinCause(ctx, err)
 	}
 	return nil
 }
 
-// sameUser returns an error that wraps [ErrUser] if the peer's process belongs to another user. The
-// check is needed because any user may bind an abstract name after its listener has ended. The
-// kernel records the credentials of both ends at connect(2) and listen(2):
+// checkSameUser returns an error that wraps [ErrUser] if the peer's process belongs to another
+// user. The check is needed because any user may bind an abstract name after its listener has
+// ended. The kernel records the credentials of both ends at connect(2) and listen(2):
 // https://man7.org/linux/man-pages/man7/unix.7.html (SO_PEERCRED).
-func sameUser(c *sys.Conn) error {
+func checkSameUser(c *sys.Conn) error {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil && uid != os.Getuid() {
 		err = fmt.Errorf("%w: user %d", ErrUser, uid)
@@ -83,39 +83,39 @@ func sameUser(c *sys.Conn) error {
 	return err
 }
 
-// because joins the cause of ctx to err if ctx has ended.
-func because(ctx context.Context, err error) error {
+// joinCause joins the cause of ctx to err if ctx has ended.
+func joinCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return errors.Join(cause, err)
 	}
 	return err
 }
 
-// receive reads the answer to a join. It returns the control file and the data file, which the
+// receiveFiles reads the answer to a join. It returns the control file and the data file, which the
 // caller must close.
-func receive(c *sys.Conn) ([]*os.File, error) {
+func receiveFiles(c *sys.Conn) ([]*os.File, error) {
 	var a [answerSize]byte
 	n, files, err := sys.RecvFiles(c, a[:], 2)
 	if err == nil {
 		_, err = io.ReadFull(c, a[n:])
 	}
 	if err == nil {
-		err = judge(a)
+		err = statusError(a)
 	}
 	if err == nil && len(files) != 2 {
 		err = fmt.Errorf("%w: %d files instead of 2", ErrCorrupt, len(files))
 	}
 	if err != nil {
-		return nil, errors.Join(err, closeAll(files))
+		return nil, errors.Join(err, closeFiles(files))
 	}
 	return files, nil
 }
 
-// judge returns the error that an answer reports, or nil.
-func judge(a [answerSize]byte) error {
+// statusError returns the error that an answer reports, or nil.
+func statusError(a [answerSize]byte) error {
 	switch a[0] {
 	case statusOK:
-		return sameNamespaces(a)
+		return checkNamespaces(a)
 	case statusToken:
 		return ErrToken
 	case statusUser:
@@ -128,12 +128,12 @@ func judge(a [answerSize]byte) error {
 	return fmt.Errorf("%w: answer of status %d", ErrCorrupt, a[0])
 }
 
-// sameNamespaces returns an error that wraps [ErrNamespace] if the answering process has another
+// checkNamespaces returns an error that wraps [ErrNamespace] if the answering process has another
 // network or PID namespace: doorbells are names in the network namespace, and pidfds are opened by
 // process ID. The number 0 stands for a namespace that could not be read, and is not compared.
-func sameNamespaces(a [answerSize]byte) error {
+func checkNamespaces(a [answerSize]byte) error {
 	for i, kind := range []string{"net", "pid"} {
-		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespace(kind)
+		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespaceID(kind)
 		if theirs != ours && theirs != 0 && ours != 0 {
 			return fmt.Errorf("%w: %s", ErrNamespace, kind)
 		}
@@ -141,8 +141,8 @@ func sameNamespaces(a [answerSize]byte) error {
 	return nil
 }
 
-// closeAll closes files and returns all errors.
-func closeAll(files []*os.File) (err error) {
+// closeFiles closes files and returns all errors.
+func closeFiles(files []*os.File) (err error) {
 	for _, f := range files {
 		err = errors.Join(err, f.Close())
 	}

@@ -63,7 +63,7 @@ func newKeeper(d *Domain) (*keeper, error) {
 	}
 	k := &keeper{d: d, sock: sock, kept: map[Handle]kept{}, lines: map[*line]bool{}, more: make(chan struct{}, 1)}
 	k.ctx, k.end = context.WithCancel(context.Background())
-	k.done.Go(func() { sys.Accept(sock.Accept, k.greet) })
+	k.done.Go(func() { sys.Accept(sock.Accept, k.acceptConn) })
 	return k, nil
 }
 
@@ -85,8 +85,8 @@ func (k *keeper) Close() error {
 	return err
 }
 
-// greet serves a new connection in a goroutine. It takes ownership of c.
-func (k *keeper) greet(c *sys.Conn) {
+// acceptConn serves a new connection in a goroutine. It takes ownership of c.
+func (k *keeper) acceptConn(c *sys.Conn) {
 	l := &line{conn: c}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,18 +95,18 @@ func (k *keeper) greet(c *sys.Conn) {
 		return
 	}
 	k.lines[l] = true
-	k.done.Go(func() { k.serve(l) })
+	k.done.Go(func() { k.serveClient(l) })
 }
 
-// serve answers the requests of one client until it disconnects. It serves processes of this user
-// only. If the client's process has ended, serve reaps until its blocks are free, so that the
-// client's files can be closed. The pidfd of the peer comes from SO_PEERPIDFD, so it cannot refer
-// to a later process with the same ID:
+// serveClient answers the requests of one client until it disconnects. It serves processes of this
+// user only. If the client's process has ended, serveClient reaps until its blocks are free, so
+// that the client's files can be closed. The pidfd of the peer comes from SO_PEERPIDFD, so it
+// cannot refer to a later process with the same ID:
 // https://github.com/torvalds/linux/blob/v6.12/net/core/sock.c.
-func (k *keeper) serve(l *line) {
-	defer k.sweep()
+func (k *keeper) serveClient(l *line) {
+	defer k.closeStaleFiles()
 	if uid, _, err := sys.PeerUID(l.conn); err != nil || uid != os.Getuid() {
-		k.hangUp(l)
+		k.closeLine(l)
 		return
 	}
 	peer, err := sys.PeerPidfd(l.conn)
@@ -114,13 +114,13 @@ func (k *keeper) serve(l *line) {
 		defer peer.Close()
 	}
 	for {
-		r, f, err := l.hear()
-		if err != nil && !errors.Is(err, sys.ErrNoDescriptors) || k.answer(l, r, f, err) != nil {
+		r, f, err := l.receiveRecord()
+		if err != nil && !errors.Is(err, sys.ErrNoDescriptors) || k.handleRequest(l, r, f, err) != nil {
 			break
 		}
 	}
-	k.hangUp(l)
-	k.sweep()
+	k.closeLine(l)
+	k.closeStaleFiles()
 	if peer == nil || peer.Wait(k.ctx) != nil {
 		return
 	}
@@ -133,8 +133,8 @@ func (k *keeper) serve(l *line) {
 	}
 }
 
-// hangUp closes a connection. It may be called more than once.
-func (k *keeper) hangUp(l *line) {
+// closeLine closes a connection. It may be called more than once.
+func (k *keeper) closeLine(l *line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lines[l] {
@@ -143,38 +143,39 @@ func (k *keeper) hangUp(l *line) {
 	}
 }
 
-// answer handles one request. f is the file that came with it, or nil; answer takes ownership of
-// it. lost is not nil if the file was lost because this process has no descriptors left. An error
-// ends the connection.
-func (k *keeper) answer(l *line, r record, f *os.File, lost error) error {
+// handleRequest handles one request. f is the file that came with it, or nil; handleRequest takes
+// ownership of it. lost is not nil if the file was lost because this process has no descriptors
+// left. An error ends the connection.
+func (k *keeper) handleRequest(l *line, r record, f *os.File, lost error) error {
 	if r.op == opKeep {
 		op := uint64(opFull)
 		if lost == nil {
-			op = k.keep(r, f)
+			op = k.storeFile(r, f)
 		}
-		return l.say(record{op: op, block: r.block})
+		return l.sendRecord(record{op: op, block: r.block})
 	}
 	if f != nil {
 		f.Close()
 	}
 	switch r.op {
 	case opFetch:
-		return k.give(l, r.block)
+		return k.sendFile(l, r.block)
 	case opSweep:
-		k.sweep()
-		return l.say(record{op: opDone})
+		k.closeStaleFiles()
+		return l.sendRecord(record{op: opDone})
 	case opWatch:
 		k.mu.Lock()
 		l.watches = true
 		k.mu.Unlock()
-		return l.say(record{op: opDone})
+		return l.sendRecord(record{op: opDone})
 	}
 	return fmt.Errorf("operation %d", r.op)
 }
 
-// keep stores the file of a record and returns the operation code of the answer. It takes ownership
-// of f. It refuses a block that is stale or has a file already, and more than [maxKept] files.
-func (k *keeper) keep(r record, f *os.File) uint64 {
+// storeFile stores the file of a record and returns the operation code of the answer. It takes
+// ownership of f. It refuses a block that is stale or has a file already, and more than [maxKept]
+// files.
+func (k *keeper) storeFile(r record, f *os.File) uint64 {
 	if f == nil {
 		return opUnknown
 	}
@@ -190,7 +191,7 @@ func (k *keeper) keep(r record, f *os.File) uint64 {
 		return opFull
 	}
 	if len(k.kept) == 0 {
-		k.done.Go(k.watch)
+		k.done.Go(k.watchDropped)
 	}
 	k.kept[r.block] = kept{f, r.note}
 	select {
@@ -200,9 +201,9 @@ func (k *keeper) keep(r record, f *os.File) uint64 {
 	return opDone
 }
 
-// watch looks for dropped blocks as long as there are files. The interval restarts from its
+// watchDropped looks for dropped blocks as long as there are files. The interval restarts from its
 // shortest value when a file comes, because most files are fetched at once.
-func (k *keeper) watch() {
+func (k *keeper) watchDropped() {
 	for pause := keeperOften; ; pause = min(2*pause, keeperSeldom) {
 		select {
 		case <-k.ctx.Done():
@@ -211,15 +212,15 @@ func (k *keeper) watch() {
 			pause = keeperOften / 2
 		case <-time.After(pause):
 		}
-		if k.sweep() == 0 {
+		if k.closeStaleFiles() == 0 {
 			return
 		}
 	}
 }
 
-// give sends the file of block b. It sends a duplicate, because a sweep may close the file
+// sendFile sends the file of block b. It sends a duplicate, because a sweep may close the file
 // meanwhile.
-func (k *keeper) give(l *line, b Handle) error {
+func (k *keeper) sendFile(l *line, b Handle) error {
 	k.mu.Lock()
 	m, ok := k.kept[b]
 	fd := -1
@@ -229,16 +230,16 @@ func (k *keeper) give(l *line, b Handle) error {
 	}
 	k.mu.Unlock()
 	if !ok || err != nil {
-		return l.say(record{op: opUnknown, block: b})
+		return l.sendRecord(record{op: opUnknown, block: b})
 	}
 	f := os.NewFile(uintptr(fd), "kept")
 	defer f.Close()
-	return l.say(record{op: opDone, block: b, note: m.note}, f)
+	return l.sendRecord(record{op: opDone, block: b, note: m.note}, f)
 }
 
-// sweep closes the files of blocks that have no holder left, and tells the clients that watch. It
-// returns the number of remaining files.
-func (k *keeper) sweep() (left int) {
+// closeStaleFiles closes the files of blocks that have no holder left, and tells the clients that
+// watch. It returns the number of remaining files.
+func (k *keeper) closeStaleFiles() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for b, m := range k.kept {
@@ -248,7 +249,7 @@ func (k *keeper) sweep() (left int) {
 		m.file.Close()
 		delete(k.kept, b)
 		for l := range k.lines {
-			if l.watches && l.say(record{op: opDropped, block: b}) != nil {
+			if l.watches && l.sendRecord(record{op: opDropped, block: b}) != nil {
 				delete(k.lines, l)
 				l.conn.Close()
 			}

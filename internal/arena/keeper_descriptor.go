@@ -23,7 +23,7 @@ type descriptors struct {
 // The error wraps [ErrKeeper] if the keeper's process has ended, if the block has a file already,
 // or if the domain is local, and [ErrTooManyFiles] if the keeper has no room.
 func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
-	_, err := d.askKeeper(record{op: opKeep, block: h, note: note}, f)
+	_, err := d.callKeeper(record{op: opKeep, block: h, note: note}, f)
 	return err
 }
 
@@ -31,7 +31,7 @@ func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
 // and must close the file: it is another descriptor of the same open file description. The error
 // wraps [ErrKeeper] if there is no such file, or if the keeper's process has ended.
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
-	a, err := d.askKeeper(record{op: opFetch, block: h})
+	a, err := d.callKeeper(record{op: opFetch, block: h})
 	if err == nil && a.file == nil {
 		err = fmt.Errorf("%w: no file came with %v", ErrKeeper, h)
 	}
@@ -41,7 +41,7 @@ func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 // Sweep has the keeper close the files of blocks that have no holder left. The keeper also does so
 // by itself, within a second.
 func (d *Domain) Sweep() error {
-	_, err := d.askKeeper(record{op: opSweep})
+	_, err := d.callKeeper(record{op: opSweep})
 	return err
 }
 
@@ -52,7 +52,7 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 	d.files.mu.Lock()
 	d.files.watches = append(d.files.watches, f)
 	d.files.mu.Unlock()
-	_, err := d.askKeeper(record{op: opWatch})
+	_, err := d.callKeeper(record{op: opWatch})
 	return err
 }
 
@@ -96,13 +96,13 @@ func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// askKeeper sends a request to the keeper and returns its answer.
-func (d *Domain) askKeeper(r record, files ...*os.File) (keeperAnswer, error) {
+// callKeeper sends a request to the keeper and returns its answer.
+func (d *Domain) callKeeper(r record, files ...*os.File) (keeperAnswer, error) {
 	c, err := d.keeperClient()
 	if err != nil {
 		return keeperAnswer{}, err
 	}
-	return c.ask(r, files...)
+	return c.roundTrip(r, files...)
 }
 
 // keeperClient returns the connection to the keeper. The first call makes it, and it is closed with
@@ -116,7 +116,7 @@ func (d *Domain) keeperClient() (*keeperClient, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("%w: a local domain has none: %w", ErrKeeper, errors.ErrUnsupported)
 	}
-	c, err := dialKeeper(d, d.keptDropped)
+	c, err := dialKeeper(d, d.notifyDropped)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (d *Domain) keeperClient() (*keeperClient, error) {
 	return c, nil
 }
 
-// keptDropped calls the functions registered by [Domain.WatchKept].
-func (d *Domain) keptDropped(h Handle) {
+// notifyDropped calls the functions registered by [Domain.WatchKept].
+func (d *Domain) notifyDropped(h Handle) {
 	d.files.mu.Lock()
 	watches := d.files.watches
 	d.files.mu.Unlock()

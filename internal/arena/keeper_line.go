@@ -52,8 +52,8 @@ type line struct {
 	watches bool       // the client wants opDropped; guarded by keeper.mu
 }
 
-// say sends a record and files. It may be called from several goroutines.
-func (l *line) say(r record, files ...*os.File) error {
+// sendRecord sends a record and files. It may be called from several goroutines.
+func (l *line) sendRecord(r record, files ...*os.File) error {
 	b := make([]byte, 0, recordSize)
 	b = binary.LittleEndian.AppendUint64(b, r.op)
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.block))
@@ -66,10 +66,10 @@ func (l *line) say(r record, files ...*os.File) error {
 	return sys.SendFiles(l.conn, b, files...)
 }
 
-// hear waits for the next record. The caller must close the file, if it is not nil. If the error is
-// [sys.ErrNoDescriptors], the record is valid, but its file was lost because this process has no
-// descriptors left.
-func (l *line) hear() (r record, f *os.File, err error) {
+// receiveRecord waits for the next record. The caller must close the file, if it is not nil. If the
+// error is [sys.ErrNoDescriptors], the record is valid, but its file was lost because this process
+// has no descriptors left.
+func (l *line) receiveRecord() (r record, f *os.File, err error) {
 	b := make([]byte, recordSize)
 	n, files, err := sys.RecvFiles(l.conn, b, 1)
 	var lost error
@@ -80,7 +80,7 @@ func (l *line) hear() (r record, f *os.File, err error) {
 		_, err = io.ReadFull(l.conn, b[n:])
 	}
 	if err != nil {
-		return r, nil, errors.Join(err, closeAll(files))
+		return r, nil, errors.Join(err, closeFiles(files))
 	}
 	r.op = binary.LittleEndian.Uint64(b)
 	r.block = Handle(binary.LittleEndian.Uint64(b[8:]))
@@ -118,19 +118,19 @@ func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKeeper, err)
 	}
-	if err := sameUser(conn); err != nil {
+	if err := checkSameUser(conn); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrKeeper, err), conn.Close())
 	}
 	c := &keeperClient{line: line{conn: conn}, answers: make(chan keeperAnswer, 1), dropped: dropped}
-	c.done.Go(c.listen)
+	c.done.Go(c.readRecords)
 	return c, nil
 }
 
-// listen reads records until the connection ends.
-func (c *keeperClient) listen() {
+// readRecords reads records until the connection ends.
+func (c *keeperClient) readRecords() {
 	defer close(c.answers)
 	for {
-		r, f, err := c.hear()
+		r, f, err := c.receiveRecord()
 		switch {
 		case err != nil && !errors.Is(err, sys.ErrNoDescriptors):
 			return
@@ -154,13 +154,13 @@ func (c *keeperClient) Close() error {
 	return err
 }
 
-// ask sends a request and waits for the answer. All opDropped records that the keeper sent before
-// the answer have been handled when ask returns. The error wraps [ErrKeeper] if the keeper has
-// ended or has no such file, and [ErrTooManyFiles] if it has no room.
-func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
+// roundTrip sends a request and waits for the answer. All opDropped records that the keeper sent
+// before the answer have been handled when roundTrip returns. The error wraps [ErrKeeper] if the
+// keeper has ended or has no such file, and [ErrTooManyFiles] if it has no room.
+func (c *keeperClient) roundTrip(r record, files ...*os.File) (keeperAnswer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	if err := c.say(r, files...); err != nil {
+	if err := c.sendRecord(r, files...); err != nil {
 		return keeperAnswer{}, fmt.Errorf("%w: %w", ErrKeeper, err)
 	}
 	a, ok := <-c.answers
@@ -172,13 +172,13 @@ func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
 	case a.op == opFull:
 		return keeperAnswer{}, fmt.Errorf("%w: %d are the most", ErrTooManyFiles, maxKept)
 	case a.op != opDone:
-		return keeperAnswer{}, errors.Join(fmt.Errorf("%w: it has no file for %v", ErrKeeper, r.block), a.end())
+		return keeperAnswer{}, errors.Join(fmt.Errorf("%w: it has no file for %v", ErrKeeper, r.block), a.closeFile())
 	}
 	return a, nil
 }
 
-// end closes the file of an answer, if there is one.
-func (a keeperAnswer) end() error {
+// closeFile closes the file of an answer, if there is one.
+func (a keeperAnswer) closeFile() error {
 	if a.file == nil {
 		return nil
 	}

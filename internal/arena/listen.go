@@ -89,7 +89,7 @@ type ListenOptions struct {
 // the domain, and may be closed earlier. Serving takes a socket and a goroutine, so New does not do
 // it; package shoal does it in the root process of a family. The error wraps [ErrClosed] if the
 // domain is closed, and [errors.ErrUnsupported] on systems other than Linux.
-func (d *Domain) Serve() (*Listener, error) { return d.listen("", false) }
+func (d *Domain) Serve() (*Listener, error) { return d.listenAt("", false) }
 
 // Listen lets processes join the domain by [Join]. They must belong to the same user, have the same
 // network and PID namespaces, and know the listener's token, which is new and random. The listener
@@ -100,10 +100,10 @@ func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
 	}
-	return d.listen(opts.Path, true)
+	return d.listenAt(opts.Path, true)
 }
 
-func (d *Domain) listen(path string, joins bool) (*Listener, error) {
+func (d *Domain) listenAt(path string, joins bool) (*Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)
 	}
@@ -114,18 +114,18 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 			return nil, fmt.Errorf("make a token: %w", err)
 		}
 	}
-	if err := l.bind(path); err != nil {
+	if err := l.bindSocket(path); err != nil {
 		return nil, fmt.Errorf("listen for domain: %w", err)
 	}
-	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
+	l.done.Go(func() { sys.Accept(l.sock.Accept, l.startServing) })
 	if !d.listeners.add(l) { // from here on, Close of the domain closes l
-		return nil, errors.Join(ErrClosed, l.shut())
+		return nil, errors.Join(ErrClosed, l.closeListener())
 	}
 	return l, nil
 }
 
-// bind creates the socket at path, or at a new abstract address if path is empty.
-func (l *Listener) bind(path string) (err error) {
+// bindSocket creates the socket at path, or at a new abstract address if path is empty.
+func (l *Listener) bindSocket(path string) (err error) {
 	if path == "" {
 		path, err = socketName(l.joins)
 	} else {
@@ -203,11 +203,11 @@ func (l *Listener) Token() Token { return l.token }
 // is idempotent.
 func (l *Listener) Close() error {
 	l.d.listeners.remove(l)
-	return l.shut()
+	return l.closeListener()
 }
 
-// shut does the work of Close, except that the listener stays in its domain's set.
-func (l *Listener) shut() error {
+// closeListener does the work of Close, except that the listener stays in its domain's set.
+func (l *Listener) closeListener() error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -224,8 +224,8 @@ func (l *Listener) shut() error {
 	return err
 }
 
-// meet serves a connection in a goroutine. It takes ownership of c.
-func (l *Listener) meet(c *sys.Conn) {
+// startServing serves a connection in a goroutine. It takes ownership of c.
+func (l *Listener) startServing(c *sys.Conn) {
 	uid, _, err := sys.PeerUID(c)
 	if err != nil {
 		c.Close()
@@ -233,17 +233,17 @@ func (l *Listener) meet(c *sys.Conn) {
 	}
 	l.conns.Enter(c, uid)
 	l.done.Go(func() {
-		l.answer(c, uid)
+		l.serveConn(c, uid)
 		l.conns.Leave(c)
 		c.Close()
 	})
 }
 
-// answer serves one connection. If it fails, the client sees the end of the stream.
-func (l *Listener) answer(c *sys.Conn, uid int) {
+// serveConn serves one connection. If it fails, the client sees the end of the stream.
+func (l *Listener) serveConn(c *sys.Conn, uid int) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
-	if uid != l.user() {
-		c.Write(answerOf(statusUser))
+	if uid != l.servedUser() {
+		c.Write(encodeAnswer(statusUser))
 		return
 	}
 	var req [requestSize]byte
@@ -252,54 +252,54 @@ func (l *Listener) answer(c *sys.Conn, uid int) {
 	}
 	switch req[5] {
 	case wantInspect:
-		l.tell(c, &l.report, func() any { return l.d.Report() })
+		l.sendReport(c, &l.report, func() any { return l.d.Report() })
 	case wantObserve:
-		l.tell(c, &l.seen, func() any { return l.eye.look() })
+		l.sendReport(c, &l.seen, func() any { return l.eye.observe() })
 	case wantJoin:
-		l.admit(c, req)
+		l.answerJoin(c, req)
 	}
 }
 
-// user returns the ID of the user that is served. Tests change it.
-func (l *Listener) user() int {
+// servedUser returns the ID of the user that is served. Tests change it.
+func (l *Listener) servedUser() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.uid
 }
 
-// admit answers a join. It sends the domain's files only to a client that knows the token and has
-// the same version and layout.
-func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
+// answerJoin answers a join. It sends the domain's files only to a client that knows the token and
+// has the same version and layout.
+func (l *Listener) answerJoin(c *sys.Conn, req [requestSize]byte) {
 	status := byte(statusOK)
 	switch {
 	case !l.joins:
 		status = statusInspectOnly
 	case subtle.ConstantTimeCompare(req[16:], l.token[:]) != 1:
 		status = statusToken
-	case req != requestOf(wantJoin, l.token):
+	case req != encodeRequest(wantJoin, l.token):
 		status = statusVersion
 	}
 	if status != statusOK {
-		c.Write(answerOf(status))
+		c.Write(encodeAnswer(status))
 		return
 	}
-	sys.SendFiles(c, answerOf(statusOK), l.d.Files()...)
+	sys.SendFiles(c, encodeAnswer(statusOK), l.d.Files()...)
 }
 
-// tell sends the result of look in JSON. Results are cached in last for [reportAge], because look
-// reads every block header.
-func (l *Listener) tell(c *sys.Conn, last *recent, look func() any) {
-	if b, err := l.recently(last, look); err == nil {
+// sendReport sends the result of makeReport in JSON. Results are cached in last for [reportAge],
+// because makeReport reads every block header.
+func (l *Listener) sendReport(c *sys.Conn, last *recent, makeReport func() any) {
+	if b, err := l.cachedReport(last, makeReport); err == nil {
 		c.Write(b)
 	}
 }
 
-// recently returns the cached result of look in JSON, or a new one if it is too old.
-func (l *Listener) recently(last *recent, look func() any) (b []byte, err error) {
+// cachedReport returns the cached result of makeReport in JSON, or a new one if it is too old.
+func (l *Listener) cachedReport(last *recent, makeReport func() any) (b []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last.text == nil || time.Since(last.made) >= reportAge {
-		if b, err = json.Marshal(look()); err != nil {
+		if b, err = json.Marshal(makeReport()); err != nil {
 			return nil, err
 		}
 		*last = recent{b, time.Now()}
@@ -307,8 +307,8 @@ func (l *Listener) recently(last *recent, look func() any) (b []byte, err error)
 	return last.text, nil
 }
 
-// requestOf encodes a request. See Note [Sockets].
-func requestOf(want byte, token Token) (req [requestSize]byte) {
+// encodeRequest encodes a request. See Note [Sockets].
+func encodeRequest(want byte, token Token) (req [requestSize]byte) {
 	copy(req[:], "shoal")
 	req[5] = want
 	binary.LittleEndian.PutUint16(req[6:], protocolVersion)
@@ -319,20 +319,20 @@ func requestOf(want byte, token Token) (req [requestSize]byte) {
 	return req
 }
 
-// answerOf encodes an answer to a join: status 1, zeroes 3, version 4, layout hash 8, network
+// encodeAnswer encodes an answer to a join: status 1, zeroes 3, version 4, layout hash 8, network
 // namespace 8, PID namespace 8 bytes.
-func answerOf(status byte) []byte {
+func encodeAnswer(status byte) []byte {
 	b := make([]byte, answerSize)
 	b[0] = status
 	binary.LittleEndian.PutUint32(b[4:], protocolVersion)
 	binary.LittleEndian.PutUint64(b[8:], layoutHash())
-	binary.LittleEndian.PutUint64(b[16:], namespace("net"))
-	binary.LittleEndian.PutUint64(b[24:], namespace("pid"))
+	binary.LittleEndian.PutUint64(b[16:], namespaceID("net"))
+	binary.LittleEndian.PutUint64(b[24:], namespaceID("pid"))
 	return b
 }
 
-// namespace returns the number of one of this process's namespaces, or 0 if it cannot be read.
-func namespace(kind string) uint64 { return sys.Namespace(kind) }
+// namespaceID returns the number of one of this process's namespaces, or 0 if it cannot be read.
+func namespaceID(kind string) uint64 { return sys.Namespace(kind) }
 
 // listeners is the set of a domain's listeners.
 type listeners struct {
@@ -369,7 +369,7 @@ func (s *listeners) close() (err error) {
 	s.all, s.closed = nil, true
 	s.mu.Unlock()
 	for l := range all {
-		err = errors.Join(err, l.shut())
+		err = errors.Join(err, l.closeListener())
 	}
 	return err
 }

@@ -11,7 +11,7 @@ func NewLocal(size int) (*Domain, error) {
 		return nil, fmt.Errorf("new local domain of %d bytes: want at least %d", size, slabSize)
 	}
 	size = int(roundUp(uint64(size), pageSize))
-	return create(newHeap(size, commitStep/blockSize*localSteps), int64(size))
+	return createDomain(newHeap(size, commitStep/blockSize*localSteps), int64(size))
 }
 
 // localSteps is the number of commit steps of block headers that a local domain has room for.

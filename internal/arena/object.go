@@ -8,19 +8,19 @@ import (
 // allocObject allocates a block for an object, which is a block that the protocol interprets by its
 // kind. If memory is short, it reclaims memory and tries again until ctx ends.
 func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
-	h, err := d.alloc(ctx, size, commit, kind)
+	h, err := d.allocBlock(ctx, size, commit, kind)
 	if err != nil {
 		return d.allocUnderPressure(ctx, size, commit, kind, err)
 	}
 	return h, nil
 }
 
-// prepare sets the kind of a block that is stamped (l, ALLOC). It must clear the bytes of a ring, a
-// Sync, a timeline or contents before it sets the kind: zeroed memory is an empty object, and a
-// reaper reads the bytes as soon as the kind is set.
-func (l *lane) prepare(b *block, need uint64, kind objectKind) error {
+// initObject sets the kind of a block that is stamped (l, ALLOC). It must clear the bytes of a
+// ring, a Sync, a timeline or contents before it sets the kind: zeroed memory is an empty object,
+// and a reaper reads the bytes as soon as the kind is set.
+func (l *lane) initObject(b *block, need uint64, kind objectKind) error {
 	if kind == objectRing {
-		l.shrink(b, need) // memory beyond need must be zero when the ring grows into it
+		l.shrinkBlock(b, need) // memory beyond need must be zero when the ring grows into it
 	}
 	if kind == objectRing || kind == objectSync || kind == objectTimeline || kind == objectContents {
 		p, err := l.d.bytesOf(b)
@@ -45,43 +45,43 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone finalises the last sending or receiving end of a ring: it sets flag in the ring and wakes
-// the participants that wait on it. If the receiving end is gone, it also drains the messages,
-// because no receiver is left to take them. It returns false if the domain was closed before it was
-// done.
-func (l *lane) endGone(token *block, flag uint64) bool {
+// finaliseEnd finalises the last sending or receiving end of a ring: it sets flag in the ring and
+// wakes the participants that wait on it. If the receiving end is gone, it also drains the
+// messages, because no receiver is left to take them. It returns false if the domain was closed
+// before it was done.
+func (l *lane) finaliseEnd(token *block, flag uint64) bool {
 	done := true
 	known := l.withRing(l.d.lingering, token, func(b *block, hdr *ring) {
 		hdr.flags.Or(flag)
 		l.d.wakeBits(&hdr.notEmpty)
 		l.d.wakeBits(&hdr.notFull)
 		if flag == ringNoReceivers {
-			done = l.drain(b)
+			done = l.drainRing(b)
 		}
 	})
 	return known && done
 }
 
-// blame records in the ring of an end token that the holder dead has died. It returns false if ctx
-// ends before that is done.
+// recordDeath records in the ring of an end token that the holder dead has died. It returns false
+// if ctx ends before that is done.
 //
 // The record counts only after the end is freed. Until then each holder that closes the end in
 // order clears the record (docs/memory.md, "The name of the last"). So other holders of the end do
 // not matter: the last of the holders to die or close decides.
-func (l *lane) blame(ctx context.Context, token *block, dead uint64) bool {
+func (l *lane) recordDeath(ctx context.Context, token *block, dead uint64) bool {
 	kind := extKind(token.ext.Load())
-	if !kind.token() {
+	if !kind.isToken() {
 		return true
 	}
 	return l.withRing(ctx, token, func(_ *block, hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
 }
 
-// absolve clears the record of a dead holder. A holder that closes the block in order must call it
-// while it still holds the block. If another process is stopped while it tests whether the ring is
-// free, the record stays.
-func (l *lane) absolve(b *block) {
-	if extKind(b.ext.Load()).token() {
-		l.blame(briefly/20, b, 0)
+// clearDeath clears the record of a dead holder. A holder that closes the block in order must call
+// it while it still holds the block. If another process is stopped while it tests whether the ring
+// is free, the record stays.
+func (l *lane) clearDeath(b *block) {
+	if extKind(b.ext.Load()).isToken() {
+		l.recordDeath(briefly/20, b, 0)
 	}
 }
 
@@ -95,17 +95,17 @@ func (l *lane) absolve(b *block) {
 func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)) bool {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
-	if i == 0 || uint64(i) >= d.count() {
+	if i == 0 || uint64(i) >= d.blockCount() {
 		return true
 	}
 	b := &d.blocks[i]
-	d.acquire(i)
+	d.addRef(i)
 	defer func() {
 		if !l.left.Load() { // otherwise the bit is cleared with this participant
-			l.release(i)
+			l.releaseBlock(i)
 		}
 	}()
-	stays, known := l.stays(ctx, b)
+	stays, known := l.remainsAllocated(ctx, b)
 	if !known {
 		return false
 	}
@@ -123,53 +123,53 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	return true
 }
 
-// stays reports whether a block is allocated and remains so. The caller must have set its bit on
-// the block before. known is false if ctx ends before another lane's FREE stamp clears.
+// remainsAllocated reports whether a block is allocated and remains so. The caller must have set
+// its bit on the block before. known is false if ctx ends before another lane's FREE stamp clears.
 //
-// stays waits for a FREE stamp, because the lane that set it may have missed the bit. It does not
-// wait if the stamp has GONE: ring R may hold the last end of ring S, and S the last end of R or
-// its own. It does not wait for any other stamp: the lane of such a stamp holds the block, so the
-// block stays.
-func (l *lane) stays(ctx context.Context, b *block) (stays, known bool) {
+// remainsAllocated waits for a FREE stamp, because the lane that set it may have missed the bit. It
+// does not wait if the stamp has GONE: ring R may hold the last end of ring S, and S the last end
+// of R or its own. It does not wait for any other stamp: the lane of such a stamp holds the block,
+// so the block stays.
+func (l *lane) remainsAllocated(ctx context.Context, b *block) (stays, known bool) {
 	for {
-		if err := patience(ctx, l.d, l, &b.w, decided, waitBit); err != nil {
+		if err := awaitWord(ctx, l.d, l, &b.w, isDecided, waitBit); err != nil {
 			return false, errors.Is(err, ErrCorrupt) // a corrupt word is not relied on
 		}
-		if w := b.w.Load(); decided(w) {
-			return w.staying(), true
+		if w := b.w.Load(); isDecided(w) {
+			return w.staysAllocated(), true
 		}
 	}
 }
 
-// decided reports whether no lane is testing whether the block is free.
-func decided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
+// isDecided reports whether no lane is testing whether the block is free.
+func isDecided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 
-// staying reports whether the block is allocated and remains so for a participant that holds it.
-// The word must be decided.
-func (w stateWord) staying() bool { return w.allocated() && w.kind() != kindFree }
+// staysAllocated reports whether the block is allocated and remains so for a participant that holds
+// it. The word must be decided.
+func (w stateWord) staysAllocated() bool { return w.isAllocated() && w.kind() != kindFree }
 
-// drain discards all messages of a ring that has no holder, or no receiving end. It returns false
-// if the domain was closed meanwhile.
+// drainRing discards all messages of a ring that has no holder, or no receiving end. It returns
+// false if the domain was closed meanwhile.
 //
 // A message must be finished, with its slot EMPTY and its stamps clear, before its blocks are
 // released (docs/memory.md, "Rings, ends and other objects"): a release may finalise the next
 // object, and a lane reads one slot at a time.
-func (l *lane) drain(b *block) bool {
+func (l *lane) drainRing(b *block) bool {
 	r, err := l.d.ringOf(b)
 	if err != nil {
 		return true // the ring was never completed, so it has no messages
 	}
-	if r.finished(ringBoard) {
+	if r.hasFlags(ringBoard) {
 		return true // a board is held by its messages, so it has none
 	}
 	var m Message
 	for {
 		at := r.hdr.head.Load()
-		switch err := r.get(l, &m); {
+		switch err := r.getMessage(l, &m); {
 		case err == nil:
 			for _, i := range m.order {
-				l.absolve(&l.d.blocks[i])
-				l.release(i)
+				l.clearDeath(&l.d.blocks[i])
+				l.releaseBlock(i)
 			}
 			if l.left.Load() {
 				return false

@@ -67,7 +67,7 @@ const (
 
 // Observe returns an observation of the domain. The ages of all blocks are unknown in it, because
 // it has no earlier observation to compare with.
-func (d *Domain) Observe() Observation { return (&observer{d: d}).look() }
+func (d *Domain) Observe() Observation { return (&observer{d: d}).observe() }
 
 // errSilent means that the peer closed the connection without an answer.
 var errSilent = errors.New("no answer")
@@ -82,10 +82,10 @@ var errSilent = errors.New("no answer")
 // meaning.
 func Observe(ctx context.Context, addr string) (Observation, error) {
 	var o Observation
-	err := ask(ctx, addr, wantObserve, maxObservation, &o, &o.Report)
+	err := requestReport(ctx, addr, wantObserve, maxObservation, &o, &o.Report)
 	if errors.Is(err, errSilent) {
 		o = Observation{}
-		err = ask(ctx, addr, wantInspect, maxReport, &o.Report, &o.Report)
+		err = requestReport(ctx, addr, wantInspect, maxReport, &o.Report, &o.Report)
 	}
 	if err != nil {
 		return Observation{}, fmt.Errorf("observe domain at %s: %w", addr, err)
@@ -93,12 +93,12 @@ func Observe(ctx context.Context, addr string) (Observation, error) {
 	return o, nil
 }
 
-// ask sends a request and decodes the JSON answer into answer, at most most bytes of it. report
-// must point into answer. Every report names the process that made it, so an answer without a
-// process ID is rejected with [ErrCorrupt].
-func ask(ctx context.Context, addr string, want byte, most int64, answer any, report *Report) error {
+// requestReport sends a request and decodes the JSON answer into answer, at most most bytes of it.
+// report must point into answer. Every report names the process that made it, so an answer without
+// a process ID is rejected with [ErrCorrupt].
+func requestReport(ctx context.Context, addr string, want byte, most int64, answer any, report *Report) error {
 	var b []byte
-	err := call(ctx, addr, requestOf(want, Token{}), func(c *sys.Conn) (err error) {
+	err := callListener(ctx, addr, encodeRequest(want, Token{}), func(c *sys.Conn) (err error) {
 		b, err = io.ReadAll(io.LimitReader(c, most))
 		switch {
 		case len(b) == answerSize && b[0] == statusUser:
@@ -144,45 +144,45 @@ type sighting struct {
 // one contains count as new.
 const lately = 5 * time.Second
 
-// look makes an observation.
-func (o *observer) look() Observation {
+// observe makes an observation.
+func (o *observer) observe() Observation {
 	d := o.d
-	names, bound := d.boundNow()
+	names, bound := d.listBound()
 	out := Observation{
-		Report: Report{PID: os.Getpid(), Seat: d.seat, Stats: d.figures()}, Version: protocolVersion, Bound: bound,
-		Participants: d.participantsNow(), Queues: []QueueView{}, Locks: []LockView{},
+		Report: Report{PID: os.Getpid(), Seat: d.seat, Stats: d.headerStats()}, Version: protocolVersion, Bound: bound,
+		Participants: d.listParticipants(), Queues: []QueueView{}, Locks: []LockView{},
 		Timelines: []TimelineView{},
 	}
-	o.begin()
+	o.beginObservation()
 	s := newSummary(d, o)
-	for i := uint32(1); uint64(i) < d.count(); i++ {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		w, n := b.w.Load(), int64(b.committed.Load())
 		if isContents(b, w) {
-			s.notes.read(b, w)
+			s.notes.readTable(b, w)
 			continue
 		}
-		tally(&out.Stats, w, n)
-		s.add(i, b, w, n)
+		tallyBlock(&out.Stats, w, n)
+		s.countBlock(i, b, w, n)
 		switch kind := extKind(b.ext.Load()); {
-		case !w.steady():
+		case !w.isSteady():
 		case kind == objectRing:
-			if q, ok := d.queueNow(i, b, w); ok {
+			if q, ok := d.viewQueue(i, b, w); ok {
 				q.Names = names[i]
 				out.Queues = append(out.Queues, q)
 			}
 		case kind == objectSync:
-			if l, ok := d.lockNow(i, b, w); ok {
+			if l, ok := d.viewLock(i, b, w); ok {
 				l.Names = names[i]
 				out.Locks = append(out.Locks, l)
 			}
 		case kind == objectTimeline && len(out.Timelines) < maxTimelines:
-			if v, ok := d.timelineNow(i, b, w); ok {
+			if v, ok := d.viewTimeline(i, b, w); ok {
 				out.Timelines = append(out.Timelines, v)
 			}
 		}
 	}
-	out.Summary = s.done(names)
+	out.Summary = s.buildSummary(names)
 	for _, h := range out.Summary.Holders {
 		out.Holders = append(out.Holders, Holder{PID: h.PID, Seat: h.Seat, Bytes: h.Bytes})
 	}
@@ -190,28 +190,28 @@ func (o *observer) look() Observation {
 		out.Names = append(out.Names, name)
 	}
 	slices.Sort(out.Names)
-	out.Queues, out.QueuesLeft = firstQueues(out.Queues)
-	out.Locks, out.LocksLeft = firstLocks(out.Locks)
+	out.Queues, out.QueuesLeft = sortQueues(out.Queues)
+	out.Locks, out.LocksLeft = sortLocks(out.Locks)
 	return out
 }
 
-// begin records the time of a new observation and makes room in seen.
-func (o *observer) begin() {
+// beginObservation records the time of a new observation and makes room in seen.
+func (o *observer) beginObservation() {
 	t := time.Now()
 	o.fresh = !o.first.IsZero() && t.Sub(o.last) < lately
 	if o.first.IsZero() {
 		o.first = t
 	}
 	o.last, o.now = t, uint32(min(t.Sub(o.first)/(10*time.Millisecond), 1<<31-1))
-	if n := int(o.d.count()) - len(o.seen); n > 0 {
+	if n := int(o.d.blockCount()) - len(o.seen); n > 0 {
 		o.seen = append(o.seen, make([]sighting, n)...)
 	}
 }
 
-// age returns how long the observer has seen block i in its current generation, given its state
-// word w. known reports whether this is the block's age, within the interval between two
+// blockAge returns how long the observer has seen block i in its current generation, given its
+// state word w. known reports whether this is the block's age, within the interval between two
 // observations: it is if the previous observation did not contain the block.
-func (o *observer) age(i uint32, w stateWord) (age time.Duration, known bool) {
+func (o *observer) blockAge(i uint32, w stateWord) (age time.Duration, known bool) {
 	if int(i) >= len(o.seen) { // allocated during this observation
 		return 0, true
 	}
@@ -225,28 +225,29 @@ func (o *observer) age(i uint32, w stateWord) (age time.Duration, known bool) {
 	return time.Duration(o.now-s.since>>1) * (10 * time.Millisecond), s.since&1 != 0
 }
 
-// steady reports whether the block is in use, and is being neither allocated nor freed.
-func (w stateWord) steady() bool {
-	return w.allocated() && w.kind() != kindAlloc && w.kind() != kindFree && w&goneBit == 0
+// isSteady reports whether the block is in use, and is being neither allocated nor freed.
+func (w stateWord) isSteady() bool {
+	return w.isAllocated() && w.kind() != kindAlloc && w.kind() != kindFree && w&goneBit == 0
 }
 
-// same reports whether now is a word of the same use of the block as w, and the block is steady.
-func (w stateWord) same(now stateWord) bool {
-	return now.steady() && now.generation() == w.generation()
+// isSameUse reports whether now is a word of the same use of the block as w, and the block is
+// steady.
+func (w stateWord) isSameUse(now stateWord) bool {
+	return now.isSteady() && now.generation() == w.generation()
 }
 
-// participantsNow lists the participants in the order of seats.
-func (d *Domain) participantsNow() (all []Participant) {
+// listParticipants lists the participants in the order of seats.
+func (d *Domain) listParticipants() (all []Participant) {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
-		if state.is(participantFree) {
+		if state.hasState(participantFree) {
 			continue
 		}
 		text := "live"
 		switch {
-		case state.is(participantDead):
+		case state.hasState(participantDead):
 			text = "dead"
-		case state.is(participantJoining):
+		case state.hasState(participantJoining):
 			text = "joining"
 		}
 		all = append(all, Participant{PID: d.pidOf(s), Seat: s, State: text})

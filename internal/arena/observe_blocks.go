@@ -14,7 +14,7 @@ type Count struct {
 	Bytes  int64 `json:"bytes"`
 }
 
-func (c *Count) add(n int64) {
+func (c *Count) addBlock(n int64) {
 	c.Blocks++
 	c.Bytes += n
 }
@@ -123,49 +123,50 @@ func newSummary(d *Domain, o *observer) *summing {
 		Holders: []HolderCount{}, Largest: []BlockView{}}}
 }
 
-// add counts block i, which has state word w and n committed bytes.
-func (x *summing) add(i uint32, b *block, w stateWord, n int64) {
-	if !w.allocated() {
+// countBlock counts block i, which has state word w and n committed bytes.
+func (x *summing) countBlock(i uint32, b *block, w stateWord, n int64) {
+	if !w.isAllocated() {
 		if n > 0 {
-			x.s.States.Idle.add(n)
+			x.s.States.Idle.addBlock(n)
 		}
 		return
 	}
 	e := b.ext.Load()
-	age, known := x.o.age(i, w)
-	x.s.Ages.of(age, known).add(n)
-	x.kinds[extKind(e)].add(n)
+	age, known := x.o.blockAge(i, w)
+	x.s.Ages.counterFor(age, known).addBlock(n)
+	x.kinds[extKind(e)].addBlock(n)
 	if c := extClass(e); c < classCount {
-		x.sizes[c].add(n)
+		x.sizes[c].addBlock(n)
 	}
 	held, holder := 0, (*HolderCount)(nil)
 	for j := range b.own {
 		for v := b.own[j].Load(); v != 0; v &= v - 1 {
 			holder = &x.holders[j*64+bits.TrailingZeros64(v)]
-			holder.add(n)
+			holder.addBlock(n)
 			held++
 		}
 	}
-	if held == 1 && w.transit() == 0 {
-		holder.Alone.add(n)
+	if held == 1 && w.transitCount() == 0 {
+		holder.Alone.addBlock(n)
 	}
 	switch {
 	case held > 0:
-		x.s.States.Held.add(n)
-	case w.transit() > 0:
-		x.s.States.InTransit.add(n)
+		x.s.States.Held.addBlock(n)
+	case w.transitCount() > 0:
+		x.s.States.InTransit.addBlock(n)
 	default:
-		x.s.States.Ending.add(n)
+		x.s.States.Ending.addBlock(n)
 	}
 	if n > 0 && (len(x.s.Largest) < maxLargest || n > x.s.Largest[maxLargest-1].Bytes) {
-		x.enlist(BlockView{Block: makeHandle(i, w.generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
-			Size: sizeOf(e), InTransit: int(w.transit()), PIDs: x.d.pidsIn(&b.own), Age: age.Seconds(), AgeKnown: known,
+		x.insertLargest(BlockView{Block: makeHandle(i, w.generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
+			Size: extentCapacity(e), InTransit: int(w.transitCount()), PIDs: x.d.pidsIn(&b.own),
+			Age: age.Seconds(), AgeKnown: known,
 			index: i})
 	}
 }
 
-// enlist inserts v into the sorted list of the largest blocks.
-func (x *summing) enlist(v BlockView) {
+// insertLargest inserts v into the sorted list of the largest blocks.
+func (x *summing) insertLargest(v BlockView) {
 	all := x.s.Largest
 	at, _ := slices.BinarySearchFunc(all, v, func(a, b BlockView) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), -1)
@@ -174,8 +175,8 @@ func (x *summing) enlist(v BlockView) {
 	x.s.Largest = all[:min(len(all), maxLargest)]
 }
 
-// of returns the counter for blocks of an age. known reports whether the age is known.
-func (a *Ages) of(age time.Duration, known bool) *Count {
+// counterFor returns the counter for blocks of an age. known reports whether the age is known.
+func (a *Ages) counterFor(age time.Duration, known bool) *Count {
 	switch {
 	case age >= time.Minute:
 		return &a.Older
@@ -187,8 +188,8 @@ func (a *Ages) of(age time.Duration, known bool) *Count {
 	return &a.Second
 }
 
-// done returns the finished summary. names has the names of the blocks by index.
-func (x *summing) done(names map[uint32][]string) Summary {
+// buildSummary returns the finished summary. names has the names of the blocks by index.
+func (x *summing) buildSummary(names map[uint32][]string) Summary {
 	for k, c := range x.kinds {
 		if c.Blocks > 0 {
 			kind := kindName(objectKind(k))
@@ -209,8 +210,8 @@ func (x *summing) done(names map[uint32][]string) Summary {
 	slices.SortStableFunc(x.s.Holders, func(a, b HolderCount) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	if x.s.Tellers = x.notes.tellers; x.s.Tellers > 0 {
 		x.s.Untold = x.notes.untold
-		x.s.Sites = x.notes.bySite()
-		x.s.Shapes, x.s.DTypes = x.notes.byShape()
+		x.s.Sites = x.notes.countBySite()
+		x.s.Shapes, x.s.DTypes = x.notes.countByShape()
 	}
 	for i := range x.s.Largest {
 		v := &x.s.Largest[i]
@@ -223,8 +224,8 @@ func (x *summing) done(names map[uint32][]string) Summary {
 // kindName returns the name of a kind of block in an observation.
 func kindName(k objectKind) string { return cmp.Or(kindNames[k], "unknown") }
 
-// sizeOf returns the capacity of the size class in extent e, or 0 if e is corrupt.
-func sizeOf(e uint64) int64 {
+// extentCapacity returns the capacity of the size class in extent e, or 0 if e is corrupt.
+func extentCapacity(e uint64) int64 {
 	if c := extClass(e); c < classCount {
 		return int64(extentSize(c))
 	}

@@ -40,10 +40,10 @@ type Share struct {
 var formNames = map[Form]string{FormMutex: "mutex", FormRWMutex: "rwmutex", FormSemaphore: "semaphore",
 	FormCond: "cond", FormEvent: "event", FormBarrier: "barrier"}
 
-// lockNow reads the cell in block i. w is the state word that the caller has read. lockNow returns
-// false if the block has no valid cell, or if it changed meanwhile.
-func (d *Domain) lockNow(i uint32, b *block, w stateWord) (v LockView, ok bool) {
-	p, ok := d.bytesNow(b)
+// viewLock reads the cell in block i. w is the state word that the caller has read. viewLock
+// returns false if the block has no valid cell, or if it changed meanwhile.
+func (d *Domain) viewLock(i uint32, b *block, w stateWord) (v LockView, ok bool) {
+	p, ok := d.peekBytes(b)
 	if !ok || len(p) < int(cellHead) {
 		return v, false
 	}
@@ -57,15 +57,15 @@ func (d *Domain) lockNow(i uint32, b *block, w stateWord) (v LockView, ok bool) 
 		Limit: int(min(c.limit.Load(), countMask)), Waiting: d.pidsIn(&c.waiting), PIDs: d.pidsIn(&b.own),
 	}
 	if form.size() > uint64(cellHead) {
-		v.Shares = d.sharesNow(c)
+		v.Shares = d.listShares(c)
 	}
 	state := c.state.Load()
 	switch form {
 	case FormMutex, FormRWMutex:
 		lock := c.lock.Load()
 		v.Lost = lock.state() == lockLost
-		if lock.held() {
-			v.Owner, v.Dead = lock.pid(), d.holderGone(lock)
+		if lock.isHeld() {
+			v.Owner, v.Dead = lock.pid(), d.isHolderGone(lock)
 		}
 		if form == FormMutex && c.owner.Load() != 0 && c.depth.Load() != 0 {
 			v.Kind = "recursive mutex"
@@ -76,44 +76,44 @@ func (d *Domain) lockNow(i uint32, b *block, w stateWord) (v LockView, ok bool) 
 	case FormSemaphore:
 		v.Permits = int(min(state>>permitShift, countMask))
 	case FormCond:
-		v.Waiting = d.ticketsNow(c, func(t uint64) bool { return uint32(t>>ticketShift) != uint32(t) })
+		v.Waiting = d.listWaiters(c, func(t uint64) bool { return uint32(t>>ticketShift) != uint32(t) })
 	case FormEvent:
 		v.Set, v.Turn, v.Waiting = state&1 != 0, state>>1, d.pidsIn(&c.watching)
 	case FormBarrier:
-		v.Broken, v.Arrived, v.Turn = state&barrierBroken != 0, arrived(state), turnOf(state)
-		v.Waiting = d.ticketsNow(c, func(t uint64) bool { return t&countMask != 0 })
+		v.Broken, v.Arrived, v.Turn = state&barrierBroken != 0, arrivedCount(state), turnOf(state)
+		v.Waiting = d.listWaiters(c, func(t uint64) bool { return t&countMask != 0 })
 	}
-	return v, w.same(b.w.Load())
+	return v, w.isSameUse(b.w.Load())
 }
 
-// sharesNow lists the shares of a cell in the order of seats.
-func (d *Domain) sharesNow(c *cell) []Share {
+// listShares lists the shares of a cell in the order of seats.
+func (d *Domain) listShares(c *cell) []Share {
 	all := []Share{}
-	for i := range d.seatsNow() {
+	for i := range d.usedSeats() {
 		if v := c.shares[i].Load(); v&countMask != 0 {
-			all = append(all, Share{PID: int(v >> idPIDShift), Count: int(v & countMask), Dead: d.gone(i, v)})
+			all = append(all, Share{PID: int(v >> idPIDShift), Count: int(v & countMask), Dead: d.isGone(i, v)})
 		}
 	}
 	return all
 }
 
-// ticketsNow lists the living processes that have a share and a ticket word that satisfies waits.
-func (d *Domain) ticketsNow(c *cell, waits func(uint64) bool) []int {
+// listWaiters lists the living processes that have a share and a ticket word that satisfies waits.
+func (d *Domain) listWaiters(c *cell, waits func(uint64) bool) []int {
 	all := []int{}
-	for i := range d.seatsNow() {
-		if v := c.shares[i].Load(); v&countMask != 0 && waits(c.tickets[i].Load()) && !d.gone(i, v) {
+	for i := range d.usedSeats() {
+		if v := c.shares[i].Load(); v&countMask != 0 && waits(c.tickets[i].Load()) && !d.isGone(i, v) {
 			all = append(all, int(v>>idPIDShift))
 		}
 	}
 	return all
 }
 
-// seatsNow returns an upper bound of the seats ever taken, exclusive.
-func (d *Domain) seatsNow() int { return int(min(d.hdr.lanes.Load(), maxParticipants)) }
+// usedSeats returns an upper bound of the seats ever taken, exclusive.
+func (d *Domain) usedSeats() int { return int(min(d.hdr.lanes.Load(), maxParticipants)) }
 
-// firstLocks sorts the locks, those with waiters first and then those that are held. It returns at
+// sortLocks sorts the locks, those with waiters first and then those that are held. It returns at
 // most [maxObserved] of them, and the number left out.
-func firstLocks(all []LockView) ([]LockView, int) {
+func sortLocks(all []LockView) ([]LockView, int) {
 	rank := func(l LockView) int {
 		return 2*min(len(l.Waiting)+len(l.Drained), 1) + min(l.Owner+len(l.Shares), 1)
 	}

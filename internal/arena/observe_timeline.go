@@ -58,11 +58,11 @@ const (
 
 var activityNames = [...]string{"", "working", "idle", "blocked", "ended"}
 
-// timelineNow reads the timeline in block i. w is the state word that the caller has read.
-// timelineNow returns false if the block has no valid timeline, or if it changed meanwhile. It
+// viewTimeline reads the timeline in block i. w is the state word that the caller has read.
+// viewTimeline returns false if the block has no valid timeline, or if it changed meanwhile. It
 // accepts arbitrary words.
-func (d *Domain) timelineNow(i uint32, b *block, w stateWord) (v TimelineView, ok bool) {
-	p, ok := d.bytesNow(b)
+func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, ok bool) {
+	p, ok := d.peekBytes(b)
 	if !ok {
 		return v, false
 	}
@@ -75,11 +75,11 @@ func (d *Domain) timelineNow(i uint32, b *block, w stateWord) (v TimelineView, o
 	v = TimelineView{
 		Block: makeHandle(i, w.generation()).String(), Step: timelineStep.Microseconds(),
 		Workers: int(min(words.At(timelineWorkers), mostTrack)),
-		Tracks:  []TrackView{}, Batches: r.batches(), Taken: words.At(timelineTaken),
+		Tracks:  []TrackView{}, Batches: r.readBatches(), Taken: words.At(timelineTaken),
 	}
 	v.Window = v.Step * observedSteps
 	for k := range n {
-		switch t, ok := r.track(k); {
+		switch t, ok := r.readTrack(k); {
 		case !ok:
 		case k == 0:
 			v.Consumer = t
@@ -89,7 +89,7 @@ func (d *Domain) timelineNow(i uint32, b *block, w stateWord) (v TimelineView, o
 			v.Tracks = append(v.Tracks, t)
 		}
 	}
-	return v, w.same(b.w.Load())
+	return v, w.isSameUse(b.w.Load())
 }
 
 // A timelineReader reads one timeline as of one point in time.
@@ -99,9 +99,9 @@ type timelineReader struct {
 	now   int64
 }
 
-// ago returns the age of a time in microseconds. An invalid time counts as now, or as the greatest
-// age.
-func (r *timelineReader) ago(at uint64) int64 {
+// microsSince returns the age of a time in microseconds. An invalid time counts as now, or as the
+// greatest age.
+func (r *timelineReader) microsSince(at uint64) int64 {
 	const longest = int64(1) << 50
 	if at > uint64(r.now) {
 		return 0
@@ -109,25 +109,25 @@ func (r *timelineReader) ago(at uint64) int64 {
 	return min((r.now-int64(at))/1000, longest)
 }
 
-// epochOf splits a batch word into the epoch and the number of the batch.
-func epochOf(batch uint64) (epoch, number int) {
+// splitBatch splits a batch word into the epoch and the number of the batch.
+func splitBatch(batch uint64) (epoch, number int) {
 	return int(batch >> 32 & 0xffffff), int(batch & 0xffffffff)
 }
 
-// track reads track k. It returns false if the track has no writer yet, or is corrupt.
-func (r *timelineReader) track(k int) (v TrackView, ok bool) {
+// readTrack reads track k. It returns false if the track has no writer yet, or is corrupt.
+func (r *timelineReader) readTrack(k int) (v TrackView, ok bool) {
 	w := r.words[tracksAt+k*trackWords:][:trackWords]
 	now, since := w.At(trackNow), w.At(trackSince)
 	what := Activity(now >> 56)
 	if what == Away || what > Finished {
 		return v, false
 	}
-	v = TrackView{PID: int(int32(w.At(trackPID))), State: activityNames[what], For: r.ago(since),
+	v = TrackView{PID: int(int32(w.At(trackPID))), State: activityNames[what], For: r.microsSince(since),
 		Deaths: w.At(trackDeaths), Working: make([]int64, observedSteps), Idle: make([]int64, observedSteps),
 		Blocked: make([]int64, observedSteps)}
-	v.Epoch, v.Batch = epochOf(now & subject)
+	v.Epoch, v.Batch = splitBatch(now & subject)
 	if at := w.At(trackDied); at != 0 {
-		v.Died = max(1, r.ago(at))
+		v.Died = max(1, r.microsSince(at))
 	}
 	lists := [][]int64{v.Working, v.Idle, v.Blocked}
 	last := r.now / int64(timelineStep)
@@ -165,15 +165,15 @@ func (r *timelineReader) track(k int) (v TrackView, ok bool) {
 func (d *Domain) isParticipant(pid int) bool {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
-		if !state.is(participantFree) && !state.is(participantDead) && d.pidOf(s) == pid {
+		if !state.hasState(participantFree) && !state.hasState(participantDead) && d.pidOf(s) == pid {
 			return true
 		}
 	}
 	return false
 }
 
-// batches reads the batches that were taken last, oldest first.
-func (r *timelineReader) batches() []PassageView {
+// readBatches reads the batches that were taken last, oldest first.
+func (r *timelineReader) readBatches() []PassageView {
 	all := []PassageView{}
 	type numbered struct {
 		n uint64
@@ -183,9 +183,10 @@ func (r *timelineReader) batches() []PassageView {
 	for i := range batchRecords {
 		w := r.words[timelineHead+i*batchWords:][:batchWords]
 		n := w.At(0)
-		v := PassageView{Asked: r.ago(w.At(2)), Began: r.ago(w.At(3)), Ready: r.ago(w.At(4)), Want: r.ago(w.At(5)),
-			Taken: r.ago(w.At(6))}
-		v.Epoch, v.Batch = epochOf(w.At(1))
+		v := PassageView{Asked: r.microsSince(w.At(2)), Began: r.microsSince(w.At(3)),
+			Ready: r.microsSince(w.At(4)), Want: r.microsSince(w.At(5)),
+			Taken: r.microsSince(w.At(6))}
+		v.Epoch, v.Batch = splitBatch(w.At(1))
 		if n == 0 || n%batchRecords != uint64(i) || w.At(0) != n {
 			continue
 		}

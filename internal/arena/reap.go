@@ -13,7 +13,7 @@ import (
 // Reap may be called by any process at any time. A process calls it by itself when it notices a
 // death. The steps are in docs/memory.md, "The reaper".
 func (d *Domain) Reap() (int, error) {
-	if crashing && reaperHeld() {
+	if crashing && isReaperHeld() {
 		return 0, nil
 	}
 	d.hdr.deathEpoch.Add(1)
@@ -38,7 +38,7 @@ func (d *Domain) Reap() (int, error) {
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
-		d.park.wakeup() // Close may be waiting for the recovery lock of a dead holder
+		d.park.handleWakeup() // Close may be waiting for the recovery lock of a dead holder
 		return 0, nil
 	}
 	defer l.unlock()
@@ -58,8 +58,8 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	d.park.doubt.reaps(d, dead)
-	if !d.reap(l, dead) {
+	d.park.doubt.recordReaped(d, dead)
+	if !d.reapParticipants(l, dead) {
 		return 0, nil
 	}
 	n = d.releaseDead(dead)
@@ -70,11 +70,11 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 // A deadSet is the set of participants that are being reaped, by seat.
 type deadSet [maxParticipants]bool
 
-// lane reports whether the lane belongs to a participant of the set.
-func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSeat] }
+// hasLane reports whether the lane belongs to a participant of the set.
+func (s *deadSet) hasLane(id uint32) bool { return s[id/lanesPerSeat] }
 
-// word returns word i of the set as a participant bitmap.
-func (s *deadSet) word(i int) (bits uint64) {
+// bitmapWord returns word i of the set as a participant bitmap.
+func (s *deadSet) bitmapWord(i int) (bits uint64) {
 	for j := range 64 {
 		if s[i*64+j] {
 			bits |= 1 << j
@@ -96,18 +96,18 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	for s := range d.parts {
 		p := &d.parts[s]
 		v := p.state.Load()
-		if v.is(participantFree) || s == d.seat {
+		if v.hasState(participantFree) || s == d.seat {
 			continue
 		}
-		alive, err := d.store.alive(s)
+		alive, err := d.store.isAlive(s)
 		if err != nil {
 			return nil, 0, fmt.Errorf("ask whether participant %d lives: %w", s, err)
 		}
 		if alive {
 			continue
 		}
-		if !v.is(participantDead) {
-			p.state.CAS(v, v.become(participantDead))
+		if !v.hasState(participantDead) {
+			p.state.CAS(v, v.withState(participantDead))
 		}
 		dead[s] = true
 		n++
@@ -127,81 +127,82 @@ func (d *Domain) Unreaped() (bool, error) {
 		if v == participantFree || s == d.seat {
 			continue
 		}
-		if alive, err := d.store.alive(s); err != nil || !alive {
+		if alive, err := d.store.isAlive(s); err != nil || !alive {
 			return true, err
 		}
 	}
 	return false, nil
 }
 
-// depart makes this process leave the domain: it reaps itself, by the same steps as for a dead
+// leaveDomain makes this process leave the domain: it reaps itself, by the same steps as for a dead
 // participant. The caller must have taken all other lanes for good, so that no operation of this
 // process is in progress.
 //
 // Other processes that notice a death meanwhile leave it to the holder of the recovery lock, which
-// is this process. So depart must announce itself after it has released the lock, and must stay
-// watched until then. If it does not get the lock in time, it leaves its seat for others to reap.
-func (d *Domain) depart() {
+// is this process. So leaveDomain must announce itself after it has released the lock, and must
+// stay watched until then. If it does not get the lock in time, it leaves its seat for others to
+// reap.
+func (d *Domain) leaveDomain() {
 	l := &d.lanes[reaperLane]
 	// Taken for good: a late goroutine must not reap under a seat that may have another participant
 	// by then.
 	l.lock()
 	p := &d.parts[d.seat]
 	v := p.state.Load()
-	p.state.CAS(v, v.become(participantDead))
+	p.state.CAS(v, v.withState(participantDead))
 	var dead deadSet
 	dead[d.seat] = true
-	ctx, cancel := d.departureTime()
+	ctx, cancel := d.departureContext()
 	defer cancel()
 	for {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		if d.park.await(ctx, d, &d.hdr.xowait, d.freeRecovery, nil) != nil {
-			d.announce() // the proof of life is released next, so others reap this seat
+		if d.park.parkUntil(ctx, d, &d.hdr.xowait, d.isRecoveryFree, nil) != nil {
+			d.announceChange() // the proof of life is released next, so others reap this seat
 			return
 		}
 	}
-	done := d.reap(l, &dead)
+	done := d.reapParticipants(l, &dead)
 	d.unlockRecovery()
-	d.announce()
+	d.announceChange()
 	if done {
-		d.vacate(d.seat)
+		d.freeSeat(d.seat)
 	}
 }
 
-// departureTime returns the context that bounds the wait of a leaving participant for the recovery
-// lock. The lock's holder may be stopped, or the word may be corrupt.
-func (d *Domain) departureTime() (context.Context, context.CancelFunc) {
-	if crashing && controlled() {
+// departureContext returns the context that bounds the wait of a leaving participant for the
+// recovery lock. The lock's holder may be stopped, or the word may be corrupt.
+func (d *Domain) departureContext() (context.Context, context.CancelFunc) {
+	if crashing && isControlled() {
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), stampTime)
 }
 
-// reap makes one pass over the given dead participants, in lane l. The caller must hold the
-// recovery lock. It returns false if an operation of a living lane is in the way; this process is
-// woken when that operation ends. Every step is idempotent, because another reaper repeats it if
+// reapParticipants makes one pass over the given dead participants, in lane l. The caller must hold
+// the recovery lock. It returns false if an operation of a living lane is in the way; this process
+// is woken when that operation ends. Every step is idempotent, because another reaper repeats it if
 // this one dies.
 //
 // Steps 1 to 6 never block, and steps 7 and 8 must not begin before these are complete
 // (docs/memory.md, "The reaper"): until then the owner bits of the dead must keep the blocks that
 // their operations use from being freed.
-func (d *Domain) reap(l *lane, dead *deadSet) bool {
+func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
 	d.unfinished.Store(true) // must be set before a wakeup is requested
-	if !r.operations() {
+	if !r.endOperations() {
 		return false
 	}
 	d.unfinished.Store(false)
-	r.resign()
-	r.waiters()
-	if !r.owners() {
+	r.leaveBarriers()
+	r.clearWaiterBits()
+	if !r.releaseBlocks() {
 		return false
 	}
-	r.hints()
+	r.clearHeaderBits()
 	return true
 }
 
@@ -228,7 +229,7 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 	defer func(old *deadSet) { l.reaping = old }(l.reaping)
 	l.reaping = &all
 	r := newReaper(d, l, dead)
-	r.operations()
+	r.endOperations()
 	return r.stuck
 }
 
@@ -238,14 +239,14 @@ type obstacle struct {
 	stamp stateWord
 }
 
-// gone reports whether there was an obstacle and it has cleared.
-func (o obstacle) gone() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
+// hasCleared reports whether there was an obstacle and it has cleared.
+func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
 
 // newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
 	r := &reaper{d: d, l: l, dead: dead, published: make(map[uint32]bool)}
 	for i := range r.bits {
-		r.bits[i] = dead.word(i)
+		r.bits[i] = dead.bitmapWord(i)
 	}
 	return r
 }

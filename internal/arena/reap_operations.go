@@ -1,54 +1,55 @@
 package arena
 
-// operations ends or undoes every operation of the dead lanes: steps 2 to 6 of docs/memory.md, "The
-// reaper". It never blocks. It returns false if a living lane is in the way.
+// endOperations ends or undoes every operation of the dead lanes: steps 2 to 6 of docs/memory.md,
+// "The reaper". It never blocks. It returns false if a living lane is in the way.
 //
 // The order matters. The budget comes first, because a commit is judged by the phase that the
 // budget's stamp implies. Slots come before stamps, because a put is judged by the state of its
 // slot. Puts come before gets, because a get may need a put's stamp to be cleared. Each step may be
 // repeated: it reads from the word whether it was done.
-func (r *reaper) operations() bool {
-	r.budget()
-	if !r.rings() || !r.stamps() {
+func (r *reaper) endOperations() bool {
+	r.completeBudget()
+	if !r.scanRings() || !r.resolveStamps() {
 		return false
 	}
-	pending := r.readers()
-	r.strayGets(pending)
+	pending := r.endGets()
+	r.clearStrayGets(pending)
 	return len(pending) == 0
 }
 
-// budget completes a dead lane's change of the budget word: the pages were added or subtracted by
-// the CAS that set the stamp.
+// completeBudget completes a dead lane's change of the budget word: the pages were added or
+// subtracted by the CAS that set the stamp.
 //
-// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence of that CAS. budget
-// copies the evidence to the lane record's phase before it clears the stamp, so that another lane
-// may change the budget.
-func (r *reaper) budget() {
+// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence of that CAS.
+// completeBudget copies the evidence to the lane record's phase before it clears the stamp, so that
+// another lane may change the budget.
+func (r *reaper) completeBudget() {
 	w := r.d.hdr.budget.Load()
-	if !w.stamped() || !r.dead.lane(w.lane()) {
+	if !w.isStamped() || !r.dead.hasLane(w.lane()) {
 		return
 	}
 	phase, branch := uint64(phaseIdle), "budget sub"
 	if w.kind() == budgetAdd {
 		phase, branch = phaseCharged, "budget add"
 	}
-	if !disabled(branch) {
+	if !isDisabled(branch) {
 		r.d.recs[w.lane()].phase.Store(phase)
 	}
-	r.d.unstampBudget()
+	r.d.clearBudgetStamp()
 }
 
-// rings turns the slots that dead lanes were writing into SKIP slots, and records which of their
-// puts were published. It also collects the rings and cells that the dead participants hold. Only a
-// ring that a dead participant holds can have such slots, and such a ring cannot be freed during
-// the scan. rings returns false if a living lane is deciding whether one of them is free.
-func (r *reaper) rings() bool {
-	for i := uint32(1); uint64(i) < r.d.count(); i++ {
+// scanRings turns the slots that dead lanes were writing into SKIP slots, and records which of
+// their puts were published. It also collects the rings and cells that the dead participants hold.
+// Only a ring that a dead participant holds can have such slots, and such a ring cannot be freed
+// during the scan. scanRings returns false if a living lane is deciding whether one of them is
+// free.
+func (r *reaper) scanRings() bool {
+	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
 		b := &r.d.blocks[i]
-		if !r.heldByDead(b) {
+		if !r.isHeldByDead(b) {
 			continue
 		}
-		stays, known := r.stays(b)
+		stays, known := r.remainsAllocated(b)
 		if !known {
 			return false
 		}
@@ -58,7 +59,7 @@ func (r *reaper) rings() bool {
 		switch extKind(b.ext.Load()) {
 		case objectRing:
 		case objectSync:
-			if c, err := r.d.cellOf(b); err == nil && r.d.fits(b, c) {
+			if c, err := r.d.cellOf(b); err == nil && r.d.fitsForm(b, c) {
 				r.cells = append(r.cells, c)
 			}
 			continue
@@ -67,8 +68,8 @@ func (r *reaper) rings() bool {
 		}
 		if v, err := r.d.ringOf(b); err == nil {
 			r.views = append(r.views, v)
-			v.each(func(s *slot, w slotWord) { r.slot(v, s, w) })
-			if v.finished(ringLeases) {
+			v.forEachSlot(func(s *slot, w slotWord) { r.recoverSlot(v, s, w) })
+			if v.hasFlags(ringLeases) {
 				// A dead lane, or an earlier reaper, may have returned a message without counting
 				// it.
 				v.countReturn()
@@ -78,26 +79,26 @@ func (r *reaper) rings() bool {
 	return true
 }
 
-// stays reports whether block b will not be freed. It may be freed although a dead participant's
-// bit is set: the bit may have been set too late, by a participant that looked at the ring in
-// endGone. known is false if a living lane is deciding this now; the reaper must then stop its
-// pass, and not wait with the recovery lock held.
-func (r *reaper) stays(b *block) (stays, known bool) {
+// remainsAllocated reports whether block b will not be freed. It may be freed although a dead
+// participant's bit is set: the bit may have been set too late, by a participant that looked at the
+// ring in finaliseEnd. known is false if a living lane is deciding this now; the reaper must then
+// stop its pass, and not wait with the recovery lock held.
+func (r *reaper) remainsAllocated(b *block) (stays, known bool) {
 	for {
 		w := b.w.Load()
 		switch {
-		case w.kind() == kindFree && r.l.reaping.lane(w.lane()):
+		case w.kind() == kindFree && r.l.reaping.hasLane(w.lane()):
 			return true, true
-		case decided(w):
-			return w.staying(), true
-		case !polled(&b.w, decided) && r.waitFor(b, b.w.Load()):
+		case isDecided(w):
+			return w.staysAllocated(), true
+		case !pollWord(&b.w, isDecided) && r.registerObstacle(b, b.w.Load()):
 			return false, false
 		}
 	}
 }
 
-// heldByDead reports whether a dead participant's owner bit is set in block b.
-func (r *reaper) heldByDead(b *block) bool {
+// isHeldByDead reports whether a dead participant's owner bit is set in block b.
+func (r *reaper) isHeldByDead(b *block) bool {
 	for i := range b.own {
 		if b.own[i].Load()&r.bits[i] != 0 {
 			return true
@@ -106,17 +107,17 @@ func (r *reaper) heldByDead(b *block) bool {
 	return false
 }
 
-// each calls f with each slot of the ring that is backed by pages, and its word.
-func (r *Ring) each(f func(*slot, slotWord)) {
-	for i := uint64(0); i < r.cap && r.backed(i); i++ {
+// forEachSlot calls f with each slot of the ring that is backed by pages, and its word.
+func (r *Ring) forEachSlot(f func(*slot, slotWord)) {
+	for i := uint64(0); i < r.cap && r.isBacked(i); i++ {
 		s := r.slot(i)
 		f(s, s.word.Load())
 	}
 }
 
-// slot handles one slot of a ring, by its word w: it turns a WRITING slot of a dead lane into a
-// SKIP slot, returns a LEASED slot of a dead lane to FULL, and records in r.published a message
-// that is a dead lane's newest put.
+// recoverSlot handles one slot of a ring, by its word w: it turns a WRITING slot of a dead lane
+// into a SKIP slot, returns a LEASED slot of a dead lane to FULL, and records in r.published a
+// message that is a dead lane's newest put.
 //
 // The slot's lane and opseq must be read between two reads of its word. Otherwise they could come
 // from two messages, and be evidence of a put that never happened. A message counts as the dead
@@ -124,19 +125,19 @@ func (r *Ring) each(f func(*slot, slotWord)) {
 // most one put.
 //
 // The other slots of a span become SKIP before the first one does: until then no lane reaches them.
-func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
+func (r *reaper) recoverSlot(v *Ring, s *slot, w slotWord) {
 	switch w.state() {
 	case slotWriting:
-		if r.dead.lane(w.lane()) && !disabled("writing") {
-			v.rest(s, w, func(s *slot, w slotWord) {
-				if (w.state() == slotEmpty || w.state() == slotFull) && !disabled("span written") {
+		if r.dead.hasLane(w.lane()) && !isDisabled("writing") {
+			v.forRestOfSpan(s, w, func(s *slot, w slotWord) {
+				if (w.state() == slotEmpty || w.state() == slotFull) && !isDisabled("span written") {
 					s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 				}
 			})
 			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 		}
 	case slotFull, slotReading, slotLeased:
-		if w.state() == slotLeased && r.dead.lane(w.lane()) && !disabled("leased") {
+		if w.state() == slotLeased && r.dead.hasLane(w.lane()) && !isDisabled("leased") {
 			s.word.CAS(w, makeSlotWord(w.lap(), slotFull, w.lane()))
 			w = s.word.Load()
 		}
@@ -146,20 +147,20 @@ func (r *reaper) slot(v *Ring, s *slot, w slotWord) {
 			// messages.
 			return
 		}
-		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
+		if id < maxLanes && r.dead.hasLane(id) && opseq == r.d.recs[id].opseq.Load() && !isDisabled("published") {
 			r.published[id] = true
 		}
 	}
 }
 
-// stamps ends or undoes the operation of each stamp of a dead lane, except for gets, which readers
-// handles. It returns false if a living lane's change of the budget is in the way.
-func (r *reaper) stamps() bool {
-	for i := uint32(1); uint64(i) < r.d.count(); i++ {
+// resolveStamps ends or undoes the operation of each stamp of a dead lane, except for gets, which
+// readers handles. It returns false if a living lane's change of the budget is in the way.
+func (r *reaper) resolveStamps() bool {
+	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
 		b := &r.d.blocks[i]
 		w := b.w.Load()
 		id := w.lane()
-		if w.kind() == kindNone || !r.dead.lane(id) {
+		if w.kind() == kindNone || !r.dead.hasLane(id) {
 			continue
 		}
 		switch w.kind() {
@@ -167,18 +168,18 @@ func (r *reaper) stamps() bool {
 			if !r.finishCommit(b, i, id) {
 				return false
 			}
-			r.d.unstamp(b)
+			r.d.unstampBlock(b)
 		case kindPut:
 			r.finishPut(b, id)
 		case kindFree:
 			switch {
-			case disabled("free"):
+			case isDisabled("free"):
 			case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone:
 				// Only the last write of the free is missing.
-				r.d.change(b, allocBit, genOne)
-				r.d.loseHints()
+				r.d.changeStamped(b, allocBit, genOne)
+				r.d.markHintsLost()
 			default:
-				r.d.unstamp(b)
+				r.d.unstampBlock(b)
 			}
 		}
 	}
@@ -192,12 +193,12 @@ func (r *reaper) stamps() bool {
 // decremented too. Its WRITING slot is a SKIP slot by now, so the message cannot appear later.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
-	case r.published[id] && !disabled("put published"):
+	case r.published[id] && !isDisabled("put published"):
 		r.d.endPut(b, id)
-	case b.w.Load().transit() == 0: // corrupt: no put has counted a reference
-		r.d.unstamp(b)
-	case !r.published[id] && !disabled("put undone"):
-		r.d.change(b, 0, ^stateWord(tOne)+1)
+	case b.w.Load().transitCount() == 0: // corrupt: no put has counted a reference
+		r.d.unstampBlock(b)
+	case !r.published[id] && !isDisabled("put undone"):
+		r.d.changeStamped(b, 0, ^stateWord(tOne)+1)
 	}
 }
 
@@ -216,26 +217,26 @@ func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	var err error
 	done := b.committed.Load() == rec.target.Load()
 	switch phase := rec.phase.Load(); {
-	case phase == phaseCharged && done && !disabled("commit done"):
+	case phase == phaseCharged && done && !isDisabled("commit done"):
 		rec.phase.Store(phaseIdle)
-	case phase == phaseCharged && !done && !disabled("commit undo"):
-		err = r.l.refund(b, id)
-	case phase == phaseShrink && !disabled("shrink"):
+	case phase == phaseCharged && !done && !isDisabled("commit undo"):
+		err = r.l.refundCharge(b, id)
+	case phase == phaseShrink && !isDisabled("shrink"):
 		err = r.l.finishShrink(b, id)
 	}
 	return err == nil
 }
 
-// readers ends the gets of the dead lanes: each message is dropped, and never delivered twice. It
+// endGets ends the gets of the dead lanes: each message is dropped, and never delivered twice. It
 // returns the lanes that it could not finish because a living lane is in the way. It repeats the
 // scan as long as it makes progress, because one dead lane's message may have to wait for
 // another's.
-func (r *reaper) readers() map[uint32]bool {
+func (r *reaper) endGets() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
 		for _, v := range r.views {
-			v.each(func(s *slot, w slotWord) {
-				if w.state() != slotReading || !r.dead.lane(w.lane()) || disabled("reader") {
+			v.forEachSlot(func(s *slot, w slotWord) {
+				if w.state() != slotReading || !r.dead.hasLane(w.lane()) || isDisabled("reader") {
 					return
 				}
 				if r.finishGet(v, s, w) {
@@ -262,14 +263,14 @@ func (r *reaper) readers() map[uint32]bool {
 // The messages of a span have no blocks. Its first slot is emptied last, as by a living reader.
 func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	id := w.lane()
-	mine := stamp(id, kindGet)
-	v.rest(s, w, func(s *slot, w slotWord) {
-		if w.state() == slotFull && !disabled("span read") {
+	mine := makeStamp(id, kindGet)
+	v.forRestOfSpan(s, w, func(s *slot, w slotWord) {
+		if w.state() == slotFull && !isDisabled("span read") {
 			s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 		}
 	})
 	m := &Message{d: r.d}
-	if err := m.readAgain(s); err != nil {
+	if err := m.rereadSlot(s); err != nil {
 		s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 		return true
 	}
@@ -281,12 +282,12 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 				break
 			}
 			if bw&xoMask != 0 {
-				if r.waitFor(b, bw) {
+				if r.registerObstacle(b, bw) {
 					return false
 				}
 				continue
 			}
-			if bw.transit() == 0 || b.w.CAS(bw, bw-tOne|mine) {
+			if bw.transitCount() == 0 || b.w.CAS(bw, bw-tOne|mine) {
 				break // a count of 0 is corrupt: there is nothing to decrement
 			}
 		}
@@ -295,36 +296,36 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 	for _, i := range m.order {
 		if b := &r.d.blocks[i]; b.w.Load()&xoMask == mine {
-			r.d.unstamp(b)
+			r.d.unstampBlock(b)
 		}
 	}
 	return true
 }
 
-// waitFor registers for a wakeup when the stamp in w clears, and records it as the obstacle. It
-// returns false if the stamp has cleared already. The CAS is the second look that the protocol
-// requires, even if WAIT is set already.
+// registerObstacle registers for a wakeup when the stamp in w clears, and records it as the
+// obstacle. It returns false if the stamp has cleared already. The CAS is the second look that the
+// protocol requires, even if WAIT is set already.
 //
 // A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
 // itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
-func (r *reaper) waitFor(b *block, w stateWord) bool {
+func (r *reaper) registerObstacle(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
-	if !w.stamped() || !b.w.CAS(w, w|waitBit) {
+	if !w.isStamped() || !b.w.CAS(w, w|waitBit) {
 		return false
 	}
 	r.stuck = obstacle{b, w & xoMask}
 	return true
 }
 
-// strayGets clears the GET stamps of dead lanes that have emptied their slot already. In this state
-// t is right, and only the stamp remains. It skips the lanes in pending, because readers needs
-// their stamps as evidence in the next pass.
-func (r *reaper) strayGets(pending map[uint32]bool) {
-	for i := uint32(1); uint64(i) < r.d.count(); i++ {
+// clearStrayGets clears the GET stamps of dead lanes that have emptied their slot already. In this
+// state t is right, and only the stamp remains. It skips the lanes in pending, because readers
+// needs their stamps as evidence in the next pass.
+func (r *reaper) clearStrayGets(pending map[uint32]bool) {
+	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
 		b := &r.d.blocks[i]
-		if w := b.w.Load(); w.kind() == kindGet && r.dead.lane(w.lane()) && !pending[w.lane()] &&
-			!disabled("stray get") {
-			r.d.unstamp(b)
+		if w := b.w.Load(); w.kind() == kindGet && r.dead.hasLane(w.lane()) && !pending[w.lane()] &&
+			!isDisabled("stray get") {
+			r.d.unstampBlock(b)
 		}
 	}
 }

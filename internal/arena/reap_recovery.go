@@ -5,7 +5,7 @@ package arena
 // are woken, because a full wakeup could start another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
-		d.park.wakeup()
+		d.park.handleWakeup()
 	} else {
 		d.wakeSeat(holder)
 	}
@@ -18,8 +18,8 @@ const (
 	recoveryWait = 1 << 31
 )
 
-// reaperName returns the recovery word, without WAIT, when this participant holds the lock.
-func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
+// recoveryHolderWord returns the recovery word, without WAIT, when this participant holds the lock.
+func (d *Domain) recoveryHolderWord() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
 
 // lockRecovery takes the recovery lock, if it is free or its holder is proven dead. It does not
 // wait. If ok is false, holder is the seat of the holder.
@@ -30,17 +30,17 @@ func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.sea
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.hdr.recovery.Load()
-		if v != 0 && !d.goneHolder(v) {
+		if v != 0 && !d.isReaperGone(v) {
 			return int(v&recoverySeat) - 1, false
 		}
-		if d.hdr.recovery.CAS(v, d.reaperName()|v&recoveryWait) {
+		if d.hdr.recovery.CAS(v, d.recoveryHolderWord()|v&recoveryWait) {
 			return d.seat, true
 		}
 	}
 }
 
-// goneHolder reports whether the holder named in recovery word v is dead or has been reaped.
-func (d *Domain) goneHolder(v uint64) bool {
+// isReaperGone reports whether the holder named in recovery word v is dead or has been reaped.
+func (d *Domain) isReaperGone(v uint64) bool {
 	s := int(v&recoverySeat) - 1
 	if s < 0 || s >= maxParticipants {
 		return true
@@ -51,17 +51,17 @@ func (d *Domain) goneHolder(v uint64) bool {
 	if uint32(d.parts[s].state.Load()>>32) != uint32(v>>32) {
 		return true
 	}
-	alive, err := d.store.alive(s)
+	alive, err := d.store.isAlive(s)
 	return err == nil && !alive
 }
 
-// freeRecovery reports whether the recovery lock can be taken. If not, it sets WAIT, so that the
+// isRecoveryFree reports whether the recovery lock can be taken. If not, it sets WAIT, so that the
 // holder wakes the participants in xowait when it releases the lock. To be woken, the caller must
 // have set its bit in xowait before.
-func (d *Domain) freeRecovery() bool {
+func (d *Domain) isRecoveryFree() bool {
 	for {
 		v := d.hdr.recovery.Load()
-		if v == 0 || d.goneHolder(v) {
+		if v == 0 || d.isReaperGone(v) {
 			return true
 		}
 		if v&recoveryWait != 0 || d.hdr.recovery.CAS(v, v|recoveryWait) {
@@ -78,7 +78,7 @@ func (d *Domain) freeRecovery() bool {
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()
-		if v&^recoveryWait != d.reaperName() {
+		if v&^recoveryWait != d.recoveryHolderWord() {
 			return
 		}
 		if d.hdr.recovery.CAS(v, 0) {

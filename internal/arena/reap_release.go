@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// resign removes a participant that leaves in order from the members of barriers at which none of
-// its goroutines waits: only a death may break a barrier.
-func (r *reaper) resign() {
+// leaveBarriers removes a participant that leaves in order from the members of barriers at which
+// none of its goroutines waits: only a death may break a barrier.
+func (r *reaper) leaveBarriers() {
 	s := r.d.seat
 	for _, c := range r.cells {
 		if !r.dead[s] || Form(c.form.Load()) != FormBarrier {
@@ -19,13 +19,13 @@ func (r *reaper) resign() {
 	}
 }
 
-// waiters clears the bits of the dead in the waiter bitmaps of rings and cells. It must run before
-// owners, while the owner bits of the dead still keep these blocks from being freed.
+// clearWaiterBits clears the bits of the dead in the waiter bitmaps of rings and cells. It must run
+// before owners, while the owner bits of the dead still keep these blocks from being freed.
 //
 // Invariant (docs/memory.md, "The reaper"): no bit of a dead participant may outlive it. Otherwise
 // a wakeup would go to the next participant in the seat, and a waiter would miss it.
-func (r *reaper) waiters() {
-	if disabled("waiter bits") {
+func (r *reaper) clearWaiterBits() {
+	if isDisabled("waiter bits") {
 		return
 	}
 	for _, v := range r.views {
@@ -35,7 +35,7 @@ func (r *reaper) waiters() {
 		}
 	}
 	for _, c := range r.cells {
-		if disabled("cell waiter bits") {
+		if isDisabled("cell waiter bits") {
 			break
 		}
 		for i := range c.waiting {
@@ -49,46 +49,47 @@ func (r *reaper) waiters() {
 // change it.
 var endsTime = time.Duration(briefly)
 
-// owners clears the owner bits of the dead in every block, and frees the blocks that have no holder
-// left. The operations of the dead must have been ended: then t is right, no stamp of theirs
-// remains, and the owner bit is all that they have of a block. owners clears the bits of one block
-// and tries to free it before it turns to the next one, so a reaper that is killed in between
+// releaseBlocks clears the owner bits of the dead in every block, and frees the blocks that have no
+// holder left. The operations of the dead must have been ended: then t is right, no stamp of theirs
+// remains, and the owner bit is all that they have of a block. releaseBlocks clears the bits of one
+// block and tries to free it before it turns to the next one, so a reaper that is killed in between
 // leaves the rest to its successor.
 //
 // The finaliser of a ring's end may have to wait for living participants. So it runs in another
 // lane, and the reaper waits for all finalisers together up to [endsTime]. A participant that
 // leaves has no other lane, and runs them itself.
 //
-// owners returns false if a living lane is deciding whether a ring is free, so that a name cannot
-// be written into it, or if this participant is leaving and cannot wait any longer.
-func (r *reaper) owners() bool {
+// releaseBlocks returns false if a living lane is deciding whether a ring is free, so that a name
+// cannot be written into it, or if this participant is leaving and cannot wait any longer.
+func (r *reaper) releaseBlocks() bool {
 	left := endsTime
 	r.l.aside = r.d.closed.Load()
 	for _, v := range r.views { // the owner bits of the dead still hold these rings
-		if disabled("deserted") || !v.deserted() || v.Empty() {
+		if isDisabled("deserted") || !v.hasNoReceivers() || v.Empty() {
 			continue
 		}
 		if !r.l.aside {
-			r.d.acquire(v.index())
-			left = r.d.drainAside(r.l, v.index(), left)
-		} else if !r.l.drain(v.b) {
+			r.d.addRef(v.index())
+			left = r.d.drainInOtherLane(r.l, v.index(), left)
+		} else if !r.l.drainRing(v.b) {
 			return false
 		}
 	}
-	for i := uint32(1); uint64(i) < r.d.count(); i++ {
+	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {
-			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
-				if !r.blame(b, j*64+bits.TrailingZeros64(held)) {
+			if held := b.own[j].Load() & dead; held != 0 && !isDisabled("owner bits") {
+				if !r.recordDeath(b, j*64+bits.TrailingZeros64(held)) {
 					return false
 				}
 				b.own[j].AndNot(dead)
 			}
 		}
 		switch w := b.w.Load(); {
-		case disabled("try free"):
-		case !r.l.aside && w&(allocBit|tMask|xoMask) == allocBit && extKind(b.ext.Load()).ends() && !b.owned():
-			left = r.d.finaliseAside(r.l, i, left)
+		case isDisabled("try free"):
+		case !r.l.aside && w&(allocBit|tMask|xoMask) == allocBit &&
+			extKind(b.ext.Load()).finaliserMayWait() && !b.isOwned():
+			left = r.d.finaliseInOtherLane(r.l, i, left)
 		default:
 			if r.l.tryFree(i); r.l.left.Load() {
 				return false
@@ -98,46 +99,46 @@ func (r *reaper) owners() bool {
 	return true
 }
 
-// blame records in a ring which participant has died with one of its ends. b is any block: blame
-// does nothing unless it is the token of an end. A participant that leaves in order withdraws its
-// name instead. blame returns false if a living lane is deciding whether the ring is free; this
-// process is then woken later.
+// recordDeath records in a ring which participant has died with one of its ends. b is any block:
+// recordDeath does nothing unless it is the token of an end. A participant that leaves in order
+// withdraws its name instead. recordDeath returns false if a living lane is deciding whether the
+// ring is free; this process is then woken later.
 //
 // The name must be written while the dead participant's bit still holds the token, and before the
 // finaliser sets NO_SENDERS or NO_RECEIVERS. So a process that sees the flag also finds the name.
-func (r *reaper) blame(b *block, seat int) bool {
-	if !extKind(b.ext.Load()).token() {
+func (r *reaper) recordDeath(b *block, seat int) bool {
+	if !extKind(b.ext.Load()).isToken() {
 		return true
 	}
 	if seat == r.d.seat {
-		r.l.absolve(b)
+		r.l.clearDeath(b)
 		return true
 	}
 	p := &r.d.parts[seat]
-	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
+	who := makeIdentity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
 	r.d.unfinished.Store(true) // must be set before a wakeup is requested
-	known := r.l.blame(briefly/20, b, who)
+	known := r.l.recordDeath(briefly/20, b, who)
 	r.d.unfinished.Store(!known)
 	return known
 }
 
-// hints clears the bits of the dead in the header's bitmaps, and makes up for wakeups that they may
-// have owed: it marks the free hints as lost, and counts a relief.
-func (r *reaper) hints() {
+// clearHeaderBits clears the bits of the dead in the header's bitmaps, and makes up for wakeups
+// that they may have owed: it marks the free hints as lost, and counts a relief.
+func (r *reaper) clearHeaderBits() {
 	d := r.d
 	for i := range d.hdr.spinners {
-		if disabled("spinner bits") {
+		if isDisabled("spinner bits") {
 			break
 		}
 		d.hdr.spinners[i].AndNot(r.bits[i])
 		d.hdr.xowait[i].AndNot(r.bits[i])
 		d.hdr.memwait[i].AndNot(r.bits[i])
 	}
-	if !disabled("lost hints") {
-		d.loseHints()
+	if !isDisabled("lost hints") {
+		d.markHintsLost()
 	}
-	if !disabled("relief") {
-		d.relieve() // a dead participant may have freed a block and woken no waiter
+	if !isDisabled("relief") {
+		d.notifyRelief() // a dead participant may have freed a block and woken no waiter
 	}
 }
 
@@ -146,30 +147,30 @@ func (r *reaper) hints() {
 // reaper"): if the reaper dies in between, the next one still finds the seats DEAD, and wakes all
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
-	if !disabled("ring all") {
+	if !isDisabled("ring all") {
 		d.wakeAll()
-		d.park.wakeup()
+		d.park.handleWakeup()
 	}
 	for s := range dead {
-		if dead[s] && !disabled("release dead") && d.vacate(s) {
+		if dead[s] && !isDisabled("release dead") && d.freeSeat(s) {
 			n++
 		}
 	}
 	return n
 }
 
-// vacate frees the seat of a participant that has been reaped. It reports false if the seat is not
-// DEAD.
+// freeSeat frees the seat of a participant that has been reaped. It reports false if the seat is
+// not DEAD.
 //
 // Invariant (docs/memory.md, "The reaper"): this must be the last step. It increments the epoch.
 // Until then every word with the dead participant's identity names a participant that is DEAD;
 // afterwards the old epoch in the word marks it as gone for ever.
-func (d *Domain) vacate(seat int) bool {
+func (d *Domain) freeSeat(seat int) bool {
 	p := &d.parts[seat]
 	v := p.state.Load()
-	if !v.is(participantDead) {
+	if !v.hasState(participantDead) {
 		return false
 	}
-	p.state.CAS(v, v.next())
+	p.state.CAS(v, v.nextEpoch())
 	return true
 }

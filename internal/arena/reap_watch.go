@@ -16,39 +16,39 @@ import (
 // watched is the number of participants that each participant watches.
 const watched = 2
 
-// watch watches the next living participants until ctx ends, when the domain is closed.
-func (d *Domain) watch(ctx context.Context) {
+// watchParticipants watches the next living participants until ctx ends, when the domain is closed.
+func (d *Domain) watchParticipants(ctx context.Context) {
 	defer d.done.Done()
 	for again := time.Duration(0); ctx.Err() == nil; {
-		if d.watchNext(ctx) {
+		if d.watchNextLiving(ctx) {
 			again = 0
 			continue
 		}
 		again = min(max(2*again, time.Millisecond), time.Second)
-		d.lookAgain(ctx, again)
+		d.pauseWatch(ctx, again)
 	}
 }
 
-// watchNext watches the next living participants until one of them dies, the set of participants
-// changes, or ctx ends. It returns false if a process seems to have ended, but its proof of life is
-// still held. The caller must then pause before it tries again.
-func (d *Domain) watchNext(ctx context.Context) bool {
+// watchNextLiving watches the next living participants until one of them dies, the set of
+// participants changes, or ctx ends. It returns false if a process seems to have ended, but its
+// proof of life is still held. The caller must then pause before it tries again.
+func (d *Domain) watchNextLiving(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type end struct {
 		seat int
 		err  error
 	}
-	seats := d.nextLiving()
+	seats := d.nextLivingSeats()
 	ended := make(chan end, watched)
 	for _, s := range seats {
-		go func() { ended <- end{s, d.store.await(ctx, int(d.parts[s].pid.Load()), s)} }()
+		go func() { ended <- end{s, d.store.awaitDeath(ctx, int(d.parts[s].pid.Load()), s)} }()
 	}
 	select {
 	case <-ctx.Done():
 	case <-d.relink:
 	case e := <-ended:
-		alive, unknown := d.store.alive(e.seat)
+		alive, unknown := d.store.isAlive(e.seat)
 		if e.err != nil || unknown != nil || alive {
 			return false
 		}
@@ -60,17 +60,17 @@ func (d *Domain) watchNext(ctx context.Context) bool {
 // reapSoon calls [Domain.Reap] in a new goroutine. A reaper may wait for a living participant, and
 // meanwhile this process must go on watching: it may be the only watcher of that participant.
 func (d *Domain) reapSoon() {
-	if crashing && controlled() {
+	if crashing && isControlled() {
 		spawn(func() { d.Reap() })
 		return
 	}
 	d.done.Go(func() { d.Reap() })
 }
 
-// lookAgain pauses until after has passed, the set of participants changes, or ctx ends. It is
+// pauseWatch pauses until after has passed, the set of participants changes, or ctx ends. It is
 // called if a process has ended and its proof of life is still held: a child that it was forking
 // shares the open file description, and with it the lock, until exec closes the descriptor.
-func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
+func (d *Domain) pauseWatch(ctx context.Context, after time.Duration) {
 	t := time.NewTimer(after)
 	defer t.Stop()
 	select {
@@ -80,20 +80,20 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	}
 }
 
-// nextLiving returns the seats of the next living participants, at most [watched] of them. If it
-// finds dead ones on the way, it starts a reaper.
+// nextLivingSeats returns the seats of the next living participants, at most [watched] of them. If
+// it finds dead ones on the way, it starts a reaper.
 //
 // Invariant (docs/memory.md, "Notice"): every living participant is watched by the two living ones
 // before it in the circle. The dead ones between them have no watcher, so the participant that
 // finds them must reap them.
-func (d *Domain) nextLiving() (seats []int) {
+func (d *Domain) nextLivingSeats() (seats []int) {
 	dead := false
 	for i := 1; i < maxParticipants && len(seats) < watched; i++ {
 		s := (d.seat + i) % maxParticipants
-		if d.parts[s].state.Load().is(participantFree) {
+		if d.parts[s].state.Load().hasState(participantFree) {
 			continue
 		}
-		if alive, err := d.store.alive(s); err != nil || alive {
+		if alive, err := d.store.isAlive(s); err != nil || alive {
 			seats = append(seats, s)
 		} else {
 			dead = true
@@ -105,9 +105,9 @@ func (d *Domain) nextLiving() (seats []int) {
 	return seats
 }
 
-// announce has every other participant choose again which seats to watch. A participant must call
-// it when it joins, when it leaves, and when it has released the recovery lock while leaving.
-func (d *Domain) announce() {
+// announceChange has every other participant choose again which seats to watch. A participant must
+// call it when it joins, when it leaves, and when it has released the recovery lock while leaving.
+func (d *Domain) announceChange() {
 	d.hdr.members.Add(1)
 	d.wakeAll()
 }
@@ -115,10 +115,10 @@ func (d *Domain) announce() {
 // news has the counters of the events that this process has handled.
 type news struct{ members, pressure uint64 }
 
-// hear handles the events that the doorbell announces in addition to wakeups: changes of the set of
-// participants, requests to collect garbage, and the end of an obstacle to a reap. It returns the
-// counters that it has handled.
-func (d *Domain) hear(seen news) news {
+// handleNews handles the events that the doorbell announces in addition to wakeups: changes of the
+// set of participants, requests to collect garbage, and the end of an obstacle to a reap. It
+// returns the counters that it has handled.
+func (d *Domain) handleNews(seen news) news {
 	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 	if now.members != seen.members {
 		select {

@@ -56,8 +56,8 @@ type slot struct {
 	others [slotBlocks - 1]Word // handles of the other blocks
 }
 
-// block returns the word with the handle of block i.
-func (s *slot) block(i int) *Word {
+// blockWord returns the word with the handle of block i.
+func (s *slot) blockWord(i int) *Word {
 	if i == 0 {
 		return &s.first
 	}
@@ -71,10 +71,10 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a separate block, blocks[0]
 )
 
-// leave stores the word that ends a put or get of the slot's message. The caller looks at the
-// waiters next, and the store must be visible before that look. If the message has blocks, the CAS
-// that clears their stamps orders the two, so a plain [Word.Set] is enough.
-func (s *slot) leave(w slotWord, order []uint32) {
+// storeEndWord stores the word that ends a put or get of the slot's message. The caller looks at
+// the waiters next, and the store must be visible before that look. If the message has blocks, the
+// CAS that clears their stamps orders the two, so a plain [Word.Set] is enough.
+func (s *slot) storeEndWord(w slotWord, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
 	} else {
@@ -109,25 +109,25 @@ func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
 func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
 func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
 
-// before and past compare the slot's lap with another lap, which must be at most half of all laps
-// away. Laps wrap around after 2^44: a queue with one slot and a million messages a second wraps in
-// half a year.
-func (w slotWord) before(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
-func (w slotWord) past(lap uint64) bool   { return int64((w.lap()-lap)<<slotLapShift) > 0 }
+// isBefore and isAfter compare the slot's lap with another lap, which must be at most half of all
+// laps away. Laps wrap around after 2^44: a queue with one slot and a million messages a second
+// wraps in half a year.
+func (w slotWord) isBefore(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
+func (w slotWord) isAfter(lap uint64) bool  { return int64((w.lap()-lap)<<slotLapShift) > 0 }
 
-// over returns w with a span of n slots, which a claim of the first slot covers. n must be a power
-// of two.
-func (w slotWord) over(n uint64) slotWord {
+// withSpan returns w with a span of n slots, which a claim of the first slot covers. n must be a
+// power of two.
+func (w slotWord) withSpan(n uint64) slotWord {
 	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
 }
 
 // span returns the number of slots that w claims, including its own.
 func (w slotWord) span() uint64 { return 1 << (w >> slotSpanShift & 7) }
 
-// taken returns the number of tickets used up, from the ticket of w's slot on. The span counts only
-// while the slot's word is in the given lap and state: otherwise the span has ended, and taken
-// returns 1.
-func (w slotWord) taken(lap, state uint64) uint64 {
+// usedTickets returns the number of tickets used up, from the ticket of w's slot on. The span
+// counts only while the slot's word is in the given lap and state: otherwise the span has ended,
+// and usedTickets returns 1.
+func (w slotWord) usedTickets(lap, state uint64) uint64 {
 	if w.lap() == lap && w.state() == state {
 		return w.span()
 	}
@@ -225,7 +225,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 // OpenRing returns a view of the ring in the block h, which this process must hold. It returns
 // [ErrCorrupt] if h is not a ring, or is the board of names. The caller must close the view.
 func (d *Domain) OpenRing(h Handle) (*Ring, error) {
-	b, err := d.check(h)
+	b, err := d.checkHandle(h)
 	if err != nil {
 		return nil, err
 	}
@@ -236,16 +236,16 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.finished(ringBoard) {
+	if r.hasFlags(ringBoard) {
 		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
-	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.readable, backoffs: new(backoffs)}
+	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.isReadable, backoffs: new(backoffs)}
 	if r.news {
-		r.notEmpty.ready = r.over // no message is taken, so no wakeup is passed on
+		r.notEmpty.ready = r.isClosed // no message is taken, so no wakeup is passed on
 	}
-	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.writable, backoffs: new(backoffs)}
-	d.park.add(&r.notEmpty, &r.notFull)
+	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.isWritable, backoffs: new(backoffs)}
+	d.park.addQueues(&r.notEmpty, &r.notFull)
 	return r, nil
 }
 
@@ -255,7 +255,7 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, most, err := d.span(b.ext.Load())
+	_, most, err := d.blockRange(b.ext.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -274,15 +274,15 @@ func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
 	}
 	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
 		bits: bits.TrailingZeros64(n)}
-	r.news = r.finished(ringNews)
-	r.backed(0)
+	r.news = r.hasFlags(ringNews)
+	r.isBacked(0)
 	return r, nil
 }
 
 func (d *Domain) ringHeader(b *block) (*ring, error) {
 	p, err := d.bytesOf(b)
 	if err == nil && len(p) < ringHead {
-		err = corrupt("the committed length of a ring", uint64(len(p)))
+		err = reportCorruption("the committed length of a ring", uint64(len(p)))
 	}
 	if err != nil {
 		return nil, err
@@ -294,9 +294,9 @@ func (d *Domain) ringHeader(b *block) (*ring, error) {
 // the caller must hold the ring's block until these calls have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
-	r.d.park.remove(&r.notEmpty, &r.notFull)
-	r.notEmpty.shut()
-	r.notFull.shut()
+	r.d.park.removeQueues(&r.notEmpty, &r.notFull)
+	r.notEmpty.closeQueue()
+	r.notFull.closeQueue()
 }
 
 // Handle returns the handle of the ring's block.
@@ -320,7 +320,7 @@ func (r *Ring) Len() int {
 		if head == again { // both values were current when the tail was read
 			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
 			if r.hasReturns() {
-				n += r.behind(slotFull)
+				n += r.countBehind(slotFull)
 			}
 			return n
 		}
@@ -331,13 +331,13 @@ func (r *Ring) Len() int {
 // Empty reports whether the ring has no message. A message that is being put counts, because a get
 // would wait for it. A hole does not count.
 func (r *Ring) Empty() bool {
-	if r.hasReturns() && r.behind(slotFull) > 0 {
+	if r.hasReturns() && r.countBehind(slotFull) > 0 {
 		return false
 	}
-	r.passRead()
+	r.advanceHead()
 	tk := r.hdr.head.Load()
 	for range r.cap {
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			return true
 		}
 		switch w := r.slot(tk).word.Load(); {
@@ -359,22 +359,22 @@ func (r *Ring) Finish() {
 	r.d.wakeBits(&r.hdr.notFull)
 }
 
-// over reports whether waits on this view must end, because the view or the domain is closed.
-func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
+// isClosed reports whether waits on this view must end, because the view or the domain is closed.
+func (r *Ring) isClosed() bool { return r.gone.Load() || r.d.closed.Load() }
 
-func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
+func (r *Ring) hasFlags(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
 
-// lonely returns the error for a ring without receivers, or without senders, depending on the flag:
-// [ErrFinished], joined with the death of the last holder if that was the cause.
-func (r *Ring) lonely(without uint64) error {
+// finishedError returns the error for a ring without receivers, or without senders, depending on
+// the flag: [ErrFinished], joined with the death of the last holder if that was the cause.
+func (r *Ring) finishedError(without uint64) error {
 	w := r.hdr.dead[0].Load()
 	if without == ringNoReceivers {
 		w = r.hdr.dead[1].Load()
 	}
-	if w == 0 || r.finished(ringFinished) {
+	if w == 0 || r.hasFlags(ringFinished) {
 		return ErrFinished
 	}
-	return bereaved(lockWord(w), ErrFinished)
+	return newPeerError(lockWord(w), ErrFinished)
 }
 
 // lap returns the lap of a ticket.
@@ -384,14 +384,14 @@ func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
 }
 
-// place returns the index of slot s in the ring.
-func (r *Ring) place(s *slot) uint64 {
+// slotIndex returns the index of slot s in the ring.
+func (r *Ring) slotIndex(s *slot) uint64 {
 	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
 }
 
-// backed reports whether the slot of ticket has pages. A slot without pages must not be touched:
+// isBacked reports whether the slot of ticket has pages. A slot without pages must not be touched:
 // the access would use memory that is not charged to the budget.
-func (r *Ring) backed(ticket uint64) bool {
+func (r *Ring) isBacked(ticket uint64) bool {
 	i := ticket & (r.cap - 1)
 	if i < r.ready.Load() {
 		return true
@@ -404,49 +404,49 @@ func (r *Ring) backed(ticket uint64) bool {
 	return i < n
 }
 
-// readable reports whether a get would return without waiting.
-func (r *Ring) readable() bool {
+// isReadable reports whether a get would return without waiting.
+func (r *Ring) isReadable() bool {
 	if r.hasReturns() {
 		return true
 	}
 	tk := r.hdr.head.Load()
-	if r.backed(tk) {
+	if r.isBacked(tk) {
 		w := r.slot(tk).word.Load()
 		lap := r.lap(tk)
 		switch st := w.state(); {
-		case w.past(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
+		case w.isAfter(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
 			return true
 		case w.lap() == lap && st == slotWriting:
-			return r.over() // regardless of the flags, this message comes first
+			return r.isClosed() // regardless of the flags, this message comes first
 		}
 	}
-	return r.finished(ringFinished|ringNoSenders) && !r.outstanding() || r.over()
+	return r.hasFlags(ringFinished|ringNoSenders) && !r.hasOutstanding() || r.isClosed()
 }
 
-// writable reports whether a put would return without waiting.
-func (r *Ring) writable() bool {
+// isWritable reports whether a put would return without waiting.
+func (r *Ring) isWritable() bool {
 	tk := r.hdr.tail.Load()
-	if !r.backed(tk) {
+	if !r.isBacked(tk) {
 		return true
 	}
 	w := r.slot(tk).word.Load()
-	return !w.before(r.lap(tk)) && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
+	return !w.isBefore(r.lap(tk)) && !r.exceedsLimit(tk) || r.hasFlags(ringFinished|ringNoReceivers) || r.isClosed()
 }
 
-// room returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
-func (r *Ring) room() error {
+// checkRoom returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
+func (r *Ring) checkRoom() error {
 	for {
 		tk := r.hdr.tail.Load()
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			return nil
 		}
-		limited := r.limited(tk)
+		limited := r.exceedsLimit(tk)
 		switch w, lap := r.slot(tk).word.Load(), r.lap(tk); {
 		case r.hdr.tail.Load() != tk:
 		case limited:
 			return ErrFull
-		case w.before(lap):
-			return full(w, lap)
+		case w.isBefore(lap):
+			return fullError(w, lap)
 		default:
 			return nil
 		}
@@ -478,7 +478,7 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 	var ended error
 	for waited := false; ; waited = true {
 		err := r.tryPut(ctx, body, blocks, move)
-		if ended != nil && err == errGetting && pastDeadline(ctx) {
+		if ended != nil && err == errGetting && isPastDeadline(ctx) {
 			err = r.TryPut(body, blocks, move)
 		}
 		if err == nil || !errors.Is(err, ErrFull) {
@@ -490,7 +490,7 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notFull.pause(ctx, r.over); ended == ErrClosed {
+		if ended = r.notFull.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -507,7 +507,7 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 	var ended error
 	for waited := false; ; waited = true {
 		err := try(ctx)
-		if ended != nil && pastDeadline(ctx) {
+		if ended != nil && isPastDeadline(ctx) {
 			err = r.awaitPut(err, try)
 		}
 		if err == nil || !errors.Is(err, ErrEmpty) {
@@ -519,7 +519,7 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notEmpty.pause(ctx, r.over); ended == ErrClosed {
+		if ended = r.notEmpty.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -529,10 +529,10 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 // tries once more, because the other lane may have finished just then.
 func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	for err == errPutting {
-		if disabled("unfinished put") {
+		if isDisabled("unfinished put") {
 			return ErrEmpty
 		}
-		waited := r.awaitOther(&r.notEmpty, r.readable)
+		waited := r.awaitOtherLane(&r.notEmpty, r.isReadable)
 		if err = try(briefly); err == errPutting && waited != nil {
 			return waited
 		}
@@ -540,23 +540,23 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	return err
 }
 
-// pastDeadline reports whether ctx ended by its deadline. A call then reports that the ring is
+// isPastDeadline reports whether ctx ended by its deadline. A call then reports that the ring is
 // empty or full, which must be true.
-func pastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
+func isPastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
-// awaitOther waits briefly until the lane that was in the way has gone on.
-func (r *Ring) awaitOther(l *waitQueue, ready func() bool) error {
-	ctx, cancel := begin(briefly)
+// awaitOtherLane waits briefly until the lane that was in the way has gone on.
+func (r *Ring) awaitOtherLane(l *waitQueue, ready func() bool) error {
+	ctx, cancel := beginWait(briefly)
 	defer cancel()
-	return r.await(ctx, l, ready)
+	return r.awaitReady(ctx, l, ready)
 }
 
 // Await waits until a get would return without waiting: there is a message, or there will never be
 // one. Another receiver may take the message first.
 func (r *Ring) Await(ctx context.Context) error {
-	err := r.await(ctx, &r.notEmpty, r.pending)
-	if err != nil && pastDeadline(ctx) && !r.Empty() {
-		return r.awaitOther(&r.notEmpty, r.pending)
+	err := r.awaitReady(ctx, &r.notEmpty, r.hasPending)
+	if err != nil && isPastDeadline(ctx) && !r.Empty() {
+		return r.awaitOtherLane(&r.notEmpty, r.hasPending)
 	}
 	return err
 }
@@ -564,40 +564,40 @@ func (r *Ring) Await(ctx context.Context) error {
 // AwaitRoom waits until a put would return without waiting: there is a free slot, or the put would
 // fail. Another sender may take the slot first.
 func (r *Ring) AwaitRoom(ctx context.Context) error {
-	err := r.await(ctx, &r.notFull, r.writable)
-	if err != nil && pastDeadline(ctx) && r.room() == errGetting {
-		return r.awaitOther(&r.notFull, r.writable)
+	err := r.awaitReady(ctx, &r.notFull, r.isWritable)
+	if err != nil && isPastDeadline(ctx) && r.checkRoom() == errGetting {
+		return r.awaitOtherLane(&r.notFull, r.isWritable)
 	}
 	return err
 }
 
-func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error {
+func (r *Ring) awaitReady(ctx context.Context, l *waitQueue, ready func() bool) error {
 	for !ready() {
-		if err := l.pause(ctx, r.over); err != nil {
+		if err := l.awaitCondition(ctx, r.isClosed); err != nil {
 			return err
 		}
 	}
-	if r.over() {
-		l.leave()
+	if r.isClosed() {
+		l.clearBit()
 		return ErrClosed
 	}
 	l.passWakeup() // the message or the slot is still available to others
 	return nil
 }
 
-// pending is readable, ignoring messages that are being read.
-func (r *Ring) pending() bool {
-	r.passRead()
-	return r.readable()
+// hasPending is readable, ignoring messages that are being read.
+func (r *Ring) hasPending() bool {
+	r.advanceHead()
+	return r.isReadable()
 }
 
-// limited reports whether the message with ticket tk would exceed the ring's limit, which may be
-// less than the number of slots. The head's cache line belongs to the readers, and the head only
-// increases. So limited reads the head only if the value that it has cached leaves no room.
+// exceedsLimit reports whether the message with ticket tk would exceed the ring's limit, which may
+// be less than the number of slots. The head's cache line belongs to the readers, and the head only
+// increases. So exceedsLimit reads the head only if the value that it has cached leaves no room.
 //
-// A stale head is never ahead of the true one. So a put that limited admits has room, and a put
-// that it refuses was checked against the current head.
-func (r *Ring) limited(tk uint64) bool {
+// A stale head is never ahead of the true one. So a put that exceedsLimit admits has room, and a
+// put that it refuses was checked against the current head.
+func (r *Ring) exceedsLimit(tk uint64) bool {
 	// the tail is a hint and may be behind the head
 	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
 	if !full(r.seen.Load()) {
@@ -605,29 +605,30 @@ func (r *Ring) limited(tk uint64) bool {
 	}
 	head := r.hdr.head.Load()
 	if full(head) {
-		r.passRead() // a reader may have died before it advanced the head
+		r.advanceHead() // a reader may have died before it advanced the head
 		head = r.hdr.head.Load()
 	}
 	SetLocal(&r.seen, head)
 	return full(head)
 }
 
-// passRead advances the head past messages that have been read, or are being read or leased.
+// advanceHead advances the head past messages that have been read, or are being read or leased.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): only a slot that is READING, or
 // LEASED, in the head's own lap may be passed. A slot that is READING in the lap before has not
 // been emptied for this ticket: to pass it would skip the next message for ever. A slot that is
 // farther ahead than the next lap is left to next, which reports the corruption.
-func (r *Ring) passRead() {
+func (r *Ring) advanceHead() {
 	for {
 		tk := r.hdr.head.Load()
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			return
 		}
 		w, lap := r.slot(tk).word.Load(), r.lap(tk)
-		if w.before(lap) || w.past(lap+1) || w.lap() == lap && w.state() != slotReading && w.state() != slotLeased {
+		if w.isBefore(lap) || w.isAfter(lap+1) ||
+			w.lap() == lap && w.state() != slotReading && w.state() != slotLeased {
 			return
 		}
-		r.pass(tk, w)
+		r.advancePast(tk, w)
 	}
 }

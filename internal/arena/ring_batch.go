@@ -46,17 +46,17 @@ func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
 		if !ok {
 			return n, err
 		}
-		if err := r.d.await(briefly, i); err != nil {
+		if err := r.d.awaitObstacle(briefly, i); err != nil {
 			return 0, err
 		}
 	}
 }
 
 func (r *Ring) putBatch(b *Batch) (n int, err error) {
-	if r.finished(ringFinished | ringNoReceivers) {
-		return 0, r.lonely(ringNoReceivers)
+	if r.hasFlags(ringFinished | ringNoReceivers) {
+		return 0, r.finishedError(ringNoReceivers)
 	}
-	l, err := r.d.enter()
+	l, err := r.d.acquireLane()
 	if err != nil {
 		return 0, err
 	}
@@ -66,21 +66,21 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 			n += k
 		}
 	}
-	deserted := (n > 0 || errors.Is(err, ErrFinished)) && r.deserted()
+	deserted := (n > 0 || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
 	if deserted {
-		r.d.acquire(r.index())
+		r.d.addRef(r.index())
 	}
 	if n > 0 {
-		r.notEmpty.rewake() // within the lane, as in put
+		r.notEmpty.wakeParticipant() // within the lane, as in putMessage
 	}
 	l.unlock()
 	if deserted {
-		r.d.drainAside(nil, r.index(), time.Duration(briefly))
+		r.d.drainInOtherLane(nil, r.index(), time.Duration(briefly))
 	}
 	if n > 0 {
 		return n, nil // the next put returns the error again
 	}
-	return 0, r.d.explain(err)
+	return 0, r.d.explainShortage(err)
 }
 
 // putSpan puts messages starting at index i, as many as one claim has slots for, and returns their
@@ -89,23 +89,23 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 // Invariant (docs/memory.md, "Spans"): the first slot must become FULL last. Until then readers
 // stop at it, so the other slots may be filled, or made holes by a reaper, in any order.
 func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
-	l.count()
-	tk, n, err := r.claim(l, uint64(len(b.Ends)-i))
+	l.incrementOpseq()
+	tk, n, err := r.claimSlots(l, uint64(len(b.Ends)-i))
 	if tk, ok := err.(unbacked); ok {
-		return 0, r.extend(briefly, l, uint64(tk))
+		return 0, r.commitSlots(briefly, l, uint64(tk))
 	}
 	if err != nil {
 		return 0, err
 	}
-	if r.deserted() {
+	if r.hasNoReceivers() {
 		for j := n; j > 0; j-- {
 			r.slot(tk + j - 1).word.Store(makeSlotWord(r.lap(tk+j-1), slotSkip, 0))
 		}
-		return 0, r.lonely(ringNoReceivers)
+		return 0, r.finishedError(ringNoReceivers)
 	}
 	for j := range n {
 		s, p := r.slot(tk+j), b.At(i+int(j))
-		s.begin(l, len(p), 0)
+		s.setHeader(l, len(p), 0)
 		copy(s.body[:], p)
 		if j > 0 {
 			s.word.Set(makeSlotWord(r.lap(tk+j), slotFull, l.id))
@@ -115,14 +115,14 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	return int(n), nil
 }
 
-// free returns the number of slots that one claim can take from ticket tk on, up to most. It is a
-// power of two, and 1 even if the first slot is not free.
+// countFree returns the number of slots that one claim can take from ticket tk on, up to most. It
+// is a power of two, and 1 even if the first slot is not free.
 //
 // The slots stay free until a lane claims the first: a put reaches a slot only through the tail,
 // and the tail passes only claimed slots.
-func (r *Ring) free(tk, most uint64) uint64 {
+func (r *Ring) countFree(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
-	for n < most && r.backed(tk+n) && !r.limited(tk+n) &&
+	for n < most && r.isBacked(tk+n) && !r.exceedsLimit(tk+n) &&
 		r.slot(tk+n).word.Load() == makeSlotWord(r.lap(tk+n), slotEmpty, 0) {
 		n++
 	}
@@ -135,7 +135,7 @@ func floorPower(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 // before a message that has blocks, and at the end of the ring. If it returns 0, the caller should
 // call [Ring.TryGet] to learn why.
 func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
-	l, err := r.d.enter()
+	l, err := r.d.acquireLane()
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 		k = r.getSpan(l, b, most-n)
 	}
 	if n > 0 {
-		r.notFull.rewake()
+		r.notFull.wakeParticipant()
 	}
 	l.unlock()
 	return n, nil
@@ -158,11 +158,11 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	for {
 		tk := r.hdr.head.Load()
 		s, lap := r.slot(tk), r.lap(tk)
-		w, n := r.plain(tk, uint64(most), &lengths)
+		w, n := r.findPlainSpan(tk, uint64(most), &lengths)
 		if n == 0 {
 			return 0
 		}
-		if !s.word.CAS(w, makeSlotWord(lap, slotReading, l.id).over(n)) {
+		if !s.word.CAS(w, makeSlotWord(lap, slotReading, l.id).withSpan(n)) {
 			continue
 		}
 		r.hdr.head.CAS(tk, tk+n)
@@ -178,11 +178,11 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	}
 }
 
-// plain finds messages without blocks from ticket tk on. It returns the word of the first slot, the
-// number of messages, which is a power of two or 0, and their body lengths. Lengths must be read
-// only once, because another process may change them.
-func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
-	for most = min(most, MaxBatch, r.cap); n < most && r.backed(tk+n); n++ {
+// findPlainSpan finds messages without blocks from ticket tk on. It returns the word of the first
+// slot, the number of messages, which is a power of two or 0, and their body lengths. Lengths must
+// be read only once, because another process may change them.
+func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
+	for most = min(most, MaxBatch, r.cap); n < most && r.isBacked(tk+n); n++ {
 		s, lap := r.slot(tk+n), r.lap(tk+n)
 		w := s.word.Load()
 		if w != makeSlotWord(lap, slotFull, w.lane()) {
@@ -204,11 +204,11 @@ func (r *Ring) plain(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord,
 	return first, floorPower(n)
 }
 
-// rest calls f for each slot after the first, s, of the span that word w claimed, with the slot's
-// word. Slots that have moved on to another lap are skipped.
-func (r *Ring) rest(s *slot, w slotWord, f func(*slot, slotWord)) {
-	tk := w.lap()<<r.bits | r.place(s)
-	for j := uint64(1); j < min(w.span(), r.cap) && r.backed(tk+j); j++ {
+// forRestOfSpan calls f for each slot after the first, s, of the span that word w claimed, with the
+// slot's word. Slots that have moved on to another lap are skipped.
+func (r *Ring) forRestOfSpan(s *slot, w slotWord, f func(*slot, slotWord)) {
+	tk := w.lap()<<r.bits | r.slotIndex(s)
+	for j := uint64(1); j < min(w.span(), r.cap) && r.isBacked(tk+j); j++ {
 		s := r.slot(tk + j)
 		if w := s.word.Load(); w.lap() == r.lap(tk+j) {
 			f(s, w)

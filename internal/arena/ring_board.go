@@ -38,9 +38,9 @@ const (
 	levelChoice = 8 // slots of one level in which a given name may stand
 )
 
-// board returns a view of the board. The caller then holds the board's block once more and must
-// release it. If there is no board, it makes one, or returns [ErrNotExist] if make is false.
-func (d *Domain) board(ctx context.Context, make bool) (*Ring, error) {
+// acquireBoard returns a view of the board. The caller then holds the board's block once more and
+// must release it. If there is no board, it makes one, or returns [ErrNotExist] if make is false.
+func (d *Domain) acquireBoard(ctx context.Context, make bool) (*Ring, error) {
 	for {
 		h := Handle(d.hdr.names.Load())
 		if h != 0 {
@@ -59,13 +59,13 @@ func (d *Domain) board(ctx context.Context, make bool) (*Ring, error) {
 }
 
 func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
-	if err := d.importFor(ctx, h); err != nil {
+	if err := d.importBlock(ctx, h); err != nil {
 		return nil, err
 	}
 	b := &d.blocks[h.index()]
 	r, err := d.ringOf(b)
-	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.finished(ringBoard)) {
-		err = corrupt("the header's board of names", uint64(h))
+	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.hasFlags(ringBoard)) {
+		err = reportCorruption("the header's board of names", uint64(h))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the board of names in %v: %w", h, err), d.Release(h))
@@ -102,14 +102,15 @@ func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 // A level is a range of slots of a board.
 type level struct{ begin, slots uint64 }
 
-// levels returns the number of complete levels in a board with the given number of slots.
-func levels(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
+// levelCount returns the number of complete levels in a board with the given number of slots.
+func levelCount(slots uint64) int { return bits.Len64(slots/firstLevel+1) - 1 }
 
 func levelAt(k int) level { return level{firstLevel<<k - firstLevel, firstLevel << k} }
 
-// choice returns the first of the slots in level k that a name with the given hash may use. Each
-// level uses other bits of the hash, so that names that collide in one level differ in the next.
-func (v level) choice(k int, hash uint64) uint64 {
+// firstChoice returns the first of the slots in level k that a name with the given hash may use.
+// Each level uses other bits of the hash, so that names that collide in one level differ in the
+// next.
+func (v level) firstChoice(k int, hash uint64) uint64 {
 	return v.begin + bits.RotateLeft64(hash, -9*k)%(v.slots/levelChoice)*levelChoice
 }
 
@@ -123,18 +124,18 @@ func hashName(name string) uint64 {
 	return h ^ h>>33
 }
 
-// find returns the slot with the name and the slot's word, or nil. It begins with the last level,
-// which holds half of all slots.
+// findName returns the slot with the name and the slot's word, or nil. It begins with the last
+// level, which holds half of all slots.
 //
 // Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they must be added
-// before a slot in them becomes FULL. So find looks at all levels that can hold the name.
-func (r *Ring) find(name string) (*slot, slotWord) {
+// before a slot in them becomes FULL. So findName looks at all levels that can hold the name.
+func (r *Ring) findName(name string) (*slot, slotWord) {
 	label, hash := makeLabel(name, nil), hashName(name)
-	for k := levels(r.backedSlots()) - 1; k >= 0; k-- {
-		first := levelAt(k).choice(k, hash)
+	for k := levelCount(r.backedSlots()) - 1; k >= 0; k-- {
+		first := levelAt(k).firstChoice(k, hash)
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
-			if w := s.word.Load(); w.state() == slotFull && s.begins(label) {
+			if w := s.word.Load(); w.state() == slotFull && s.hasPrefix(label) {
 				return s, w
 			}
 		}
@@ -144,7 +145,7 @@ func (r *Ring) find(name string) (*slot, slotWord) {
 
 // backedSlots returns the number of slots with pages.
 func (r *Ring) backedSlots() uint64 {
-	r.backed(r.cap - 1)
+	r.isBacked(r.cap - 1)
 	return r.ready.Load()
 }
 
@@ -153,16 +154,16 @@ func (r *Ring) backedSlots() uint64 {
 // lane's stamp is cleared. It returns [ErrExist] or [ErrTooManyNames], or unbacked if the board
 // must grow first.
 func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
-	if s, _ := r.find(name); s != nil {
+	if s, _ := r.findName(name); s != nil {
 		return nil, 0, ErrExist
 	}
-	hash, ready := hashName(name), levels(r.backedSlots())
-	for k := range levels(r.cap) {
+	hash, ready := hashName(name), levelCount(r.backedSlots())
+	for k := range levelCount(r.cap) {
 		v := levelAt(k)
 		if k >= ready {
 			return nil, 0, unbacked(v.begin + v.slots - 1)
 		}
-		first := v.choice(k, hash)
+		first := v.firstChoice(k, hash)
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
 			w := s.word.Load()
@@ -180,12 +181,12 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 // takeName removes the name's message from the board into m.
 func (r *Ring) takeName(l *lane, name string, m *Message) error {
 	for {
-		s, w := r.find(name)
+		s, w := r.findName(name)
 		if s == nil {
 			return ErrNotExist
 		}
 		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
-			return r.take(l, m, s, lap)
+			return r.completeGet(l, m, s, lap)
 		}
 	}
 }
@@ -194,20 +195,20 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 // blocks.
 func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	for {
-		s, w := r.find(name)
+		s, w := r.findName(name)
 		if s == nil {
 			return ErrNotExist
 		}
-		if ok, err := r.peek(l, s, w, m); ok || err != nil {
+		if ok, err := r.peekNamed(l, s, w, m); ok || err != nil {
 			return err
 		}
 	}
 }
 
-// peek copies the message of a name's slot into m, without the name. It returns false if the slot's
-// word is no longer w.
-func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
-	ok, err := r.peekAll(l, s, w, m, 1)
+// peekNamed copies the message of a name's slot into m, without the name. It returns false if the
+// slot's word is no longer w.
+func (r *Ring) peekNamed(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
+	ok, err := r.peekMessage(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
 		return ok, err
 	}
@@ -215,20 +216,20 @@ func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
 	return true, nil
 }
 
-// peekAll copies a message from its slot into m, leaves it there, and takes references to its
+// peekMessage copies a message from its slot into m, leaves it there, and takes references to its
 // blocks except the first own ones. It returns false if the slot's word is no longer w.
-func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
+func (r *Ring) peekMessage(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
-	text, err := s.text(m.body[:0])
+	text, err := s.readBody(m.body[:0])
 	for i := range m.table {
-		m.table[i] = Handle(s.block(i).Load())
+		m.table[i] = Handle(s.blockWord(i).Load())
 	}
 	if s.word.Load() != w {
 		return false, nil
 	}
 	n := int(meta >> 8 & 0xff)
 	if err == nil && own > 0 {
-		err = labelled(text)
+		err = checkLabel(text)
 	}
 	if err != nil || n > slotBlocks {
 		return false, ErrCorrupt
@@ -241,49 +242,49 @@ func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool,
 		return false, ErrCorrupt
 	}
 	m.Blocks = m.table[own:n]
-	return r.hold(l, s, w, m.Blocks)
+	return r.holdBlocks(l, s, w, m.Blocks)
 }
 
 func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (ok bool, err error) {
-	ok, err = r.hold(l, s, w, m.table[:1])
+	ok, err = r.holdBlocks(l, s, w, m.table[:1])
 	if !ok {
 		return false, err
 	}
 	m.spill = m.table[0]
 	p, err := r.d.bytesOf(&r.d.blocks[m.spill.index()])
 	if err == nil {
-		m.Blocks, m.Body, err = unspill(p)
+		m.Blocks, m.Body, err = decodeSpill(p)
 	}
 	if err == nil && len(m.Blocks) < own {
 		err = ErrCorrupt
 	}
 	if err == nil {
 		m.Blocks = m.Blocks[own:]
-		ok, err = r.hold(l, s, w, m.Blocks)
+		ok, err = r.holdBlocks(l, s, w, m.Blocks)
 	}
 	if !ok || err != nil {
-		l.release(m.spill.index())
+		l.releaseBlock(m.spill.index())
 	}
 	return ok && err == nil, err
 }
 
-// hold takes a reference to each block and reads the slot's word again. If the word is still w, the
-// message held the blocks when this participant's bits were set, so the blocks stay. Otherwise hold
-// releases them and returns false.
-func (r *Ring) hold(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
+// holdBlocks takes a reference to each block and reads the slot's word again. If the word is still
+// w, the message held the blocks when this participant's bits were set, so the blocks stay.
+// Otherwise holdBlocks releases them and returns false.
+func (r *Ring) holdBlocks(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
 			return false, ErrCorrupt
 		}
 	}
 	for _, h := range blocks {
-		r.d.acquire(h.index())
+		r.d.addRef(h.index())
 	}
 	if s.word.Load() == w {
 		return true, nil
 	}
 	for _, h := range blocks {
-		l.release(h.index())
+		l.releaseBlock(h.index())
 	}
 	return false, nil
 }
@@ -294,52 +295,52 @@ func makeLabel(name string, body []byte) []byte {
 	return append(append(b, name...), body...)
 }
 
-func (s *slot) words() *[slotBody / 8]Word { return (*[slotBody / 8]Word)(unsafe.Pointer(&s.body)) }
+func (s *slot) bodyWords() *[slotBody / 8]Word { return (*[slotBody / 8]Word)(unsafe.Pointer(&s.body)) }
 
 func (s *slot) setLabel(label []byte) {
 	for i := 0; i < len(label); i += 8 {
 		var b [8]byte
 		copy(b[:], label[i:])
-		s.words()[i/8].Set(binary.LittleEndian.Uint64(b[:]))
+		s.bodyWords()[i/8].Set(binary.LittleEndian.Uint64(b[:]))
 	}
 }
 
-// label appends the slot's label to b, which should be empty.
-func (s *slot) label(b []byte) ([]byte, error) {
-	b, err := s.text(b)
+// readLabel appends the slot's label to b, which should be empty.
+func (s *slot) readLabel(b []byte) ([]byte, error) {
+	b, err := s.readBody(b)
 	if err == nil {
-		err = labelled(b)
+		err = checkLabel(b)
 	}
 	return b, err
 }
 
-// labelled returns ErrCorrupt unless b begins with a name.
-func labelled(b []byte) error {
+// checkLabel returns ErrCorrupt unless b begins with a name.
+func checkLabel(b []byte) error {
 	if len(b) == 0 || int(b[0]) >= len(b) {
 		return ErrCorrupt
 	}
 	return nil
 }
 
-// text appends the slot's body to b, which should be empty. It reads the body by words.
-func (s *slot) text(b []byte) ([]byte, error) {
+// readBody appends the slot's body to b, which should be empty. It reads the body by words.
+func (s *slot) readBody(b []byte) ([]byte, error) {
 	n := int(s.meta.Load() >> 16 & 0xffff)
 	if n > slotBody {
 		return nil, ErrCorrupt
 	}
 	for i := 0; i < n; i += 8 {
-		b = binary.LittleEndian.AppendUint64(b, s.words()[i/8].Load())
+		b = binary.LittleEndian.AppendUint64(b, s.bodyWords()[i/8].Load())
 	}
 	return b[:n], nil
 }
 
-// begins reports whether the slot's body begins with label, which must consist of a name's length
-// and the name.
-func (s *slot) begins(label []byte) bool {
+// hasPrefix reports whether the slot's body begins with label, which must consist of a name's
+// length and the name.
+func (s *slot) hasPrefix(label []byte) bool {
 	for i := 0; i < len(label); i += 8 {
 		var b [8]byte
 		unused := 8 * (8 - copy(b[:], label[i:]))
-		if (s.words()[i/8].Load()^binary.LittleEndian.Uint64(b[:]))<<unused != 0 {
+		if (s.bodyWords()[i/8].Load()^binary.LittleEndian.Uint64(b[:]))<<unused != 0 {
 			return false
 		}
 	}

@@ -2,22 +2,22 @@ package arena
 
 import "time"
 
-// deserted reports whether the receiving end is gone. Then no process can get a message, and no
-// other receiving end will appear, because a ring's token is freed only once.
+// hasNoReceivers reports whether the receiving end is gone. Then no process can get a message, and
+// no other receiving end will appear, because a ring's token is freed only once.
 //
-// Invariant (docs/memory.md, "Messages without a receiver"): a put must call deserted after its
-// message is in the ring, and the finaliser of the receiving end takes messages out after the flag
-// is set. So one of the two sees the other.
-func (r *Ring) deserted() bool { return r.finished(ringNoReceivers) }
+// Invariant (docs/memory.md, "Messages without a receiver"): a put must call hasNoReceivers after
+// its message is in the ring, and the finaliser of the receiving end takes messages out after the
+// flag is set. So one of the two sees the other.
+func (r *Ring) hasNoReceivers() bool { return r.hasFlags(ringNoReceivers) }
 
-// drainAside discards all messages of a deserted ring in a goroutine, and waits for it no longer
-// than most: the release of a message may have to wait for other processes. It returns the
-// remaining time. The caller must have acquired the ring, and drainAside releases it.
-func (d *Domain) drainAside(caller *lane, ring uint32, most time.Duration) time.Duration {
-	return d.aside(caller, most, func(l *lane) {
-		l.doAside(func() {
-			if l.drain(&d.blocks[ring]) {
-				l.release(ring)
+// drainInOtherLane discards all messages of a deserted ring in a goroutine, and waits for it no
+// longer than most: the release of a message may have to wait for other processes. It returns the
+// remaining time. The caller must have acquired the ring, and drainInOtherLane releases it.
+func (d *Domain) drainInOtherLane(caller *lane, ring uint32, most time.Duration) time.Duration {
+	return d.runInOtherLane(caller, most, func(l *lane) {
+		l.runAndUnlock(func() {
+			if l.drainRing(&d.blocks[ring]) {
+				l.releaseBlock(ring)
 			}
 		})
 	})

@@ -33,36 +33,36 @@ const (
 // returned. The errors are the same as for [Ring.Get].
 func (r *Ring) Lease(ctx context.Context, m *Message) (c Claim, err error) {
 	err = r.awaitMessage(ctx, func(ctx context.Context) error {
-		l, err := r.d.enterFor(ctx)
+		l, err := r.d.acquireLaneFor(ctx)
 		if err != nil {
 			return err
 		}
 		defer l.unlock()
-		c, err = r.lease(l, m)
+		c, err = r.leaseMessage(l, m)
 		return err
 	})
 	return c, err
 }
 
-func (r *Ring) lease(l *lane, m *Message) (c Claim, err error) {
-	if !r.finished(ringLeases) {
+func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
+	if !r.hasFlags(ringLeases) {
 		r.hdr.flags.Or(ringLeases)
 	}
-	s, lap, err := r.next(l, slotLeased)
+	s, lap, err := r.claimOldest(l, slotLeased)
 	if err != nil {
 		return c, err
 	}
 	m.d = r.d
 	c = Claim{s, makeSlotWord(lap, slotLeased, l.id)}
-	if err := m.read(s); err != nil {
+	if err := m.readSlot(s); err != nil {
 		if s.word.CAS(c.word, makeSlotWord(lap, slotReading, l.id)) {
-			r.lose(l, m, s, lap, 0)
+			r.loseMessage(l, m, s, lap, 0)
 			r.d.wakeBits(&r.hdr.notFull)
 		}
 		return c, err
 	}
 	for _, i := range m.order { // the message holds the blocks, and its slot is leased to us
-		r.d.acquire(i)
+		r.d.addRef(i)
 	}
 	return c, nil
 }
@@ -70,7 +70,7 @@ func (r *Ring) lease(l *lane, m *Message) (c Claim, err error) {
 // Acknowledge removes a leased message from the ring. It returns [ErrNotLeased] if the lease has
 // ended.
 func (r *Ring) Acknowledge(c Claim) error {
-	l, err := r.d.enterFor(briefly)
+	l, err := r.d.acquireLaneFor(briefly)
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ func (r *Ring) Acknowledge(c Claim) error {
 		return ErrNotLeased
 	}
 	var m Message
-	err = r.take(l, &m, c.slot, lap)
+	err = r.completeGet(l, &m, c.slot, lap)
 	r.d.wakeBits(&r.hdr.notFull)
-	if r.finished(ringFinished | ringNoSenders) {
+	if r.hasFlags(ringFinished | ringNoSenders) {
 		r.d.wakeBits(&r.hdr.notEmpty) // this may have been the last message
 	}
 	l.unlock()
@@ -95,7 +95,7 @@ func (r *Ring) Acknowledge(c Claim) error {
 // Return puts a leased message back, and the next get takes it. It returns [ErrNotLeased] if the
 // lease has ended.
 func (r *Ring) Return(c Claim) error {
-	l, err := r.d.enterFor(briefly)
+	l, err := r.d.acquireLaneFor(briefly)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,13 @@ func (r *Ring) Return(c Claim) error {
 		return ErrNotLeased
 	}
 	r.countReturn()
-	deserted := r.deserted()
+	deserted := r.hasNoReceivers()
 	if deserted {
-		r.d.acquire(r.index()) // while the lease still holds it
+		r.d.addRef(r.index()) // while the lease still holds it
 	}
 	l.unlock()
 	if deserted {
-		r.d.drainAside(nil, r.index(), time.Duration(briefly))
+		r.d.drainInOtherLane(nil, r.index(), time.Duration(briefly))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (r *Ring) Return(c Claim) error {
 // reaper counts a return for each ring that a dead participant held, so a death between the two
 // leaves no message behind the head.
 func (r *Ring) countReturn() {
-	if !disabled("count return") {
+	if !isDisabled("count return") {
 		r.hdr.returns.Add(returnOne)
 	}
 	r.d.wakeBits(&r.hdr.notEmpty)
@@ -140,7 +140,7 @@ func (r *Ring) hasReturns() bool {
 func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 	for r.hasReturns() {
 		v := r.hdr.returns.Load()
-		for s, w := range r.passed {
+		for s, w := range r.passedSlots {
 			if w.state() == slotFull && s.word.CAS(w, makeSlotWord(w.lap(), claim, l.id)) {
 				return s, w.lap()
 			}
@@ -150,12 +150,12 @@ func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 	return nil, 0
 }
 
-// passed yields the slots behind the head with messages that are still in the ring, and their
+// passedSlots yields the slots behind the head with messages that are still in the ring, and their
 // words. For a span that is being read it yields only the first slot.
-func (r *Ring) passed(yield func(*slot, slotWord) bool) {
+func (r *Ring) passedSlots(yield func(*slot, slotWord) bool) {
 	head := r.hdr.head.Load()
 	for tk := head - min(head, r.cap); tk < head; {
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			tk++
 			continue
 		}
@@ -164,13 +164,13 @@ func (r *Ring) passed(yield func(*slot, slotWord) bool) {
 		if w.lap() == lap && !yield(s, w) {
 			return
 		}
-		tk += w.taken(lap, slotReading)
+		tk += w.usedTickets(lap, slotReading)
 	}
 }
 
-// behind returns the number of slots behind the head in the given state.
-func (r *Ring) behind(state uint64) (n int) {
-	for _, w := range r.passed {
+// countBehind returns the number of slots behind the head in the given state.
+func (r *Ring) countBehind(state uint64) (n int) {
+	for _, w := range r.passedSlots {
 		if w.state() == state {
 			n++
 		}
@@ -178,13 +178,13 @@ func (r *Ring) behind(state uint64) (n int) {
 	return n
 }
 
-// outstanding reports whether a leased message may still be returned to receivers. A message stays
-// in one slot from its put to its end, so one look at each slot is enough.
-func (r *Ring) outstanding() bool {
-	if !r.finished(ringLeases) {
+// hasOutstanding reports whether a leased message may still be returned to receivers. A message
+// stays in one slot from its put to its end, so one look at each slot is enough.
+func (r *Ring) hasOutstanding() bool {
+	if !r.hasFlags(ringLeases) {
 		return false
 	}
-	for _, w := range r.passed {
+	for _, w := range r.passedSlots {
 		if w.state() == slotLeased || w.state() == slotFull {
 			return true
 		}
@@ -192,13 +192,13 @@ func (r *Ring) outstanding() bool {
 	return false
 }
 
-// pass advances the head past the slot of ticket tk, which had the word w.
+// advancePast advances the head past the slot of ticket tk, which had the word w.
 //
 // Invariant (docs/memory.md, "Leases"): a message that is returned while the head is at it may be
 // passed by a lane that saw it LEASED. That lane must count a return.
-func (r *Ring) pass(tk uint64, w slotWord) {
+func (r *Ring) advancePast(tk uint64, w slotWord) {
 	lap := r.lap(tk)
-	if r.hdr.head.CAS(tk, tk+w.taken(lap, slotReading)) && w.lap() == lap && w.state() == slotLeased &&
+	if r.hdr.head.CAS(tk, tk+w.usedTickets(lap, slotReading)) && w.lap() == lap && w.state() == slotLeased &&
 		r.slot(tk).word.Load() != w {
 		r.countReturn()
 	}

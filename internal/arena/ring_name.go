@@ -17,22 +17,22 @@ import (
 // UTF-8, [ErrTooManyNames], [ErrTooManyInTransit] or [ErrNoSpace]. A Bind that returns an error has
 // bound nothing.
 func (d *Domain) Bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
-	if err := d.bind(ctx, name, body, blocks); err != nil {
+	if err := d.bindName(ctx, name, body, blocks); err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
 	}
 	return nil
 }
 
-func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Handle) error {
+func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks []Handle) error {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
 		return fmt.Errorf("%w: it has %d bytes, and a name has 1 to %d bytes of UTF-8", ErrName, len(name), MaxName)
 	}
 	for _, h := range blocks {
-		if _, err := d.check(h); err != nil {
+		if _, err := d.checkHandle(h); err != nil {
 			return err
 		}
 	}
-	r, err := d.board(ctx, true)
+	r, err := d.acquireBoard(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Ha
 	if len(makeLabel(name, body)) <= slotBody && len(all) <= slotBlocks {
 		return r.putName(ctx, &outgoing{name: name, body: makeLabel(name, body), table: all, blocks: all})
 	}
-	h, err := d.spill(ctx, body, all)
+	h, err := d.spillMessage(ctx, body, all)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (d *Domain) bind(ctx context.Context, name string, body []byte, blocks []Ha
 
 // putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
 func (r *Ring) putName(ctx context.Context, p *outgoing) error {
-	err := r.put(ctx, p)
-	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transit() == maxTransit {
+	err := r.putMessage(ctx, p)
+	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transitCount() == maxTransit {
 		return ErrTooManyNames
 	}
 	return err
@@ -64,7 +64,7 @@ func (r *Ring) putName(ctx context.Context, p *outgoing) error {
 // not bound. If a process is stopped while it frees or replaces the board, Lookup waits for at most
 // one second.
 func (d *Domain) Lookup(name string, m *Message) error {
-	err := d.named(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
+	err := d.withBoard(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {
 		return fmt.Errorf("look up name %q: %w", name, err)
 	}
@@ -77,7 +77,7 @@ func (d *Domain) Lookup(name string, m *Message) error {
 // of the name's blocks, that block is not freed before the process continues.
 func (d *Domain) Unlink(name string) error {
 	var m Message
-	err := d.named(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })
+	err := d.withBoard(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })
 	if err != nil {
 		return fmt.Errorf("unlink name %q: %w", name, err)
 	}
@@ -85,14 +85,14 @@ func (d *Domain) Unlink(name string) error {
 	return nil
 }
 
-// named calls f with the board. It returns [ErrNotExist] if there is no board.
-func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
-	r, err := d.board(briefly, false)
+// withBoard calls f with the board. It returns [ErrNotExist] if there is no board.
+func (d *Domain) withBoard(name string, f func(*lane, *Ring) error) error {
+	r, err := d.acquireBoard(briefly, false)
 	if err != nil {
 		return err
 	}
 	defer d.Release(r.h)
-	l, err := d.enter()
+	l, err := d.acquireLane()
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
 
 // Names returns the domain's names, sorted. Other participants may bind and unlink names meanwhile.
 func (d *Domain) Names() (names []string) {
-	d.named("", func(_ *lane, r *Ring) error {
-		r.each(func(s *slot, w slotWord) {
-			label, err := s.label(nil)
+	d.withBoard("", func(_ *lane, r *Ring) error {
+		r.forEachSlot(func(s *slot, w slotWord) {
+			label, err := s.readLabel(nil)
 			if w.state() == slotFull && err == nil && s.word.Load() == w {
 				names = append(names, string(label[1:1+label[0]]))
 			}

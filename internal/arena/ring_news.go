@@ -16,17 +16,17 @@ func (r *Ring) News() bool { return r.news }
 // increases with each put, and is never less than a version returned before in any process. Peek
 // returns [ErrEmpty] before the first put.
 func (r *Ring) Peek(m *Message) (version uint64, err error) {
-	l, err := r.d.enter()
+	l, err := r.d.acquireLane()
 	if err != nil {
 		return 0, err
 	}
 	defer l.unlock()
 	for {
-		tk, s, w := r.newest()
+		tk, s, w := r.findNewest()
 		if s == nil {
 			return 0, ErrEmpty
 		}
-		ok, err := r.peekAll(l, s, w, m, 0)
+		ok, err := r.peekMessage(l, s, w, m, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -36,11 +36,11 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	}
 }
 
-// newest returns the ticket, slot and word of the newest message, or no slot before the first put.
-// While other processes put messages and remove old ones, a scan of the slots may see each slot too
-// early or too late. So newest reports no message only if two scans saw the same words. Words only
-// increase.
-func (r *Ring) newest() (tk uint64, s *slot, w slotWord) {
+// findNewest returns the ticket, slot and word of the newest message, or no slot before the first
+// put. While other processes put messages and remove old ones, a scan of the slots may see each
+// slot too early or too late. So findNewest reports no message only if two scans saw the same
+// words. Words only increase.
+func (r *Ring) findNewest() (tk uint64, s *slot, w slotWord) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
 		tk, s, w, sum = r.lastFull(r.hdr.tail.Load())
@@ -57,7 +57,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
 		tk--
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			continue
 		}
 		s := r.slot(tk)
@@ -72,7 +72,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64
 
 // Version returns the version of the newest message, 0 before the first.
 func (r *Ring) Version() uint64 {
-	if tk, s, _ := r.newest(); s != nil {
+	if tk, s, _ := r.findNewest(); s != nil {
 		return tk + 1
 	}
 	return 0
@@ -89,7 +89,7 @@ func (r *Ring) DropOld() {
 
 // hasOld reports whether there is a message besides the newest.
 func (r *Ring) hasOld() bool {
-	tk, s, _ := r.newest()
+	tk, s, _ := r.findNewest()
 	if s == nil {
 		return false
 	}
@@ -101,11 +101,11 @@ func (r *Ring) hasOld() bool {
 // if ctx ends before, [ErrFinished] if the ring is finished, and [ErrClosed] if the view or the
 // domain is closed.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
-	news := func() bool { return r.Version() > version || r.over() || r.finished(ringFinished) }
-	if err := r.d.park.await(ctx, r.d, &r.hdr.notEmpty, news, nil); err != nil && !news() {
+	news := func() bool { return r.Version() > version || r.isClosed() || r.hasFlags(ringFinished) }
+	if err := r.d.park.parkUntil(ctx, r.d, &r.hdr.notEmpty, news, nil); err != nil && !news() {
 		return err
 	}
-	if r.over() {
+	if r.isClosed() {
 		return ErrClosed
 	}
 	if r.Version() <= version {

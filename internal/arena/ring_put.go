@@ -18,10 +18,10 @@ import (
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	err := r.tryPut(briefly, body, blocks, move)
 	for err == errGetting {
-		if disabled("unfinished get") {
+		if isDisabled("unfinished get") {
 			return ErrFull
 		}
-		waited := r.awaitOther(&r.notFull, r.writable)
+		waited := r.awaitOtherLane(&r.notFull, r.isWritable)
 		if err = r.tryPut(briefly, body, blocks, move); err == errGetting && waited != nil {
 			return waited
 		}
@@ -32,16 +32,16 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 // tryPut is TryPut, but waits for other lanes' operations on the blocks until ctx ends. It returns
 // errGetting if another lane is reading the slot.
 func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
-	if r.finished(ringFinished | ringNoReceivers) {
-		return r.lonely(ringNoReceivers)
+	if r.hasFlags(ringFinished | ringNoReceivers) {
+		return r.finishedError(ringNoReceivers)
 	}
 	for _, h := range blocks {
-		if _, err := r.d.check(h); err != nil {
+		if _, err := r.d.checkHandle(h); err != nil {
 			return fmt.Errorf("put %v: %w", h, err)
 		}
 	}
 	if len(body) > slotBody || len(blocks) > slotBlocks {
-		if err := r.room(); err != nil {
+		if err := r.checkRoom(); err != nil {
 			return err // before the message is copied
 		}
 		return r.putSpilled(ctx, body, blocks, move)
@@ -52,7 +52,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 	if move {
 		p.moved = blocks
 	}
-	return r.put(ctx, &p)
+	return r.putMessage(ctx, &p)
 }
 
 // An outgoing is a message to be put.
@@ -65,10 +65,10 @@ type outgoing struct {
 	flags  uint64
 }
 
-// put implements the put of docs/memory.md: stamp the blocks, claim a slot, write the message,
-// publish it, clear the stamps. If another lane's stamp is in the way for more than a moment, put
-// clears its own stamps and waits without holding a lane.
-func (r *Ring) put(ctx context.Context, p *outgoing) error {
+// putMessage implements the put of docs/memory.md: stamp the blocks, claim a slot, write the
+// message, publish it, clear the stamps. If another lane's stamp is in the way for more than a
+// moment, putMessage clears its own stamps and waits without holding a lane.
+func (r *Ring) putMessage(ctx context.Context, p *outgoing) error {
 	var few [slotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
 	for {
@@ -77,113 +77,113 @@ func (r *Ring) put(ctx context.Context, p *outgoing) error {
 		if !ok {
 			return err
 		}
-		if err := r.d.await(ctx, i); err != nil {
+		if err := r.d.awaitObstacle(ctx, i); err != nil {
 			return err
 		}
 	}
 }
 
 func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
-	l, err := r.d.enterFor(ctx)
+	l, err := r.d.acquireLaneFor(ctx)
 	if err != nil {
 		return err
 	}
-	l.count()
-	err = r.deliver(ctx, l, p, order)
+	l.incrementOpseq()
+	err = r.putInLane(ctx, l, p, order)
 	if err == nil && r.news {
 		r.d.wakeBits(&r.hdr.notEmpty)
 	} else if err == nil {
 		// within the lane, so that Close waits for it: the ring may be gone afterwards
-		r.notEmpty.rewake()
+		r.notEmpty.wakeParticipant()
 	}
-	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.deserted()
+	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
 	if deserted {
-		r.d.acquire(r.index()) // while our own end is still there
+		r.d.addRef(r.index()) // while our own end is still there
 	}
-	if err == nil && r.among(p.moved) {
-		l.release(r.index())
+	if err == nil && r.isAmong(p.moved) {
+		l.releaseBlock(r.index())
 	}
 	l.unlock()
 	if deserted {
-		r.d.drainAside(nil, r.index(), time.Duration(briefly))
+		r.d.drainInOtherLane(nil, r.index(), time.Duration(briefly))
 	}
 	if err != nil {
-		err = r.d.explain(err)
+		err = r.d.explainShortage(err)
 	}
 	return err
 }
 
-// count increments the lane's put number for the put that begins.
-func (l *lane) count() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
+// incrementOpseq increments the lane's put number for the put that begins.
+func (l *lane) incrementOpseq() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
 
-// among reports whether the ring's own block is one of the blocks.
-func (r *Ring) among(blocks []Handle) bool {
+// isAmong reports whether the ring's own block is one of the blocks.
+func (r *Ring) isAmong(blocks []Handle) bool {
 	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.index() == r.index() })
 }
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
-// deliver puts the message within lane l. It keeps the order by which a reaper tells a message that
-// was sent from one that was not (docs/memory.md, "Operations"): every block must be stamped before
-// a slot is claimed, and the slot must be FULL before a stamp is cleared. So if a dead sender's
-// stamp stands beside a slot that names its put, the message was sent; otherwise the reaper
-// decrements t. No reference is dropped before a slot is claimed: a refused put has nothing to
-// restore.
-func (r *Ring) deliver(ctx context.Context, l *lane, p *outgoing, order []uint32) error {
+// putInLane puts the message within lane l. It keeps the order by which a reaper tells a message
+// that was sent from one that was not (docs/memory.md, "Operations"): every block must be stamped
+// before a slot is claimed, and the slot must be FULL before a stamp is cleared. So if a dead
+// sender's stamp stands beside a slot that names its put, the message was sent; otherwise the
+// reaper decrements t. No reference is dropped before a slot is claimed: a refused put has nothing
+// to restore.
+func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint32) error {
 	for {
-		if err := l.send(order); err != nil {
+		if err := l.stampForPut(order); err != nil {
 			return err
 		}
-		s, lap, err := r.claimFor(l, p)
-		if err == nil && r.deserted() { // a slot emptied by a drain is no room
+		s, lap, err := r.claimSlotFor(l, p)
+		if err == nil && r.hasNoReceivers() { // a slot emptied by a drain is no room
 			s.word.Store(makeSlotWord(lap, slotSkip, 0))
-			err = r.lonely(ringNoReceivers)
+			err = r.finishedError(ringNoReceivers)
 		}
 		if err == nil {
-			r.write(l, s, p)
+			r.writeMessage(l, s, p)
 			// The message holds the blocks that move. Its receiver will use their headers, so the
 			// put must not touch them afterwards. If the ring itself is one of the blocks, it must
 			// be held until the put has left its slots, because a reaper looks only at rings that a
 			// dead participant held.
 			for _, h := range p.moved {
 				if i := h.index(); i != r.index() {
-					r.d.drop(i)
+					r.d.dropRef(i)
 				}
 			}
-			s.leave(makeSlotWord(lap, slotFull, l.id), order)
+			s.storeEndWord(makeSlotWord(lap, slotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}
 			return nil
 		}
-		l.unsend(order)
+		l.revertPutStamps(order)
 		tk, ok := err.(unbacked)
 		if !ok {
 			return err
 		}
-		if err := r.extend(ctx, l, uint64(tk)); err != nil {
+		if err := r.commitSlots(ctx, l, uint64(tk)); err != nil {
 			return err
 		}
 	}
 }
 
-func (r *Ring) claimFor(l *lane, p *outgoing) (*slot, uint64, error) {
+func (r *Ring) claimSlotFor(l *lane, p *outgoing) (*slot, uint64, error) {
 	if p.name != "" {
 		return r.claimName(l, p.name)
 	}
-	tk, _, err := r.claim(l, 1)
+	tk, _, err := r.claimSlots(l, 1)
 	return r.slot(tk), r.lap(tk), err
 }
 
-// write writes the message into its claimed slot.
+// writeMessage writes the message into its claimed slot.
 //
 // Invariant (docs/memory.md, "Operations"): opseq must be written before the slot is FULL, and must
 // never decrease, even when another process gets the lane. So the lane and opseq of a slot identify
 // one put for ever.
-func (r *Ring) write(l *lane, s *slot, p *outgoing) {
-	s.begin(l, len(p.body), uint64(len(p.table))<<8|p.flags)
+func (r *Ring) writeMessage(l *lane, s *slot, p *outgoing) {
+	s.setHeader(l, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
-		s.block(i).Set(uint64(h))
+		s.blockWord(i).Set(uint64(h))
 	}
 	if p.name != "" || r.news { // a peek may read it while it changes
 		s.setLabel(p.body)
@@ -192,8 +192,8 @@ func (r *Ring) write(l *lane, s *slot, p *outgoing) {
 	copy(s.body[:], p.body)
 }
 
-// begin writes the fields that identify the put and describe the message's contents.
-func (s *slot) begin(l *lane, length int, rest uint64) {
+// setHeader writes the fields that identify the put and describe the message's contents.
+func (s *slot) setHeader(l *lane, length int, rest uint64) {
 	s.opseq.Set(l.rec.opseq.Load())
 	s.meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
 }
@@ -206,36 +206,36 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	}
 	if len(order) > 1 {
 		slices.Sort(order)
-		if hasTwice(order) {
+		if hasDuplicates(order) {
 			panic("shm: a message carries the same block twice; send it once and refer to it by its position")
 		}
 	}
 	return order
 }
 
-// send increments the transit count of each block, in ascending order, and installs the lane's
-// stamp. If it fails, it undoes the blocks done so far.
-func (l *lane) send(order []uint32) error {
+// stampForPut increments the transit count of each block, in ascending order, and installs the
+// lane's stamp. If it fails, it undoes the blocks done so far.
+func (l *lane) stampForPut(order []uint32) error {
 	for n, i := range order {
-		if err := l.sendOne(&l.d.blocks[i]); err != nil {
-			l.unsend(order[:n])
+		if err := l.stampBlockForPut(&l.d.blocks[i]); err != nil {
+			l.revertPutStamps(order[:n])
 			return err
 		}
 	}
 	return nil
 }
 
-// sendOne increments the transit count of one block. It returns inTheWay if another lane's stamp
-// does not clear in a moment, and [ErrTooManyInTransit].
+// stampBlockForPut increments the transit count of one block. It returns inTheWay if another lane's
+// stamp does not clear in a moment, and [ErrTooManyInTransit].
 //
 // Invariant (docs/memory.md, "Words, stamps, evidence"): t changes only in the CAS that installs a
 // stamp on a word without one. Two senders of one block go one after the other, and the word alone
 // tells which change was the last.
-func (l *lane) sendOne(b *block) error {
+func (l *lane) stampBlockForPut(b *block) error {
 	for {
 		w := b.w.Load()
-		if w.stamped() {
-			if !b.idle() {
+		if w.isStamped() {
+			if !b.pollUnstamped() {
 				return inTheWay(l.d.indexOf(b))
 			}
 			continue
@@ -243,18 +243,18 @@ func (l *lane) sendOne(b *block) error {
 		if w&tMask == tMask {
 			return ErrTooManyInTransit
 		}
-		if b.w.CAS(w, w+tOne|stamp(l.id, kindPut)) {
+		if b.w.CAS(w, w+tOne|makeStamp(l.id, kindPut)) {
 			return nil
 		}
 	}
 }
 
-// unsend undoes send. The blocks must still be stamped (l, PUT). t was incremented together with
-// that stamp, so one CAS undoes both, and a death in between leaves each block either as it was
-// before the put or as its reaper expects it.
-func (l *lane) unsend(order []uint32) {
+// revertPutStamps undoes stampForPut. The blocks must still be stamped (l, PUT). t was incremented
+// together with that stamp, so one CAS undoes both, and a death in between leaves each block either
+// as it was before the put or as its reaper expects it.
+func (l *lane) revertPutStamps(order []uint32) {
 	for _, i := range order {
-		l.d.change(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
+		l.d.changeStamped(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
 	}
 }
 
@@ -263,78 +263,78 @@ type unbacked uint64
 
 func (unbacked) Error() string { return "shm: slot without pages" }
 
-// claim claims the next free slots for writing, from ticket tk on. n is a power of two and does not
-// exceed most.
+// claimSlots claims the next free slots for writing, from ticket tk on. n is a power of two and
+// does not exceed most.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the tail
 // is only a hint. A lane that finds a ticket used up must help the tail forward, so a lane that is
 // killed in between does not stop the others.
-func (r *Ring) claim(l *lane, most uint64) (tk, n uint64, err error) {
+func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 	for {
 		tk = r.hdr.tail.Load()
-		if r.limited(tk) {
+		if r.exceedsLimit(tk) {
 			if r.hdr.tail.Load() == tk {
 				return 0, 0, ErrFull
 			}
 			continue
 		}
-		if !r.backed(tk) {
+		if !r.isBacked(tk) {
 			return 0, 0, unbacked(tk)
 		}
 		n = 1
 		if most > 1 {
-			n = r.free(tk, most)
+			n = r.countFree(tk, most)
 		}
 		s, lap := r.slot(tk), r.lap(tk)
 		empty := makeSlotWord(lap, slotEmpty, 0)
 		// no load before the CAS, which would fetch the cache line twice
-		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).over(n)) {
+		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).withSpan(n)) {
 			r.hdr.tail.CAS(tk, tk+n)
 			return tk, n, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it was emptied just now
-		case w.past(lap + 1): // corrupt, as in next
+		case w.isAfter(lap + 1): // corrupt, as in next
 			if r.hdr.tail.Load() == tk {
-				return 0, 0, corrupt("the word of a ring's slot", uint64(w))
+				return 0, 0, reportCorruption("the word of a ring's slot", uint64(w))
 			}
-		case !w.before(lap): // the ticket is claimed, or the ring has moved on: help
-			r.hdr.tail.CAS(tk, tk+w.taken(lap, slotWriting))
+		case !w.isBefore(lap): // the ticket is claimed, or the ring has moved on: help
+			r.hdr.tail.CAS(tk, tk+w.usedTickets(lap, slotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
-			return 0, 0, full(w, lap)
+			return 0, 0, fullError(w, lap)
 		}
 	}
 }
 
-// full returns the error of a put that finds no room in a slot with word w.
-func full(w slotWord, lap uint64) error {
+// fullError returns the error of a put that finds no room in a slot with word w.
+func fullError(w slotWord, lap uint64) error {
 	if w.state() == slotReading && w.lap() == lap-1 {
 		return errGetting
 	}
 	return ErrFull
 }
 
-// extend commits more slots of a growing ring, unless the slot of ticket tk has pages by now. The
-// stamp GROW excludes other lanes that try the same.
-func (r *Ring) extend(ctx context.Context, l *lane, tk uint64) error {
+// commitSlots commits more slots of a growing ring, unless the slot of ticket tk has pages by now.
+// The stamp GROW excludes other lanes that try the same.
+func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {
 		w := r.b.w.Load()
-		if w.stamped() {
-			if !r.b.idle() {
+		if w.isStamped() {
+			if !r.b.pollUnstamped() {
 				return inTheWay(r.index())
 			}
 			continue
 		}
-		if r.backed(tk) {
+		if r.isBacked(tk) {
 			return nil
 		}
-		if r.b.w.CAS(w, w|stamp(l.id, kindGrow)) {
+		if r.b.w.CAS(w, w|makeStamp(l.id, kindGrow)) {
 			break
 		}
 	}
 	n := r.b.committed.Load()
-	err := l.grow(ctx, r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
-	r.d.unstamp(r.b)
+	err := l.growBlock(ctx, r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
+	r.d.unstampBlock(r.b)
 	return err
 }

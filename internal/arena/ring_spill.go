@@ -12,10 +12,10 @@ import (
 // that block last, regardless of its index: only the message's sender and its reader know it.
 
 func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
-	if err := r.room(); err != nil {
+	if err := r.checkRoom(); err != nil {
 		return err // before the copy
 	}
-	h, err := r.d.spill(ctx, body, blocks)
+	h, err := r.d.spillMessage(ctx, body, blocks)
 	if err != nil {
 		return err
 	}
@@ -24,26 +24,27 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 	if !move {
 		moved = all[len(blocks):] // the block of the body always moves with the message
 	}
-	if err = r.put(ctx, &outgoing{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}); err != nil {
+	p := &outgoing{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}
+	if err = r.putMessage(ctx, p); err != nil {
 		r.d.Release(h)
 	}
 	return err
 }
 
-// spill writes the body and the table of a message into a new block. The caller holds the block
-// once and must release it or move it.
+// spillMessage writes the body and the table of a message into a new block. The caller holds the
+// block once and must release it or move it.
 //
 // Only the message's sender and its reader know the block of a spilled message, so the block may
 // come last in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds no
 // stamp that the other lane waits for.
-func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
+func (d *Domain) spillMessage(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {
 		return 0, fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
 	}
 	b, err := d.Bytes(h)
 	if err == nil && len(b) < 8+8*len(blocks)+8+len(body) {
-		err = corrupt("the committed length of a block", uint64(len(b)))
+		err = reportCorruption("the committed length of a block", uint64(len(b)))
 	}
 	if err != nil {
 		return 0, errors.Join(err, d.Release(h))
@@ -57,9 +58,9 @@ func (d *Domain) spill(ctx context.Context, body []byte, blocks []Handle) (Handl
 	return h, nil
 }
 
-// unspill decodes the table and the body of a spilled message in p. The body aliases p, the table
-// does not. It returns [ErrCorrupt] if p is too short.
-func unspill(p []byte) (blocks []Handle, body []byte, err error) {
+// decodeSpill decodes the table and the body of a spilled message in p. The body aliases p, the
+// table does not. It returns [ErrCorrupt] if p is too short.
+func decodeSpill(p []byte) (blocks []Handle, body []byte, err error) {
 	if len(p) < 16 {
 		return nil, nil, ErrCorrupt
 	}

@@ -12,8 +12,8 @@ import (
 // holds no reference, so it may miss changes, or count memory twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
-	for i := uint32(1); uint64(i) < d.count(); i++ {
-		u := d.unreadIn(&d.blocks[i])
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
+		u := d.countUnread(&d.blocks[i])
 		if u.Bytes == 0 {
 			continue
 		}
@@ -24,21 +24,21 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	return all[:min(n, len(all))]
 }
 
-// unreadIn counts the unread messages in block b. It returns a zero Unread if b is not a ring.
-func (d *Domain) unreadIn(b *block) (u Unread) {
-	if b.w.Load()&allocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.owned() {
+// countUnread counts the unread messages in block b. It returns a zero Unread if b is not a ring.
+func (d *Domain) countUnread(b *block) (u Unread) {
+	if b.w.Load()&allocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.isOwned() {
 		return u
 	}
 	r, err := d.ringOf(b)
-	if err != nil || r.finished(ringBoard) {
+	if err != nil || r.hasFlags(ringBoard) {
 		return u
 	}
-	r.each(func(s *slot, w slotWord) {
+	r.forEachSlot(func(s *slot, w slotWord) {
 		if w.state() != slotFull {
 			return
 		}
 		u.Messages++
-		for _, h := range d.carried(s, w) {
+		for _, h := range d.carriedBlocks(s, w) {
 			u.Bytes += d.unreadBytes(h)
 		}
 	})
@@ -48,23 +48,23 @@ func (d *Domain) unreadIn(b *block) (u Unread) {
 
 // unreadBytes returns the committed bytes of a block that is held by messages only, otherwise 0.
 func (d *Domain) unreadBytes(h Handle) int64 {
-	if b := &d.blocks[h.index()]; d.inTransit(h, tOne) && !b.owned() {
+	if b := &d.blocks[h.index()]; d.isInTransit(h, tOne) && !b.isOwned() {
 		return int64(b.committed.Load())
 	}
 	return 0
 }
 
-// carried returns the blocks of the message in s. It returns none if the slot's word is no longer
-// w.
-func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
+// carriedBlocks returns the blocks of the message in s. It returns none if the slot's word is no
+// longer w.
+func (d *Domain) carriedBlocks(s *slot, w slotWord) (all []Handle) {
 	meta := s.meta.Load()
 	n := min(meta>>8&0xff, slotBlocks)
 	for i := range n {
-		all = append(all, Handle(s.block(int(i)).Load()))
+		all = append(all, Handle(s.blockWord(int(i)).Load()))
 	}
-	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.inTransit(h, tOne) })
+	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.isInTransit(h, tOne) })
 	if meta&metaSpill != 0 && len(all) == 1 {
-		all = append(all, d.spilled(all[0])...)
+		all = append(all, d.spilledTable(all[0])...)
 	}
 	if s.word.Load() != w {
 		return nil
@@ -73,18 +73,18 @@ func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	return slices.Compact(all)
 }
 
-// spilled returns the table of a spilled message without holding its block. The caller must check
-// the slot's word afterwards, because the block may have been reused.
+// spilledTable returns the table of a spilled message without holding its block. The caller must
+// check the slot's word afterwards, because the block may have been reused.
 //
 //go:norace
-func (d *Domain) spilled(h Handle) (table []Handle) {
+func (d *Domain) spilledTable(h Handle) (table []Handle) {
 	p, err := d.bytesOf(&d.blocks[h.index()])
 	if err != nil || len(p) < 16 {
 		return nil
 	}
 	n := min(binary.LittleEndian.Uint64(p), uint64(len(p)-16)/8)
 	for i := range n {
-		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.inTransit(t, tOne) {
+		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.isInTransit(t, tOne) {
 			table = append(table, t)
 		}
 	}
@@ -104,13 +104,13 @@ func (r *Ring) label() string {
 // queueNames maps the block index of each ring that is bound to a name to that name.
 func (d *Domain) queueNames() map[uint32]string {
 	names := map[uint32]string{}
-	d.named("", func(_ *lane, r *Ring) error {
-		r.each(func(s *slot, w slotWord) {
-			label, err := s.label(nil)
+	d.withBoard("", func(_ *lane, r *Ring) error {
+		r.forEachSlot(func(s *slot, w slotWord) {
+			label, err := s.readLabel(nil)
 			if w.state() != slotFull || err != nil {
 				return
 			}
-			for _, h := range d.carried(s, w) {
+			for _, h := range d.carriedBlocks(s, w) {
 				if extKind(d.blocks[h.index()].ext.Load()) == objectRing {
 					names[h.index()] = string(label[1 : 1+label[0]])
 				}

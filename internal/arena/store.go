@@ -14,25 +14,26 @@ type store interface {
 	data() []byte
 	// commitControl backs the bytes [off, off+n) of the control segment by pages.
 	commitControl(off, n uint64) error
-	// commit does the same for the data segment. After an error, some of the pages may be backed.
-	commit(off, n uint64) error
+	// commitData does the same for the data segment. After an error, some of the pages may be
+	// backed.
+	commitData(off, n uint64) error
 	// punch frees the pages of [off, off+n).
-	punch(off, n uint64) error
+	punchData(off, n uint64) error
 	// headroom returns the number of bytes that the machine and the cgroup let this process commit.
 	headroom() int64
 
-	// enter takes a seat's proof of life. It returns false if another participant holds it.
-	enter(seat int) (bool, error)
+	// lockSeat takes a seat's proof of life. It returns false if another participant holds it.
+	lockSeat(seat int) (bool, error)
 	// leave releases it.
-	leave(seat int) error
+	unlockSeat(seat int) error
 	// alive reports whether a participant holds the seat's proof of life.
-	alive(seat int) (bool, error)
+	isAlive(seat int) (bool, error)
 	// await blocks until the participant has ended.
-	await(ctx context.Context, pid, seat int) error
+	awaitDeath(ctx context.Context, pid, seat int) error
 
 	// listen creates a doorbell. Its name must be unpredictable, because any process may send to
 	// it.
-	listen() (b bell, name uint64, err error)
+	openBell() (b bell, name uint64, err error)
 	// wakeBell rings the doorbell of the participant in a seat. It does nothing if name is 0,
 	// because the participant has no doorbell yet.
 	wakeBell(seat int, name uint64)

@@ -16,87 +16,88 @@ import (
 func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, size) }
 
 func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
-	n := d.lives.pad(uint64(size))
-	h, err := d.alloc(ctx, n, n, objectNone)
+	n := d.lives.padSize(uint64(size))
+	h, err := d.allocBlock(ctx, n, n, objectNone)
 	if err != nil {
 		return d.allocUnderPressure(ctx, n, n, objectNone, err)
 	}
 	return h, nil
 }
 
-// alloc finds or makes a block of size bytes with commit bytes of pages, and sets its kind.
-func (d *Domain) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
-	l, err := d.enterFor(ctx)
+// allocBlock finds or makes a block of size bytes with commit bytes of pages, and sets its kind.
+func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+	l, err := d.acquireLaneFor(ctx)
 	if err != nil {
 		return 0, err
 	}
-	h, err := l.alloc(ctx, size, commit, kind)
+	h, err := l.allocBlock(ctx, size, commit, kind)
 	l.unlock()
 	return h, err
 }
 
-func (l *lane) alloc(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	if size > uint64(len(l.d.bytes)) {
 		return 0, fmt.Errorf("%w: %d bytes, of %d; divide it, or raise Reserve by shoal.SetMemory", ErrTooLarge, size,
 			len(l.d.bytes))
 	}
 	c := classOf(size)
 	if kind == objectNone {
-		if h := l.take(c, commit); h != 0 {
+		if h := l.claimBacked(c, commit); h != 0 {
 			return h, nil
 		}
 	}
-	index := l.reuse(c)
-	if index == 0 && l.collectAhead(commit) {
-		index = l.reuse(c)
+	index := l.claimFree(c)
+	if index == 0 && l.collectIfDue(commit) {
+		index = l.claimFree(c)
 	}
 	if index == 0 {
-		err := l.d.room(charged(size, commit))
+		err := l.d.checkBudget(chargedBytes(size, commit))
 		if err != nil {
 			return 0, err // before address space is used
 		}
-		if index, err = l.carve(ctx, c); err != nil {
+		if index, err = l.carveBlock(ctx, c); err != nil {
 			return 0, err
 		}
 	}
-	return l.handOut(ctx, index, commit, kind)
+	return l.completeAlloc(ctx, index, commit, kind)
 }
 
-// room returns a shortage if the budget has fewer than bytes left.
-func (d *Domain) room(bytes uint64) error {
+// checkBudget returns a shortage if the budget has fewer than bytes left.
+func (d *Domain) checkBudget(bytes uint64) error {
 	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
 		return shortage{bytes: bytes}
 	}
 	return nil
 }
 
-// handOut hands a block that is stamped (l, ALLOC) to the caller: it commits the pages, sets the
-// own bit and clears the stamp, in this order.
+// completeAlloc hands a block that is stamped (l, ALLOC) to the caller: it commits the pages, sets
+// the own bit and clears the stamp, in this order.
 //
 // Invariant (docs/memory.md, "Operations"): the own bit must be set while the stamp still stands. A
 // block that is ALLOC without a stamp and without an own bit has no holder, and the next try-free
 // would free it.
-func (l *lane) handOut(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
+func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
 	e := b.ext.Load()
 	need := pagesOf(e, commit)
-	err := l.grow(ctx, b, need)
+	err := l.growBlock(ctx, b, need)
 	if err == nil && kind != objectNone {
-		err = l.prepare(b, need, kind)
+		err = l.initObject(b, need, kind)
 	}
 	if err != nil {
-		d.disown(b)
-		d.push(extClass(e), index)
+		d.revertAlloc(b)
+		d.pushFree(extClass(e), index)
 		return 0, err
 	}
-	d.acquire(index)
-	d.unstamp(b)
-	return l.counted(index, b.w.Load().generation(), need), nil
+	d.addRef(index)
+	d.unstampBlock(b)
+	return l.countAlloc(index, b.w.Load().generation(), need), nil
 }
 
-// counted counts a block that was handed out with the given bytes of pages, and returns its handle.
-func (l *lane) counted(index, generation uint32, pages uint64) Handle {
+// countAlloc counts a block that was handed out with the given bytes of pages, and returns its
+// handle.
+func (l *lane) countAlloc(index, generation uint32, pages uint64) Handle {
 	l.handed += pages
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
 	return makeHandle(index, generation)
@@ -114,14 +115,14 @@ func pagesOf(e, commit uint64) uint64 {
 	return roundUp(commit, pageSize)
 }
 
-// take claims a free block that has its pages already. It returns 0 if there is none. The own bit
-// is set before ALLOC, so no stamp is needed: a death between the two leaves a bit on a free block,
-// and a death after both leaves a block that only the dead participant holds.
+// claimBacked claims a free block that has its pages already. It returns 0 if there is none. The
+// own bit is set before ALLOC, so no stamp is needed: a death between the two leaves a bit on a
+// free block, and a death after both leaves a block that only the dead participant holds.
 //
 // Invariant (docs/memory.md, "Operations"): a lane that did not get the block must try to free it.
 // The lane that got it may have released it since, and not freed it because of this lane's bit.
-func (l *lane) take(c int, commit uint64) Handle {
-	index := l.next(c)
+func (l *lane) claimBacked(c int, commit uint64) Handle {
+	index := l.nextFree(c)
 	if index == 0 {
 		return 0
 	}
@@ -132,63 +133,64 @@ func (l *lane) take(c int, commit uint64) Handle {
 	}
 	need := pagesOf(e, commit)
 	if need > b.committed.Load() {
-		l.putBack(index) // committing more pages needs a stamp
+		l.addFreeBlock(index) // committing more pages needs a stamp
 		return 0
 	}
-	d.acquire(index)
+	d.addRef(index)
 	// A punch leaves the word as it was, so the pages must be checked again once this lane has the
 	// block.
 	if !b.w.CAS(w, w|allocBit) || need > b.committed.Load() {
-		l.release(index)
+		l.releaseBlock(index)
 		return 0
 	}
-	return l.counted(index, w.generation(), need)
+	return l.countAlloc(index, w.generation(), need)
 }
 
-// reuse claims a free block of class c, starting with those that the lane itself has freed, or
+// claimFree claims a free block of class c, starting with those that the lane itself has freed, or
 // returns 0.
-func (l *lane) reuse(c int) uint32 {
+func (l *lane) claimFree(c int) uint32 {
 	for range 3 {
 		for range hintTries {
-			index := l.next(c)
+			index := l.nextFree(c)
 			if index == 0 {
 				break
 			}
-			if l.claim(index, c) {
+			if l.claimBlock(index, c) {
 				return index
 			}
 		}
-		if !l.gather(c) && !l.d.sweep() {
+		if !l.gatherFree(c) && !l.d.sweepFree() {
 			break
 		}
 	}
 	if l.d.hdr.lost.Load() == hintsSweeping {
-		return l.search(c)
+		return l.searchFree(c)
 	}
 	return 0
 }
 
-// claim claims a free block by a CAS of its state word. The list that named the block is only a
-// hint.
+// claimBlock claims a free block by a CAS of its state word. The list that named the block is only
+// a hint.
 //
 // The class is read before the CAS. The CAS compares the whole word including the generation, so it
 // fails if the block got another extent meanwhile: disown changes the generation.
-func (l *lane) claim(index uint32, c int) bool {
+func (l *lane) claimBlock(index uint32, c int) bool {
 	b := &l.d.blocks[index]
 	w := b.w.Load()
 	if w&(allocBit|xoMask) != 0 || extClass(b.ext.Load()) != c {
 		return false
 	}
-	return b.w.CAS(w, w|allocBit|stamp(l.id, kindAlloc))
+	return b.w.CAS(w, w|allocBit|makeStamp(l.id, kindAlloc))
 }
 
-// disown frees a block that is stamped (l, ALLOC). It increments the generation, so that a claim
-// that read the class before fails: the class may have changed.
-func (d *Domain) disown(b *block) { d.change(b, allocBit, genOne) }
+// revertAlloc frees a block that is stamped (l, ALLOC). It increments the generation, so that a
+// claim that read the class before fails: the class may have changed.
+func (d *Domain) revertAlloc(b *block) { d.changeStamped(b, allocBit, genOne) }
 
-// carve makes a new block of class c from unused address space. The block is stamped (l, ALLOC).
-func (l *lane) carve(ctx context.Context, c int) (uint32, error) {
-	if small(c) {
+// carveBlock makes a new block of class c from unused address space. The block is stamped (l,
+// ALLOC).
+func (l *lane) carveBlock(ctx context.Context, c int) (uint32, error) {
+	if isSmall(c) {
 		return l.carveSlab(ctx, c)
 	}
 	index, err := l.newHeader()
@@ -196,10 +198,10 @@ func (l *lane) carve(ctx context.Context, c int) (uint32, error) {
 		return index, err
 	}
 	b := &l.d.blocks[index]
-	off, err := l.d.takeSpace(extentSize(c), extentAlign(c))
+	off, err := l.d.reserveSpace(extentSize(c), extentAlign(c))
 	if err != nil {
-		l.d.disown(b)
-		l.d.push(0, index)
+		l.d.revertAlloc(b)
+		l.d.pushFree(0, index)
 		return 0, err
 	}
 	b.ext.Store(makeExt(off, c))
@@ -208,12 +210,12 @@ func (l *lane) carve(ctx context.Context, c int) (uint32, error) {
 
 // newHeader returns a header without an extent, stamped (l, ALLOC).
 func (l *lane) newHeader() (uint32, error) {
-	if i := l.reuse(0); i != 0 {
+	if i := l.claimFree(0); i != 0 {
 		return i, nil
 	}
 	for {
 		i, err := l.d.newHeaders(1)
-		if err != nil || l.claim(i, 0) {
+		if err != nil || l.claimBlock(i, 0) {
 			return i, err
 		}
 	}
@@ -228,34 +230,34 @@ func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 	size := classSize(c)
 	n := uint32(slabSize / size)
 	var first uint32
-	for claimed := false; !claimed; claimed = l.claim(first, 0) {
+	for claimed := false; !claimed; claimed = l.claimBlock(first, 0) {
 		if first != 0 { // a sweep has found it
-			l.d.loseHints()
+			l.d.markHintsLost()
 		}
 		var err error
 		if first, err = l.d.newHeaders(n); err != nil {
 			return 0, err
 		}
 	}
-	off, err := l.d.takeSpace(slabSize, pageSize)
+	off, err := l.d.reserveSpace(slabSize, pageSize)
 	if err != nil {
-		l.d.disown(&l.d.blocks[first])
-		l.d.loseHints()
+		l.d.revertAlloc(&l.d.blocks[first])
+		l.d.markHintsLost()
 		return 0, err
 	}
 	lead := &l.d.blocks[first]
 	lead.ext.Store(makeExt(off, c) | extSmall | extLead)
-	if err := l.grow(ctx, lead, slabSize); err != nil {
-		l.d.disown(lead)
-		l.d.loseHints()
+	if err := l.growBlock(ctx, lead, slabSize); err != nil {
+		l.d.revertAlloc(lead)
+		l.d.markHintsLost()
 		return 0, err
 	}
 	for i := first + 1; i < first+n; i++ {
-		if l.claim(i, 0) {
+		if l.claimBlock(i, 0) {
 			b := &l.d.blocks[i]
 			b.ext.Store(makeExt(off+uint64(i-first)*size, c) | extSmall)
-			l.d.disown(b)
-			l.d.push(c, i)
+			l.d.revertAlloc(b)
+			l.d.pushFree(c, i)
 		}
 	}
 	return first, nil
@@ -270,10 +272,10 @@ func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()
 		if at == 0 || at > uint64(len(d.blocks)) || at > 1 && at > d.headersReady() {
-			return 0, corrupt("the header's count of blocks", at)
+			return 0, reportCorruption("the header's count of blocks", at)
 		}
 		if at+uint64(n) > uint64(len(d.blocks)) {
-			return 0, shortage{spent: d.noBlocks()}
+			return 0, shortage{spent: d.noBlocksReason()}
 		}
 		if err := d.commitHeaders(at + uint64(n)); err != nil {
 			return 0, err
@@ -291,7 +293,7 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 			return nil
 		}
 		if ready%(commitStep/blockSize) != 0 {
-			return corrupt("the header's count of headers with pages", ready)
+			return reportCorruption("the header's count of headers with pages", ready)
 		}
 		if err := d.store.commitControl(offBlocks+ready*blockSize, commitStep); err != nil {
 			return err
@@ -300,17 +302,17 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 	}
 }
 
-// takeSpace hands out n bytes of address space of the data segment at a multiple of align. A death
-// right after it loses addresses, never pages.
-func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
+// reserveSpace hands out n bytes of address space of the data segment at a multiple of align. A
+// death right after it loses addresses, never pages.
+func (d *Domain) reserveSpace(n, align uint64) (uint64, error) {
 	for {
 		at := d.hdr.brk.Load()
 		if at > uint64(len(d.bytes)) {
-			return 0, corrupt("the header's end of the addresses handed out", at)
+			return 0, reportCorruption("the header's end of the addresses handed out", at)
 		}
 		off := roundUp(at, align)
 		if off+n > uint64(len(d.bytes)) {
-			return 0, shortage{bytes: n, spent: d.noAddresses()}
+			return 0, shortage{bytes: n, spent: d.noAddressesReason()}
 		}
 		if d.hdr.brk.CAS(at, off+n) {
 			return off, nil
@@ -321,12 +323,12 @@ func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 // SpaceLeft returns the number of bytes of address space that have not been handed out.
 func (d *Domain) SpaceLeft() int64 { return max(int64(len(d.bytes))-int64(d.hdr.brk.Load()), 0) }
 
-func (d *Domain) noAddresses() string {
+func (d *Domain) noAddressesReason() string {
 	return fmt.Sprintf("%d of %d bytes of address space are left: bound the queues, or raise Reserve by shoal.SetMemory",
 		d.SpaceLeft(), len(d.bytes))
 }
 
-func (d *Domain) noBlocks() string {
+func (d *Domain) noBlocksReason() string {
 	return fmt.Sprintf("all %d blocks are taken: close what is not needed, or put more into one", len(d.blocks))
 }
 

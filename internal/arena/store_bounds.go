@@ -12,12 +12,12 @@ import (
 // process crashes or waits for ever because of it. The bytes that users keep in their blocks are
 // not protected.
 
-// corrupt returns the error for a word with an invalid value.
+// reportCorruption returns the error for a word with an invalid value.
 //
 // The first time it also logs the error, because the errors of a reaper, a finalizer or a deferred
 // Close may go unseen. It logs in a goroutine, because this one may occupy a lane that the logger
 // needs.
-func corrupt(word string, v uint64) error {
+func reportCorruption(word string, v uint64) error {
 	err := fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
 		"end all processes of this domain and start them again", ErrCorrupt, word, v)
 	if !logged.Swap(true) {
@@ -29,10 +29,10 @@ func corrupt(word string, v uint64) error {
 // logged is true if this process has logged that its shared memory is corrupt.
 var logged atomic.Bool
 
-// count returns the end of the block indices in use, at most the number of headers with pages. Code
-// that visits every block must use it. A handle received from another process is compared with the
-// header's word itself, because its bits cannot name more blocks than there are headers.
-func (d *Domain) count() uint64 {
+// blockCount returns the end of the block indices in use, at most the number of headers with pages.
+// Code that visits every block must use it. A handle received from another process is compared with
+// the header's word itself, because its bits cannot name more blocks than there are headers.
+func (d *Domain) blockCount() uint64 {
 	if n := d.hdr.blocks.Load(); n <= d.ready.Load() {
 		return n
 	}
@@ -50,19 +50,19 @@ func (d *Domain) headersReady() uint64 {
 	}
 }
 
-// span returns the offset of a block's bytes and their maximum number. The lead of a slab covers
-// the whole slab. It returns [ErrCorrupt] if the extent is invalid.
-func (d *Domain) span(e uint64) (off, n uint64, err error) {
-	off, n, ok := d.extent(e)
+// blockRange returns the offset of a block's bytes and their maximum number. The lead of a slab
+// covers the whole slab. It returns [ErrCorrupt] if the extent is invalid.
+func (d *Domain) blockRange(e uint64) (off, n uint64, err error) {
+	off, n, ok := d.peekRange(e)
 	if !ok {
-		return 0, 0, corrupt("the extent of a block", e)
+		return 0, 0, reportCorruption("the extent of a block", e)
 	}
 	return off, n, nil
 }
 
-// extent is span for an observer that reads without holding the block. The block may change
+// peekRange is span for an observer that reads without holding the block. The block may change
 // meanwhile, so an invalid extent is not logged as corruption.
-func (d *Domain) extent(e uint64) (off, n uint64, ok bool) {
+func (d *Domain) peekRange(e uint64) (off, n uint64, ok bool) {
 	c := extClass(e)
 	if c >= classCount {
 		return 0, 0, false
@@ -74,15 +74,15 @@ func (d *Domain) extent(e uint64) (off, n uint64, ok bool) {
 	return off, n, c == 0 || off <= uint64(len(d.bytes)) && n <= uint64(len(d.bytes))-off
 }
 
-// pages returns the offset and the length of the part [from, to) of a block's bytes, as named by a
-// lane record. It returns [ErrCorrupt] if the part is invalid.
-func (d *Domain) pages(b *block, from, to uint64) (off, n uint64, err error) {
-	off, n, err = d.span(b.ext.Load())
+// subrange returns the offset and the length of the part [from, to) of a block's bytes, as named by
+// a lane record. It returns [ErrCorrupt] if the part is invalid.
+func (d *Domain) subrange(b *block, from, to uint64) (off, n uint64, err error) {
+	off, n, err = d.blockRange(b.ext.Load())
 	switch {
 	case err != nil:
 		return 0, 0, err
 	case from > to || to > n:
-		return 0, 0, corrupt("the committed length of a block", max(from, to))
+		return 0, 0, reportCorruption("the committed length of a block", max(from, to))
 	}
 	return off + from, to - from, nil
 }

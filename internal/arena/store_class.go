@@ -30,11 +30,11 @@ func classSize(c int) uint64 {
 	return uint64(5+(c-5)%4) << e * 64
 }
 
-func small(class int) bool { return class > 0 && classSize(class) < pageSize }
+func isSmall(class int) bool { return class > 0 && classSize(class) < pageSize }
 
 // extentSize returns the size of the address space of one block of class c.
 func extentSize(c int) uint64 {
-	if small(c) {
+	if isSmall(c) {
 		return classSize(c)
 	}
 	return roundUp(classSize(c), pageSize)

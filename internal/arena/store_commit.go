@@ -26,8 +26,8 @@ func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
 func (w budgetWord) lane() uint32  { return uint32(w & budgetLaneMask) }
 func (w budgetWord) kind() uint64  { return uint64(w >> budgetKindShift & 3) }
 
-// stamped reports whether a lane is in the middle of a change.
-func (w budgetWord) stamped() bool { return w&budgetStamp != 0 }
+// isStamped reports whether a lane is in the middle of a change.
+func (w budgetWord) isStamped() bool { return w&budgetStamp != 0 }
 
 func budgetOf(pages, kind uint64, lane uint32) budgetWord {
 	return budgetWord(pages<<budgetPageShift | kind<<budgetKindShift | uint64(lane))
@@ -40,30 +40,30 @@ const (
 	phaseShrink  = 2 // pages of the block are being given back, still charged
 )
 
-// grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, must stand
-// on the block.
+// growBlock commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, must
+// stand on the block.
 //
 // The lane's record must be complete before the budget changes (docs/memory.md, "Budget and
 // commit"): a reaper that finds phase 1 reads from it which pages were charged and for which block.
 // committed must be stored before the phase becomes idle: committed = target proves that the pages
 // belong to the block.
-func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
+func (l *lane) growBlock(ctx context.Context, b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
 		return nil
 	}
-	off, n, err := l.d.pages(b, from, target)
+	off, n, err := l.d.subrange(b, from, target)
 	if err != nil {
 		return err
 	}
 	l.rec.block.Set(uint64(l.d.indexOf(b)))
 	l.rec.from.Set(from)
 	l.rec.target.Set(target)
-	if err := l.charge(ctx, n); err != nil {
+	if err := l.chargeBudget(ctx, n); err != nil {
 		return err
 	}
-	if err := l.d.store.commit(off, n); err != nil {
-		l.refund(b, l.id)
+	if err := l.d.store.commitData(off, n); err != nil {
+		l.refundCharge(b, l.id)
 		return fmt.Errorf("commit %d bytes: %w", n, err)
 	}
 	b.committed.Store(target)
@@ -71,20 +71,20 @@ func (l *lane) grow(ctx context.Context, b *block, target uint64) error {
 	return nil
 }
 
-// charge adds bytes to the budget. It returns a shortage, and changes nothing, if the budget or the
-// machine has too little left.
+// chargeBudget adds bytes to the budget. It returns a shortage, and changes nothing, if the budget
+// or the machine has too little left.
 //
 // Invariant (docs/memory.md, "Budget and commit"): pages must be charged before they are committed,
 // and the budget's stamp must stand until the phase is charged. A death in between leaves pages
 // that are charged and unused, which a reaper gives back, but never pages that are not charged.
-func (l *lane) charge(ctx context.Context, bytes uint64) error {
+func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
 	if bytes >= hugeAlign && uint64(max(d.store.headroom(), 0)) < bytes {
 		return shortage{bytes: bytes}
 	}
 	for {
-		w, err := l.settleBudget(ctx)
+		w, err := l.awaitBudget(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,30 +96,30 @@ func (l *lane) charge(ctx context.Context, bytes uint64) error {
 		}
 	}
 	l.rec.phase.Store(phaseCharged)
-	d.unstampBudget()
-	if d.nearLimit() {
+	d.clearBudgetStamp()
+	if d.isNearLimit() {
 		d.collectSoon()
 	}
 	return nil
 }
 
-// refund undoes a charge of lane id after the commit of its pages failed. l may act for a dead
-// lane.
-func (l *lane) refund(b *block, id uint32) error {
+// refundCharge undoes a charge of lane id after the commit of its pages failed. l may act for a
+// dead lane.
+func (l *lane) refundCharge(b *block, id uint32) error {
 	rec := &l.d.recs[id]
-	off, n, err := l.d.pages(b, rec.from.Load(), rec.target.Load())
+	off, n, err := l.d.subrange(b, rec.from.Load(), rec.target.Load())
 	if err == nil { // if the record is corrupt, n is 0, because the charge is unknown
-		l.d.store.punch(off, n)
+		l.d.store.punchData(off, n)
 	}
-	return l.uncharge(id, n)
+	return l.unchargeBudget(id, n)
 }
 
-// shrink gives back the block's pages beyond target. The caller's stamp, PUNCH, must stand on the
-// block.
+// shrinkBlock gives back the block's pages beyond target. The caller's stamp, PUNCH, must stand on
+// the block.
 //
 // The order is the reverse of grow's (docs/memory.md, "Budget and commit"): the pages must be gone
 // before they are uncharged. So the blocks never have more pages in total than are charged.
-func (l *lane) shrink(b *block, target uint64) {
+func (l *lane) shrinkBlock(b *block, target uint64) {
 	from := b.committed.Load()
 	if target >= from {
 		return
@@ -136,46 +136,46 @@ func (l *lane) shrink(b *block, target uint64) {
 func (l *lane) finishShrink(b *block, id uint32) error {
 	rec := &l.d.recs[id]
 	target := rec.target.Load()
-	off, n, err := l.d.pages(b, target, rec.from.Load())
+	off, n, err := l.d.subrange(b, target, rec.from.Load())
 	if err == nil {
-		l.d.store.punch(off, n)
+		l.d.store.punchData(off, n)
 		b.committed.Store(target)
 	}
-	return l.uncharge(id, n)
+	return l.unchargeBudget(id, n)
 }
 
-// uncharge subtracts bytes from the budget on behalf of lane id and ends the lane's commit. If
-// another process is stopped in the middle of a change of the budget, uncharge waits only a moment:
-// for its own lane it records the bytes as a debt, which a goroutine pays later, and for a dead
-// lane it returns the error and has changed nothing.
+// unchargeBudget subtracts bytes from the budget on behalf of lane id and ends the lane's commit.
+// If another process is stopped in the middle of a change of the budget, unchargeBudget waits only
+// a moment: for its own lane it records the bytes as a debt, which a goroutine pays later, and for
+// a dead lane it returns the error and has changed nothing.
 //
 // The budget may thus be too high but never too low: the debt of a process that dies stays charged.
-func (l *lane) uncharge(id uint32, bytes uint64) error {
+func (l *lane) unchargeBudget(id uint32, bytes uint64) error {
 	d := l.d
 	most := briefly / 50
 	if d.debt.Load() != 0 {
 		most = 0
 	}
-	err := l.takeFromBudget(most, id, bytes)
+	err := l.subtractBudget(most, id, bytes)
 	if err != nil && id != l.id && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
 	d.recs[id].phase.Store(phaseIdle)
 	switch {
 	case err == nil:
-		d.unstampBudget()
+		d.clearBudgetStamp()
 	case !errors.Is(err, ErrCorrupt) && d.debt.Add(bytes) == bytes && bytes != 0:
-		spawn(d.payDebt)
+		spawn(d.unchargeDebt)
 	}
-	d.relieve()
+	d.notifyRelief()
 	return nil
 }
 
-// takeFromBudget subtracts bytes from the budget and leaves the stamp of lane id on it. The caller
-// must clear the stamp by unstampBudget.
-func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) error {
+// subtractBudget subtracts bytes from the budget and leaves the stamp of lane id on it. The caller
+// must clear the stamp by clearBudgetStamp.
+func (l *lane) subtractBudget(ctx context.Context, id uint32, bytes uint64) error {
 	for {
-		w, err := l.settleBudget(ctx)
+		w, err := l.awaitBudget(ctx)
 		if err != nil {
 			return err
 		}
@@ -186,44 +186,44 @@ func (l *lane) takeFromBudget(ctx context.Context, id uint32, bytes uint64) erro
 	}
 }
 
-// payDebt uncharges the bytes that uncharge could not subtract.
-func (d *Domain) payDebt() {
-	l, err := d.enter()
+// unchargeDebt uncharges the bytes that uncharge could not subtract.
+func (d *Domain) unchargeDebt() {
+	l, err := d.acquireLane()
 	if err != nil {
 		return
 	}
 	defer l.unlock()
 	for {
 		bytes := d.debt.Load()
-		if err := l.takeFromBudget(d.lingering, l.id, bytes); err != nil {
+		if err := l.subtractBudget(d.lingering, l.id, bytes); err != nil {
 			return
 		}
-		d.unstampBudget()
-		d.relieve()
+		d.clearBudgetStamp()
+		d.notifyRelief()
 		if d.debt.Add(-bytes) == 0 {
 			return
 		}
 	}
 }
 
-// settleBudget waits until no lane is changing the budget word, and returns the word.
-func (l *lane) settleBudget(ctx context.Context) (budgetWord, error) {
+// awaitBudget waits until no lane is changing the budget word, and returns the word.
+func (l *lane) awaitBudget(ctx context.Context) (budgetWord, error) {
 	budget := &l.d.hdr.budget
 	for {
-		if w := budget.Load(); !w.stamped() {
+		if w := budget.Load(); !w.isStamped() {
 			return w, nil
 		}
-		err := patience(ctx, l.d, l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
+		err := awaitWord(ctx, l.d, l, budget, func(w budgetWord) bool { return !w.isStamped() }, budgetWait)
 		if err != nil {
 			return 0, fmt.Errorf("the budget: %w", err)
 		}
 	}
 }
 
-// unstampBudget clears the stamp of the budget. Only the lane named by the stamp, or its reaper,
+// clearBudgetStamp clears the stamp of the budget. Only the lane named by the stamp, or its reaper,
 // may call it. One CAS clears WAIT together with the stamp, and the waiters are woken if WAIT was
 // set: a waiter that comes later finds no stamp.
-func (d *Domain) unstampBudget() {
+func (d *Domain) clearBudgetStamp() {
 	for {
 		w := d.hdr.budget.Load()
 		if d.hdr.budget.CAS(w, w&^(budgetStamp|budgetWait)) {

@@ -16,11 +16,11 @@ const (
 	freshSpeed     = 5        // speed at which the system provides pages, in bytes per nanosecond
 )
 
-// collectAhead collects garbage if so many bytes were handed out since the last time that a
+// collectIfDue collects garbage if so many bytes were handed out since the last time that a
 // collection is likely to find blocks. It waits at most as long as fresh pages for commit bytes
 // would take, and reports whether there may be blocks with pages now. A program that closes its
 // tensors hardly ever gets here, because it reuses its blocks.
-func (l *lane) collectAhead(commit uint64) bool {
+func (l *lane) collectIfDue(commit uint64) bool {
 	d := l.d
 	if l.handed < max(forgottenBytes, d.hdr.budget.Load().pages()*pageSize/2) || l.handed < heapGoal() {
 		return false
@@ -88,15 +88,15 @@ func (d *Domain) Returned(n int) {
 func (d *Domain) collectReceived() {
 	r := &d.received
 	defer r.collecting.Store(false)
-	if uint64(r.bytes.Load()) >= r.next() {
+	if uint64(r.bytes.Load()) >= r.nextThreshold() {
 		d.collectForgotten()
 		r.kept = uint64(max(0, r.bytes.Load()))
 	}
-	r.goal.Store(int64(min(r.next(), math.MaxInt64)))
+	r.goal.Store(int64(min(r.nextThreshold(), math.MaxInt64)))
 }
 
-// next returns the number of bytes at which the next collection is worthwhile.
-func (r *received) next() uint64 {
+// nextThreshold returns the number of bytes at which the next collection is worthwhile.
+func (r *received) nextThreshold() uint64 {
 	more := max(forgottenBytes, r.kept, heapGoal())
 	if more > math.MaxInt64 {
 		return math.MaxUint64

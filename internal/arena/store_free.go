@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func (b *block) owned() bool {
+func (b *block) isOwned() bool {
 	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
 }
 
@@ -18,31 +18,31 @@ func (l *lane) tryFree(index uint32) {
 	b := &l.d.blocks[index]
 	for {
 		w := b.w.Load()
-		if w&(allocBit|tMask|xoMask) != allocBit || b.owned() {
+		if w&(allocBit|tMask|xoMask) != allocBit || b.isOwned() {
 			return
 		}
-		if !l.aside && extKind(b.ext.Load()).ends() {
-			l.d.finaliseAside(l, index, time.Duration(briefly))
+		if !l.aside && extKind(b.ext.Load()).finaliserMayWait() {
+			l.d.finaliseInOtherLane(l, index, time.Duration(briefly))
 			return
 		}
-		if !b.w.CAS(w, w|stamp(l.id, kindFree)) {
+		if !b.w.CAS(w, w|makeStamp(l.id, kindFree)) {
 			continue
 		}
-		if b.owned() && !disabled("owners under the stamp") {
-			l.d.unstamp(b)
+		if b.isOwned() && !isDisabled("owners under the stamp") {
+			l.d.unstampBlock(b)
 			continue
 		}
 		if extKind(b.ext.Load()) != objectNone {
 			l.d.markGone(b)
-			if !l.finalise(b) {
-				l.abandon()
+			if !l.finaliseObject(b) {
+				l.abandonOperation()
 				return
 			}
 		}
-		l.d.change(b, allocBit, genOne)
-		l.d.trimmer.freed(l.d, b)
-		l.putBack(index)
-		l.d.relieve()
+		l.d.changeStamped(b, allocBit, genOne)
+		l.d.trimmer.recordFreed(l.d, b)
+		l.addFreeBlock(index)
+		l.d.notifyRelief()
 		return
 	}
 }
@@ -62,18 +62,18 @@ func (d *Domain) markGone(b *block) {
 	}
 }
 
-// finaliseAside runs tryFree of an object in a goroutine, and waits for it no longer than most. The
-// end of a ring may have to drain messages, and other processes may be in the middle of operations
-// on their blocks. It returns the remaining time.
-func (d *Domain) finaliseAside(caller *lane, index uint32, most time.Duration) time.Duration {
-	return d.aside(caller, most, func(l *lane) { l.finaliseHere(index) })
+// finaliseInOtherLane runs tryFree of an object in a goroutine, and waits for it no longer than
+// most. The end of a ring may have to drain messages, and other processes may be in the middle of
+// operations on their blocks. It returns the remaining time.
+func (d *Domain) finaliseInOtherLane(caller *lane, index uint32, most time.Duration) time.Duration {
+	return d.runInOtherLane(caller, most, func(l *lane) { l.finaliseInLane(index) })
 }
 
-// aside calls use with a lane in a goroutine, and waits for it no longer than most. use must unlock
-// the lane. It returns the remaining time. caller is the waiting lane, or nil.
-func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.Duration {
-	if crashing && controlled() {
-		if l, err := d.enter(); err == nil {
+// runInOtherLane calls use with a lane in a goroutine, and waits for it no longer than most. use
+// must unlock the lane. It returns the remaining time. caller is the waiting lane, or nil.
+func (d *Domain) runInOtherLane(caller *lane, most time.Duration, use func(*lane)) time.Duration {
+	if crashing && isControlled() {
+		if l, err := d.acquireLane(); err == nil {
 			use(l)
 		}
 		return most
@@ -81,7 +81,7 @@ func (d *Domain) aside(caller *lane, most time.Duration, use func(*lane)) time.D
 	done, begun := make(chan struct{}), time.Now()
 	go func() {
 		defer close(done)
-		if l, err := d.enter(); err == nil {
+		if l, err := d.acquireLane(); err == nil {
 			use(l)
 		}
 	}()
@@ -112,16 +112,18 @@ func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
 	for ctx.Err() == nil {
 		seen := d.hdr.deathEpoch.Load()
 		stuck := d.reapStamps(l)
-		d.park.await(ctx, d, &d.hdr.xowait, func() bool { return stuck.gone() || d.hdr.deathEpoch.Load() != seen }, nil)
+		d.park.parkUntil(ctx, d, &d.hdr.xowait, func() bool {
+			return stuck.hasCleared() || d.hdr.deathEpoch.Load() != seen
+		}, nil)
 	}
 }
 
-// finaliseHere runs tryFree of an object in this lane.
-func (l *lane) finaliseHere(index uint32) { l.doAside(func() { l.tryFree(index) }) }
+// finaliseInLane runs tryFree of an object in this lane.
+func (l *lane) finaliseInLane(index uint32) { l.runAndUnlock(func() { l.tryFree(index) }) }
 
-// doAside calls do, which may wait for other lanes, and then unlocks the lane. If the domain was
-// closed in the middle, the lane is left to the reaper.
-func (l *lane) doAside(do func()) {
+// runAndUnlock calls do, which may wait for other lanes, and then unlocks the lane. If the domain
+// was closed in the middle, the lane is left to the reaper.
+func (l *lane) runAndUnlock(do func()) {
 	l.aside = true
 	do()
 	if l.left.Load() {
@@ -131,10 +133,10 @@ func (l *lane) doAside(do func()) {
 	l.unlock()
 }
 
-// finalise ends the object in a block. The caller's FREE stamp must stand on the block. If the
-// process dies in the middle, a reaper runs finalise again from the start. It returns false if the
-// domain was closed meanwhile; the reaper does the rest.
-func (l *lane) finalise(b *block) bool {
+// finaliseObject ends the object in a block. The caller's FREE stamp must stand on the block. If
+// the process dies in the middle, a reaper runs finaliseObject again from the start. It returns
+// false if the domain was closed meanwhile; the reaper does the rest.
+func (l *lane) finaliseObject(b *block) bool {
 	e := b.ext.Load()
 	switch extKind(e) {
 	case objectNone:
@@ -144,17 +146,17 @@ func (l *lane) finalise(b *block) bool {
 		// ring's slots, a late try-free must not free the ring before a reaper has completed the
 		// get.
 		i := l.d.indexOf(b)
-		l.d.acquire(i)
-		if !l.drain(b) {
+		l.d.addRef(i)
+		if !l.drainRing(b) {
 			return false
 		}
-		l.d.drop(i)
+		l.d.dropRef(i)
 	case objectSenders:
-		if !l.endGone(b, ringNoSenders) {
+		if !l.finaliseEnd(b, ringNoSenders) {
 			return false
 		}
 	case objectReceivers:
-		if !l.endGone(b, ringNoReceivers) {
+		if !l.finaliseEnd(b, ringNoReceivers) {
 			return false
 		}
 	}

@@ -28,8 +28,8 @@ type heap struct {
 
 func newHeap(dataSize, blocks int) *heap {
 	s := &heap{
-		ctl:    aligned(offBlocks + blocks*blockSize),
-		mem:    aligned(dataSize),
+		ctl:    alignedBytes(offBlocks + blocks*blockSize),
+		mem:    alignedBytes(dataSize),
 		bells:  make(map[uint64]*heapBell),
 		backed: make(map[uint64]bool),
 	}
@@ -37,8 +37,8 @@ func newHeap(dataSize, blocks int) *heap {
 	return s
 }
 
-// aligned returns n bytes at a page boundary.
-func aligned(n int) []byte {
+// alignedBytes returns n bytes at a page boundary.
+func alignedBytes(n int) []byte {
 	b := make([]byte, n+pageSize)
 	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
 	return b[off : off+n]
@@ -55,7 +55,7 @@ func (s *heap) commitControl(off, n uint64) error {
 func (s *heap) headroom() int64 { return s.room.Load() }
 func (s *heap) close() error    { return nil }
 
-func (s *heap) commit(off, n uint64) error {
+func (s *heap) commitData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := off / pageSize; p < (off+n)/pageSize; p++ {
@@ -64,9 +64,9 @@ func (s *heap) commit(off, n uint64) error {
 	return nil
 }
 
-// punch gives pages back. Punched pages must read as zeroes, as in a memfd: a ring that grows into
-// them is empty there.
-func (s *heap) punch(off, n uint64) error {
+// punchData gives pages back. Punched pages must read as zeroes, as in a memfd: a ring that grows
+// into them is empty there.
+func (s *heap) punchData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := off / pageSize; p < (off+n)/pageSize; p++ {
@@ -78,7 +78,7 @@ func (s *heap) punch(off, n uint64) error {
 	return nil
 }
 
-func (s *heap) enter(seat int) (bool, error) {
+func (s *heap) lockSeat(seat int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.living[seat] != nil {
@@ -88,7 +88,7 @@ func (s *heap) enter(seat int) (bool, error) {
 	return true, nil
 }
 
-func (s *heap) leave(seat int) error {
+func (s *heap) unlockSeat(seat int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.living[seat]; c != nil {
@@ -98,13 +98,13 @@ func (s *heap) leave(seat int) error {
 	return nil
 }
 
-func (s *heap) alive(seat int) (bool, error) {
+func (s *heap) isAlive(seat int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.living[seat] != nil, nil
 }
 
-func (s *heap) await(ctx context.Context, _, seat int) error {
+func (s *heap) awaitDeath(ctx context.Context, _, seat int) error {
 	s.mu.Lock()
 	c := s.living[seat]
 	s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *heap) await(ctx context.Context, _, seat int) error {
 	}
 }
 
-func (s *heap) listen() (bell, uint64, error) {
+func (s *heap) openBell() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &heapBell{woken: make(chan struct{}, 1), closed: make(chan struct{})}

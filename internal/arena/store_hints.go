@@ -22,8 +22,8 @@ type magazine struct {
 	index [magazineSize]uint32
 }
 
-// putBack makes a free block available to later allocations.
-func (l *lane) putBack(index uint32) {
+// addFreeBlock makes a free block available to later allocations.
+func (l *lane) addFreeBlock(index uint32) {
 	c := extClass(l.d.blocks[index].ext.Load())
 	if c < magazineClasses {
 		if l.mags == nil {
@@ -38,14 +38,14 @@ func (l *lane) putBack(index uint32) {
 			return
 		}
 	}
-	l.d.push(c, index)
+	l.d.pushFree(c, index)
 }
 
-// gather moves the blocks of class c from the magazines of this process's other lanes to the list,
-// and reports whether it moved any. A lane that finds no block must call it before it takes new
-// memory. Otherwise each lane would keep idle blocks of its own, because goroutines that allocate
-// seldom use the lanes of goroutines that free.
-func (l *lane) gather(c int) bool {
+// gatherFree moves the blocks of class c from the magazines of this process's other lanes to the
+// list, and reports whether it moved any. A lane that finds no block must call it before it takes
+// new memory. Otherwise each lane would keep idle blocks of its own, because goroutines that
+// allocate seldom use the lanes of goroutines that free.
+func (l *lane) gatherFree(c int) bool {
 	if c >= magazineClasses {
 		return false
 	}
@@ -58,22 +58,22 @@ func (l *lane) gather(c int) bool {
 		o.keeps.And(^uint64(1 << c))
 		for m := &o.mags[c]; m.n > 0; found = true {
 			m.n--
-			l.d.push(c, m.index[m.n])
+			l.d.pushFree(c, m.index[m.n])
 		}
 		o.unlock()
 	}
 	return found
 }
 
-// next returns a block of class c that may be free, or 0.
-func (l *lane) next(c int) uint32 {
+// nextFree returns a block of class c that may be free, or 0.
+func (l *lane) nextFree(c int) uint32 {
 	if c < magazineClasses && l.mags != nil {
 		if m := &l.mags[c]; m.n > 0 {
 			m.n--
 			return m.index[m.n]
 		}
 	}
-	return l.d.pop(c)
+	return l.d.popFree(c)
 }
 
 // A list's head is {epoch 12 | tag 20 | index 32}. The epoch belongs to the last sweep that emptied
@@ -86,10 +86,10 @@ func nextHead(head uint64, index uint64) uint64 {
 	return headEpoch(head)<<52 | tag<<32 | index
 }
 
-func (d *Domain) push(c int, index uint32) {
+func (d *Domain) pushFree(c int, index uint32) {
 	if c >= classCount {
 		// corrupt logs the error; the block is lost
-		_ = corrupt("the class of a free block", uint64(c))
+		_ = reportCorruption("the class of a free block", uint64(c))
 		return
 	}
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
@@ -113,12 +113,12 @@ func (d *Domain) push(c int, index uint32) {
 	}
 }
 
-// pop removes an index from the list of class c, or returns 0.
+// popFree removes an index from the list of class c, or returns 0.
 //
 // A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or also in a
 // lane's magazine. The claim of the block's state word decides, so a wrong list entry costs a look
 // and never loses a block.
-func (d *Domain) pop(c int) uint32 {
+func (d *Domain) popFree(c int) uint32 {
 	head := &d.hdr.lists[c]
 	for {
 		top := head.Load()
@@ -126,8 +126,8 @@ func (d *Domain) pop(c int) uint32 {
 		if index == 0 {
 			return 0
 		}
-		if uint64(index) >= d.count() {
-			d.loseHints() // corrupt: a sweep rebuilds the list
+		if uint64(index) >= d.blockCount() {
+			d.markHintsLost() // corrupt: a sweep rebuilds the list
 			return 0
 		}
 		next := &d.blocks[index].next
@@ -149,14 +149,15 @@ const (
 	hintsSweeping = 2 // a lane is putting them on their lists
 )
 
-// loseHints makes the next lane that finds a list empty run a sweep. A sweep in progress may have
-// passed the lost block already, so its end does not clear the flag.
-func (d *Domain) loseHints() { d.hdr.lost.Store(hintsLost) }
+// markHintsLost makes the next lane that finds a list empty run a sweep. A sweep in progress may
+// have passed the lost block already, so its end does not clear the flag.
+func (d *Domain) markHintsLost() { d.hdr.lost.Store(hintsLost) }
 
-// sweep puts every free block on its list again, and reports whether a sweep was needed. Lists lose
-// blocks if a process dies between two steps. The reaper then sets the flag in the header, and the
-// next lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag again.
-func (d *Domain) sweep() bool {
+// sweepFree puts every free block on its list again, and reports whether a sweep was needed. Lists
+// lose blocks if a process dies between two steps. The reaper then sets the flag in the header, and
+// the next lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag
+// again.
+func (d *Domain) sweepFree() bool {
 	if d.hdr.lost.Load() != hintsLost || !d.hdr.lost.CAS(hintsLost, hintsSweeping) {
 		return false
 	}
@@ -169,22 +170,22 @@ func (d *Domain) sweep() bool {
 			}
 		}
 	}
-	for i := uint32(1); uint64(i) < d.count(); i++ {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		if b.w.Load()&(allocBit|xoMask) == 0 {
-			d.push(extClass(b.ext.Load()), i)
+			d.pushFree(extClass(b.ext.Load()), i)
 		}
 	}
 	d.hdr.lost.CAS(hintsSweeping, hintsKept)
 	return true
 }
 
-// search claims a free block of class c without using the lists, or returns 0. It must be used
+// searchFree claims a free block of class c without using the lists, or returns 0. It must be used
 // while another lane's sweep has emptied the lists and not filled them again: new memory instead
 // would let idle memory grow with each sweep.
-func (l *lane) search(c int) uint32 {
-	for i := uint32(1); uint64(i) < l.d.count(); i++ {
-		if l.claim(i, c) {
+func (l *lane) searchFree(c int) uint32 {
+	for i := uint32(1); uint64(i) < l.d.blockCount(); i++ {
+		if l.claimBlock(i, c) {
 			return i
 		}
 	}

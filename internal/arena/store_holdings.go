@@ -27,8 +27,8 @@ var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", o
 // goroutines may acquire and release blocks meanwhile.
 func (d *Domain) Holdings() []Holding {
 	var all []Holding
-	for i := uint32(1); uint64(i) < d.count(); i++ {
-		if !d.held(i) {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
+		if !d.isHeld(i) {
 			continue
 		}
 		b := &d.blocks[i]

@@ -33,7 +33,7 @@ type lane struct {
 	handed uint64
 	// number of goroutines, of two, that have yet to leave a lent lane; otherwise 0
 	users atomic.Int32
-	aside bool // the lane may finalise objects itself; see finaliseAside
+	aside bool // the lane may finalise objects itself; see finaliseInOtherLane
 	// abandoned in the middle of an operation, which the reaper completes
 	left atomic.Bool
 	_    [64]byte
@@ -41,60 +41,60 @@ type lane struct {
 
 func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSwap(0, 1) }
 
-func (l *lane) lock() { eventually(l.tryLock) }
+func (l *lane) lock() { retryUntil(l.tryLock) }
 
 // unlock releases the lane. It wakes no waiter: a check for waiters would need a barrier in every
 // operation, and there are hardly ever any.
 func (l *lane) unlock() {
 	if l.users.Load() != 0 {
-		l.leave()
+		l.dropUser()
 		return
 	}
 	set32(&l.busy, 0)
 }
 
-// lend completes the lane's current operation by calling f in a goroutine. The lane is free again
-// after both f and the caller have unlocked it. The caller must not use the lane otherwise.
-func (l *lane) lend(f func()) {
+// lendLane completes the lane's current operation by calling f in a goroutine. The lane is free
+// again after both f and the caller have unlocked it. The caller must not use the lane otherwise.
+func (l *lane) lendLane(f func()) {
 	l.users.Store(2)
 	spawn(f)
 }
 
-func (l *lane) leave() {
+func (l *lane) dropUser() {
 	if l.users.Add(-1) == 0 {
 		l.busy.Store(0)
 	}
 }
 
-// abandon leaves the lane's current operation to the reaper, because the domain is closed.
-func (l *lane) abandon() { l.left.Store(true) }
+// abandonOperation leaves the lane's current operation to the reaper, because the domain is closed.
+func (l *lane) abandonOperation() { l.left.Store(true) }
 
-// eventually calls try until it returns true, at growing intervals.
-func eventually(try func() bool) {
+// retryUntil calls try until it returns true, at growing intervals.
+func retryUntil(try func() bool) {
 	for pause := time.Microsecond; !try(); pause = min(2*pause, time.Millisecond) {
 		time.Sleep(pause)
 	}
 }
 
-// enter locks a free lane and returns it. The caller must unlock it. It returns [ErrClosed] if the
-// domain is closed. The lane to try first is derived from the address of a local variable, which
-// spreads goroutines well enough.
+// acquireLane locks a free lane and returns it. The caller must unlock it. It returns [ErrClosed]
+// if the domain is closed. The lane to try first is derived from the address of a local variable,
+// which spreads goroutines well enough.
 //
-// enter must read closed after it has locked the lane: Close sets closed and then locks every lane,
-// so an operation either ends before the participant leaves, or never begins.
-func (d *Domain) enter() (*lane, error) { return d.enterFor(context.Background()) }
+// acquireLane must read closed after it has locked the lane: Close sets closed and then locks every
+// lane, so an operation either ends before the participant leaves, or never begins.
+func (d *Domain) acquireLane() (*lane, error) { return d.acquireLaneFor(context.Background()) }
 
-// enterFor is enter, but waits for a lane only until ctx ends.
-func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
+// acquireLaneFor is enter, but waits for a lane only until ctx ends.
+func (d *Domain) acquireLaneFor(ctx context.Context) (*lane, error) {
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
-	if crashing && controlled() {
+	if crashing && isControlled() {
 		at = controlledLane()
 	}
 	l := &d.lanes[at]
 	if !l.tryLock() {
-		if l = d.otherLane(ctx, at); l == nil {
-			return nil, d.noLane(ctx)
+		if l = d.awaitLane(ctx, at); l == nil {
+			return nil, d.noLaneError(ctx)
 		}
 	}
 	if d.closed.Load() { // Close holds all lanes but one
@@ -104,18 +104,18 @@ func (d *Domain) enterFor(ctx context.Context) (*lane, error) {
 	return l, nil
 }
 
-// noLane returns the reason why no lane was available.
-func (d *Domain) noLane(ctx context.Context) error {
+// noLaneError returns the reason why no lane was available.
+func (d *Domain) noLaneError(ctx context.Context) error {
 	if d.closed.Load() {
 		return ErrClosed
 	}
 	return context.Cause(ctx)
 }
 
-// otherLane waits for a free lane. It returns nil if the domain is closed, because Close keeps the
+// awaitLane waits for a free lane. It returns nil if the domain is closed, because Close keeps the
 // lanes, or if ctx ends.
-func (d *Domain) otherLane(ctx context.Context, at int) (l *lane) {
-	eventually(func() bool {
+func (d *Domain) awaitLane(ctx context.Context, at int) (l *lane) {
+	retryUntil(func() bool {
 		for i := range commonLanes {
 			if l = &d.lanes[(at+i)%commonLanes]; l.tryLock() {
 				return true

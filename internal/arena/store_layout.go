@@ -101,15 +101,15 @@ const (
 // A participantWord holds the state of a seat: epoch 32 | state 32.
 type participantWord uint64
 
-func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
-func (w participantWord) state() uint64        { return uint64(w & 0xff) }
-func (w participantWord) is(state uint64) bool { return w.state() == state }
-func (w participantWord) become(state uint64) participantWord {
+func (w participantWord) epoch() uint32              { return uint32(w >> 32) }
+func (w participantWord) state() uint64              { return uint64(w & 0xff) }
+func (w participantWord) hasState(state uint64) bool { return w.state() == state }
+func (w participantWord) withState(state uint64) participantWord {
 	return w&^0xff | participantWord(state)
 }
 
-// next returns the word of the seat after it has become free again.
-func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
+// nextEpoch returns the word of the seat after it has become free again.
+func (w participantWord) nextEpoch() participantWord { return w&^0xff + 1<<32 }
 
 // laneRec holds the data that a reaper needs about a lane. Only the lane itself may write it, or a
 // reaper on behalf of a dead one.

@@ -72,32 +72,33 @@ func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	return t, nil
 }
 
-// pad returns size, rounded up to a page if blocks are watched.
-func (t *lifetimes) pad(size uint64) uint64 {
+// padSize returns size, rounded up to a page if blocks are watched.
+func (t *lifetimes) padSize(size uint64) uint64 {
 	if t == nil || size == 0 {
 		return size
 	}
 	return max(size, pageSize)
 }
 
-// begin must be called, with the block's entry locked, when this process begins to hold the block.
-func (t *lifetimes) begin(index uint32) {
+// beginHold must be called, with the block's entry locked, when this process begins to hold the
+// block.
+func (t *lifetimes) beginHold(index uint32) {
 	if t != nil {
-		t.enter(index)
+		t.recordBegin(index)
 	}
 }
 
-func (t *lifetimes) enter(index uint32) {
+func (t *lifetimes) recordBegin(index uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from := here()
-	t.open[index] = &life{from: from, record: t.told.add(index, from)}
+	from := currentCallers()
+	t.open[index] = &life{from: from, record: t.told.addRecord(index, from)}
 }
 
-// bytes makes [off, off+n) of the view accessible and returns it. It returns [ErrClosed] if this
-// process does not hold the block. Blocks that are not made of whole pages stay in the first
+// openBytes makes [off, off+n) of the view accessible and returns it. It returns [ErrClosed] if
+// this process does not hold the block. Blocks that are not made of whole pages stay in the first
 // mapping: a process that does not watch its blocks allocated them from a slab.
-func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
+func (t *lifetimes) openBytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	if t == nil || len(b) == 0 || off%pageSize != 0 || len(b)%pageSize != 0 {
 		return b, nil
 	}
@@ -118,17 +119,18 @@ func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	return mine, nil
 }
 
-// end must be called, with the block's entry locked, when this process ceases to hold the block.
-func (t *lifetimes) end(index uint32) {
+// endHold must be called, with the block's entry locked, when this process ceases to hold the
+// block.
+func (t *lifetimes) endHold(index uint32) {
 	if t != nil {
-		t.leave(index)
+		t.recordEnd(index)
 	}
 }
 
-func (t *lifetimes) leave(index uint32) {
+func (t *lifetimes) recordEnd(index uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.shut(index, here())
+	t.closeView(index, currentCallers())
 }
 
 // endAll must be called when this process leaves the domain.
@@ -138,20 +140,20 @@ func (t *lifetimes) endAll() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	by := here()
+	by := currentCallers()
 	for index := range t.open {
-		t.shut(index, by)
+		t.closeView(index, by)
 	}
 	t.told = nil // its block was one of the open blocks
 }
 
-func (t *lifetimes) shut(index uint32, by callers) {
+func (t *lifetimes) closeView(index uint32, by callers) {
 	l := t.open[index]
 	delete(t.open, index)
 	if l == nil {
 		return
 	}
-	t.told.remove(l.record)
+	t.told.removeRecord(l.record)
 	if l.n == 0 {
 		return
 	}
@@ -182,14 +184,14 @@ func (d *Domain) Watched() bool { return d.lives != nil }
 // Describe records the contents of a block that this process holds. The first description is kept,
 // unless it is raw: descriptions of later views cover only parts of the block.
 func (d *Domain) Describe(h Handle, is Contents) {
-	if d.lives == nil || !d.allocated(h) {
+	if d.lives == nil || !d.isAllocated(h) {
 		return
 	}
 	d.lives.mu.Lock()
 	defer d.lives.mu.Unlock()
 	if l := d.lives.open[h.index()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
 		l.is = is
-		d.lives.told.describe(l.record, h.index(), is)
+		d.lives.told.setContents(l.record, h.index(), is)
 	}
 }
 
@@ -198,7 +200,7 @@ type callers []uintptr
 
 const maxCallers = 24
 
-func here() callers {
+func currentCallers() callers {
 	var pcs [maxCallers]uintptr
 	return append(callers(nil), pcs[:runtime.Callers(2, pcs[:])]...)
 }

@@ -40,9 +40,9 @@ func New(opts Options) (_ *Domain, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("new domain: %w", err)
 	}
-	d, err := create(s, budget)
+	d, err := createDomain(s, budget)
 	if err != nil {
-		s.unmap()
+		s.unmapSegments()
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
 	}
 	s.unmapAfter(d)
@@ -101,11 +101,11 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 		return free, nil
 	}
 	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory",
-		ErrNoSpace, left(m))
+		ErrNoSpace, describeFree(m))
 }
 
-// left describes the free memory of the machine and the control group.
-func left(m sys.Memory) string {
+// describeFree describes the free memory of the machine and the control group.
+func describeFree(m sys.Memory) string {
 	s := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
 	if m.CgroupLimit >= 0 {
 		s += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
@@ -188,7 +188,7 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	s := &memfds{ctlFile: ctl, dataFile: data}
 	defer func() {
 		if err != nil {
-			s.unmap()
+			s.unmapSegments()
 		}
 	}()
 	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
@@ -223,9 +223,9 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach domain: %w", err)
 	}
-	d, err := attach(s)
+	d, err := attachDomain(s)
 	if err != nil {
-		s.unmap()
+		s.unmapSegments()
 		return nil, fmt.Errorf("attach domain: %w", err)
 	}
 	s.unmapAfter(d)
@@ -260,13 +260,13 @@ func (s *memfds) data() []byte    { return s.mem }
 func (s *memfds) commitControl(off, n uint64) error {
 	return sys.Commit(s.ctlFile, int64(off), int64(n))
 }
-func (s *memfds) commit(off, n uint64) error {
+func (s *memfds) commitData(off, n uint64) error {
 	if crashing && commitFails() {
 		return errors.Join(sys.Commit(s.dataFile, int64(off), int64(n/2)), errors.ErrUnsupported)
 	}
 	return sys.Commit(s.dataFile, int64(off), int64(n))
 }
-func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64(off), int64(n)) }
+func (s *memfds) punchData(off, n uint64) error { return sys.Punch(s.dataFile, int64(off), int64(n)) }
 
 func (s *memfds) headroom() int64 { return s.room.get() }
 
@@ -297,16 +297,16 @@ func (r *roomCache) get() int64 {
 // The proof of life is a lock on one byte of the control file. The lock belongs to an open file
 // description that only this process has (docs/memory.md, "Notice"), so the kernel drops it when
 // the last descriptor is closed, however the process ends.
-func (s *memfds) enter(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
-func (s *memfds) leave(seat int) error         { return sys.UnlockByte(s.life, int64(seat)) }
-func (s *memfds) alive(seat int) (bool, error) { return sys.ByteLocked(s.life, int64(seat)) }
+func (s *memfds) lockSeat(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
+func (s *memfds) unlockSeat(seat int) error       { return sys.UnlockByte(s.life, int64(seat)) }
+func (s *memfds) isAlive(seat int) (bool, error)  { return sys.ByteLocked(s.life, int64(seat)) }
 
-// listen opens a doorbell with a random name. Any user of the machine may bind names in the
+// openBell opens a doorbell with a random name. Any user of the machine may bind names in the
 // abstract namespace, and can see in /proc/net/unix which names are bound. So a predictable name
 // could be taken in advance.
-func (s *memfds) listen() (bell, uint64, error) { return hangBell(drawBell) }
+func (s *memfds) openBell() (bell, uint64, error) { return bindBell(randomBellName) }
 
-func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
+func bindBell(draw func() (uint64, error)) (bell, uint64, error) {
 	for tries := 1; ; tries++ {
 		name, err := draw()
 		if err != nil {
@@ -322,7 +322,7 @@ func hangBell(draw func() (uint64, error)) (bell, uint64, error) {
 	}
 }
 
-func drawBell() (uint64, error) {
+func randomBellName() (uint64, error) {
 	var r [8]byte
 	err := sys.Random(r[:])
 	return max(binary.LittleEndian.Uint64(r[:]), 1), err
@@ -348,15 +348,15 @@ func (s *memfds) wakeBell(seat int, name uint64) {
 	s.ringer.Ring(&a.addr)
 }
 
-// await waits until the participant has ended, or ctx ends. It must open the pidfd before it asks
-// for the proof of life: while the participant lives, the process number is its own.
-func (s *memfds) await(ctx context.Context, pid, seat int) error {
+// awaitDeath waits until the participant has ended, or ctx ends. It must open the pidfd before it
+// asks for the proof of life: while the participant lives, the process number is its own.
+func (s *memfds) awaitDeath(ctx context.Context, pid, seat int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {
 		return nil // gone; the reaper asks for the proof of life
 	}
 	defer p.Close()
-	if alive, err := s.alive(seat); err != nil || !alive {
+	if alive, err := s.isAlive(seat); err != nil || !alive {
 		return err
 	}
 	return p.Wait(ctx)
@@ -370,7 +370,7 @@ func (s *memfds) close() error {
 	return errors.Join(s.ringer.Close(), s.life.Close(), s.ctlFile.Close(), s.dataFile.Close())
 }
 
-func (s *memfds) unmap() {
+func (s *memfds) unmapSegments() {
 	if s.ctl != nil {
 		sys.Unmap(s.ctl)
 	}

@@ -42,18 +42,18 @@ func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, ki
 	if !errors.Is(err, ErrNoSpace) {
 		return 0, err
 	}
-	need := charged(size, commit)
+	need := chargedBytes(size, commit)
 	steps := []func(){
-		func() { d.giveBack(need) },
-		func() { d.collect(); d.giveBack(need) },
-		func() { d.collectEverywhere(ctx); d.giveBack(need) },
+		func() { d.punchIdleBlocks(need) },
+		func() { d.collectGarbage(); d.punchIdleBlocks(need) },
+		func() { d.collectEverywhere(ctx); d.punchIdleBlocks(need) },
 	}
 	for round, begin := 0, time.Now(); round < pressureRounds || time.Since(begin) < pressureTime; round++ {
-		seen := d.seekRelief()
+		seen := d.requestRelief()
 		for _, step := range steps {
 			step()
 			var h Handle
-			if h, err = d.alloc(ctx, size, commit, kind); !errors.Is(err, ErrNoSpace) {
+			if h, err = d.allocBlock(ctx, size, commit, kind); !errors.Is(err, ErrNoSpace) {
 				return h, err
 			}
 		}
@@ -61,13 +61,13 @@ func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, ki
 			break
 		}
 	}
-	return 0, d.explain(err)
+	return 0, d.explainShortage(err)
 }
 
-// charged returns the number of bytes that a new block charges to the budget. A small block charges
-// a slab.
-func charged(size, commit uint64) uint64 {
-	if small(classOf(size)) {
+// chargedBytes returns the number of bytes that a new block charges to the budget. A small block
+// charges a slab.
+func chargedBytes(size, commit uint64) uint64 {
+	if isSmall(classOf(size)) {
 		return slabSize
 	}
 	return roundUp(commit, pageSize)
@@ -78,7 +78,7 @@ const (
 	collectEvery = time.Second
 )
 
-func (d *Domain) nearLimit() bool {
+func (d *Domain) isNearLimit() bool {
 	return d.hdr.budget.Load().pages()*100 > d.hdr.limit.Load()*nearLimit
 }
 
@@ -86,7 +86,7 @@ func (d *Domain) nearLimit() bool {
 func (d *Domain) collectSoon() {
 	now, last := int64(sys.Monotonic()), d.lastCollect.Load()
 	if now-last > int64(collectEvery) && d.lastCollect.CompareAndSwap(last, now) {
-		go d.collect()
+		go d.collectGarbage()
 	}
 }
 
@@ -94,9 +94,9 @@ func (d *Domain) collectSoon() {
 // does not wait if size exceeds the whole budget.
 func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
-		seen := d.seekRelief() // before the attempt to allocate
-		n := d.lives.pad(uint64(size))
-		h, err := d.alloc(ctx, n, n, objectNone)
+		seen := d.requestRelief() // before the attempt to allocate
+		n := d.lives.padSize(uint64(size))
+		h, err := d.allocBlock(ctx, n, n, objectNone)
 		if err != nil {
 			h, err = d.allocUnderPressure(ctx, n, n, objectNone, err)
 		}
@@ -108,18 +108,18 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 		}
 		l := &waitQueue{d: d, bits: &d.hdr.memwait,
 			ready: func() bool { return d.hdr.relief.Load() != seen || d.closed.Load() }}
-		d.park.add(l)
-		werr := l.wait(ctx)
-		d.park.remove(l)
+		d.park.addQueues(l)
+		werr := l.waitOnce(ctx)
+		d.park.removeQueues(l)
 		if werr != nil {
 			return 0, errors.Join(err, werr)
 		}
 	}
 }
 
-// seekRelief returns the number of blocks freed so far. From now on the domain counts each freed
+// requestRelief returns the number of blocks freed so far. From now on the domain counts each freed
 // block, and the next one wakes this participant.
-func (d *Domain) seekRelief() uint64 {
+func (d *Domain) requestRelief() uint64 {
 	if d.hdr.relief.Load() == 0 {
 		d.hdr.relief.CAS(0, 1)
 	}
@@ -127,70 +127,70 @@ func (d *Domain) seekRelief() uint64 {
 	return d.hdr.relief.Load()
 }
 
-// relieve tells the waiters for memory that a block, or pages of the budget, have become free. A
-// domain that was never short of memory has no waiters. In other domains every block counts, even
+// notifyRelief tells the waiters for memory that a block, or pages of the budget, have become free.
+// A domain that was never short of memory has no waiters. In other domains every block counts, even
 // if no participant has to be woken: the participant that clears the bitmap may be slow to wake the
 // waiters, which must not miss memory freed meanwhile.
 //
 // Invariant (docs/memory.md, "Budget and commit"): relief must increase after the block is free, or
 // the pages are uncharged. An attempt that read relief before and found no memory either saw that
 // block or sees another number now.
-func (d *Domain) relieve() {
+func (d *Domain) notifyRelief() {
 	if d.hdr.relief.Load() != 0 {
-		d.wakeRelieved()
+		d.wakeMemoryWaiters()
 	}
 }
 
-func (d *Domain) wakeRelieved() {
+func (d *Domain) wakeMemoryWaiters() {
 	d.hdr.relief.Add(1)
 	d.wakeBits(&d.hdr.memwait)
 }
 
-// giveBack punches idle blocks until bytes can be charged to the budget and to the machine, and a
-// sixteenth of the budget more, so that not every following allocation must do the same. Idle
+// punchIdleBlocks punches idle blocks until bytes can be charged to the budget and to the machine,
+// and a sixteenth of the budget more, so that not every following allocation must do the same. Idle
 // blocks that only another lane knows of return to the lists.
-func (d *Domain) giveBack(bytes uint64) {
-	l, err := d.enter()
+func (d *Domain) punchIdleBlocks(bytes uint64) {
+	l, err := d.acquireLane()
 	if err != nil {
 		return
 	}
 	defer l.unlock()
-	d.loseHints()
+	d.markHintsLost()
 	limit, short := d.hdr.limit.Load(), int64(0)
-	if bytes >= hugeAlign { // as in charge
+	if bytes >= hugeAlign { // as in chargeBudget
 		short = int64(bytes) - d.store.headroom()
 	}
-	for i := uint32(1); uint64(i) < d.count(); i++ {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		if short <= 0 && d.hdr.budget.Load().pages()+bytes/pageSize+limit/16 <= limit {
 			return
 		}
-		short -= int64(l.punchIdle(&d.blocks[i]))
+		short -= int64(l.punchIdleBlock(&d.blocks[i]))
 	}
 }
 
-// punchIdle gives the pages of a free block back, and returns their size in bytes. The block stays
-// on the free list, without pages.
+// punchIdleBlock gives the pages of a free block back, and returns their size in bytes. The block
+// stays on the free list, without pages.
 //
 // The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"). The block must be
 // pushed after the stamp has cleared: an allocator that popped the block meanwhile found it stamped
 // and moved on, so the list has lost it.
-func (l *lane) punchIdle(b *block) uint64 {
+func (l *lane) punchIdleBlock(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
 		return 0
 	}
-	if _, _, err := l.d.pages(b, 0, n); err != nil || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
+	if _, _, err := l.d.subrange(b, 0, n); err != nil || !b.w.CAS(w, w|makeStamp(l.id, kindPunch)) {
 		return 0
 	}
-	l.shrink(b, 0)
-	l.d.unstamp(b)
-	l.d.push(extClass(b.ext.Load()), l.d.indexOf(b))
+	l.shrinkBlock(b, 0)
+	l.d.unstampBlock(b)
+	l.d.pushFree(extClass(b.ext.Load()), l.d.indexOf(b))
 	return n
 }
 
-// collect runs garbage collections, each until its cleanups have run. A goroutine that calls it
-// during a collection waits for that one, and for another one that begins after the call.
-func (d *Domain) collect() {
+// collectGarbage runs garbage collections, each until its cleanups have run. A goroutine that calls
+// it during a collection waits for that one, and for another one that begins after the call.
+func (d *Domain) collectGarbage() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
 	defer d.collecting.Unlock()
@@ -226,24 +226,24 @@ func awaitCleanups() {
 // collectEverywhere makes every other participant collect garbage, and waits for them until ctx
 // ends, at most for collectWait.
 func (d *Domain) collectEverywhere(ctx context.Context) {
-	if d.alone() || ctx.Err() != nil {
+	if d.isAlone() || ctx.Err() != nil {
 		return
 	}
 	n := d.hdr.pressure.Add(1)
 	l := &waitQueue{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.allCollected(n) }}
-	d.park.add(l)
-	defer d.park.remove(l)
+	d.park.addQueues(l)
+	defer d.park.removeQueues(l)
 	ctx, cancel := context.WithTimeout(ctx, collectWait)
 	defer cancel()
 	d.wakeAll()
-	l.wait(ctx)
+	l.waitOnce(ctx)
 }
 
 // allCollected reports whether every other participant has collected since pressure was n.
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.seat && p.state.Load().is(participantLive) && p.collected.Load() < n {
+		if s != d.seat && p.state.Load().hasState(participantLive) && p.collected.Load() < n {
 			return false
 		}
 	}
@@ -253,8 +253,8 @@ func (d *Domain) allCollected(n uint64) bool {
 // collectForOthers collects garbage because a participant ran out of budget, and wakes the waiters.
 func (d *Domain) collectForOthers() {
 	n := d.hdr.pressure.Load()
-	d.collect()
-	l, err := d.enter() // after Close the seat may belong to another participant
+	d.collectGarbage()
+	l, err := d.acquireLane() // after Close the seat may belong to another participant
 	if err != nil {
 		return
 	}
@@ -266,17 +266,17 @@ func (d *Domain) collectForOthers() {
 	d.wakeBits(&d.hdr.memwait)
 }
 
-func (d *Domain) alone() bool {
+func (d *Domain) isAlone() bool {
 	for s := range d.parts {
-		if s != d.seat && d.parts[s].state.Load().is(participantLive) {
+		if s != d.seat && d.parts[s].state.Load().hasState(participantLive) {
 			return false
 		}
 	}
 	return true
 }
 
-// A shortage is the reason why an allocation failed. After all remedies have failed, explain
-// converts it to the caller's error.
+// A shortage is the reason why an allocation failed. After all remedies have failed,
+// explainShortage converts it to the caller's error.
 type shortage struct {
 	bytes uint64 // bytes requested
 	spent string // the exhausted resource, if it is not the budget
@@ -285,8 +285,8 @@ type shortage struct {
 func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", s.bytes) }
 func (s shortage) Unwrap() error { return ErrNoSpace }
 
-// explain replaces a shortage by a [*SpaceError] with the figures.
-func (d *Domain) explain(err error) error {
+// explainShortage replaces a shortage by a [*SpaceError] with the figures.
+func (d *Domain) explainShortage(err error) error {
 	short, ok := errors.AsType[shortage](err)
 	if !ok {
 		return err
@@ -297,30 +297,30 @@ func (d *Domain) explain(err error) error {
 	machine := ""
 	if s.Limit-s.Committed >= want && free < want {
 		if m, err := sys.MemoryLimit(); err == nil {
-			machine = left(m)
+			machine = describeFree(m)
 		}
 	}
 	return &SpaceError{
 		Want: want, Used: s.Committed, Limit: s.Limit, Free: free, Machine: machine, Spent: short.spent,
-		Unread: d.unread(), Queues: d.unreadByQueue(3), Holders: d.holders(3),
+		Unread: d.unreadTotal(), Queues: d.unreadByQueue(3), Holders: d.topHolders(3),
 	}
 }
 
-// unread returns the bytes of blocks that only messages hold.
-func (d *Domain) unread() (bytes int64) {
-	for i := uint64(1); i < d.count(); i++ {
+// unreadTotal returns the bytes of blocks that only messages hold.
+func (d *Domain) unreadTotal() (bytes int64) {
+	for i := uint64(1); i < d.blockCount(); i++ {
 		b := &d.blocks[i]
-		if b.w.Load().transit() > 0 && !b.owned() {
+		if b.w.Load().transitCount() > 0 && !b.isOwned() {
 			bytes += int64(b.committed.Load())
 		}
 	}
 	return bytes
 }
 
-// holders returns the n participants that hold the most bytes.
-func (d *Domain) holders(n int) []Holder {
+// topHolders returns the n participants that hold the most bytes.
+func (d *Domain) topHolders(n int) []Holder {
 	var bytes [maxParticipants]int64
-	for i := uint64(1); i < d.count(); i++ {
+	for i := uint64(1); i < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		if c := int64(b.committed.Load()); c != 0 && !isContents(b, b.w.Load()) {
 			for s := range seatsIn(&b.own) {

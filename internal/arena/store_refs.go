@@ -21,23 +21,23 @@ type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
 func (t *refTable) entry(index uint32) *atomic.Uint32 {
 	c := t[index/refChunk].Load()
 	if c == nil {
-		c = t.grow(index)
+		c = t.addChunk(index)
 	}
 	return &c[index%refChunk]
 }
 
-func (t *refTable) grow(index uint32) *[refChunk]atomic.Uint32 {
+func (t *refTable) addChunk(index uint32) *[refChunk]atomic.Uint32 {
 	p := &t[index/refChunk]
 	p.CompareAndSwap(nil, new([refChunk]atomic.Uint32))
 	return p.Load()
 }
 
-// lock locks the block's entry and returns it with its count. The caller must unlock it by set32 of
-// the new count.
-func (t *refTable) lock(index uint32) (e *atomic.Uint32, n uint32) {
+// lockEntry locks the block's entry and returns it with its count. The caller must unlock it by
+// set32 of the new count.
+func (t *refTable) lockEntry(index uint32) (e *atomic.Uint32, n uint32) {
 	c := t[index/refChunk].Load()
 	if c == nil {
-		c = t.grow(index)
+		c = t.addChunk(index)
 	}
 	e = &c[index%refChunk]
 	if n = e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
@@ -61,45 +61,45 @@ func waitRef(e *atomic.Uint32) uint32 {
 	}
 }
 
-func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
+func (d *Domain) isHeld(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
 
-// acquire adds one reference of this process to a block.
+// addRef adds one reference of this process to a block.
 //
 // Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is not
 // 0. The entry's lock makes the two steps atomic for the goroutines of this process; other
 // processes see only the bit.
-func (d *Domain) acquire(index uint32) {
-	e, n := d.refs.lock(index)
+func (d *Domain) addRef(index uint32) {
+	e, n := d.refs.lockEntry(index)
 	if n == 0 {
 		d.blocks[index].own[d.word].Or(d.bit)
-		d.lives.begin(index)
+		d.lives.beginHold(index)
 	}
 	set32(e, n+1)
 }
 
-// drop removes one reference of this process. last reports whether it was the last one. ok is false
-// if there was none.
-func (d *Domain) drop(index uint32) (last, ok bool) {
-	e, n := d.refs.lock(index)
+// dropRef removes one reference of this process. last reports whether it was the last one. ok is
+// false if there was none.
+func (d *Domain) dropRef(index uint32) (last, ok bool) {
+	e, n := d.refs.lockEntry(index)
 	if n == 0 {
 		set32(e, 0)
 		return false, false
 	}
 	if n == 1 {
-		d.lives.end(index)
+		d.lives.endHold(index)
 		d.blocks[index].own[d.word].AndNot(d.bit)
 	}
 	set32(e, n-1)
 	return n == 1, true
 }
 
-// check returns the block of h. It returns [ErrStale] if h is stale, and [ErrClosed] if this
+// checkHandle returns the block of h. It returns [ErrStale] if h is stale, and [ErrClosed] if this
 // process does not hold the block.
-func (d *Domain) check(h Handle) (*block, error) {
-	if !d.allocated(h) {
+func (d *Domain) checkHandle(h Handle) (*block, error) {
+	if !d.isAllocated(h) {
 		return nil, ErrStale
 	}
-	if !d.held(h.index()) {
+	if !d.isHeld(h.index()) {
 		return nil, ErrClosed
 	}
 	return &d.blocks[h.index()], nil
@@ -112,10 +112,10 @@ func (d *Domain) Retain(h Handle) error {
 	if d.closed.Load() {
 		return ErrClosed
 	}
-	if _, err := d.check(h); err != nil {
+	if _, err := d.checkHandle(h); err != nil {
 		return err
 	}
-	e, n := d.refs.lock(h.index())
+	e, n := d.refs.lockEntry(h.index())
 	if n == 0 {
 		set32(e, 0)
 		return ErrClosed
@@ -128,27 +128,28 @@ func (d *Domain) Retain(h Handle) error {
 // message holds it. Release waits for no stopped process: a ring with messages in the way of a
 // stopped process is freed later. It returns [ErrStale] if h is stale, and [ErrClosed] if this
 // process does not hold the block.
-func (d *Domain) Release(h Handle) error { return d.letGo(h, true) }
+func (d *Domain) Release(h Handle) error { return d.releaseHandle(h, true) }
 
-// letGo is Release. user is false if this process held the block only on behalf of another one.
-func (d *Domain) letGo(h Handle, user bool) error {
-	l, err := d.enter()
+// releaseHandle is Release. user is false if this process held the block only on behalf of another
+// one.
+func (d *Domain) releaseHandle(h Handle, user bool) error {
+	l, err := d.acquireLane()
 	if err != nil {
 		return err
 	}
-	b, err := d.check(h)
+	b, err := d.checkHandle(h)
 	if err == nil {
 		if user {
-			l.absolve(b)
+			l.clearDeath(b)
 		}
-		err = l.release(h.index())
+		err = l.releaseBlock(h.index())
 	}
 	l.unlock()
 	return err
 }
 
-func (l *lane) release(index uint32) error {
-	last, ok := l.d.drop(index)
+func (l *lane) releaseBlock(index uint32) error {
+	last, ok := l.d.dropRef(index)
 	if !ok {
 		return ErrClosed
 	}
@@ -168,10 +169,10 @@ func (l *lane) release(index uint32) error {
 //
 // If a process is stopped while it tests whether the block is free, Import waits for up to one
 // second and then returns [context.DeadlineExceeded].
-func (d *Domain) Import(h Handle) error { return d.importFor(briefly, h) }
+func (d *Domain) Import(h Handle) error { return d.importBlock(briefly, h) }
 
-func (d *Domain) importFor(ctx context.Context, h Handle) error {
-	l, err := d.enterFor(ctx)
+func (d *Domain) importBlock(ctx context.Context, h Handle) error {
+	l, err := d.acquireLaneFor(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,19 +182,19 @@ func (d *Domain) importFor(ctx context.Context, h Handle) error {
 		return ErrStale
 	}
 	b := &d.blocks[i]
-	d.acquire(i)
+	d.addRef(i)
 	for {
 		w := b.w.Load()
 		if w&allocBit == 0 || w.generation() != h.gen() {
-			l.release(i)
+			l.releaseBlock(i)
 			return ErrStale
 		}
 		if k := w.kind(); k != kindFree {
 			return nil
 		}
 		// Another lane is testing whether the block is free, and may have missed the bit.
-		if _, err := l.settle(ctx, b); err != nil {
-			return errors.Join(err, l.release(i))
+		if _, err := l.awaitUnstamped(ctx, b); err != nil {
+			return errors.Join(err, l.releaseBlock(i))
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (d *Domain) Stale(h Handle) bool {
 // The slice covers all committed pages, so it may be longer than the requested size. It returns
 // [ErrStale] if h is stale, and [ErrClosed] if this process does not hold the block.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {
-	b, err := d.check(h)
+	b, err := d.checkHandle(h)
 	if err != nil {
 		return nil, err
 	}
@@ -222,25 +223,25 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.lives.bytes(p, h.index(), extOffset(b.ext.Load()))
+	return d.lives.openBytes(p, h.index(), extOffset(b.ext.Load()))
 }
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {
-	p, ok := d.bytesNow(b)
+	p, ok := d.peekBytes(b)
 	if ok {
 		return p, nil
 	}
-	if _, _, err := d.span(b.ext.Load()); err != nil {
+	if _, _, err := d.blockRange(b.ext.Load()); err != nil {
 		return nil, err
 	}
-	return nil, corrupt("the committed length of a block", b.committed.Load())
+	return nil, reportCorruption("the committed length of a block", b.committed.Load())
 }
 
-// bytesNow is bytesOf for an observer that reads without holding the block. The block may change
+// peekBytes is bytesOf for an observer that reads without holding the block. The block may change
 // meanwhile, so an invalid extent is not logged as corruption.
-func (d *Domain) bytesNow(b *block) ([]byte, bool) {
+func (d *Domain) peekBytes(b *block) ([]byte, bool) {
 	e := b.ext.Load()
-	off, most, ok := d.extent(e)
+	off, most, ok := d.peekRange(e)
 	if !ok {
 		return nil, false
 	}

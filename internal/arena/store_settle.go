@@ -13,8 +13,8 @@ import (
 // in the middle of an operation, and its stamp stands until it continues or dies. No call may wait
 // for that longer than its context. A put clears its own stamps. A get, which cannot be undone,
 // leaves the rest to a goroutine (take). A call without a context waits briefly, and so does the
-// end of a ring, which then continues in a goroutine (finaliseAside). Such goroutines end when the
-// domain is closed (Domain.lingering), and the reaper does the rest for them.
+// end of a ring, which then continues in a goroutine (finaliseInOtherLane). Such goroutines end
+// when the domain is closed (Domain.lingering), and the reaper does the rest for them.
 
 // brief is the context of a wait without a context of its own. It ends after the given time,
 // measured from the beginning of the wait.
@@ -31,13 +31,14 @@ func (brief) Done() <-chan struct{}              { return nil }
 func (brief) Err() error                         { return nil }
 func (brief) Value(any) any                      { return nil }
 
-// begin returns the context of a wait that begins now. The caller must call the cancel function.
-func begin(ctx context.Context) (context.Context, context.CancelFunc) {
+// beginWait returns the context of a wait that begins now. The caller must call the cancel
+// function.
+func beginWait(ctx context.Context) (context.Context, context.CancelFunc) {
 	b, ok := ctx.(brief)
 	switch {
 	case !ok:
 		return ctx, func() {}
-	case crashing && controlled(): // controlled tests have no time
+	case crashing && isControlled(): // controlled tests have no time
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), time.Duration(b))
@@ -49,46 +50,47 @@ type inTheWay uint32
 
 func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
-// settle waits until no lane is in the middle of an operation on b, and returns b's state word.
-func (l *lane) settle(ctx context.Context, b *block) (stateWord, error) {
+// awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's state
+// word.
+func (l *lane) awaitUnstamped(ctx context.Context, b *block) (stateWord, error) {
 	if w := b.w.Load(); w&xoMask == 0 {
 		return w, nil
 	}
-	return l.awaitStamp(ctx, b)
+	return l.parkUntilUnstamped(ctx, b)
 }
 
-// awaitStamp waits until the stamp on b clears. It must read the word again at the end, because the
-// goroutine that wakes it also evaluates the condition.
-func (l *lane) awaitStamp(ctx context.Context, b *block) (stateWord, error) {
+// parkUntilUnstamped waits until the stamp on b clears. It must read the word again at the end,
+// because the goroutine that wakes it also evaluates the condition.
+func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (stateWord, error) {
 	for {
-		if err := patience(ctx, l.d, l, &b.w, unstamped, waitBit); err != nil {
-			return 0, l.d.busy(b, err)
+		if err := awaitWord(ctx, l.d, l, &b.w, isUnstamped, waitBit); err != nil {
+			return 0, l.d.busyError(b, err)
 		}
-		if w := b.w.Load(); unstamped(w) {
+		if w := b.w.Load(); isUnstamped(w) {
 			return w, nil
 		}
 	}
 }
 
-// await waits until the stamp that is in the way has cleared. It occupies no lane meanwhile, so any
-// number of goroutines may wait while others continue.
-func (d *Domain) await(ctx context.Context, i inTheWay) error {
+// awaitObstacle waits until the stamp that is in the way has cleared. It occupies no lane
+// meanwhile, so any number of goroutines may wait while others continue.
+func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 	b := &d.blocks[i]
-	if err := patience(ctx, d, nil, &b.w, unstamped, waitBit); err != nil {
-		return d.busy(b, err)
+	if err := awaitWord(ctx, d, nil, &b.w, isUnstamped, waitBit); err != nil {
+		return d.busyError(b, err)
 	}
 	return nil
 }
 
-// busy returns err with the process that is in the middle of an operation on the block.
-func (d *Domain) busy(b *block, err error) error {
+// busyError returns err with the process that is in the middle of an operation on the block.
+func (d *Domain) busyError(b *block, err error) error {
 	w := b.w.Load()
-	if !w.stamped() {
+	if !w.isStamped() {
 		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
 	}
 	seat := int(w.lane() / lanesPerSeat)
 	pid, how := int(d.parts[seat].pid.Load()), ""
-	if alive, unknown := d.store.alive(seat); unknown == nil && !alive && seat != d.seat {
+	if alive, unknown := d.store.isAlive(seat); unknown == nil && !alive && seat != d.seat {
 		how = ", which has died and is not reaped yet,"
 	} else if sys.Stopped(pid) {
 		how = ", which is stopped,"
@@ -97,14 +99,14 @@ func (d *Domain) busy(b *block, err error) error {
 		stampNames[w.kind()], err)
 }
 
-// idle polls for a moment, and reports whether the block has no stamp then.
-func (b *block) idle() bool { return polled(&b.w, unstamped) }
+// pollUnstamped polls for a moment, and reports whether the block has no stamp then.
+func (b *block) pollUnstamped() bool { return pollWord(&b.w, isUnstamped) }
 
-func unstamped(w stateWord) bool { return !w.stamped() }
+func isUnstamped(w stateWord) bool { return !w.isStamped() }
 
-// polled polls for a moment for a condition that another lane's next step makes true, and reports
+// pollWord polls for a moment for a condition that another lane's next step makes true, and reports
 // whether it is.
-func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
+func pollWord[T law[T]](w *wordOf[T], done func(T) bool) bool {
 	for i := range 256 {
 		if done(w.Load()) {
 			return true
@@ -112,7 +114,7 @@ func polled[T law[T]](w *wordOf[T], done func(T) bool) bool {
 		if i >= 64 {
 			runtime.Gosched()
 		}
-		if crashing && controlled() {
+		if crashing && isControlled() {
 			break
 		}
 	}
@@ -128,7 +130,7 @@ func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
 		case done(v):
-			return !disabled("mark and look in one") || done(w.Load())
+			return !isDisabled("mark and look in one") || done(w.Load())
 		case v&wait != 0 || w.CAS(v, v|wait):
 			return false
 		}
@@ -141,38 +143,39 @@ type stampWord[T any] interface {
 	lane() uint32
 }
 
-// patience polls, yields, and then parks until another lane's next step makes the word done, or
+// awaitWord polls, yields, and then parks until another lane's next step makes the word done, or
 // until ctx ends. The bit wait asks the lane that ends its operation for a wakeup. If that lane
 // died, its reaper ends the operation. A reaper that waits here first completes the operations of
 // newly dead participants.
 //
 // It returns [ErrCorrupt] for a stamp that no lane will clear; see suspicion. It returns
 // [ErrClosed] if the domain is closed, unless the lane must complete an operation (lingering).
-func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
+func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
 	wait T) error {
-	if polled(w, done) {
+	if pollWord(w, done) {
 		return nil
 	}
 	// The condition must not read a field of the lane: a goroutine that wakes this one evaluates
 	// the condition as well, even after this one has moved on.
 	reaping, suspect := l != nil && l.reaping != nil, suspicion[T]{d: d, l: l, wait: wait}
 	closes := func() bool { return !reaping && ctx != d.lingering && d.closed.Load() }
-	ctx, cancel := begin(ctx)
+	ctx, cancel := beginWait(ctx)
 	defer cancel()
 	for !done(w.Load()) {
 		if closes() {
 			return ErrClosed
 		}
-		if err := suspect.look(w); err != nil {
+		if err := suspect.checkStamp(w); err != nil {
 			return err
 		}
 		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
 		if reaping {
 			stuck = d.reapStamps(l)
 		}
-		again, cancel := suspect.nextLook(ctx)
-		err := d.park.await(again, d, &d.hdr.xowait, func() bool {
-			return markUnless(w, done, wait) || closes() || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
+		again, cancel := suspect.nextCheck(ctx)
+		err := d.park.parkUntil(again, d, &d.hdr.xowait, func() bool {
+			return markUnless(w, done, wait) || closes() || stuck.hasCleared() ||
+				reaping && d.hdr.deathEpoch.Load() != seen
 		}, nil)
 		cancel()
 		if err != nil && ctx.Err() != nil && !done(w.Load()) {
@@ -182,15 +185,15 @@ func patience[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf
 	return nil
 }
 
-// unstamp clears the stamp of a completed operation.
-func (d *Domain) unstamp(b *block) { d.change(b, 0, 0) }
+// unstampBlock clears the stamp of a completed operation.
+func (d *Domain) unstampBlock(b *block) { d.changeStamped(b, 0, 0) }
 
 // endPut clears the stamp of a published put of lane id, unless the message's reader has replaced
 // it already.
 func (d *Domain) endPut(b *block, id uint32) {
 	for {
 		w := b.w.Load()
-		if w&xoMask != stamp(id, kindPut) {
+		if w&xoMask != makeStamp(id, kindPut) {
 			return
 		}
 		if b.w.CAS(w, w&^(xoMask|waitBit)) {
@@ -202,9 +205,10 @@ func (d *Domain) endPut(b *block, id uint32) {
 	}
 }
 
-// change clears the stamp and the bits in clear, and adds add, in one CAS. Only the lane named by
-// the stamp, or its reaper, may call it: no other lane changes the word meanwhile, except for WAIT.
-func (d *Domain) change(b *block, clear, add stateWord) {
+// changeStamped clears the stamp and the bits in clear, and adds add, in one CAS. Only the lane
+// named by the stamp, or its reaper, may call it: no other lane changes the word meanwhile, except
+// for WAIT.
+func (d *Domain) changeStamped(b *block, clear, add stateWord) {
 	for {
 		w := b.w.Load()
 		if b.w.CAS(w, w&^(clear|xoMask|waitBit)+add) {

@@ -35,22 +35,22 @@ const (
 // A stateWord is the state word of a block.
 type stateWord uint64
 
-func stamp(lane uint32, kind uint64) stateWord { return stateWord(kind<<kindShift | uint64(lane)) }
+func makeStamp(lane uint32, kind uint64) stateWord { return stateWord(kind<<kindShift | uint64(lane)) }
 
 // lane returns the lane that is in the middle of the operation kind on the block. It is meaningful
 // only if the word is stamped.
 func (w stateWord) lane() uint32 { return uint32(w & laneMask) }
 func (w stateWord) kind() uint64 { return uint64(w >> kindShift & 7) }
 
-// stamped reports whether a lane is in the middle of an operation on the block.
-func (w stateWord) stamped() bool { return w&xoMask != 0 }
+// isStamped reports whether a lane is in the middle of an operation on the block.
+func (w stateWord) isStamped() bool { return w&xoMask != 0 }
 
-// transit returns the number of messages that hold the block.
-func (w stateWord) transit() uint64    { return uint64(w & tMask / tOne) }
-func (w stateWord) generation() uint32 { return uint32(w >> 32) }
+// transitCount returns the number of messages that hold the block.
+func (w stateWord) transitCount() uint64 { return uint64(w & tMask / tOne) }
+func (w stateWord) generation() uint32   { return uint32(w >> 32) }
 
-// allocated reports whether the block is in use.
-func (w stateWord) allocated() bool { return w&allocBit != 0 }
+// isAllocated reports whether the block is in use.
+func (w stateWord) isAllocated() bool { return w&allocBit != 0 }
 
 // The extent word of a block:
 //
@@ -79,11 +79,11 @@ const (
 	objectContents // see Note [Contents]
 )
 
-// ends reports whether the end of such an object may have to wait for other processes.
-func (k objectKind) ends() bool { return k >= objectRing && k <= objectReceivers }
+// finaliserMayWait reports whether the end of such an object may have to wait for other processes.
+func (k objectKind) finaliserMayWait() bool { return k >= objectRing && k <= objectReceivers }
 
-// token reports whether the object is an end of a ring.
-func (k objectKind) token() bool { return k == objectSenders || k == objectReceivers }
+// isToken reports whether the object is an end of a ring.
+func (k objectKind) isToken() bool { return k == objectSenders || k == objectReceivers }
 
 func makeExt(offset uint64, class int) uint64 {
 	return offset/64<<extOffsetShift | uint64(class)<<extClassShift

@@ -3,30 +3,30 @@ package arena
 // Stats reads the domain's counters. It takes no lock, and other participants continue meanwhile,
 // so the figures belong to slightly different moments.
 func (d *Domain) Stats() Stats {
-	s := d.figures()
-	for i := uint64(1); i < d.count(); i++ {
+	s := d.headerStats()
+	for i := uint64(1); i < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		if w := b.w.Load(); !isContents(b, w) {
-			tally(&s, w, int64(b.committed.Load()))
+			tallyBlock(&s, w, int64(b.committed.Load()))
 		}
 	}
 	return s
 }
 
-// tally adds a block with n committed bytes.
-func tally(s *Stats, w stateWord, n int64) {
-	if !w.allocated() {
+// tallyBlock adds a block with n committed bytes.
+func tallyBlock(s *Stats, w stateWord, n int64) {
+	if !w.isAllocated() {
 		s.Idle++
 		s.IdleBytes += n
 		return
 	}
 	s.Blocks++
 	s.Bytes += n
-	s.InTransit += int(w.transit())
+	s.InTransit += int(w.transitCount())
 }
 
-// figures returns the counters that do not depend on blocks.
-func (d *Domain) figures() Stats {
+// headerStats returns the counters that do not depend on blocks.
+func (d *Domain) headerStats() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),
 		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
@@ -37,7 +37,7 @@ func (d *Domain) figures() Stats {
 	}
 	lanes := d.hdr.lanes.Load()
 	for i := range maxParticipants {
-		if d.parts[i].state.Load().is(participantLive) {
+		if d.parts[i].state.Load().hasState(participantLive) {
 			s.Participants++
 		}
 		if uint64(i) >= lanes {
@@ -55,7 +55,7 @@ func (d *Domain) figures() Stats {
 // CountCopied adds n bytes to the domain's count of copied bytes. Packages should call it when they
 // copy into or out of blocks.
 func (d *Domain) CountCopied(n int) {
-	if l, err := d.enter(); err == nil {
+	if l, err := d.acquireLane(); err == nil {
 		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
 		l.unlock()
 	}
@@ -69,7 +69,7 @@ func (d *Domain) CountRetry() { d.countInHeader(&d.hdr.retries) }
 
 // countInHeader adds 1 to a counter, unless d is closed.
 func (d *Domain) countInHeader(w *Word) {
-	if l, err := d.enter(); err == nil {
+	if l, err := d.acquireLane(); err == nil {
 		w.Add(1)
 		l.unlock()
 	}

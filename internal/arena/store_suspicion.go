@@ -32,19 +32,19 @@ type suspicion[T stampWord[T]] struct {
 	pause time.Duration
 }
 
-// nextLook returns a context that ends when the next check is due. The caller must call the cancel
+// nextCheck returns a context that ends when the next check is due. The caller must call the cancel
 // function.
-func (x *suspicion[T]) nextLook(ctx context.Context) (context.Context, context.CancelFunc) {
-	if crashing && controlled() { // controlled tests have no time
+func (x *suspicion[T]) nextCheck(ctx context.Context) (context.Context, context.CancelFunc) {
+	if crashing && isControlled() { // controlled tests have no time
 		return ctx, func() {}
 	}
 	x.pause = min(max(suspicionPause, x.pause+x.pause/2), time.Second)
 	return context.WithTimeout(ctx, x.pause)
 }
 
-// look checks the word, and returns [ErrCorrupt] if its stamp is corrupt.
-func (x *suspicion[T]) look(at *wordOf[T]) error {
-	if crashing && controlled() {
+// checkStamp checks the word, and returns [ErrCorrupt] if its stamp is corrupt.
+func (x *suspicion[T]) checkStamp(at *wordOf[T]) error {
+	if crashing && isControlled() {
 		return nil
 	}
 	w := at.Load() &^ x.wait
@@ -53,10 +53,10 @@ func (x *suspicion[T]) look(at *wordOf[T]) error {
 	}
 	seat := int(w.lane() / lanesPerSeat)
 	switch {
-	case !x.impossible(seat, w.lane()):
+	case !x.isImpossible(seat, w.lane()):
 		x.looks = 0
 	case x.looks == suspicionLooks:
-		return corrupt("a stamp", uint64(w))
+		return reportCorruption("a stamp", uint64(w))
 	default:
 		x.looks++
 	}
@@ -67,26 +67,26 @@ func (x *suspicion[T]) look(at *wordOf[T]) error {
 	if x.d.anyStopped() {
 		return nil
 	}
-	return corrupt("a stamp", uint64(w))
+	return reportCorruption("a stamp", uint64(w))
 }
 
 // anyStopped reports whether another participant is stopped.
 func (d *Domain) anyStopped() bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.seat && !p.state.Load().is(participantFree) && sys.Stopped(int(p.pid.Load())) {
+		if s != d.seat && !p.state.Load().hasState(participantFree) && sys.Stopped(int(p.pid.Load())) {
 			return true
 		}
 	}
 	return false
 }
 
-// impossible reports whether the lane cannot have set the stamp: it is idle, it is the waiter's
+// isImpossible reports whether the lane cannot have set the stamp: it is idle, it is the waiter's
 // own, or its seat is free.
-func (x *suspicion[T]) impossible(seat int, id uint32) bool {
+func (x *suspicion[T]) isImpossible(seat int, id uint32) bool {
 	if seat == x.d.seat {
 		l := &x.d.lanes[id%lanesPerSeat]
 		return l == x.l || l.busy.Load() == 0
 	}
-	return x.d.parts[seat].state.Load().is(participantFree)
+	return x.d.parts[seat].state.Load().hasState(participantFree)
 }

@@ -26,40 +26,40 @@ type trimmer struct {
 	idle map[uint32]uint32 // index to generation, at the last scan; accessed only by scans
 }
 
-// freed must be called for every block that this process frees.
-func (t *trimmer) freed(d *Domain, b *block) {
+// recordFreed must be called for every block that this process frees.
+func (t *trimmer) recordFreed(d *Domain, b *block) {
 	if b.committed.Load() >= trimSize {
-		t.soon(d)
+		t.scheduleTrim(d)
 	}
 }
 
-func (t *trimmer) soon(d *Domain) {
+func (t *trimmer) scheduleTrim(d *Domain) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.again = true
 	if t.timer == nil {
-		t.timer = time.AfterFunc(trimAge, d.trim)
+		t.timer = time.AfterFunc(trimAge, d.trimIdleBlocks)
 	}
 }
 
 // TrimSoon schedules a scan for idle blocks as if this process had freed one. A process that
 // started another one should call it after that one has ended, because the ended process did not
 // give back the pages of the last blocks that it freed.
-func (d *Domain) TrimSoon() { d.trimmer.soon(d) }
+func (d *Domain) TrimSoon() { d.trimmer.scheduleTrim(d) }
 
-// trim runs one scan.
+// trimIdleBlocks runs one scan.
 //
 // A block with the same generation in both scans was not used between them, because the end of each
-// use increments the generation. Giving back the pages of many blocks takes long, so trim releases
-// its lane between two blocks, and does not hold the mutex meanwhile.
-func (d *Domain) trim() {
+// use increments the generation. Giving back the pages of many blocks takes long, so trimIdleBlocks
+// releases its lane between two blocks, and does not hold the mutex meanwhile.
+func (d *Domain) trimIdleBlocks() {
 	t := &d.trimmer
 	t.mu.Lock()
 	t.again = false
 	t.mu.Unlock()
 	before := t.idle
 	t.idle = make(map[uint32]uint32)
-	for i := uint32(1); uint64(i) < d.count(); i++ {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {
@@ -69,23 +69,23 @@ func (d *Domain) trim() {
 			t.idle[i] = w.generation()
 			continue
 		}
-		l, err := d.enter()
+		l, err := d.acquireLane()
 		if err != nil {
 			return
 		}
-		l.punchIdle(b)
+		l.punchIdleBlock(b)
 		l.unlock()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer = nil
 	if t.again || len(t.idle) > 0 {
-		t.timer = time.AfterFunc(trimAge, d.trim)
+		t.timer = time.AfterFunc(trimAge, d.trimIdleBlocks)
 	}
 }
 
-// stop stops the timer.
-func (t *trimmer) stop() {
+// stopTimer stops the timer.
+func (t *trimmer) stopTimer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer != nil {

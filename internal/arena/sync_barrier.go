@@ -26,14 +26,14 @@ const (
 // its ticket word counts its waiting goroutines. The death of a member breaks the barrier.
 type Barrier struct{ *Sync }
 
-func turnOf(v uint64) uint64 { return v >> turnShift }
-func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
+func turnOf(v uint64) uint64    { return v >> turnShift }
+func arrivedCount(v uint64) int { return int(v & arrivedMask >> arrivedShift) }
 
-// join makes this participant a member. It first breaks the barrier if a dead participant still has
-// a share: if the dead member had this seat, the new share would overwrite the evidence.
-func (b Barrier) join() {
+// joinBarrier makes this participant a member. It first breaks the barrier if a dead participant
+// still has a share: if the dead member had this seat, the new share would overwrite the evidence.
+func (b Barrier) joinBarrier() {
 	b.breakIfDead()
-	b.share()
+	b.addShare()
 }
 
 // Wait blocks until Parties goroutines have arrived. The last one to arrive calls action, if it is
@@ -46,47 +46,50 @@ func (b Barrier) join() {
 // an error that wraps ErrBroken and the action's error. Wait returns [ErrClosed] if the view or the
 // domain is closed.
 func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
-	if b.over() {
+	if b.isClosed() {
 		return 0, ErrClosed
 	}
-	b.more(&b.c.tickets[b.d.seat])
+	b.incrementCount(&b.c.tickets[b.d.seat])
 	defer func() {
 		if !b.d.closed.Load() { // after Close this seat may have another participant
-			b.less(&b.c.tickets[b.d.seat])
+			b.decrementCount(&b.c.tickets[b.d.seat])
 		}
 	}()
 	for {
 		v := b.c.state.Load()
-		n := arrived(v)
+		n := arrivedCount(v)
 		switch {
-		case b.broken(v):
-			return 0, b.why()
+		case b.isBroken(v):
+			return 0, b.brokenError()
 		case n == b.Parties(): // the last party has arrived, but has not ended the turn yet
-			err := b.watch(ctx, func() bool { w := b.c.state.Load(); return turnOf(w) != turnOf(v) || b.broken(w) })
+			err := b.watchUntil(ctx, func() bool {
+				w := b.c.state.Load()
+				return turnOf(w) != turnOf(v) || b.isBroken(w)
+			})
 			if err != nil {
 				return 0, err
 			}
 		case !b.c.state.CAS(v, v+arrivedOne):
 		case n+1 == b.Parties():
-			return n, b.end(turnOf(v), action)
+			return n, b.endTurn(turnOf(v), action)
 		default:
-			return n, b.await(ctx, turnOf(v))
+			return n, b.awaitTurn(ctx, turnOf(v))
 		}
 	}
 }
 
-// await blocks until the given turn has ended. If this goroutine fails in a turn that has not
+// awaitTurn blocks until the given turn has ended. If this goroutine fails in a turn that has not
 // ended, it must break the turn for the others as well: a reset could otherwise forget a death that
 // only this goroutine has seen, and the turn would succeed for the others.
-func (b Barrier) await(ctx context.Context, turn uint64) error {
-	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) || b.over() }
+func (b Barrier) awaitTurn(ctx context.Context, turn uint64) error {
+	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
 	var err error
-	if !b.d.spin(&b.watches.spin, ready) {
-		b.nap(ctx, turn, ready)
-		err = b.d.park.await(ctx, b.d, &b.c.watching, ready, &b.watches)
+	if !b.d.spinUntil(&b.watches.spin, ready) {
+		b.napForTurn(ctx, turn, ready)
+		err = b.d.park.parkUntil(ctx, b.d, &b.c.watching, ready, &b.watches)
 	}
 	if err == nil {
-		err = b.ended()
+		err = b.closedError()
 	}
 	switch {
 	case b.d.closed.Load():
@@ -94,7 +97,7 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 	case !b.breakTurn(turn): // the turn has ended meanwhile, and its outcome is recorded
 		return b.turnError(turn)
 	case err == nil:
-		return b.why()
+		return b.brokenError()
 	}
 	return err
 }
@@ -114,46 +117,46 @@ func (b Barrier) await(ctx context.Context, turn uint64) error {
 // barrierNap is the longest time that a nap at a barrier lasts. Tests change it.
 var barrierNap = 5 * time.Millisecond
 
-// nap sleeps until ready reports true, until ctx ends, or for [barrierNap]. It may return early, so
-// the caller must test its condition again, and park if it is false. It does nothing if another
-// goroutine of this process naps already.
-func (b Barrier) nap(ctx context.Context, turn uint64, ready func() bool) {
+// napForTurn sleeps until ready reports true, until ctx ends, or for [barrierNap]. It may return
+// early, so the caller must test its condition again, and park if it is false. It does nothing if
+// another goroutine of this process naps already.
+func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool) {
 	p := &b.d.park
-	if crashing && controlled() || !b.watches.nap.due() || !p.napper.TryLock() {
+	if crashing && isControlled() || !b.watches.nap.isDue() || !p.napper.TryLock() {
 		return
 	}
 	defer p.napper.Unlock()
 	p.napsAt.Store(&b.c.state)
 	defer p.napsAt.Store(nil)
-	p.alarm.set(ctx, b.d.wakeUp)
+	p.alarm.setCallback(ctx, b.d.endNap)
 	end := time.Now().Add(barrierNap)
 	for ctx.Err() == nil && !ready() {
 		v := b.c.state.Load()
 		left := time.Until(end)
 		switch {
 		case left <= 0:
-			b.watches.nap.learn(false)
+			b.watches.nap.recordResult(false)
 			return
 		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.state.CAS(v, v|barrierNapping):
 		default:
-			b.c.state.sleepUpper(uint32(v>>32), left)
+			b.c.state.futexWaitUpper(uint32(v>>32), left)
 		}
 	}
-	b.watches.nap.learn(true)
+	b.watches.nap.recordResult(true)
 }
 
 // wakeAll wakes all goroutines that wait at the barrier, in every process. v is the value of the
 // state word that the caller has just replaced: the nappers' bit is in it.
 func (b Barrier) wakeAll(v uint64) {
 	if v&barrierNapping != 0 {
-		b.c.state.wakeUpper()
+		b.c.state.futexWakeUpper()
 	}
 	b.d.wakeBits(&b.c.watching)
 }
 
-// end runs action and then ends the turn. It is called by the last party to arrive. If action
+// endTurn runs action and then ends the turn. It is called by the last party to arrive. If action
 // fails, the error wraps [ErrBroken] and action's error.
-func (b Barrier) end(turn uint64, action func() error) error {
+func (b Barrier) endTurn(turn uint64, action func() error) error {
 	if action != nil {
 		done := false
 		defer func() {
@@ -172,10 +175,10 @@ func (b Barrier) end(turn uint64, action func() error) error {
 		v := b.c.state.Load()
 		switch {
 		case turnOf(v) != turn: // the barrier was reset
-			return b.why()
-		case b.broken(v):
+			return b.brokenError()
+		case b.isBroken(v):
 			if b.breakTurn(turn) {
-				return b.why()
+				return b.brokenError()
 			}
 		case b.c.state.CAS(v, nextTurn(v, 0)):
 			b.wakeAll(v)
@@ -226,12 +229,13 @@ func (b Barrier) breakTurn(turn uint64) bool {
 // Abort breaks the barrier in its current turn, and has each [Barrier.Watch] evaluate its condition
 // again.
 func (b Barrier) Abort() {
-	b.breakNow()
+	b.breakCurrentTurn()
 	b.d.wakeBits(&b.c.watching)
 }
 
-// breakNow breaks the barrier in its current turn, and retries if the turn changes meanwhile.
-func (b Barrier) breakNow() {
+// breakCurrentTurn breaks the barrier in its current turn, and retries if the turn changes
+// meanwhile.
+func (b Barrier) breakCurrentTurn() {
 	for !b.breakTurn(turnOf(b.c.state.Load())) {
 	}
 }
@@ -242,24 +246,24 @@ func (b Barrier) breakNow() {
 // view or the domain is closed. It parks without spinning, because the events that it waits for are
 // rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
-	wake := func() bool { return ready() || b.over() }
-	if err := b.d.park.await(ctx, b.d, &b.c.watching, wake, nil); err != nil {
+	wake := func() bool { return ready() || b.isClosed() }
+	if err := b.d.park.parkUntil(ctx, b.d, &b.c.watching, wake, nil); err != nil {
 		return err
 	}
-	return b.ended()
+	return b.closedError()
 }
 
 // Lost returns the number of members that are marked dead. Unlike [Barrier.Dead] it makes no system
 // calls, so it may miss a death that no reaper has noticed yet.
 func (b Barrier) Lost() (n int) {
-	b.sharesOfDead(func(int, uint64) bool { n++; return true })
+	b.forEachDeadShare(func(int, uint64) bool { n++; return true })
 	return n
 }
 
 // Reset repairs the barrier and begins a new turn. Goroutines that wait in the current turn get
 // [ErrBroken]. Members that died are no longer members.
 func (b Barrier) Reset() {
-	b.sharesOfDead(func(i int, v uint64) bool {
+	b.forEachDeadShare(func(i int, v uint64) bool {
 		b.c.shares[i].CAS(v, v&idMask)
 		return true
 	})
@@ -273,7 +277,7 @@ func (b Barrier) Reset() {
 }
 
 // Broken reports whether the barrier is broken.
-func (b Barrier) Broken() bool { return b.broken(b.c.state.Load()) }
+func (b Barrier) Broken() bool { return b.isBroken(b.c.state.Load()) }
 
 // Parties returns the number of goroutines that must arrive before Wait returns.
 func (b Barrier) Parties() int { return int(b.c.limit.Load()) }
@@ -281,8 +285,8 @@ func (b Barrier) Parties() int { return int(b.c.limit.Load()) }
 // Waiting returns the number of goroutines that have arrived in the current turn. It is 0 if the
 // barrier is broken.
 func (b Barrier) Waiting() int {
-	if v := b.c.state.Load(); !b.broken(v) {
-		return arrived(v)
+	if v := b.c.state.Load(); !b.isBroken(v) {
+		return arrivedCount(v)
 	}
 	return 0
 }
@@ -291,45 +295,46 @@ func (b Barrier) Waiting() int {
 // new participant has taken its seat and joined the barrier. Dead asks for the proof of life of
 // each seat, so it also finds a death that no reaper has noticed yet.
 func (b Barrier) Dead() (dead []*PeerError) {
-	for i := range b.seats() {
+	for i := range b.usedSeats() {
 		v := b.c.shares[i].Load()
 		if v&countMask == 0 || i == b.d.seat {
 			continue
 		}
-		alive, err := b.d.store.alive(i)
-		if b.d.gone(i, v) || err == nil && !alive {
+		alive, err := b.d.store.isAlive(i)
+		if b.d.isGone(i, v) || err == nil && !alive {
 			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Seat: i, Cause: ErrBroken})
 		}
 	}
 	return dead
 }
 
-// broken reports whether state word v is marked broken, or whether a dead participant has a share.
-func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft() }
+// isBroken reports whether state word v is marked broken, or whether a dead participant has a
+// share.
+func (b Barrier) isBroken(v uint64) bool { return v&barrierBroken != 0 || b.hasDeadShare() }
 
 // breakIfDead breaks the barrier if a dead participant has a share, and records that participant as
 // the reason.
 func (b Barrier) breakIfDead() {
-	b.sharesOfDead(func(i int, v uint64) bool {
+	b.forEachDeadShare(func(i int, v uint64) bool {
 		b.c.dead.Store(v&idMask | uint64(i)<<idSeatShift)
-		b.breakNow()
+		b.breakCurrentTurn()
 		return false
 	})
 }
 
-// lose breaks the barrier because a process died before it could become a member (Note [Early
-// deaths]). If an earlier death is recorded, that one stays the reason.
-func (b Barrier) lose(pid int) {
-	b.c.dead.CAS(0, unborn(pid))
+// breakByDeath breaks the barrier because a process died before it could become a member (Note
+// [Early deaths]). If an earlier death is recorded, that one stays the reason.
+func (b Barrier) breakByDeath(pid int) {
+	b.c.dead.CAS(0, unbornIdentity(pid))
 	b.Abort()
 }
 
-// why returns the error of a broken barrier: a *PeerError that names the dead member, if one is
-// recorded, and otherwise [ErrBroken].
-func (b Barrier) why() error {
+// brokenError returns the error of a broken barrier: a *PeerError that names the dead member, if
+// one is recorded, and otherwise [ErrBroken].
+func (b Barrier) brokenError() error {
 	b.breakIfDead()
 	if w := b.c.dead.Load(); w != 0 {
-		return bereaved(lockWord(w), ErrBroken)
+		return newPeerError(lockWord(w), ErrBroken)
 	}
 	return ErrBroken
 }

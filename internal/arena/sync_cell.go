@@ -128,7 +128,7 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 // OpenSync returns a view of the [Sync] in block h. The caller must hold the block until after
 // [Sync.Close]. The error wraps [ErrCorrupt] if the block is not a Sync of the given form.
 func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
-	b, err := d.check(h)
+	b, err := d.checkHandle(h)
 	if err != nil {
 		return nil, err
 	}
@@ -145,23 +145,23 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.seat)<<idSeatShift)}
-	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.lockReady, backoffs: new(backoffs)}
+	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.isLockReady, backoffs: new(backoffs)}
 	switch form {
 	case FormSemaphore:
-		s.waiting.ready = Semaphore{s}.ready
+		s.waiting.ready = Semaphore{s}.isReady
 	case FormBarrier:
-		Barrier{s}.join()
+		Barrier{s}.joinBarrier()
 	}
-	d.park.add(&s.waiting)
+	d.park.addQueues(&s.waiting)
 	return s, nil
 }
 
 // cellOf returns the cell in block b. The error wraps [ErrCorrupt] if the block is too short for
-// the smallest cell. The caller must check the size for larger forms; see [Domain.fits].
+// the smallest cell. The caller must check the size for larger forms; see [Domain.fitsForm].
 func (d *Domain) cellOf(b *block) (*cell, error) {
 	p, err := d.bytesOf(b)
 	if err == nil && len(p) < int(cellHead) {
-		err = corrupt("the committed length of a cell", uint64(len(p)))
+		err = reportCorruption("the committed length of a cell", uint64(len(p)))
 	}
 	if err != nil {
 		return nil, err
@@ -169,8 +169,8 @@ func (d *Domain) cellOf(b *block) (*cell, error) {
 	return (*cell)(unsafe.Pointer(&p[0])), nil
 }
 
-// fits reports whether block b is long enough for the form that cell c claims to be.
-func (d *Domain) fits(b *block, c *cell) bool {
+// fitsForm reports whether block b is long enough for the form that cell c claims to be.
+func (d *Domain) fitsForm(b *block, c *cell) bool {
 	p, err := d.bytesOf(b)
 	return err == nil && uint64(len(p)) >= Form(c.form.Load()).size()
 }
@@ -192,30 +192,30 @@ func (s *Sync) Data() []byte {
 // block, and the caller must hold the block until these calls have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
-	s.d.park.remove(&s.waiting)
-	s.waiting.shut()
-	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.over}
-	watch.leave() // also wakes other watchers
+	s.d.park.removeQueues(&s.waiting)
+	s.waiting.closeQueue()
+	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.isClosed}
+	watch.clearBit() // also wakes other watchers
 	s.d.park.wakeBarrier()
 	if Form(s.c.form.Load()) == FormBarrier {
-		s.unshare()
+		s.dropShare()
 	}
 }
 
-// over reports whether the view or its domain is closed.
-func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
+// isClosed reports whether the view or its domain is closed.
+func (s *Sync) isClosed() bool { return s.closed.Load() || s.d.closed.Load() }
 
-// acquire calls try until it returns an error other than [ErrLocked], and waits between the calls.
-// When ctx ends, it calls try once more, and then returns the context's cause. It returns
-// [ErrClosed] if the view or the domain is closed.
+// retryUntilAcquired calls try until it returns an error other than [ErrLocked], and waits between
+// the calls. When ctx ends, it calls try once more, and then returns the context's cause. It
+// returns [ErrClosed] if the view or the domain is closed.
 //
 // Invariant (docs/memory.md, "Cells"): a goroutine that stops waiting, with or without the
 // resource, must pass its wakeup on. Otherwise a wakeup that reached a goroutine just when its
 // context ended would be lost to the other waiters.
-func (s *Sync) acquire(ctx context.Context, try func() error) error {
+func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {
-		if s.over() {
+		if s.isClosed() {
 			return ErrClosed
 		}
 		err := try()
@@ -228,29 +228,29 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 		if ended != nil {
 			return ended
 		}
-		ended = s.waiting.pause(ctx, s.over)
+		ended = s.waiting.awaitCondition(ctx, s.isClosed)
 	}
 }
 
-// watch blocks until ready reports true or ctx ends. The participant that makes ready true must
-// wake all participants in the watching bitmap.
+// watchUntil blocks until ready reports true or ctx ends. The participant that makes ready true
+// must wake all participants in the watching bitmap.
 //
-// Because all watchers are woken, watch has no wakeup to pass on, and a spurious wakeup costs one
-// call of ready.
-func (s *Sync) watch(ctx context.Context, ready func() bool) error {
-	wake := func() bool { return ready() || s.over() }
-	if s.d.spin(&s.watches.spin, wake) {
-		return s.ended()
+// Because all watchers are woken, watchUntil has no wakeup to pass on, and a spurious wakeup costs
+// one call of ready.
+func (s *Sync) watchUntil(ctx context.Context, ready func() bool) error {
+	wake := func() bool { return ready() || s.isClosed() }
+	if s.d.spinUntil(&s.watches.spin, wake) {
+		return s.closedError()
 	}
-	if err := s.d.park.await(ctx, s.d, &s.c.watching, wake, &s.watches); err != nil {
+	if err := s.d.park.parkUntil(ctx, s.d, &s.c.watching, wake, &s.watches); err != nil {
 		return err
 	}
-	return s.ended()
+	return s.closedError()
 }
 
-// ended returns [ErrClosed] if the view or the domain is closed, and nil otherwise.
-func (s *Sync) ended() error {
-	if s.over() {
+// closedError returns [ErrClosed] if the view or the domain is closed, and nil otherwise.
+func (s *Sync) closedError() error {
+	if s.isClosed() {
 		return ErrClosed
 	}
 	return nil

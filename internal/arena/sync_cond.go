@@ -29,54 +29,54 @@ const relockTime = time.Second
 // holds m when Wait returns. It is false if m could not be locked again within a second after the
 // end of ctx. An error that wraps [ErrOwnerDied] comes with held true, as with [Mutex.Lock].
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
-	if !m.holds() {
+	if !m.isHolder() {
 		return false, ErrNotOwner
 	}
-	if c.bereft() {
-		c.serveAll()
+	if c.hasDeadShare() {
+		c.serveAllTickets()
 	}
-	if !c.share() {
+	if !c.addShare() {
 		return true, ErrLocked
 	}
-	t := c.arrive()
+	t := c.takeTicket()
 	if err := m.Unlock(); err != nil {
-		c.forgo()
-		c.unshare()
+		c.forfeitTickets()
+		c.dropShare()
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
 	// The death of m's holder also ends the wait: it may have been notified, and may have cleared
 	// its share before it died.
-	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
-	if c.bereft() {
-		c.serveAll()
+	err = c.watchUntil(ctx, func() bool { return served() || c.hasDeadShare() || m.isInconsistent() })
+	if c.hasDeadShare() {
+		c.serveAllTickets()
 	}
 	if served() {
 		err = nil
 	} else if !c.d.closed.Load() {
-		c.forgo()
+		c.forfeitTickets()
 	}
-	e := c.relock(ctx, m)
+	e := c.relockMutex(ctx, m)
 	if e != nil {
 		err = e
 	}
 	if !c.d.closed.Load() {
 		// Not before relock: if this participant dies before, the share must stay behind, so that
 		// the others learn that a notification may be lost.
-		c.unshare()
+		c.dropShare()
 	}
-	return got(e), err
+	return isAcquired(e), err
 }
 
-// relock locks m. It gives up [relockTime] after the end of ctx, with the cause of ctx.
-func (c Cond) relock(ctx context.Context, m Mutex) error {
+// relockMutex locks m. It gives up [relockTime] after the end of ctx, with the cause of ctx.
+func (c Cond) relockMutex(ctx context.Context, m Mutex) error {
 	if err := m.TryLock(); err != ErrLocked {
 		return err
 	}
 	more, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if !(crashing && controlled()) { // controlled schedules have no clock
+		if !(crashing && isControlled()) { // controlled schedules have no clock
 			time.AfterFunc(relockTime, func() { cancel(context.Cause(ctx)) })
 		}
 	})()
@@ -86,36 +86,36 @@ func (c Cond) relock(ctx context.Context, m Mutex) error {
 // Notify wakes up to n waiters and returns the number woken. The caller may hold the Mutex, but
 // need not.
 func (c Cond) Notify(n int) (woken int) {
-	if c.bereft() {
-		c.serveAll()
+	if c.hasDeadShare() {
+		c.serveAllTickets()
 	}
-	for i := range c.seats() {
+	for i := range c.usedSeats() {
 		if woken == n {
 			break
 		}
-		seat := (c.d.seat + 1 + i) % c.seats()
-		if k := c.serve(seat, n-woken); k > 0 {
+		seat := (c.d.seat + 1 + i) % c.usedSeats()
+		if k := c.serveTickets(seat, n-woken); k > 0 {
 			woken += k
-			c.wake(seat)
+			c.wakeWatcher(seat)
 		}
 	}
 	return woken
 }
 
-// forgo serves all tickets of this participant, for a waiter that gives up: its ticket must not be
-// served in place of another waiter's. The participant's other waiters wake spuriously.
-func (c Cond) forgo() {
-	c.serve(c.d.seat, allTickets)
-	c.d.park.wakeup()
+// forfeitTickets serves all tickets of this participant, for a waiter that gives up: its ticket
+// must not be served in place of another waiter's. The participant's other waiters wake spuriously.
+func (c Cond) forfeitTickets() {
+	c.serveTickets(c.d.seat, allTickets)
+	c.d.park.handleWakeup()
 }
 
-// arrive takes a ticket of this participant and returns its number.
-func (c Cond) arrive() uint32 {
+// takeTicket takes a ticket of this participant and returns its number.
+func (c Cond) takeTicket() uint32 {
 	return uint32(c.c.tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
 }
 
-// serve serves up to n tickets of the participant in a seat and returns the number served.
-func (c Cond) serve(seat, n int) int {
+// serveTickets serves up to n tickets of the participant in a seat and returns the number served.
+func (c Cond) serveTickets(seat, n int) int {
 	w := &c.c.tickets[seat]
 	for {
 		v := w.Load()
@@ -127,22 +127,22 @@ func (c Cond) serve(seat, n int) int {
 	}
 }
 
-// serveAll serves all tickets of all participants and then clears the shares of dead participants,
-// in this order: a share must stay until every waiter that might have missed a notification has
-// been woken.
-func (c Cond) serveAll() {
-	for i := range c.seats() {
-		c.serve(i, allTickets)
+// serveAllTickets serves all tickets of all participants and then clears the shares of dead
+// participants, in this order: a share must stay until every waiter that might have missed a
+// notification has been woken.
+func (c Cond) serveAllTickets() {
+	for i := range c.usedSeats() {
+		c.serveTickets(i, allTickets)
 	}
 	c.d.wakeBits(&c.c.watching)
-	c.sharesOfDead(func(i int, v uint64) bool {
+	c.forEachDeadShare(func(i int, v uint64) bool {
 		c.c.shares[i].CAS(v, v&idMask)
 		return true
 	})
 }
 
-// wake wakes the participant in a seat if its bit in the watching bitmap is set.
-func (c Cond) wake(seat int) {
+// wakeWatcher wakes the participant in a seat if its bit in the watching bitmap is set.
+func (c Cond) wakeWatcher(seat int) {
 	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {
 		w.AndNot(bit)

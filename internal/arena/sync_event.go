@@ -37,7 +37,7 @@ func (e Event) Wait(ctx context.Context) error {
 	if set() {
 		return nil
 	}
-	if err := e.watch(ctx, set); err != nil && !set() {
+	if err := e.watchUntil(ctx, set); err != nil && !set() {
 		return err
 	}
 	return nil

@@ -19,53 +19,54 @@ const (
 )
 
 // identity returns the identity of this participant.
-func (d *Domain) identity() uint64 { return identity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
+func (d *Domain) identity() uint64 { return makeIdentity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
 
-// identity packs a process ID and an epoch.
-func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
+// makeIdentity packs a process ID and an epoch.
+func makeIdentity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
 
-// gone reports whether the participant with this identity has left the domain or is marked DEAD. A
-// participant is marked DEAD only by itself, when it leaves, or by a process that found its proof
+// isGone reports whether the participant with this identity has left the domain or is marked DEAD.
+// A participant is marked DEAD only by itself, when it leaves, or by a process that found its proof
 // of life free.
 //
 // The identity contains the epoch of the seat. A later participant in the same seat has another
 // epoch, so words of an earlier one keep naming a participant that is gone.
-func (d *Domain) gone(seat int, id uint64) bool {
+func (d *Domain) isGone(seat int, id uint64) bool {
 	v := d.parts[seat].state.Load()
-	return !v.is(participantLive) && !v.is(participantJoining) ||
+	return !v.hasState(participantLive) && !v.hasState(participantJoining) ||
 		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
 }
 
-// holderGone reports whether the participant named in a lock word is gone.
-func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.seat(), uint64(w)) }
+// isHolderGone reports whether the participant named in a lock word is gone.
+func (d *Domain) isHolderGone(w lockWord) bool { return d.isGone(w.seat(), uint64(w)) }
 
-// unborn returns the value of a dead word for a process that may have died before it had a seat.
-func unborn(pid int) uint64 { return identity(uint64(pid), 0) | idUnborn }
+// unbornIdentity returns the value of a dead word for a process that may have died before it had a
+// seat.
+func unbornIdentity(pid int) uint64 { return makeIdentity(uint64(pid), 0) | idUnborn }
 
-// bereaved returns a *PeerError with the given cause for the participant named in w, the value of a
-// lock word or of a dead word. Its Seat is -1 if the process may never have had one.
-func bereaved(w lockWord, cause error) error {
+// newPeerError returns a *PeerError with the given cause for the participant named in w, the value
+// of a lock word or of a dead word. Its Seat is -1 if the process may never have had one.
+func newPeerError(w lockWord, cause error) error {
 	if w&idUnborn != 0 {
 		return &PeerError{PID: w.pid(), Seat: -1, Cause: cause}
 	}
 	return &PeerError{PID: w.pid(), Seat: w.seat(), Cause: cause}
 }
 
-// share adds one to this participant's share. It reports false if the share has reached its
+// addShare adds one to this participant's share. It reports false if the share has reached its
 // maximum.
 //
-// unshare subtracts one and returns the new share. It returns -1 if the share was 0 or belonged to
-// an earlier participant in this seat.
-func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.seat]) }
-func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.seat]) }
+// dropShare subtracts one and returns the new share. It returns -1 if the share was 0 or belonged
+// to an earlier participant in this seat.
+func (s *Sync) addShare() bool { return s.incrementCount(&s.c.shares[s.d.seat]) }
+func (s *Sync) dropShare() int { return s.decrementCount(&s.c.shares[s.d.seat]) }
 
-// more adds one to a counter word of this participant and reports false if it has reached its
-// maximum. If the word has the identity of an earlier participant in this seat, the count restarts
-// from 0.
+// incrementCount adds one to a counter word of this participant and reports false if it has reached
+// its maximum. If the word has the identity of an earlier participant in this seat, the count
+// restarts from 0.
 //
 // Only the participant itself increments its word. Other participants change it only after they
 // have found the participant dead (docs/memory.md, "Cells").
-func (s *Sync) more(w *Word) bool {
+func (s *Sync) incrementCount(w *Word) bool {
 	for {
 		v := w.Load()
 		n := v
@@ -81,9 +82,9 @@ func (s *Sync) more(w *Word) bool {
 	}
 }
 
-// less subtracts one from a counter word of this participant and returns the new count. It returns
-// -1 if the count was 0 or the word has another identity.
-func (s *Sync) less(w *Word) int {
+// decrementCount subtracts one from a counter word of this participant and returns the new count.
+// It returns -1 if the count was 0 or the word has another identity.
+func (s *Sync) decrementCount(w *Word) int {
 	for {
 		v := w.Load()
 		if v&idMask != s.id || v&countMask == 0 {
@@ -95,21 +96,22 @@ func (s *Sync) less(w *Word) int {
 	}
 }
 
-// sharesOfDead calls f for each participant that is gone and has a share, until f returns false.
-func (s *Sync) sharesOfDead(f func(seat int, v uint64) bool) {
-	for i := range s.seats() {
-		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.gone(i, v) && !f(i, v) {
+// forEachDeadShare calls f for each participant that is gone and has a share, until f returns
+// false.
+func (s *Sync) forEachDeadShare(f func(seat int, v uint64) bool) {
+	for i := range s.usedSeats() {
+		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.isGone(i, v) && !f(i, v) {
 			return
 		}
 	}
 }
 
-// bereft reports whether a participant that is gone has a share.
-func (s *Sync) bereft() (found bool) {
-	s.sharesOfDead(func(int, uint64) bool { found = true; return false })
+// hasDeadShare reports whether a participant that is gone has a share.
+func (s *Sync) hasDeadShare() (found bool) {
+	s.forEachDeadShare(func(int, uint64) bool { found = true; return false })
 	return found
 }
 
-// seats returns an upper bound of the seats ever taken, exclusive. Scans of shares and tickets may
-// stop there.
-func (s *Sync) seats() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }
+// usedSeats returns an upper bound of the seats ever taken, exclusive. Scans of shares and tickets
+// may stop there.
+func (s *Sync) usedSeats() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }

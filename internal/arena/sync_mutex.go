@@ -20,13 +20,13 @@ const (
 // A lockWord names the holder of a lock: identity 44 | seat 8 | 0 10 | state 2.
 type lockWord uint64
 
-func (w lockWord) state() uint64    { return uint64(w & lockMask) }
-func (w lockWord) holder() lockWord { return w &^ lockMask }
-func (w lockWord) pid() int         { return int(w >> idPIDShift) }
-func (w lockWord) seat() int        { return int(w >> idSeatShift & (maxParticipants - 1)) }
+func (w lockWord) state() uint64        { return uint64(w & lockMask) }
+func (w lockWord) holderWord() lockWord { return w &^ lockMask }
+func (w lockWord) pid() int             { return int(w >> idPIDShift) }
+func (w lockWord) seat() int            { return int(w >> idSeatShift & (maxParticipants - 1)) }
 
-// held reports whether the word names a holder. The holder may have died.
-func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == lockDirty }
+// isHeld reports whether the word names a holder. The holder may have died.
+func (w lockWord) isHeld() bool { return w.state() == lockHeld || w.state() == lockDirty }
 
 // A Mutex is a robust lock: it can be recovered when its holder dies. It is held by a participant,
 // not by a goroutine, so any goroutine of the participant may unlock it.
@@ -41,10 +41,10 @@ type Mutex struct{ *Sync }
 // lock. Robust mutexes in POSIX have the same contract:
 // https://man7.org/linux/man-pages/man3/pthread_mutexattr_setrobust.3.html.
 func (m Mutex) Lock(ctx context.Context) error {
-	if !m.over() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
+	if !m.isClosed() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
 		return nil
 	}
-	return m.acquire(ctx, m.TryLock)
+	return m.retryUntilAcquired(ctx, m.TryLock)
 }
 
 // TryLock is like [Mutex.Lock], but returns [ErrLocked] instead of waiting.
@@ -61,12 +61,12 @@ func (m Mutex) TryLock() error {
 				return nil
 			}
 		case w.state() == lockLost:
-			return bereaved(w, ErrNotRecoverable)
-		case !m.d.holderGone(w):
+			return newPeerError(w, ErrNotRecoverable)
+		case !m.d.isHolderGone(w):
 			return ErrLocked
 		case m.c.lock.CAS(w, m.me|lockDirty):
 			m.c.dead.Store(uint64(w))
-			return bereaved(w, ErrOwnerDied)
+			return newPeerError(w, ErrOwnerDied)
 		}
 	}
 }
@@ -74,8 +74,8 @@ func (m Mutex) TryLock() error {
 // Unlock releases the lock. It returns [ErrNotOwner] if this participant does not hold the lock.
 func (m Mutex) Unlock() error {
 	if m.c.lock.CAS(m.me|lockHeld, lockFree) {
-		if !disabled("unlock wakes") {
-			m.waiting.rewake()
+		if !isDisabled("unlock wakes") {
+			m.waiting.wakeParticipant()
 		}
 		return nil
 	}
@@ -103,36 +103,37 @@ func (m Mutex) Holder() (pid int) {
 	return pid
 }
 
-// got reports whether the error of a Lock means that the caller holds the lock.
-func got(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
+// isAcquired reports whether the error of a Lock means that the caller holds the lock.
+func isAcquired(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
 
-// withdraw undoes a Lock. If the lock was taken over from a dead holder, the word names that holder
-// again, so that the next one to lock it is told.
-func (m Mutex) withdraw() {
+// revertLock undoes a Lock. If the lock was taken over from a dead holder, the word names that
+// holder again, so that the next one to lock it is told.
+func (m Mutex) revertLock() {
 	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
 		m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load()))
 	}
-	m.waiting.rewake()
+	m.waiting.wakeParticipant()
 }
 
-// orphaned reports whether the lock has a holder that is gone.
-func (s *Sync) orphaned() bool {
+// isOrphaned reports whether the lock has a holder that is gone.
+func (s *Sync) isOrphaned() bool {
 	w := s.c.lock.Load()
-	return w != lockFree && w.state() != lockLost && s.d.holderGone(w)
+	return w != lockFree && w.state() != lockLost && s.d.isHolderGone(w)
 }
 
-// troubled reports whether a holder died and [Mutex.MarkConsistent] has not been called since.
-func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m.orphaned() }
+// isInconsistent reports whether a holder died and [Mutex.MarkConsistent] has not been called
+// since.
+func (m Mutex) isInconsistent() bool { return m.c.lock.Load()&lockMask > lockHeld || m.isOrphaned() }
 
-// lockReady reports whether a TryLock would return a result other than [ErrLocked]. It is also true
-// once the view is closed.
-func (s *Sync) lockReady() bool {
+// isLockReady reports whether a TryLock would return a result other than [ErrLocked]. It is also
+// true once the view is closed.
+func (s *Sync) isLockReady() bool {
 	w := s.c.lock.Load()
-	return w == lockFree || w.state() == lockLost || s.orphaned() || s.over()
+	return w == lockFree || w.state() == lockLost || s.isOrphaned() || s.isClosed()
 }
 
-// holds reports whether this participant holds the lock.
-func (m Mutex) holds() bool {
+// isHolder reports whether this participant holds the lock.
+func (m Mutex) isHolder() bool {
 	w := m.c.lock.Load()
 	return w == m.me|lockHeld || w == m.me|lockDirty
 }

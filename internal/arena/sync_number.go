@@ -42,23 +42,23 @@ func (n Numbers[T]) Set(i int, v T) { storeNumber(unsafe.Pointer(&n[i]), v) }
 
 // Add atomically adds delta to element i and returns the sum.
 func (n Numbers[T]) Add(i int, delta T) (sum T) {
-	return update(unsafe.Pointer(&n[i]), func(v T) (T, bool) { return v + delta, true })
+	return updateNumber(unsafe.Pointer(&n[i]), func(v T) (T, bool) { return v + delta, true })
 }
 
 // CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did.
 func (n Numbers[T]) CompareAndSwap(i int, old, v T) (swapped bool) {
-	update(unsafe.Pointer(&n[i]), func(now T) (T, bool) {
+	updateNumber(unsafe.Pointer(&n[i]), func(now T) (T, bool) {
 		swapped = now == old
 		return v, swapped
 	})
 	return swapped
 }
 
-// update atomically replaces the number at p by f(old) and returns the new value. If f reports
-// false, the number stays unchanged. f may be called several times. Types smaller than 32 bits are
-// updated by a CAS of the aligned 32-bit word that contains them, because sync/atomic has no
-// smaller CAS.
-func update[T Number](p unsafe.Pointer, f func(T) (T, bool)) T {
+// updateNumber atomically replaces the number at p by f(old) and returns the new value. If f
+// reports false, the number stays unchanged. f may be called several times. Types smaller than 32
+// bits are updated by a CAS of the aligned 32-bit word that contains them, because sync/atomic has
+// no smaller CAS.
+func updateNumber[T Number](p unsafe.Pointer, f func(T) (T, bool)) T {
 	if unsafe.Sizeof(*new(T)) == 8 {
 		for w := (*uint64)(p); ; {
 			old := atomic.LoadUint64(w)
@@ -104,5 +104,5 @@ func storeNumber[T Number](p unsafe.Pointer, v T) {
 		atomic.StoreUint64((*uint64)(p), *(*uint64)(unsafe.Pointer(&v)))
 		return
 	}
-	update(p, func(T) (T, bool) { return v, true })
+	updateNumber(p, func(T) (T, bool) { return v, true })
 }

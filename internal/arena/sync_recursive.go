@@ -10,23 +10,23 @@ type RecursiveMutex struct{ *Sync }
 // Lock locks m for owner, like [Mutex.Lock]. If owner holds the lock already, Lock returns at once.
 // Each Lock must be matched by an [RecursiveMutex.Unlock].
 func (m RecursiveMutex) Lock(ctx context.Context, owner uint64) error {
-	if m.again(owner) {
+	if m.lockAgain(owner) {
 		return nil
 	}
-	return m.own(owner, Mutex(m).Lock(ctx))
+	return m.recordOwner(owner, Mutex(m).Lock(ctx))
 }
 
 // TryLock is like [RecursiveMutex.Lock], but returns [ErrLocked] instead of waiting.
 func (m RecursiveMutex) TryLock(owner uint64) error {
-	if m.again(owner) {
+	if m.lockAgain(owner) {
 		return nil
 	}
-	return m.own(owner, Mutex(m).TryLock())
+	return m.recordOwner(owner, Mutex(m).TryLock())
 }
 
 // Unlock undoes one Lock. It returns [ErrNotOwner] if owner does not hold the lock.
 func (m RecursiveMutex) Unlock(owner uint64) error {
-	if !m.owns(owner) {
+	if !m.isOwner(owner) {
 		return ErrNotOwner
 	}
 	if n := m.c.depth.Load(); n > 1 {
@@ -40,30 +40,32 @@ func (m RecursiveMutex) Unlock(owner uint64) error {
 // MarkConsistent is like [Mutex.MarkConsistent]. It returns [ErrNotOwner] if owner does not hold
 // the lock.
 func (m RecursiveMutex) MarkConsistent(owner uint64) error {
-	if !m.owns(owner) {
+	if !m.isOwner(owner) {
 		return ErrNotOwner
 	}
 	return Mutex(m).MarkConsistent()
 }
 
-// own records owner if err means that the lock is held, and returns err.
-func (m RecursiveMutex) own(owner uint64, err error) error {
-	if got(err) {
+// recordOwner records owner if err means that the lock is held, and returns err.
+func (m RecursiveMutex) recordOwner(owner uint64, err error) error {
+	if isAcquired(err) {
 		m.c.depth.Store(1)
 		m.c.owner.Store(owner)
 	}
 	return err
 }
 
-// again increments the depth if owner holds the lock, and reports whether it does.
-func (m RecursiveMutex) again(owner uint64) bool {
-	if !m.owns(owner) {
+// lockAgain increments the depth if owner holds the lock, and reports whether it does.
+func (m RecursiveMutex) lockAgain(owner uint64) bool {
+	if !m.isOwner(owner) {
 		return false
 	}
 	m.c.depth.Store(m.c.depth.Load() + 1)
 	return true
 }
 
-// owns reports whether owner holds the lock. The answer cannot change while owner does nothing,
+// isOwner reports whether owner holds the lock. The answer cannot change while owner does nothing,
 // because only owner itself changes it, or other participants after this process has died.
-func (m RecursiveMutex) owns(owner uint64) bool { return Mutex(m).holds() && m.c.owner.Load() == owner }
+func (m RecursiveMutex) isOwner(owner uint64) bool {
+	return Mutex(m).isHolder() && m.c.owner.Load() == owner
+}

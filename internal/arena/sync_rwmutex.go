@@ -11,11 +11,11 @@ type RWMutex struct{ *Sync }
 // ignores the shares of dead readers, because readers change nothing.
 func (m RWMutex) Lock(ctx context.Context) error {
 	err := Mutex(m).Lock(ctx)
-	if !got(err) {
+	if !isAcquired(err) {
 		return err
 	}
-	if e := m.watch(ctx, m.drained); e != nil {
-		Mutex(m).withdraw()
+	if e := m.watchUntil(ctx, m.hasNoReaders); e != nil {
+		Mutex(m).revertLock()
 		return e
 	}
 	return err
@@ -24,8 +24,8 @@ func (m RWMutex) Lock(ctx context.Context) error {
 // TryLock is like [RWMutex.Lock], but returns [ErrLocked] instead of waiting.
 func (m RWMutex) TryLock() error {
 	err := Mutex(m).TryLock()
-	if got(err) && !m.drained() {
-		Mutex(m).withdraw()
+	if isAcquired(err) && !m.hasNoReaders() {
+		Mutex(m).revertLock()
 		return ErrLocked
 	}
 	return err
@@ -44,14 +44,14 @@ func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 // RLock blocks until this participant may read, together with other readers, or ctx ends. On any
 // error the caller must not read. In particular a *PeerError that wraps [ErrOwnerDied] means that a
 // writer died, and that the next writer must repair the data first.
-func (m RWMutex) RLock(ctx context.Context) error { return m.acquire(ctx, m.TryRLock) }
+func (m RWMutex) RLock(ctx context.Context) error { return m.retryUntilAcquired(ctx, m.TryRLock) }
 
 // TryRLock is like [RWMutex.RLock], but returns [ErrLocked] instead of waiting.
 func (m RWMutex) TryRLock() error {
 	for {
 		switch w := m.c.lock.Load(); {
 		case w == lockFree:
-			if !m.share() {
+			if !m.addShare() {
 				return ErrLocked
 			}
 			if m.c.lock.Load() == lockFree {
@@ -59,9 +59,9 @@ func (m RWMutex) TryRLock() error {
 			}
 			m.RUnlock()
 		case w.state() == lockLost:
-			return bereaved(w, ErrNotRecoverable)
-		case m.d.holderGone(w):
-			return bereaved(w, ErrOwnerDied)
+			return newPeerError(w, ErrNotRecoverable)
+		case m.d.isHolderGone(w):
+			return newPeerError(w, ErrOwnerDied)
 		default:
 			return ErrLocked
 		}
@@ -70,7 +70,7 @@ func (m RWMutex) TryRLock() error {
 
 // RUnlock undoes one RLock. It returns [ErrNotOwner] if this participant does not read.
 func (m RWMutex) RUnlock() error {
-	n := m.unshare()
+	n := m.dropShare()
 	if n < 0 {
 		return ErrNotOwner
 	}
@@ -80,10 +80,10 @@ func (m RWMutex) RUnlock() error {
 	return nil
 }
 
-// drained reports whether no living participant reads.
-func (m RWMutex) drained() bool {
-	for i := range m.seats() {
-		if v := m.c.shares[i].Load(); v&countMask != 0 && !m.d.gone(i, v) {
+// hasNoReaders reports whether no living participant reads.
+func (m RWMutex) hasNoReaders() bool {
+	for i := range m.usedSeats() {
+		if v := m.c.shares[i].Load(); v&countMask != 0 && !m.d.isGone(i, v) {
 			return false
 		}
 	}

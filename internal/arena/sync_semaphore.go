@@ -25,7 +25,7 @@ type Semaphore struct{ *Sync }
 // has ended before the call, Acquire takes a permit that is available. For that it may wait up to
 // 20 ms for the operation of another process.
 func (m Semaphore) Acquire(ctx context.Context) error {
-	return m.acquire(ctx, func() error {
+	return m.retryUntilAcquired(ctx, func() error {
 		err := m.Take(ctx)
 		if err == nil || err == ErrLocked || ctx.Err() == nil {
 			return err
@@ -53,10 +53,10 @@ func (m Semaphore) TryAcquire() error {
 // Take is like [Semaphore.TryAcquire], but waits for another process's operation until ctx ends,
 // and then returns the context's cause.
 func (m Semaphore) Take(ctx context.Context) error {
-	if err := m.enter(ctx); err != nil {
+	if err := m.lockCell(ctx); err != nil {
 		return err
 	}
-	defer m.exit()
+	defer m.unlockCell()
 	mine := m.c.shares[m.d.seat].Load()
 	if m.permits() == 0 || mine&idMask != m.id {
 		m.reclaimPermits()
@@ -65,7 +65,7 @@ func (m Semaphore) Take(ctx context.Context) error {
 	if m.permits() == 0 || mine&countMask == countMask {
 		return ErrLocked
 	}
-	m.grant(m.permits()-1, m.d.seat, m.id, mine&countMask+1)
+	m.setPermits(m.permits()-1, m.d.seat, m.id, mine&countMask+1)
 	return nil
 }
 
@@ -77,10 +77,10 @@ func (m Semaphore) Take(ctx context.Context) error {
 // another process is stopped in the middle of an operation on the semaphore, Release returns nil
 // after a moment, and a goroutine returns the permit when that process resumes or dies.
 func (m Semaphore) Release() error {
-	err := m.enter(briefly / 50)
+	err := m.lockCell(briefly / 50)
 	switch {
 	case err == nil:
-		return m.giveBack()
+		return m.releasePermit()
 	case errors.Is(err, context.DeadlineExceeded):
 		return m.releaseLater()
 	}
@@ -98,8 +98,8 @@ func (m Semaphore) releaseLater() error {
 		return errors.Join(err, m.d.Release(m.h))
 	}
 	go func() {
-		if (Semaphore{s}).enter(context.Background()) == nil { // ErrClosed if the domain closes
-			(Semaphore{s}).giveBack() // ErrReleased is ignored: the permit is dropped
+		if (Semaphore{s}).lockCell(context.Background()) == nil { // ErrClosed if the domain closes
+			(Semaphore{s}).releasePermit() // ErrReleased is ignored: the permit is dropped
 		}
 		s.Close()
 		m.d.Release(s.h)
@@ -107,25 +107,25 @@ func (m Semaphore) releaseLater() error {
 	return nil
 }
 
-// giveBack does the work of [Semaphore.Release]. The caller must hold the cell's lock; giveBack
-// releases it.
-func (m Semaphore) giveBack() error {
+// releasePermit does the work of [Semaphore.Release]. The caller must hold the cell's lock;
+// releasePermit releases it.
+func (m Semaphore) releasePermit() error {
 	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
 	if v&idMask != m.id || v&countMask == 0 {
 		m.reclaimPermits()
-		seat, v = m.debtor()
+		seat, v = m.findShare()
 	}
 	var err error
 	switch {
 	case v&countMask != 0:
-		m.grant(m.permits()+1, seat, v&idMask, v&countMask-1)
+		m.setPermits(m.permits()+1, seat, v&idMask, v&countMask-1)
 	case m.c.form.Load()&formBounded != 0 && m.permits() >= m.c.limit.Load():
 		err = ErrReleased
 	default:
 		m.c.state.Store((m.permits() + 1) << permitShift)
 	}
-	m.exit()
-	m.waiting.rewake()
+	m.unlockCell()
+	m.waiting.wakeParticipant()
 	return err
 }
 
@@ -133,20 +133,20 @@ func (m Semaphore) giveBack() error {
 // returned. If another process is stopped in the middle of an operation on the semaphore, permits
 // of dead participants may be missing from it.
 func (m Semaphore) Permits() (int, error) {
-	n, err := m.count(briefly / 50)
+	n, err := m.countPermits(briefly / 50)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return int(m.permits()), nil
 	}
 	return n, err
 }
 
-// count recovers the permits of dead participants and returns the number of available permits. It
-// waits for the cell's lock until ctx ends.
-func (m Semaphore) count(ctx context.Context) (int, error) {
-	if err := m.enter(ctx); err != nil {
+// countPermits recovers the permits of dead participants and returns the number of available
+// permits. It waits for the cell's lock until ctx ends.
+func (m Semaphore) countPermits(ctx context.Context) (int, error) {
+	if err := m.lockCell(ctx); err != nil {
 		return 0, err
 	}
-	defer m.exit()
+	defer m.unlockCell()
 	m.reclaimPermits()
 	return int(m.permits()), nil
 }
@@ -156,12 +156,12 @@ func (m Semaphore) count(ctx context.Context) (int, error) {
 // fast, and must not block.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
-		n, err := m.count(ctx)
+		n, err := m.countPermits(ctx)
 		if err != nil || ready(n) {
 			return err
 		}
-		if err := m.watch(ctx,
-			func() bool { return m.orphaned() || m.bereft() || ready(int(m.permits())) }); err != nil {
+		if err := m.watchUntil(ctx,
+			func() bool { return m.isOrphaned() || m.hasDeadShare() || ready(int(m.permits())) }); err != nil {
 			return err
 		}
 	}
@@ -172,17 +172,17 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 // noticed last.
 func (m Semaphore) TakeDeath() error {
 	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
-		return bereaved(lockWord(w), ErrOwnerDied)
+		return newPeerError(lockWord(w), ErrOwnerDied)
 	}
 	return nil
 }
 
 func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
 
-// debtor returns the seat and the share of a participant that has permits. share is 0 if there is
-// none.
-func (m Semaphore) debtor() (seat int, share uint64) {
-	for i := range m.seats() {
+// findShare returns the seat and the share of a participant that has permits. share is 0 if there
+// is none.
+func (m Semaphore) findShare() (seat int, share uint64) {
+	for i := range m.usedSeats() {
 		if v := m.c.shares[i].Load(); v&countMask != 0 {
 			return i, v
 		}
@@ -194,42 +194,43 @@ func (m Semaphore) debtor() (seat int, share uint64) {
 // Permits above it were added as signals, and the dead participant has received its signal. The
 // caller must hold the cell's lock.
 func (m Semaphore) reclaimPermits() {
-	m.sharesOfDead(func(i int, v uint64) bool {
+	m.forEachDeadShare(func(i int, v uint64) bool {
 		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // for TakeDeath
 		n := m.permits()
 		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
-		m.grant(n+back, i, v&idMask, 0)
+		m.setPermits(n+back, i, v&idMask, 0)
 		return true
 	})
 }
 
-// grant sets the number of permits and one participant's share. The caller must hold the cell's
-// lock.
+// setPermits sets the number of permits and one participant's share. The caller must hold the
+// cell's lock.
 //
 // Invariant (docs/memory.md, "Cells"): the state word contains the new share before the share word
 // does. If the holder of the lock dies between the two writes, the next holder copies the share
 // from there (redo), so that permits and shares always add up.
-func (m Semaphore) grant(permits uint64, seat int, id, share uint64) {
+func (m Semaphore) setPermits(permits uint64, seat int, id, share uint64) {
 	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
 	m.c.shares[seat].Set(id | share)
 }
 
-// ready reports whether a TryAcquire may succeed. It must test for a dead holder of the lock as
+// isReady reports whether a TryAcquire may succeed. It must test for a dead holder of the lock as
 // well: the permit that this holder was taking is not in its share yet.
-func (m Semaphore) ready() bool {
-	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
+func (m Semaphore) isReady() bool {
+	return m.permits() > 0 || m.isOrphaned() || m.hasDeadShare() || m.isClosed()
 }
 
-// enter takes the cell's lock and completes the change of a dead holder. The lock is held for a few
-// instructions only, so enter waits long only if its holder is stopped. It fails if ctx ends.
-func (m Semaphore) enter(ctx context.Context) error {
+// lockCell takes the cell's lock and completes the change of a dead holder. The lock is held for a
+// few instructions only, so lockCell waits long only if its holder is stopped. It fails if ctx
+// ends.
+func (m Semaphore) lockCell(ctx context.Context) error {
 	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
 		w := m.c.lock.Load()
 		switch {
 		case w == lockFree:
-		case m.d.holderGone(w):
+		case m.d.isHolderGone(w):
 			if m.c.lock.CAS(w, m.me|lockHeld) {
-				m.redo(w)
+				m.redoGrant(w)
 				return nil
 			}
 		case i < 64:
@@ -237,10 +238,10 @@ func (m Semaphore) enter(ctx context.Context) error {
 		default:
 			if i == 64 {
 				var cancel context.CancelFunc
-				ctx, cancel = begin(ctx)
+				ctx, cancel = beginWait(ctx)
 				defer cancel()
 			}
-			if err := m.watch(ctx, m.lockReady); err != nil {
+			if err := m.watchUntil(ctx, m.isLockReady); err != nil {
 				return err
 			}
 		}
@@ -248,13 +249,13 @@ func (m Semaphore) enter(ctx context.Context) error {
 	return nil
 }
 
-// redo repeats the second write of grant for a dead holder of the lock. The share keeps the
-// identity in its word, unless it belongs to the dead holder's own seat: then redo writes the
+// redoGrant repeats the second write of grant for a dead holder of the lock. The share keeps the
+// identity in its word, unless it belongs to the dead holder's own seat: then redoGrant writes the
 // holder's identity.
-func (m Semaphore) redo(holder lockWord) {
+func (m Semaphore) redoGrant(holder lockWord) {
 	st := m.c.state.Load()
 	seat := int(st&grantSeat) - 1
-	if seat < 0 || seat >= maxParticipants || disabled("grant") {
+	if seat < 0 || seat >= maxParticipants || isDisabled("grant") {
 		return
 	}
 	id := m.c.shares[seat].Load() & idMask
@@ -264,8 +265,8 @@ func (m Semaphore) redo(holder lockWord) {
 	m.c.shares[seat].Store(id | st>>grantShift&countMask)
 }
 
-// exit releases the cell's lock and wakes all watchers.
-func (m Semaphore) exit() {
+// unlockCell releases the cell's lock and wakes all watchers.
+func (m Semaphore) unlockCell() {
 	m.c.lock.CAS(m.me|lockHeld, lockFree)
 	m.d.wakeBits(&m.c.watching)
 }

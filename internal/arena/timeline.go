@@ -88,8 +88,8 @@ type timelineHold struct {
 	once atomic.Bool
 }
 
-// release drops the reference. Further calls do nothing.
-func (t *timelineHold) release() error {
+// releaseRef drops the reference. Further calls do nothing.
+func (t *timelineHold) releaseRef() error {
 	if t.once.Swap(true) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.timeline(h)
+	t, err := d.openTimeline(h)
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
@@ -121,17 +121,17 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 // OpenTimeline returns a view of the timeline in block h. The view takes over one of the caller's
 // references of h. The error wraps [ErrCorrupt] if the block is not a timeline.
 func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
-	t, err := d.timeline(h)
+	t, err := d.openTimeline(h)
 	if err == nil && t.words.At(timelineMagic) != timelineForm {
 		err = fmt.Errorf("%w: %v is no timeline", ErrCorrupt, h)
 	}
 	return t, err
 }
 
-// timeline returns a view of the timeline in block h. It does not check the magic number, which is
-// not set yet in a new timeline.
-func (d *Domain) timeline(h Handle) (*Timeline, error) {
-	b, err := d.check(h)
+// openTimeline returns a view of the timeline in block h. It does not check the magic number, which
+// is not set yet in a new timeline.
+func (d *Domain) openTimeline(h Handle) (*Timeline, error) {
+	b, err := d.checkHandle(h)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (d *Domain) timeline(h Handle) (*Timeline, error) {
 		return nil, fmt.Errorf("%w: %v is no timeline", ErrCorrupt, h)
 	}
 	t := &Timeline{held: &timelineHold{d: d, h: h}, words: words, zero: time.Now(), at: int64(sys.Monotonic())}
-	runtime.AddCleanup(t, func(held *timelineHold) { held.release() }, t.held)
+	runtime.AddCleanup(t, func(held *timelineHold) { held.releaseRef() }, t.held)
 	return t, nil
 }
 
@@ -160,7 +160,7 @@ func (t *Timeline) Close() error {
 	if t == nil {
 		return nil
 	}
-	return t.held.release()
+	return t.held.releaseRef()
 }
 
 // Clock converts a time of this process to the machine's monotonic clock, in nanoseconds.
@@ -208,14 +208,14 @@ func (k *Track) Turn(to Activity, batch uint64, at time.Time) {
 		return
 	}
 	now := k.t.Clock(at)
-	k.spend(now)
+	k.recordActivity(now)
 	k.what, k.since = to, now
 	k.w.Set(trackSince, uint64(now))
 	k.w.Set(trackNow, uint64(to)<<56|batch&subject)
 }
 
-// spend adds the activity that ends now to the steps.
-func (k *Track) spend(now int64) {
+// recordActivity adds the activity that ends now to the steps.
+func (k *Track) recordActivity(now int64) {
 	if k.what < Working || k.what > Blocked {
 		return
 	}

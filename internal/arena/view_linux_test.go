@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// join returns a second participant of d, in this process.
-func join(t *testing.T, d *arena.Domain) *arena.Domain {
+// joinAddress returns a second participant of d, in this process.
+func joinAddress(t *testing.T, d *arena.Domain) *arena.Domain {
 	t.Helper()
 	var own []*os.File
 	for _, f := range d.Files() {
@@ -98,7 +98,7 @@ func TestView_CloseEndsItsWaiters(t *testing.T) {
 // belongs to somebody else.
 func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
 	ctx, d := testutil.Context(t), newViewDomain(t)
-	other := join(t, d)
+	other := joinAddress(t, d)
 	r := newViewRing(t, d, 4)
 	if err := other.Import(r.Handle()); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestView_CancelledWaiterTakesNobodysWake(t *testing.T) {
 
 func TestView_ClosedTakesNobodysWake(t *testing.T) {
 	ctx, d := testutil.Context(t), newViewDomain(t)
-	other := join(t, d)
+	other := joinAddress(t, d)
 	r := newViewRing(t, d, 4)
 	if err := other.Import(r.Handle()); err != nil {
 		t.Fatal(err)

@@ -11,11 +11,12 @@ type adaptiveBackoff struct{ vain, rest atomic.Int32 }
 // mostRest is the maximum number of tries that are skipped in a row.
 const mostRest = 63
 
-// due reports whether to try now. The caller must call [adaptiveBackoff.learn] after the try.
-func (h *adaptiveBackoff) due() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
+// isDue reports whether to try now. The caller must call [adaptiveBackoff.recordResult] after the
+// try.
+func (h *adaptiveBackoff) isDue() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
-// learn records the result of a try.
-func (h *adaptiveBackoff) learn(paid bool) {
+// recordResult records the result of a try.
+func (h *adaptiveBackoff) recordResult(paid bool) {
 	if paid && h.vain.Load() == 0 {
 		return
 	}

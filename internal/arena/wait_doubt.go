@@ -31,16 +31,16 @@ type doubt struct {
 	known [maxParticipants]atomic.Uint64
 }
 
-// doubtSoon schedules the next look for [doubtAfter] from now. Each goroutine must call it before
-// it parks.
-func (d *Domain) doubtSoon() {
-	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(crashing && controlled()) {
-		q.set(doubtAfter, d.doubtNow)
+// scheduleDeathCheck schedules the next look for [doubtAfter] from now. Each goroutine must call it
+// before it parks.
+func (d *Domain) scheduleDeathCheck() {
+	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(crashing && isControlled()) {
+		q.schedule(doubtAfter, d.checkForDeaths)
 	}
 }
 
-// set has look called after pace, unless stop was called.
-func (q *doubt) set(pace time.Duration, look func()) {
+// schedule has look called after pace, unless stop was called.
+func (q *doubt) schedule(pace time.Duration, look func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over {
@@ -54,36 +54,36 @@ func (q *doubt) set(pace time.Duration, look func()) {
 	}
 }
 
-// doubtNow does one look and schedules the next one. It holds the lock of doubt throughout, so that
-// Close, which calls stop, does not release the memory meanwhile.
-func (d *Domain) doubtNow() {
+// checkForDeaths does one look and schedules the next one. It holds the lock of doubt throughout,
+// so that Close, which calls stop, does not release the memory meanwhile.
+func (d *Domain) checkForDeaths() {
 	q := &d.park.doubt
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over {
 		return
 	}
-	if !d.park.waited() {
+	if !d.park.hasWaiters() {
 		q.pace.Store(0)
 		// Test again after the store: a goroutine that parks either sees the 0 and sets the timer,
 		// or is seen here.
-		if !d.park.waited() {
+		if !d.park.hasWaiters() {
 			return
 		}
 	}
 	pace := min(max(2*time.Duration(q.pace.Load()), doubtAfter), doubtMost)
 	q.pace.Store(int64(pace))
 	q.timer.Reset(pace)
-	if d.unreaped() {
-		d.park.wakeup()
+	if d.hasUnreaped() {
+		d.park.handleWakeup()
 		d.reapSoon()
 	}
 }
 
-// unreaped marks the dead participants. It reports whether one of them was not in the set when this
-// process last held the recovery lock. The others need no second attempt: if an obstacle kept this
-// process from finishing them, it is woken when the obstacle is gone.
-func (d *Domain) unreaped() (found bool) {
+// hasUnreaped marks the dead participants. It reports whether one of them was not in the set when
+// this process last held the recovery lock. The others need no second attempt: if an obstacle kept
+// this process from finishing them, it is woken when the obstacle is gone.
+func (d *Domain) hasUnreaped() (found bool) {
 	dead, n, err := d.findDead()
 	if n == 0 || err != nil {
 		return false
@@ -94,8 +94,9 @@ func (d *Domain) unreaped() (found bool) {
 	return found
 }
 
-// reaps records the participants that this process reaps. The caller must hold the recovery lock.
-func (q *doubt) reaps(d *Domain, dead *deadSet) {
+// recordReaped records the participants that this process reaps. The caller must hold the recovery
+// lock.
+func (q *doubt) recordReaped(d *Domain, dead *deadSet) {
 	for s := range dead {
 		if dead[s] {
 			q.known[s].Store(uint64(d.parts[s].state.Load()))
@@ -113,8 +114,8 @@ func (q *doubt) stop() {
 	}
 }
 
-// waited reports whether a goroutine of this process is parked.
-func (p *parking) waited() bool {
+// hasWaiters reports whether a goroutine of this process is parked.
+func (p *parking) hasWaiters() bool {
 	p.mu.Lock()
 	queues := p.queues
 	p.mu.Unlock()

@@ -24,33 +24,33 @@ const (
 // CAS and its wake.
 const napTime = 500 * time.Microsecond
 
-// lieDown makes the calling goroutine the napper of the process. It reports false if there is one
-// already. If it reports true, the caller must test its condition, may call [Domain.sleep], and
-// must call [Domain.getUp] in any case.
-func (d *Domain) lieDown() bool {
-	if crashing && controlled() || !d.park.napper.TryLock() {
+// becomeNapper makes the calling goroutine the napper of the process. It reports false if there is
+// one already. If it reports true, the caller must test its condition, may call [Domain.napFor],
+// and must call [Domain.finishNap] in any case.
+func (d *Domain) becomeNapper() bool {
+	if crashing && isControlled() || !d.park.napper.TryLock() {
 		return false
 	}
 	d.parts[d.seat].nap.Store(napping)
 	return true
 }
 
-// sleep blocks the thread until the nap is ended, most has passed, or ctx ends.
-func (d *Domain) sleep(ctx context.Context, most time.Duration) {
+// napFor blocks the thread until the nap is ended, most has passed, or ctx ends.
+func (d *Domain) napFor(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
 	}
-	d.park.alarm.set(ctx, d.wakeUp)
-	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, wakeUp finds the word napping
-		d.parts[d.seat].nap.sleep(napping, most)
+	d.park.alarm.setCallback(ctx, d.endNap)
+	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, endNap finds the word napping
+		d.parts[d.seat].nap.futexWait(napping, most)
 	}
 }
 
-// wakeUp ends the nap of a goroutine of this process, if there is one. It does nothing after the
+// endNap ends the nap of a goroutine of this process, if there is one. It does nothing after the
 // domain was closed, because the nap word may then belong to another participant.
-func (d *Domain) wakeUp() {
-	if in, err := d.enter(); err == nil {
-		d.rouse(d.seat, awake)
+func (d *Domain) endNap() {
+	if in, err := d.acquireLane(); err == nil {
+		d.endNapOf(d.seat, awake)
 		d.park.wakeBarrier()
 		in.unlock()
 	}
@@ -63,8 +63,8 @@ type alarm struct {
 	stop func() bool
 }
 
-// set has f called when ctx ends, in place of any earlier registration.
-func (a *alarm) set(ctx context.Context, f func()) {
+// setCallback has f called when ctx ends, in place of any earlier registration.
+func (a *alarm) setCallback(ctx context.Context, f func()) {
 	if ctx.Done() == a.done {
 		return
 	}
@@ -82,9 +82,9 @@ func (a *alarm) cancel() {
 	}
 }
 
-// getUp ends the nap. It reports whether another process has roused this one, for any of its wait
-// queues. In that case it also wakes goroutines of the process that can go on.
-func (d *Domain) getUp() bool {
+// finishNap ends the nap. It reports whether another process has roused this one, for any of its
+// wait queues. In that case it also wakes goroutines of the process that can go on.
+func (d *Domain) finishNap() bool {
 	w := &d.parts[d.seat].nap
 	heard := !w.CAS(napping, awake) &&
 		w.CAS(roused, awake)
@@ -95,21 +95,21 @@ func (d *Domain) getUp() bool {
 	return heard
 }
 
-// rouse ends the nap of the participant in a seat and sets its nap word to now. It reports whether
-// the participant was napping.
-func (d *Domain) rouse(seat int, now uint64) bool {
+// endNapOf ends the nap of the participant in a seat and sets its nap word to now. It reports
+// whether the participant was napping.
+func (d *Domain) endNapOf(seat int, now uint64) bool {
 	w := &d.parts[seat].nap
 	if w.Load() != napping || !w.CAS(napping, now) {
 		return false
 	}
-	w.wake()
+	w.futexWake()
 	return true
 }
 
-// noNaps ends a nap in progress and prevents further ones. Close must call it before the seat, and
-// with it the nap word, may go to another participant.
-func (d *Domain) noNaps() {
-	d.rouse(d.seat, awake)
+// preventNaps ends a nap in progress and prevents further ones. Close must call it before the seat,
+// and with it the nap word, may go to another participant.
+func (d *Domain) preventNaps() {
+	d.endNapOf(d.seat, awake)
 	d.park.wakeBarrier()
 	d.park.napper.Lock()
 	d.park.alarm.cancel()

@@ -32,22 +32,22 @@ type waitQueue struct {
 	// longest is woken.
 	woken atomic.Int32
 
-	// waking counts the goroutines that read shared words on behalf of waiters. shut waits for
-	// them.
+	// waking counts the goroutines that read shared words on behalf of waiters. closeQueue waits
+	// for them.
 	waking  atomic.Int32
 	rewoken atomic.Bool // the rewake timer is set
 	closed  atomic.Bool
 }
 
-// wait naps and then parks, until the condition may be true or ctx ends. The caller must then try
-// its operation again, and must call passWakeup when it is done.
+// waitOnce naps and then parks, until the condition may be true or ctx ends. The caller must then
+// try its operation again, and must call passWakeup when it is done.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): first the channel is queued, then
 // the bit is set, then the condition is tested. So the test sees every earlier change, and a wakeup
 // after the test finds the channel.
-func (l *waitQueue) wait(ctx context.Context) error {
+func (l *waitQueue) waitOnce(ctx context.Context) error {
 	c := make(chan struct{})
-	nap := l.backoffs != nil && l.nap.due() && l.d.lieDown()
+	nap := l.backoffs != nil && l.nap.isDue() && l.d.becomeNapper()
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
 	l.waiters.Add(1)
@@ -56,40 +56,40 @@ func (l *waitQueue) wait(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.d.setBit(l.bits)
-	ready := !disabled("second look") && l.ready()
+	ready := !isDisabled("second look") && l.ready()
 	if nap {
-		l.rest(ctx, ready)
+		l.napUnlessReady(ctx, ready)
 	}
 	if ready {
-		l.remove(c)
+		l.removeWaiter(c)
 		return nil
 	}
-	l.d.doubtSoon()
+	l.d.scheduleDeathCheck()
 	if crashing {
-		blockUntil(func() bool { return ended(c) || ended(ctx.Done()) })
+		blockUntil(func() bool { return isClosedChan(c) || isClosedChan(ctx.Done()) })
 	}
 	select {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		l.remove(c)
+		l.removeWaiter(c)
 		return context.Cause(ctx)
 	}
 }
 
-// rest sleeps for a nap, unless ready is true, and ends the nap. The caller must have called
-// [Domain.lieDown].
-func (l *waitQueue) rest(ctx context.Context, ready bool) {
+// napUnlessReady sleeps for a nap, unless ready is true, and ends the nap. The caller must have
+// called [Domain.becomeNapper].
+func (l *waitQueue) napUnlessReady(ctx context.Context, ready bool) {
 	if ready {
-		l.d.getUp()
+		l.d.finishNap()
 		return
 	}
-	l.d.sleep(ctx, napTime)
-	l.nap.learn(l.d.getUp())
+	l.d.napFor(ctx, napTime)
+	l.nap.recordResult(l.d.finishNap())
 }
 
-// remove takes a channel out of the queue. It does nothing if a waker has done so already.
-func (l *waitQueue) remove(c chan struct{}) {
+// removeWaiter takes a channel out of the queue. It does nothing if a waker has done so already.
+func (l *waitQueue) removeWaiter(c chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, q := range l.queue {
@@ -116,26 +116,26 @@ func (l *waitQueue) wakeFirst() {
 	c := l.queue[0]
 	close(c)
 	if c == l.napper {
-		l.d.rouse(l.d.seat, awake)
+		l.d.endNapOf(l.d.seat, awake)
 	}
 	l.queue = l.queue[1:]
 	l.waiters.Add(-1)
 }
 
-// wakeup handles a wakeup that this process received. If the condition is true, it wakes one
+// handleWakeup handles a wakeup that this process received. If the condition is true, it wakes one
 // goroutine. If it is not, it sets the participant's bit again. If no goroutine waits here any
 // more, it passes the wakeup on to another process.
 //
 // It holds l.mu while it reads shared words, so that no waiter returns meanwhile: only the waiters
 // hold the memory of the condition and of the bitmap.
-func (l *waitQueue) wakeup() {
+func (l *waitQueue) handleWakeup() {
 	l.waking.Add(1)
 	defer l.waking.Add(-1)
 	if l.closed.Load() {
 		return
 	}
 	if l.waiters.Load() == 0 {
-		l.passOn()
+		l.passToProcess()
 		return
 	}
 	l.mu.Lock()
@@ -156,38 +156,38 @@ func (l *waitQueue) wakeup() {
 // waits here.
 func (l *waitQueue) passWakeup() {
 	if l.waiters.Load() != 0 {
-		l.wakeup()
+		l.handleWakeup()
 	} else {
-		l.passOn()
+		l.passToProcess()
 	}
 }
 
-// passOn wakes another process if the condition is true.
+// passToProcess wakes another process if the condition is true.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): a wakeup must be passed on as long
 // as the condition is true. Otherwise, of two messages, the second could stay in the ring while its
 // receiver sleeps.
-func (l *waitQueue) passOn() {
+func (l *waitQueue) passToProcess() {
 	if l.ready() {
-		l.rewake()
+		l.wakeParticipant()
 	}
 }
 
-// pause waits for the condition: it spins, naps and then parks. It returns [ErrClosed] if over
-// reports true afterwards, and the cause of ctx if ctx ends.
-func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
+// awaitCondition waits for the condition: it spins, naps and then parks. It returns [ErrClosed] if
+// over reports true afterwards, and the cause of ctx if ctx ends.
+func (l *waitQueue) awaitCondition(ctx context.Context, over func() bool) error {
 	if err := context.Cause(ctx); err != nil {
 		// The wakeup may have come for this goroutine while others of the process wait.
 		l.passWakeup()
 		return err
 	}
 	var err error
-	if !l.d.spin(&l.spin, l.ready) {
-		err = l.wait(ctx)
+	if !l.d.spinUntil(&l.spin, l.ready) {
+		err = l.waitOnce(ctx)
 	}
 	switch {
 	case over():
-		l.leave()
+		l.clearBit()
 		return ErrClosed
 	case err != nil:
 		l.passWakeup()
@@ -195,31 +195,31 @@ func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 	return err
 }
 
-// shut wakes all waiters and prevents further reads of the shared words. When it returns, no
+// closeQueue wakes all waiters and prevents further reads of the shared words. When it returns, no
 // goroutine is reading them, so their memory may be reused for another object.
-func (l *waitQueue) shut() {
+func (l *waitQueue) closeQueue() {
 	l.closed.Store(true)
 	l.wakeAll()
 	for l.waking.Load() != 0 {
 		runtime.Gosched()
 	}
-	l.leave()
+	l.clearBit()
 }
 
-// leave clears the participant's bit, because no goroutine of this queue would answer a wakeup.
+// clearBit clears the participant's bit, because no goroutine of this queue would answer a wakeup.
 // Other queues of the process set the bit again if they need it, and a wakeup that has come already
 // goes to another process.
 //
-// leave runs in a lane, because Close waits for all lanes: once the domain is closed, the reaper
+// clearBit runs in a lane, because Close waits for all lanes: once the domain is closed, the reaper
 // has cleared the bit, and the memory may belong to another object.
-func (l *waitQueue) leave() {
-	in, err := l.d.enter()
+func (l *waitQueue) clearBit() {
+	in, err := l.d.acquireLane()
 	if err != nil {
 		return
 	}
 	defer in.unlock()
 	l.bits[l.d.word].AndNot(l.d.bit)
-	l.d.park.wakeup()
+	l.d.park.handleWakeup()
 	l.d.wakeOne(l.bits, l.d.seat)
 }
 
@@ -242,16 +242,16 @@ type parking struct {
 	queues []*waitQueue
 }
 
-// add registers wait queues. The doorbell serves them until they are removed.
-func (p *parking) add(l ...*waitQueue) {
+// addQueues registers wait queues. The doorbell serves them until they are removed.
+func (p *parking) addQueues(l ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// The append must copy: a reader may hold the old slice.
 	p.queues = append(p.queues[:len(p.queues):len(p.queues)], l...)
 }
 
-// remove unregisters wait queues.
-func (p *parking) remove(gone ...*waitQueue) {
+// removeQueues unregisters wait queues.
+func (p *parking) removeQueues(gone ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var kept []*waitQueue
@@ -267,13 +267,13 @@ next:
 	p.queues = kept
 }
 
-// wakeup has every wait queue test its condition; see [waitQueue.wakeup].
-func (p *parking) wakeup() {
+// handleWakeup has every wait queue test its condition; see [waitQueue.handleWakeup].
+func (p *parking) handleWakeup() {
 	p.mu.Lock()
 	queues := p.queues
 	p.mu.Unlock()
 	for _, l := range queues {
-		l.wakeup()
+		l.handleWakeup()
 	}
 	p.wakeBarrier()
 }
@@ -282,18 +282,20 @@ func (p *parking) wakeup() {
 // condition.
 func (p *parking) wakeBarrier() {
 	if w := p.napsAt.Load(); w != nil {
-		w.wakeUpper()
+		w.futexWakeUpper()
 	}
 }
 
-// await parks in a temporary wait queue until ready reports true or ctx ends. The participant that
-// makes ready true must wake the whole bitmap. await does not spin, and does not nap if h is nil.
-func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool, h *backoffs) error {
+// parkUntil parks in a temporary wait queue until ready reports true or ctx ends. The participant
+// that makes ready true must wake the whole bitmap. parkUntil does not spin, and does not nap if h
+// is nil.
+func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool,
+	h *backoffs) error {
 	l := &waitQueue{d: d, bits: bits, ready: ready, backoffs: h}
-	p.add(l)
-	defer p.remove(l)
+	p.addQueues(l)
+	defer p.removeQueues(l)
 	for !ready() {
-		if err := l.wait(ctx); err != nil {
+		if err := l.waitOnce(ctx); err != nil {
 			return err
 		}
 	}
@@ -310,13 +312,13 @@ func (p *parking) wakeEverybody() {
 	}
 }
 
-// answer serves the doorbell until the domain is closed: after each wakeup it has all wait queues
-// test their conditions.
-func (d *Domain) answer(b bell) {
+// serveBell serves the doorbell until the domain is closed: after each wakeup it has all wait
+// queues test their conditions.
+func (d *Domain) serveBell(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.parts[d.seat].collected.Load()}
 	for b.Wait() == nil {
-		d.park.wakeup()
-		seen = d.hear(seen)
+		d.park.handleWakeup()
+		seen = d.handleNews(seen)
 	}
 }

@@ -6,12 +6,13 @@ import "time"
 // is still true.
 const rewakeTime = 100 * time.Millisecond
 
-// rewake wakes one participant that waits for the condition. A participant of another process may
-// be stopped (SIGSTOP, a debugger, a frozen control group), and then it does not answer. So rewake
-// sets a timer: if the condition is still true after [rewakeTime], and others wait, the next
-// participant is woken. A queue has at most one such timer, and none if no participant waits.
-func (l *waitQueue) rewake() {
-	if l.d == nil || empty(l.bits) {
+// wakeParticipant wakes one participant that waits for the condition. A participant of another
+// process may be stopped (SIGSTOP, a debugger, a frozen control group), and then it does not
+// answer. So wakeParticipant sets a timer: if the condition is still true after [rewakeTime], and
+// others wait, the next participant is woken. A queue has at most one such timer, and none if no
+// participant waits.
+func (l *waitQueue) wakeParticipant() {
+	if l.d == nil || isEmptyBitmap(l.bits) {
 		return // the queue of the board has no domain, and no waiters
 	}
 	last := int(l.woken.Load())
@@ -20,23 +21,23 @@ func (l *waitQueue) rewake() {
 		return
 	}
 	l.woken.Store(int32(seat))
-	if seat != l.d.seat && !(crashing && controlled()) && l.rewoken.CompareAndSwap(false, true) {
-		time.AfterFunc(rewakeTime, l.rewakeAgain)
+	if seat != l.d.seat && !(crashing && isControlled()) && l.rewoken.CompareAndSwap(false, true) {
+		time.AfterFunc(rewakeTime, l.rewakeParticipant)
 	}
 }
 
-// rewakeAgain is called by the timer. It runs in a lane, so that Close of the domain waits for it,
-// and is counted in waking, so that shut waits for it.
-func (l *waitQueue) rewakeAgain() {
+// rewakeParticipant is called by the timer. It runs in a lane, so that Close of the domain waits
+// for it, and is counted in waking, so that closeQueue waits for it.
+func (l *waitQueue) rewakeParticipant() {
 	l.rewoken.Store(false)
 	l.waking.Add(1)
 	defer l.waking.Add(-1)
-	in, err := l.d.enter()
+	in, err := l.d.acquireLane()
 	if err != nil {
 		return
 	}
 	defer in.unlock()
 	if !l.closed.Load() {
-		l.passOn()
+		l.passToProcess()
 	}
 }

@@ -13,8 +13,8 @@ const (
 	probeTime = 3 * spinTime          // duration of a spin after a failed one
 )
 
-// spin polls the condition for a moment before the caller sleeps, and reports whether it became
-// true.
+// spinUntil polls the condition for a moment before the caller sleeps, and reports whether it
+// became true.
 //
 // After the first polls, spin goes on only if fewer than CPUs-1 participants spin, so that a
 // spinner does not take the CPU from the participant that it waits for. The number of CPUs was
@@ -22,11 +22,11 @@ const (
 //
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
 // after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
-func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
-	if crashing && controlled() || !h.due() {
+func (d *Domain) spinUntil(h *adaptiveBackoff, ready func() bool) bool {
+	if crashing && isControlled() || !h.isDue() {
 		return false
 	}
-	found := poll(ready)
+	found := pollReady(ready)
 	if !found {
 		if !d.startSpin() {
 			return false
@@ -38,12 +38,12 @@ func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
 		}
 		found = pollFor(most, ready)
 	}
-	h.learn(found)
+	h.recordResult(found)
 	return found
 }
 
-// poll tests the condition up to spinPolls times.
-func poll(ready func() bool) bool {
+// pollReady tests the condition up to spinPolls times.
+func pollReady(ready func() bool) bool {
 	for range spinPolls {
 		if ready() {
 			return true
@@ -57,7 +57,7 @@ func poll(ready func() bool) bool {
 // pollFor polls the condition until most has passed, and yields the processor between the polls.
 func pollFor(most time.Duration, ready func() bool) bool {
 	for end := time.Now().Add(most); time.Now().Before(end); {
-		if poll(ready) {
+		if pollReady(ready) {
 			return true
 		}
 		runtime.Gosched()

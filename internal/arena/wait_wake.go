@@ -13,8 +13,8 @@ func (d *Domain) setBit(bits *[ownWords]Word) {
 	}
 }
 
-// empty reports whether no bit of the bitmap is set.
-func empty(bitmap *[ownWords]Word) bool {
+// isEmptyBitmap reports whether no bit of the bitmap is set.
+func isEmptyBitmap(bitmap *[ownWords]Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
@@ -22,7 +22,7 @@ func empty(bitmap *[ownWords]Word) bool {
 // wrapping around. It returns the seat that it woke. If the bitmap is empty, woken is false and
 // seat is last.
 func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
-	if empty(bitmap) {
+	if isEmptyBitmap(bitmap) {
 		return last, false
 	}
 	return d.wakeNext(bitmap, last)
@@ -76,10 +76,10 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 }
 
 // wakeAll wakes every other participant by its doorbell, and not by its nap word: it announces
-// news, and only the goroutine that serves the doorbell handles those (see [Domain.hear]).
+// news, and only the goroutine that serves the doorbell handles those (see [Domain.handleNews]).
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
-		if s != d.seat && !d.parts[s].state.Load().is(participantFree) {
+		if s != d.seat && !d.parts[s].state.Load().hasState(participantFree) {
 			d.wakeBell(s)
 		}
 	}
@@ -93,14 +93,14 @@ func (d *Domain) wakeSeat(s int) {
 	switch {
 	case s == d.seat:
 		d.wakeSelf()
-	case !d.rouse(s, roused):
+	case !d.endNapOf(s, roused):
 		d.wakeBell(s)
 	}
 }
 
 // wakeSelf is [Domain.wakeSeat] for this process. If a reap was left unfinished, it is tried again.
 func (d *Domain) wakeSelf() {
-	d.park.wakeup()
+	d.park.handleWakeup()
 	if d.unfinished.Load() {
 		spawn(func() { d.Reap() }) // the obstacle may have been a lane of this process
 	}

@@ -139,15 +139,15 @@ func (w *Word) AndNot(bits uint64) {
 	}
 }
 
-// sleep blocks the thread in the kernel until wake, for at most d. It returns at once if the lower
-// half of the word is not v, or if the system has no futex. It may also return early.
-func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
+// futexWait blocks the thread in the kernel until futexWake, for at most d. It returns at once if
+// the lower half of the word is not v, or if the system has no futex. It may also return early.
+func (w *Word) futexWait(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
-// wake ends one sleep.
-func (w *Word) wake() { sys.FutexWake(&w.v) }
+// futexWake ends one sleep.
+func (w *Word) futexWake() { sys.FutexWake(&w.v) }
 
-// sleepUpper is sleep for the upper half of the word. It is ended by wakeUpper.
-func (w *Word) sleepUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
+// futexWaitUpper is futexWait for the upper half of the word. It is ended by futexWakeUpper.
+func (w *Word) futexWaitUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
 
-// wakeUpper ends all sleeps on the upper half.
-func (w *Word) wakeUpper() { sys.FutexWakeUpper(&w.v) }
+// futexWakeUpper ends all sleeps on the upper half.
+func (w *Word) futexWakeUpper() { sys.FutexWakeUpper(&w.v) }

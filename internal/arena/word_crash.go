@@ -64,9 +64,9 @@ func RecordWrites() func() map[string]int {
 	}
 }
 
-// obey panics if the change from old to next is not a legal transition of the word.
-func obey[T law[T]](old, next T) {
-	if old.step(next) == "" {
+// checkTransition panics if the change from old to next is not a legal transition of the word.
+func checkTransition[T law[T]](old, next T) {
+	if old.transitionName(next) == "" {
 		panic(fmt.Sprintf("shm: %T goes from %v to %v, which is no transition of it", old, old, next))
 	}
 }
@@ -108,12 +108,12 @@ func reachPoint(phase string) {
 // fails without it.
 func DisableBranch(name string) { crash.disabled = name }
 
-func disabled(name string) bool { return crash.disabled == name }
+func isDisabled(name string) bool { return crash.disabled == name }
 
 // HoldReaper stops this process from reaping other participants until it is called with false.
 func HoldReaper(hold bool) { crash.heldReaper.Store(hold) }
 
-func reaperHeld() bool { return crash.heldReaper.Load() }
+func isReaperHeld() bool { return crash.heldReaper.Load() }
 
 // FailCommits makes every commit of pages fail halfway while fail is true.
 func FailCommits(fail bool) { crash.failing.Store(fail) }

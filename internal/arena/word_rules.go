@@ -11,7 +11,7 @@ var stampNames = [8]string{"", "ALLOC", "PUT", "GET", "FREE", "PUNCH", "GROW", "
 
 // String formats the state word, such as "generation 3, t 1, ALLOC, PUT by lane 64".
 func (w stateWord) String() string {
-	s := fmt.Sprintf("generation %d, t %d", w.generation(), w.transit())
+	s := fmt.Sprintf("generation %d, t %d", w.generation(), w.transitCount())
 	for _, f := range []struct {
 		bit  stateWord
 		name string
@@ -31,32 +31,37 @@ func (w stateWord) String() string {
 // one, or when a stamp is cleared.
 var stateRules = []rule[stateWord]{
 	{"alloc", func(o, n stateWord) bool {
-		return !o.stamped() && !o.allocated() && n == o|allocBit|stamp(n.lane(), kindAlloc)
+		return !o.isStamped() && !o.isAllocated() && n == o|allocBit|makeStamp(n.lane(), kindAlloc)
 	}},
-	{"take", func(o, n stateWord) bool { return !o.stamped() && !o.allocated() && n == o|allocBit }},
+	{"take", func(o, n stateWord) bool { return !o.isStamped() && !o.isAllocated() && n == o|allocBit }},
 	{"put", func(o, n stateWord) bool {
-		return !o.stamped() && o.allocated() && o.transit() < maxTransit && n == o+tOne|stamp(n.lane(), kindPut)
+		return !o.isStamped() && o.isAllocated() && o.transitCount() < maxTransit &&
+			n == o+tOne|makeStamp(n.lane(), kindPut)
 	}},
 	{"get", func(o, n stateWord) bool { // the reader's stamp may replace the sender's
-		return o.allocated() && o.transit() > 0 && (!o.stamped() || o.kind() == kindPut) &&
-			n == o&^xoMask-tOne|stamp(n.lane(), kindGet)
+		return o.isAllocated() && o.transitCount() > 0 && (!o.isStamped() || o.kind() == kindPut) &&
+			n == o&^xoMask-tOne|makeStamp(n.lane(), kindGet)
 	}},
 	{"free", func(o, n stateWord) bool {
-		return !o.stamped() && o.allocated() && o.transit() == 0 && n == o|stamp(n.lane(), kindFree)
+		return !o.isStamped() && o.isAllocated() && o.transitCount() == 0 && n == o|makeStamp(n.lane(), kindFree)
 	}},
-	{"punch", func(o, n stateWord) bool { return !o.stamped() && !o.allocated() && n == o|stamp(n.lane(), kindPunch) }},
-	{"grow", func(o, n stateWord) bool { return !o.stamped() && o.allocated() && n == o|stamp(n.lane(), kindGrow) }},
-	{"wait", func(o, n stateWord) bool { return o.stamped() && n == o|waitBit }},
+	{"punch", func(o, n stateWord) bool {
+		return !o.isStamped() && !o.isAllocated() && n == o|makeStamp(n.lane(), kindPunch)
+	}},
+	{"grow", func(o, n stateWord) bool {
+		return !o.isStamped() && o.isAllocated() && n == o|makeStamp(n.lane(), kindGrow)
+	}},
+	{"wait", func(o, n stateWord) bool { return o.isStamped() && n == o|waitBit }},
 	{"gone", func(o, n stateWord) bool { return o.kind() == kindFree && n == o|goneBit }},
-	{"end", func(o, n stateWord) bool { return o.stamped() && n == o&^(xoMask|waitBit) }},
+	{"end", func(o, n stateWord) bool { return o.isStamped() && n == o&^(xoMask|waitBit) }},
 	{"unput", func(o, n stateWord) bool { return o.kind() == kindPut && n == o&^(xoMask|waitBit)-tOne }},
 	{"freed", func(o, n stateWord) bool { // also after an allocation that failed
-		return (o.kind() == kindFree || o.kind() == kindAlloc) && o.transit() == 0 &&
+		return (o.kind() == kindFree || o.kind() == kindAlloc) && o.transitCount() == 0 &&
 			n == o&^(allocBit|xoMask|waitBit)+genOne
 	}},
 }
 
-func (w stateWord) step(next stateWord) string { return nameOf(stateRules, w, next) }
+func (w stateWord) transitionName(next stateWord) string { return ruleName(stateRules, w, next) }
 
 // String formats the slot word, such as "lap 2, WRITING by lane 64".
 func (w slotWord) String() string {
@@ -78,7 +83,7 @@ var slotRules = []rule[slotWord]{
 	{"claim", func(o, n slotWord) bool {
 		// a board claims any free slot, including a hole
 		return (o.state() == slotEmpty || o.state() == slotSkip) &&
-			n == makeSlotWord(o.lap(), slotWriting, n.lane()).over(n.span())
+			n == makeSlotWord(o.lap(), slotWriting, n.lane()).withSpan(n.span())
 	}},
 	{"publish", func(o, n slotWord) bool {
 		return o.state() == slotWriting && n == makeSlotWord(o.lap(), slotFull, o.lane())
@@ -91,7 +96,7 @@ var slotRules = []rule[slotWord]{
 			n == makeSlotWord(o.lap(), slotSkip, 0)
 	}},
 	{"read", func(o, n slotWord) bool {
-		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane()).over(n.span())
+		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotReading, n.lane()).withSpan(n.span())
 	}},
 	{"lease", func(o, n slotWord) bool {
 		return o.state() == slotFull && n == makeSlotWord(o.lap(), slotLeased, n.lane())
@@ -108,7 +113,7 @@ var slotRules = []rule[slotWord]{
 	}},
 }
 
-func (w slotWord) step(next slotWord) string { return nameOf(slotRules, w, next) }
+func (w slotWord) transitionName(next slotWord) string { return ruleName(slotRules, w, next) }
 
 // String formats the lock word, such as "HELD by process 7 in seat 2".
 func (w lockWord) String() string {
@@ -122,15 +127,15 @@ var lockRules = []rule[lockWord]{
 	{"lock", func(o, n lockWord) bool { return o == lockFree && n.state() == lockHeld }},
 	{"unlock", func(o, n lockWord) bool { return o.state() == lockHeld && n == lockFree }},
 	{"take over", func(o, n lockWord) bool {
-		return o.held() && n.held() && o.holder() != n.holder()
+		return o.isHeld() && n.isHeld() && o.holderWord() != n.holderWord()
 	}},
 	{"mark consistent", func(o, n lockWord) bool {
-		return o.state() == lockDirty && n.state() == lockHeld && o.holder() == n.holder()
+		return o.state() == lockDirty && n.state() == lockHeld && o.holderWord() == n.holderWord()
 	}},
 	{"give up", func(o, n lockWord) bool { return o.state() == lockDirty && n.state() == lockLost }},
 }
 
-func (w lockWord) step(next lockWord) string { return nameOf(lockRules, w, next) }
+func (w lockWord) transitionName(next lockWord) string { return ruleName(lockRules, w, next) }
 
 // String formats the participant word, such as "LIVE in epoch 3".
 func (w participantWord) String() string {
@@ -140,17 +145,21 @@ func (w participantWord) String() string {
 // participantRules lists the transitions of a participant's word (docs/memory.md, "The reaper" and
 // "Notice"). A seat that becomes free gets a new epoch.
 var participantRules = []rule[participantWord]{
-	{"join", func(o, n participantWord) bool { return o.is(participantFree) && n == o.become(participantJoining) }},
+	{"join", func(o, n participantWord) bool {
+		return o.hasState(participantFree) && n == o.withState(participantJoining)
+	}},
 	{"begin", func(o, n participantWord) bool {
-		return o.is(participantJoining) && n == o.become(participantLive)
+		return o.hasState(participantJoining) && n == o.withState(participantLive)
 	}},
 	{"die", func(o, n participantWord) bool {
-		return (o.is(participantJoining) || o.is(participantLive)) && n == o.become(participantDead)
+		return (o.hasState(participantJoining) || o.hasState(participantLive)) && n == o.withState(participantDead)
 	}},
-	{"be free", func(o, n participantWord) bool { return o.is(participantDead) && n == o.next() }},
+	{"be free", func(o, n participantWord) bool { return o.hasState(participantDead) && n == o.nextEpoch() }},
 }
 
-func (w participantWord) step(next participantWord) string { return nameOf(participantRules, w, next) }
+func (w participantWord) transitionName(next participantWord) string {
+	return ruleName(participantRules, w, next)
+}
 
 // String formats the budget word, such as "12 pages, ADD by lane 64".
 func (w budgetWord) String() string {
@@ -158,7 +167,7 @@ func (w budgetWord) String() string {
 	if w&budgetWait != 0 {
 		s += ", WAIT"
 	}
-	if w.stamped() {
+	if w.isStamped() {
 		s += fmt.Sprintf(", %s by lane %d", [...]string{"?", "ADD", "SUB", "?"}[w.kind()], w.lane())
 	}
 	return s
@@ -167,13 +176,13 @@ func (w budgetWord) String() string {
 // budgetRules lists the transitions of the budget word (docs/memory.md, "Budget and commit").
 var budgetRules = []rule[budgetWord]{
 	{"add", func(o, n budgetWord) bool {
-		return !o.stamped() && n.pages() >= o.pages() && n == budgetOf(n.pages(), budgetAdd, n.lane())
+		return !o.isStamped() && n.pages() >= o.pages() && n == budgetOf(n.pages(), budgetAdd, n.lane())
 	}},
 	{"sub", func(o, n budgetWord) bool {
-		return !o.stamped() && n.pages() <= o.pages() && n == budgetOf(n.pages(), budgetSub, n.lane())
+		return !o.isStamped() && n.pages() <= o.pages() && n == budgetOf(n.pages(), budgetSub, n.lane())
 	}},
-	{"wait", func(o, n budgetWord) bool { return o.stamped() && n == o|budgetWait }},
-	{"end", func(o, n budgetWord) bool { return o.stamped() && n == budgetOf(o.pages(), 0, 0) }},
+	{"wait", func(o, n budgetWord) bool { return o.isStamped() && n == o|budgetWait }},
+	{"end", func(o, n budgetWord) bool { return o.isStamped() && n == budgetOf(o.pages(), 0, 0) }},
 }
 
-func (w budgetWord) step(next budgetWord) string { return nameOf(budgetRules, w, next) }
+func (w budgetWord) transitionName(next budgetWord) string { return ruleName(budgetRules, w, next) }

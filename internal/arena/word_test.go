@@ -13,7 +13,7 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 	var lock wordOf[lockWord]
 	var p participant
 	var budget wordOf[budgetWord]
-	me := lockWord(identity(7, 1) | 2<<idSeatShift)
+	me := lockWord(makeIdentity(7, 1) | 2<<idSeatShift)
 	for _, c := range []struct {
 		what   string
 		change func()
@@ -22,11 +22,11 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 		{"a put without a stamp", func() { block.w.CAS(allocBit, allocBit+tOne) },
 			"generation 0, t 0, ALLOC to generation 0, t 1, ALLOC"},
 		{"a put over another stamp",
-			func() { block.w.CAS(allocBit|stamp(3, kindGrow), allocBit+tOne|stamp(3, kindPut)) },
+			func() { block.w.CAS(allocBit|makeStamp(3, kindGrow), allocBit+tOne|makeStamp(3, kindPut)) },
 			"GROW by lane 3"},
-		{"a get of what nobody sent", func() { block.w.CAS(allocBit|genOne, (allocBit|genOne)-tOne|stamp(3, kindGet)) }, "GET"},
-		{"freed with messages", func() { block.w.CAS(allocBit+tOne, allocBit+tOne|stamp(3, kindFree)) }, "FREE"},
-		{"an end that forgets who waits", func() { block.w.CAS(allocBit|waitBit|stamp(3, kindFree), allocBit|waitBit) },
+		{"a get of what nobody sent", func() { block.w.CAS(allocBit|genOne, (allocBit|genOne)-tOne|makeStamp(3, kindGet)) }, "GET"},
+		{"freed with messages", func() { block.w.CAS(allocBit+tOne, allocBit+tOne|makeStamp(3, kindFree)) }, "FREE"},
+		{"an end that forgets who waits", func() { block.w.CAS(allocBit|waitBit|makeStamp(3, kindFree), allocBit|waitBit) },
 			"WAIT"},
 		{"published by another lane",
 			func() { s.word.CAS(makeSlotWord(1, slotWriting, 3), makeSlotWord(1, slotFull, 4)) },

@@ -7,8 +7,9 @@ type wordOf[T law[T]] struct{ Word }
 // A law defines the legal transitions of one type of word.
 type law[T any] interface {
 	~uint64
-	// step returns the name of the transition from this word to next, or "" if it is illegal.
-	step(next T) string
+	// transitionName returns the name of the transition from this word to next, or "" if it is
+	// illegal.
+	transitionName(next T) string
 	// String formats the fields of the word.
 	String() string
 }
@@ -19,7 +20,7 @@ func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
 // CAS is [Word.CAS].
 func (w *wordOf[T]) CAS(old, new T) bool {
 	if crashing {
-		obey(old, new)
+		checkTransition(old, new)
 	}
 	return w.Word.CAS(uint64(old), uint64(new))
 }
@@ -27,7 +28,7 @@ func (w *wordOf[T]) CAS(old, new T) bool {
 // Store is [Word.Store].
 func (w *wordOf[T]) Store(v T) {
 	if crashing {
-		obey(T(w.v.Load()), v)
+		checkTransition(T(w.v.Load()), v)
 	}
 	w.Word.Store(uint64(v))
 }
@@ -35,7 +36,7 @@ func (w *wordOf[T]) Store(v T) {
 // Set is [Word.Set].
 func (w *wordOf[T]) Set(v T) {
 	if crashing {
-		obey(T(w.v.Load()), v)
+		checkTransition(T(w.v.Load()), v)
 	}
 	w.Word.Set(uint64(v))
 }
@@ -46,7 +47,7 @@ type rule[T any] struct {
 	legal func(old, next T) bool
 }
 
-func nameOf[T any](rules []rule[T], old, next T) string {
+func ruleName[T any](rules []rule[T], old, next T) string {
 	for _, r := range rules {
 		if r.legal(old, next) {
 			return r.name

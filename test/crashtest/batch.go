@@ -36,7 +36,7 @@ func batchScenarios() map[string]*scenario {
 		},
 		"batch put past a dead batch": {
 			setup: func(w *world) error {
-				return errors.Join(around(w), w.kill("batch put", "Ring.claim", "CAS", "after"))
+				return errors.Join(around(w), w.kill("batch put", "Ring.claimSlots", "CAS", "after"))
 			},
 			prep: opens(1), act: putsBatch(3),
 		},
@@ -68,8 +68,8 @@ func batchScenarios() map[string]*scenario {
 				return err
 			},
 		},
-		"batch put for nobody":          putForNobody(putsBatch(4), "Ring.claim", "CAS"),
-		"batch put that nobody can get": putForNobody(putsBatch(4), "slot.begin", "Set"),
+		"batch put for nobody":          putForNobody(putsBatch(4), "Ring.claimSlots", "CAS"),
+		"batch put that nobody can get": putForNobody(putsBatch(4), "slot.setHeader", "Set"),
 		"batch get":                     {drops: 7, setup: filled, prep: opens(1), act: getsBatch(7)},
 		"batch get past a dead batch": {
 			drops: 7,

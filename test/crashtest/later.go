@@ -35,7 +35,7 @@ func laterScenarios() map[string]*scenario {
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
 				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
-				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
+				return errors.Join(err, w.hold("contended block", "lane.stampBlockForPut", "CAS", "after"))
 			},
 			prep: opens(2),
 			act: func(v *victim) error {
@@ -64,7 +64,7 @@ func laterScenarios() map[string]*scenario {
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
 				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
-				return errors.Join(err, w.hold("contended put", "lane.sendOne", "CAS", "after"))
+				return errors.Join(err, w.hold("contended put", "lane.stampBlockForPut", "CAS", "after"))
 			},
 			prep: opens(1),
 			ready: func(w *world) { // the victim has the last reference
@@ -111,7 +111,7 @@ func laterScenarios() map[string]*scenario {
 				return errors.Join(opensSyncs(arena.FormSemaphore)(v), v.semaphore(0).Acquire(background))
 			},
 			ready: func(w *world) {
-				if err := w.hold("one permit", "Semaphore.grant", "Store", "after"); err != nil {
+				if err := w.hold("one permit", "Semaphore.setPermits", "Store", "after"); err != nil {
 					w.say("hold: %v", err)
 				}
 			},
@@ -129,7 +129,7 @@ func laterScenarios() map[string]*scenario {
 		"debt is paid later": {
 			most: 1, stopped: goOn,
 			setup: func(w *world) error {
-				return errors.Join(warm(owed)(w), w.hold("alloc fresh", "lane.charge", "CAS", "after"))
+				return errors.Join(warm(owed)(w), w.hold("alloc fresh", "lane.chargeBudget", "CAS", "after"))
 			},
 			act: func(v *victim) error {
 				v.d.PunchIdle()

@@ -23,7 +23,7 @@ func leaseScenarios() map[string]*scenario {
 		"lease past a dead lease": {
 			drops: 1,
 			setup: func(w *world) error {
-				return errors.Join(filled(w), w.kill("lease and return", "Ring.next", "CAS", "after"))
+				return errors.Join(filled(w), w.kill("lease and return", "Ring.claimOldest", "CAS", "after"))
 			},
 			prep: opens(1), act: leases(2),
 		},

@@ -37,7 +37,7 @@ func init() {
 	scenarios = map[string]*scenario{
 		"join": {early: true},
 		"join a full domain": {
-			early: true, only: "Domain.announce",
+			early: true, only: "Domain.announceChange",
 			ready: func(w *world) {
 				arena.HoldReaper(true)
 				w.d.FillSeats()
@@ -66,7 +66,7 @@ func init() {
 				return err
 			},
 			ready: func(w *world) {
-				if err := w.hold("get", "Ring.next", "CAS", "after"); err != nil {
+				if err := w.hold("get", "Ring.claimOldest", "CAS", "after"); err != nil {
 					w.say("hold: %v", err)
 				}
 			},
@@ -102,7 +102,7 @@ func init() {
 			act: func(v *victim) error { return v.d.Close() },
 		},
 		"leave while another reaps": {
-			only:  "Domain.freeRecovery",
+			only:  "Domain.isRecoveryFree",
 			ready: func(w *world) { w.do(w.d.HoldRecovery(100 * time.Millisecond)) },
 			act:   func(v *victim) error { return v.d.Close() },
 		},
@@ -262,7 +262,7 @@ func init() {
 		},
 		"put past a dead claim": {
 			setup: func(w *world) error {
-				return errors.Join(rings(4)(w), w.kill("put 1 move", "Ring.claim", "CAS", "after"))
+				return errors.Join(rings(4)(w), w.kill("put 1 move", "Ring.claimSlots", "CAS", "after"))
 			},
 			prep: opens(1), act: puts(2, 1, 0, true),
 		},
@@ -277,7 +277,7 @@ func init() {
 		"get past a hole": {
 			drops: 1,
 			setup: func(w *world) error {
-				err := errors.Join(rings(8)(w), w.kill("put 1 move", "Ring.claim", "CAS", "after"))
+				err := errors.Join(rings(8)(w), w.kill("put 1 move", "Ring.claimSlots", "CAS", "after"))
 				return errors.Join(err, fills(3, 1, 0)(w))
 			},
 			prep: opens(1), act: gets(2),
@@ -286,7 +286,7 @@ func init() {
 			drops: 2,
 			setup: func(w *world) error {
 				err := errors.Join(rings(8)(w), fills(5, 1, 0)(w))
-				return errors.Join(err, w.kill("get", "Ring.next", "CAS", "after"))
+				return errors.Join(err, w.kill("get", "Ring.claimOldest", "CAS", "after"))
 			},
 			prep: opens(1), act: gets(2),
 		},
@@ -448,8 +448,8 @@ func init() {
 				}
 			},
 		},
-		"put for nobody":          putForNobody(puts(2, 1, 0, true), "Ring.claim", "CAS"),
-		"put that nobody can get": putForNobody(puts(2, 1, 0, true), "slot.begin", "Set"),
+		"put for nobody":          putForNobody(puts(2, 1, 0, true), "Ring.claimSlots", "CAS"),
+		"put that nobody can get": putForNobody(puts(2, 1, 0, true), "slot.setHeader", "Set"),
 		"finish": {
 			setup: rings(4), prep: opens(1),
 			act: func(v *victim) error { v.rings[0].Finish(); return nil },
@@ -559,7 +559,7 @@ func init() {
 			most: 2,
 			setup: func(w *world) error {
 				err := errors.Join(rings(8)(w), rings(8)(w), w.keep(5000))
-				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
+				return errors.Join(err, w.hold("contended block", "lane.stampBlockForPut", "CAS", "after"))
 			},
 			prep: func(v *victim) error { return errors.Join(opens(2)(v), v.d.Import(arena.Handle(v.Args[2]))) },
 			ready: func(w *world) {
@@ -576,7 +576,7 @@ func init() {
 				h := w.held[len(w.held)-1]
 				w.sent[1] = true
 				err = errors.Join(err, fill(w.d, h, 1, 0), w.rings[0].TryPut(body(1, 1, 0), []arena.Handle{h}, false))
-				return errors.Join(err, w.hold("contended block", "lane.sendOne", "CAS", "after"))
+				return errors.Join(err, w.hold("contended block", "lane.stampBlockForPut", "CAS", "after"))
 			},
 			prep: opens(2),
 			ready: func(w *world) {
@@ -623,7 +623,7 @@ func init() {
 		"waits for the budget": {
 			most: 2,
 			setup: func(w *world) error {
-				return errors.Join(cold(w), w.hold("alloc fresh", "lane.charge", "CAS", "after"))
+				return errors.Join(cold(w), w.hold("alloc fresh", "lane.chargeBudget", "CAS", "after"))
 			},
 			ready: func(w *world) {
 				c := w.holder

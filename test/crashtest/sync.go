@@ -325,7 +325,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync semaphore of the dead": {
 		setup: func(w *world) error {
-			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.grant", "Store", "after"))
+			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.setPermits", "Store", "after"))
 		},
 		prep: opensSyncs(arena.FormSemaphore),
 		act: func(v *victim) error {
@@ -359,7 +359,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync semaphore mourned": {
 		setup: func(w *world) error {
-			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.exit", "CAS", "after"))
+			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.unlockCell", "CAS", "after"))
 		},
 		prep: opensSyncs(arena.FormSemaphore),
 		act: func(v *victim) error {
@@ -442,7 +442,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync cond of the dead": { // a waiter is dead; the others must get its notification
 		setup: func(w *world) error {
-			return errors.Join(syncs(aCond, aMutex)(w), w.kill("sync cond waits", "Cond.arrive", "Add", "after"))
+			return errors.Join(syncs(aCond, aMutex)(w), w.kill("sync cond waits", "Cond.takeTicket", "Add", "after"))
 		},
 		prep: opensSyncs(arena.FormCond, arena.FormMutex),
 		act:  func(v *victim) error { v.cond().Notify(1); return nil },
