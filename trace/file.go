@@ -41,12 +41,12 @@ type file struct {
 
 func createFile(path string, zero int64) (*file, error) {
 	f := &file{path: path, zero: zero, named: make(map[int]string)}
-	return f, f.renew(first, true)
+	return f, f.rewriteFile(first, true)
 }
 
-// renew replaces the file by a copy with all events. If blanks is true, the copy is padded to size
-// bytes.
-func (f *file) renew(size int64, blanks bool) error {
+// rewriteFile replaces the file by a copy with all events. If blanks is true, the copy is padded to
+// size bytes.
+func (f *file) rewriteFile(size int64, blanks bool) error {
 	w, err := safefile.NewReplacement(f.path)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (f *file) renew(size int64, blanks bool) error {
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	if err := f.close(); err != nil {
+	if err := f.closeFile(); err != nil {
 		return err
 	}
 	f.size = size
@@ -78,16 +78,16 @@ func (f *file) renew(size int64, blanks bool) error {
 	return err
 }
 
-func (f *file) close() error {
+func (f *file) closeFile() error {
 	if f.f == nil {
 		return nil
 	}
 	return f.f.Close()
 }
 
-// finish replaces the file by one without trailing blanks and closes it.
-func (f *file) finish() error {
-	return errors.Join(f.renew(0, false), f.close())
+// finishFile replaces the file by one without trailing blanks and closes it.
+func (f *file) finishFile() error {
+	return errors.Join(f.rewriteFile(0, false), f.closeFile())
 }
 
 // An event is an event of Chrome's trace format.
@@ -101,38 +101,38 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// write writes the events of a letter.
-func (f *file) write(l letter) error {
+// writeLetter writes the events of a letter.
+func (f *file) writeLetter(l letter) error {
 	var all []event
 	if f.named[l.PID] != l.Process {
 		f.named[l.PID] = l.Process
-		all = append(all, event{Name: "process_name", Phase: "M", PID: l.PID, Args: map[string]any{"name": short(l.Process)}})
+		all = append(all, event{Name: "process_name", Phase: "M", PID: l.PID, Args: map[string]any{"name": shortenName(l.Process)}})
 	}
 	for _, k := range l.Tracks {
 		all = append(all, event{Name: "thread_name", Phase: "M", PID: l.PID, Track: k.ID, Args: map[string]any{"name": k.Name}})
 	}
 	for _, s := range l.Spans {
 		all = append(all, event{Name: s.Name, Phase: "X", PID: l.PID, Track: s.Track,
-			Time: micro(s.Begin - f.zero), Duration: micro(s.End - s.Begin)})
+			Time: formatMicros(s.Begin - f.zero), Duration: formatMicros(s.End - s.Begin)})
 	}
 	if l.Lost > 0 {
 		last := f.zero
 		if n := len(l.Spans); n > 0 {
 			last = l.Spans[n-1].End
 		}
-		all = append(all, event{Name: "spans lost", Phase: "I", Time: micro(last - f.zero), PID: l.PID,
+		all = append(all, event{Name: "spans lost", Phase: "I", Time: formatMicros(last - f.zero), PID: l.PID,
 			Args: map[string]any{"spans": l.Lost}})
 	}
 	for _, e := range all {
-		if err := f.add(e); err != nil {
+		if err := f.addEvent(e); err != nil {
 			return err
 		}
 	}
-	return f.put()
+	return f.flushPage()
 }
 
-// micro formats nanoseconds as decimal microseconds.
-func micro(ns int64) json.Number {
+// formatMicros formats nanoseconds as decimal microseconds.
+func formatMicros(ns int64) json.Number {
 	sign := ""
 	if ns < 0 {
 		sign, ns = "-", -ns
@@ -140,9 +140,9 @@ func micro(ns int64) json.Number {
 	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
 }
 
-// add buffers an event. If the event does not fit into the current page, add first writes the
-// buffered events, and enlarges the file if necessary.
-func (f *file) add(e event) error {
+// addEvent buffers an event. If the event does not fit into the current page, addEvent first writes
+// the buffered events, and enlarges the file if necessary.
+func (f *file) addEvent(e event) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -152,12 +152,12 @@ func (f *file) add(e event) error {
 	}
 	b = append(b, '\n')
 	if used := (f.at + int64(len(f.page))) % page; used == 0 || used+int64(len(b)) > page {
-		if err := f.put(); err != nil {
+		if err := f.flushPage(); err != nil {
 			return err
 		}
 		f.at = (f.at + page - 1) / page * page
 		if f.at+page+int64(len(closing)) > f.size {
-			if err := f.renew(2*f.size, true); err != nil {
+			if err := f.rewriteFile(2*f.size, true); err != nil {
 				return err
 			}
 		}
@@ -167,8 +167,8 @@ func (f *file) add(e event) error {
 	return nil
 }
 
-// put writes the buffered events.
-func (f *file) put() error {
+// flushPage writes the buffered events.
+func (f *file) flushPage() error {
 	if len(f.page) == 0 {
 		return nil
 	}

@@ -31,8 +31,8 @@ func TestFile_IsValidAfterEveryWrite(t *testing.T) {
 	size := f.size
 	for i := range 3000 { // two pages are full, and the file grows twice
 		name := strings.Repeat("é\"\x01", i%70)
-		s := span{1, short(name), int64(i * 1000), int64(i*1000 + 500)}
-		err := f.write(letter{PID: 1, Process: "p", Spans: []span{s}})
+		s := span{1, shortenName(name), int64(i * 1000), int64(i*1000 + 500)}
+		err := f.writeLetter(letter{PID: 1, Process: "p", Spans: []span{s}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestFile_IsValidAfterEveryWrite(t *testing.T) {
 	if f.size < 4*first {
 		t.Errorf("%d bytes: it did not grow", f.size)
 	}
-	if err := f.finish(); err != nil {
+	if err := f.finishFile(); err != nil {
 		t.Fatal(err)
 	}
 	if n := events(); n != 3001 {
@@ -68,14 +68,14 @@ func TestFile_NoWriteCrossesAPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 500 {
-		if err := f.add(event{Name: fmt.Sprint(i, strings.Repeat("x", i%190)), Phase: "X"}); err != nil {
+		if err := f.addEvent(event{Name: fmt.Sprint(i, strings.Repeat("x", i%190)), Phase: "X"}); err != nil {
 			t.Fatal(err)
 		}
 		if n := int64(len(f.page)); f.at/page != (f.at+n-1)/page {
 			t.Fatalf("event %d: a write of %d bytes at %d", i, n, f.at)
 		}
 	}
-	if err := errors.Join(f.put(), f.finish()); err != nil {
+	if err := errors.Join(f.flushPage(), f.finishFile()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -98,7 +98,7 @@ func TestFile_GrowsBehindAPageThatIsFull(t *testing.T) {
 		if i == 0 {
 			e.Name = e.Name[:len(e.Name)-1] // it has no comma, and the file begins with two bytes
 		}
-		if err := errors.Join(f.add(e), f.put()); err != nil {
+		if err := errors.Join(f.addEvent(e), f.flushPage()); err != nil {
 			t.Fatal(err)
 		}
 		if f.at%64 != 0 {
@@ -113,14 +113,14 @@ func TestFile_GrowsBehindAPageThatIsFull(t *testing.T) {
 			t.Fatalf("%d events of %d, %v", len(all), i+1, err)
 		}
 	}
-	if err := f.finish(); err != nil {
+	if err := f.finishFile(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestMicro(t *testing.T) {
 	for ns, want := range map[int64]string{0: "0.000", 1: "0.001", 1_500: "1.500", -1: "-0.001", -2_000_001: "-2000.001"} {
-		if got := micro(ns); got.String() != want {
+		if got := formatMicros(ns); got.String() != want {
 			t.Errorf("%d ns are %s µs, want %s", ns, got, want)
 		}
 	}

@@ -78,12 +78,12 @@ func Create(path string) (*Trace, error) {
 	}
 	q, err := ipc.NewQueue[letter](letters)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("trace: make the queue of spans: %w", err), f.close())
+		return nil, errors.Join(fmt.Errorf("trace: make the queue of spans: %w", err), f.closeFile())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t.sender = q.Sender()
 	t.root = &root{queue: q, file: f, stop: stop, served: make(chan struct{})}
-	go t.root.serve(ctx)
+	go t.root.serveQueue(ctx)
 	return t, nil
 }
 
@@ -91,8 +91,8 @@ func newTrace() *Trace {
 	return &Trace{zero: time.Now(), at: int64(sys.Monotonic())}
 }
 
-// serve writes the letters from the queue to the file until ctx ends and the queue is empty.
-func (r *root) serve(ctx context.Context) {
+// serveQueue writes the letters from the queue to the file until ctx ends and the queue is empty.
+func (r *root) serveQueue(ctx context.Context) {
 	defer close(r.served)
 	for {
 		l, err := r.queue.Get(ctx)
@@ -102,7 +102,7 @@ func (r *root) serve(ctx context.Context) {
 			}
 		}
 		if err == nil && r.err == nil {
-			r.err = r.file.write(l)
+			r.err = r.file.writeLetter(l)
 		}
 	}
 }
@@ -118,14 +118,14 @@ func (t *Trace) Track(name string) *Track {
 	}
 	k := &Track{t, tracks.Add(1)}
 	t.mu.Lock()
-	t.fresh = append(t.fresh, trackName{k.id, short(name)})
+	t.fresh = append(t.fresh, trackName{k.id, shortenName(name)})
 	t.mu.Unlock()
 	t.Flush() // so that the file shows the worker even if it is killed soon
 	return k
 }
 
-// add records a finished span. It drops the span if too many are unsent.
-func (t *Trace) add(s span) {
+// addSpan records a finished span. It drops the span if too many are unsent.
+func (t *Trace) addSpan(s span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -136,11 +136,11 @@ func (t *Trace) add(s span) {
 		return
 	}
 	t.spans = append(t.spans, s)
-	t.soon()
+	t.scheduleFlush()
 }
 
-// soon schedules a Flush. The caller must hold t.mu.
-func (t *Trace) soon() {
+// scheduleFlush schedules a Flush. The caller must hold t.mu.
+func (t *Trace) scheduleFlush() {
 	if t.timer == nil && !t.closed {
 		t.timer = time.AfterFunc(often, t.Flush)
 	}
@@ -167,22 +167,22 @@ func (t *Trace) Flush() {
 		n := min(each, len(spans))
 		err := t.sender.TryPut(letter{os.Getpid(), name, fresh, spans[:n], lost})
 		if err != nil {
-			t.keep(fresh, spans, lost, errors.Is(err, ipc.ErrFull))
+			t.restoreUnsent(fresh, spans, lost, errors.Is(err, ipc.ErrFull))
 			return
 		}
 		fresh, spans, lost = nil, spans[n:], 0
 	}
 }
 
-// keep puts unsent data back if it can be sent later, and discards it otherwise.
-func (t *Trace) keep(fresh []trackName, spans []span, lost int, later bool) {
+// restoreUnsent puts unsent data back if it can be sent later, and discards it otherwise.
+func (t *Trace) restoreUnsent(fresh []trackName, spans []span, lost int, later bool) {
 	if !later {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fresh, t.spans, t.lost = append(fresh, t.fresh...), append(spans, t.spans...), lost+t.lost
-	t.soon()
+	t.scheduleFlush()
 }
 
 // Close flushes the spans of this process and stops recording. In the process that called [Create],
@@ -215,9 +215,9 @@ func (t *Trace) Close() error {
 		if err != nil {
 			break
 		}
-		r.err = r.file.write(l)
+		r.err = r.file.writeLetter(l)
 	}
-	if err := errors.Join(r.err, r.file.finish(), r.queue.Close()); err != nil {
+	if err := errors.Join(r.err, r.file.finishFile(), r.queue.Close()); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	return nil

@@ -25,16 +25,16 @@ func (k *Track) Span(name string, begin, end time.Time) {
 	if k == nil || begin.IsZero() || end.IsZero() {
 		return
 	}
-	k.t.add(span{k.id, short(name), k.t.clock(begin), k.t.clock(end)})
+	k.t.addSpan(span{k.id, shortenName(name), k.t.monotonicTime(begin), k.t.monotonicTime(end)})
 }
 
-// clock converts a time of this process to the machine's monotonic clock.
-func (t *Trace) clock(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
+// monotonicTime converts a time of this process to the machine's monotonic clock.
+func (t *Trace) monotonicTime(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
 
 // longest is the maximum length of a name in bytes; longer names are truncated.
 const longest = 200
 
-func short(name string) string {
+func shortenName(name string) string {
 	if len(name) > longest {
 		name = name[:longest]
 	}

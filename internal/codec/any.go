@@ -28,10 +28,10 @@ func (anyCodec) encode(e *Encoder, v reflect.Value) error {
 }
 
 func encodeTagged(e *Encoder, r registered, v any) error {
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.leaveLevel()
 	e.ArrayLen(taggedLen)
 	e.String(r.name)
 	return r.encode(e, v)
@@ -54,10 +54,10 @@ func (anyCodec) decode(d *Decoder, v reflect.Value) error {
 // decodeTagged reads a name and a value. If no type is registered by that name, it skips the value
 // and returns nil.
 func decodeTagged(d *Decoder) (v any, name string, err error) {
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return nil, "", err
 	}
-	defer d.leave()
+	defer d.leaveLevel()
 	if err := d.ArrayOf(taggedLen); err != nil {
 		return nil, "", err
 	}
@@ -66,7 +66,7 @@ func decodeTagged(d *Decoder) (v any, name string, err error) {
 	}
 	r, known := typeNamed(name)
 	if !known {
-		return nil, name, d.skip()
+		return nil, name, d.skipValue()
 	}
 	v, err = r.decode(d)
 	return v, name, err

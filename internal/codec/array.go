@@ -6,7 +6,7 @@ import "reflect"
 type arrayCodec struct{ elem *node }
 
 func (b *builder) fillArray(n *node, t reflect.Type, path string) error {
-	elem, err := b.node(t.Elem(), path+"[]")
+	elem, err := b.buildNode(t.Elem(), path+"[]")
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (byteArrayCodec) decode(d *Decoder, v reflect.Value) error {
 		return err
 	}
 	if len(b) != v.Len() {
-		return d.fail(at, "want %d bytes, found %d", v.Len(), len(b))
+		return d.formatError(at, "want %d bytes, found %d", v.Len(), len(b))
 	}
 	copy(v.Bytes(), b)
 	return nil

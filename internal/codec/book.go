@@ -11,18 +11,18 @@ type book[T any] struct {
 	enter func(T)
 }
 
-// add registers entries.
-func (b *book[T]) add(more ...T) {
+// addEntries registers entries.
+func (b *book[T]) addEntries(more ...T) {
 	b.Lock()
 	defer b.Unlock()
 	b.late = append(b.late, more...)
 	if !trusted.Load() {
-		b.settle()
+		b.enterPending()
 	}
 }
 
-// settle enters the pending entries. The caller must hold the write lock.
-func (b *book[T]) settle() {
+// enterPending enters the pending entries. The caller must hold the write lock.
+func (b *book[T]) enterPending() {
 	late := b.late
 	b.late = nil
 	for _, x := range late {
@@ -30,16 +30,16 @@ func (b *book[T]) settle() {
 	}
 }
 
-// open enters the pending entries and locks b for reading. The caller must call RUnlock.
-func (b *book[T]) open() {
+// openForRead enters the pending entries and locks b for reading. The caller must call RUnlock.
+func (b *book[T]) openForRead() {
 	for b.RLock(); len(b.late) > 0; b.RLock() {
 		b.RUnlock()
-		b.settleNow()
+		b.enterPendingNow()
 	}
 }
 
-func (b *book[T]) settleNow() {
+func (b *book[T]) enterPendingNow() {
 	b.Lock()
 	defer b.Unlock()
-	b.settle()
+	b.enterPending()
 }

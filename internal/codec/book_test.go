@@ -15,21 +15,21 @@ func TestABookIsFilledInWhenSomebodyLooks(t *testing.T) {
 		}
 		entered = append(entered, s)
 	}}
-	b.add("at once")
+	b.addEntries("at once")
 	if len(entered) != 1 {
 		t.Errorf("entered %q in a process that trusts nobody", entered)
 	}
 	Trust(true)
 	defer Trust(false)
-	b.add("late", "later")
-	b.add("last")
+	b.addEntries("late", "later")
+	b.addEntries("last")
 	if len(entered) != 1 {
 		t.Errorf("entered %q before anybody looked", entered)
 	}
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {
-			b.open()
+			b.openForRead()
 			defer b.RUnlock()
 			if want := []string{"at once", "late", "later", "last"}; !slices.Equal(entered, want) {
 				t.Errorf("found %q, want %q", entered, want)
@@ -37,11 +37,11 @@ func TestABookIsFilledInWhenSomebodyLooks(t *testing.T) {
 		})
 	}
 	readers.Wait()
-	b.add("late")
-	if got := panicOf(b.open); got != "late is taken" {
+	b.addEntries("late")
+	if got := panicOf(b.openForRead); got != "late is taken" {
 		t.Errorf("what is in twice is found by who looks: panic %q", got)
 	}
-	b.open() // once
+	b.openForRead() // once
 	b.RUnlock()
 }
 

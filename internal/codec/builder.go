@@ -30,7 +30,7 @@ var nodes sync.Map
 // refer to a type that cannot cross.
 func nodeOf(t reflect.Type) (*node, error) {
 	b := builder{seen: make(map[reflect.Type]*node)}
-	n, err := b.node(t, nameOf(t))
+	n, err := b.buildNode(t, nameOf(t))
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ type builder struct {
 	seen map[reflect.Type]*node // started or finished
 }
 
-// node returns the node of t. path is the location of t in the root type, for errors.
-func (b *builder) node(t reflect.Type, path string) (*node, error) {
+// buildNode returns the node of t. path is the location of t in the root type, for errors.
+func (b *builder) buildNode(t reflect.Type, path string) (*node, error) {
 	if n, ok := nodes.Load(t); ok {
 		return n.(*node), nil
 	}
@@ -66,10 +66,10 @@ func (b *builder) node(t reflect.Type, path string) (*node, error) {
 	}
 	n := &node{min: 1}
 	b.seen[t] = n
-	return n, b.fill(n, t, path)
+	return n, b.fillNode(n, t, path)
 }
 
-func (b *builder) fill(n *node, t reflect.Type, path string) error {
+func (b *builder) fillNode(n *node, t reflect.Type, path string) error {
 	if done, err := b.fillCustom(n, t, path); done || err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		return true, nil
 	}
 	if f := familyOf(t); f != nil {
-		if field, ok := promoted(t, f.methods); ok {
+		if field, ok := promotingField(t, f.methods); ok {
 			return false, dropsFields(t, path, "the methods for messages", field)
 		}
 		n.codec = f.codec
@@ -148,7 +148,7 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		case !writes || !reads:
 			continue
 		}
-		if f, ok := promoted(t, m.writer); ok {
+		if f, ok := promotingField(t, m.writer); ok {
 			return false, dropsFields(t, path, m.write, f)
 		}
 		n.codec, n.key = m.codec, m.keys && t.Comparable()
@@ -163,10 +163,10 @@ func dropsFields(t reflect.Type, path, method, field string) error {
 		method, field)}
 }
 
-// promoted returns the embedded field that probably provides the method of a struct with several
-// fields. Such a method would silently drop the other fields. Fields tagged `wire:"-"` do not
-// count.
-func promoted(t, method reflect.Type) (name string, ok bool) {
+// promotingField returns the embedded field that probably provides the method of a struct with
+// several fields. Such a method would silently drop the other fields. Fields tagged `wire:"-"` do
+// not count.
+func promotingField(t, method reflect.Type) (name string, ok bool) {
 	if t.Kind() != reflect.Struct {
 		return "", false
 	}

@@ -27,14 +27,14 @@ type custom struct {
 // otherwise it panics.
 func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	c := customCodec[T]{write, read}
-	know[T](custom{c, flat{{kind: reflect.Pointer, pointer: c, typ: reflect.TypeFor[*T]()}}, false})
+	registerCustom[T](custom{c, flat{{kind: reflect.Pointer, pointer: c, typ: reflect.TypeFor[*T]()}}, false})
 }
 
 // CustomOnce is like [Custom], but a message contains each value once, even if several pointers
 // refer to it. These pointers arrive as pointers to one value. A value must not refer to itself,
 // directly or indirectly.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
-	know[T](custom{customCodec[T]{write, read}, nil, true})
+	registerCustom[T](custom{customCodec[T]{write, read}, nil, true})
 }
 
 // A family is the codec of all types T with a *T that implements an interface.
@@ -62,7 +62,7 @@ var families atomic.Pointer[[]family]
 func CustomMethods[I any](write func(v I, e *Encoder) error, read func(v I, d *Decoder) error) {
 	f := family{reflect.TypeFor[I](), methodsCodec[I]{write, read}}
 	for t := range nodes.Range {
-		if t := t.(reflect.Type); f.has(t) {
+		if t := t.(reflect.Type); f.hasType(t) {
 			panic(fmt.Sprintf("wire: CustomMethods of %s after a plan of %s was made", f.methods, t))
 		}
 	}
@@ -74,8 +74,8 @@ func CustomMethods[I any](write func(v I, e *Encoder) error, read func(v I, d *D
 	families.Store(&all)
 }
 
-// has reports whether t belongs to the family.
-func (f *family) has(t reflect.Type) bool {
+// hasType reports whether t belongs to the family.
+func (f *family) hasType(t reflect.Type) bool {
 	return t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(f.methods)
 }
 
@@ -86,14 +86,14 @@ func familyOf(t reflect.Type) *family {
 		return nil
 	}
 	for i := range *all {
-		if f := &(*all)[i]; f.has(t) {
+		if f := &(*all)[i]; f.hasType(t) {
 			return f
 		}
 	}
 	return nil
 }
 
-func know[T any](c custom) {
+func registerCustom[T any](c custom) {
 	t := reflect.TypeFor[T]()
 	if _, built := nodes.Load(t); built {
 		panic(fmt.Sprintf("wire: Custom of %s, of which there is a plan already", t))
@@ -115,18 +115,18 @@ type customCodec[T any] struct {
 }
 
 func (c customCodec[T]) encode(e *Encoder, v reflect.Value) error {
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.leaveLevel()
 	return c.writeValue(e, v.Addr().Interface().(*T))
 }
 
 func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return err
 	}
-	defer d.leave()
+	defer d.leaveLevel()
 	return c.read(v.Addr().Interface().(*T), d)
 }
 
@@ -148,7 +148,7 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 		return nil
 	}
 	e.depth++
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
 	start := len(e.buf)
@@ -167,7 +167,7 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 		return nil, nil
 	}
 	d.depth++
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return nil, err
 	}
 	p := new(T)
@@ -211,10 +211,10 @@ type methodsCodec[I any] struct {
 }
 
 func (c methodsCodec[I]) encode(e *Encoder, v reflect.Value) error {
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.leaveLevel()
 	start := len(e.buf)
 	if err := c.write(v.Addr().Interface().(I), e); err != nil {
 		return err
@@ -226,10 +226,10 @@ func (c methodsCodec[I]) encode(e *Encoder, v reflect.Value) error {
 }
 
 func (c methodsCodec[I]) decode(d *Decoder, v reflect.Value) error {
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return err
 	}
-	defer d.leave()
+	defer d.leaveLevel()
 	return c.read(v.Addr().Interface().(I), d)
 }
 
@@ -237,10 +237,10 @@ func (c methodsCodec[I]) decode(d *Decoder, v reflect.Value) error {
 type marshalerCodec struct{}
 
 func (marshalerCodec) encode(e *Encoder, v reflect.Value) error {
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.leaveLevel()
 	start := len(e.buf)
 	if err := v.Addr().Interface().(Marshaler).MarshalWire(e); err != nil {
 		return err
@@ -252,10 +252,10 @@ func (marshalerCodec) encode(e *Encoder, v reflect.Value) error {
 }
 
 func (marshalerCodec) decode(d *Decoder, v reflect.Value) error {
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return err
 	}
-	defer d.leave()
+	defer d.leaveLevel()
 	return v.Addr().Interface().(Unmarshaler).UnmarshalWire(d)
 }
 

@@ -20,11 +20,11 @@ func init() {
 }
 
 func TestCustom_WritesAndReadsAValueWhereverItStands(t *testing.T) {
-	type pair struct {
+	type readPair struct {
 		One  secret
 		More []*secret
 	}
-	got := roundTrip(t, pair{secret{"a"}, []*secret{{"b"}, nil}})
+	got := roundTrip(t, readPair{secret{"a"}, []*secret{{"b"}, nil}})
 	if got.One.text != "a" || got.More[0].text != "b" || got.More[1] != nil {
 		t.Errorf("%+v", got)
 	}

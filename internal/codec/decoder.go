@@ -42,7 +42,7 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 		panic("wire: Decoder.Reset before Done of the message before it")
 	}
 	d.body, d.off, d.depth, d.err = m.Body, 0, 0, nil
-	d.forget()
+	d.resetSeen()
 	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
 	if limit := d.Limits.bytes(); len(m.Body) > limit {
 		d.body, d.err = nil, fmt.Errorf("decode %d bytes, of at most %d: %w", len(m.Body), limit, ErrTooLong)
@@ -57,7 +57,7 @@ const memoryPerByte = 32
 // Finish returns an error if part of the message was not read.
 func (d *Decoder) Finish() error {
 	if d.err == nil && d.off < len(d.body) {
-		return d.fail(d.off, "%d bytes after the last value", len(d.body)-d.off)
+		return d.formatError(d.off, "%d bytes after the last value", len(d.body)-d.off)
 	}
 	return d.err
 }
@@ -79,7 +79,7 @@ func (d *Decoder) OnEnd(w Watcher) {
 // the table that no value took.
 func (d *Decoder) Done(kept bool) {
 	runHooks(&d.hooks, kept)
-	d.forget()
+	d.resetSeen()
 }
 
 // Watchers returns and removes the watchers given to OnDone. The caller must call their Done later.
@@ -90,11 +90,11 @@ func (d *Decoder) Watchers() (w Watchers) {
 		clear(d.hooks)
 		d.hooks = d.hooks[:0]
 	}
-	d.forget()
+	d.resetSeen()
 	return w
 }
 
-func (d *Decoder) forget() {
+func (d *Decoder) resetSeen() {
 	if len(d.seen) > 0 {
 		clear(d.seen)
 		d.seen = d.seen[:0]
@@ -112,41 +112,41 @@ func (d *Decoder) IsNil() bool {
 
 // Bool reads a boolean.
 func (d *Decoder) Bool() (bool, error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	if err == nil && c != codeFalse && c != codeTrue {
-		err = d.unexpected("a boolean", c)
+		err = d.unexpectedError("a boolean", c)
 	}
 	return c == codeTrue, err
 }
 
 // Int reads an integer in any of its forms.
 func (d *Decoder) Int() (int64, error) {
-	if n, ok := d.small(); ok {
+	if n, ok := d.readFixint(); ok {
 		return int64(n), nil
 	}
 	at := d.off
-	bits, negative, err := d.integer()
+	bits, negative, err := d.readInteger()
 	if err == nil && !negative && bits > math.MaxInt64 {
-		return 0, d.overflow(at, bits, "int64")
+		return 0, d.overflowError(at, bits, "int64")
 	}
 	return int64(bits), err
 }
 
 // Uint reads an integer that is not negative, in any of its forms.
 func (d *Decoder) Uint() (uint64, error) {
-	if n, ok := d.small(); ok {
+	if n, ok := d.readFixint(); ok {
 		return uint64(n), nil
 	}
 	at := d.off
-	bits, negative, err := d.integer()
+	bits, negative, err := d.readInteger()
 	if negative {
-		return 0, d.overflow(at, int64(bits), "uint64")
+		return 0, d.overflowError(at, int64(bits), "uint64")
 	}
 	return bits, err
 }
 
-// small reads an integer that is its leading byte, if the next value is one.
-func (d *Decoder) small() (n byte, ok bool) {
+// readFixint reads an integer that is its leading byte, if the next value is one.
+func (d *Decoder) readFixint() (n byte, ok bool) {
 	if d.off < len(d.body) {
 		if n = d.body[d.off]; n <= fixintMax {
 			d.off++
@@ -156,9 +156,9 @@ func (d *Decoder) small() (n byte, ok bool) {
 	return 0, false
 }
 
-// integer reads 64 bits. If negative is true, they are the bits of a negative int64.
-func (d *Decoder) integer() (bits uint64, negative bool, err error) {
-	c, err := d.code()
+// readInteger reads 64 bits. If negative is true, they are the bits of a negative int64.
+func (d *Decoder) readInteger() (bits uint64, negative bool, err error) {
+	c, err := d.readCode()
 	switch {
 	case err != nil:
 		return 0, false, err
@@ -167,33 +167,33 @@ func (d *Decoder) integer() (bits uint64, negative bool, err error) {
 	case c >= negFixint:
 		return uint64(int8(c)), true, nil
 	case c >= codeUint8 && c <= codeUint64:
-		bits, err = d.bigEndian(1 << (c - codeUint8))
+		bits, err = d.readBigEndian(1 << (c - codeUint8))
 		return bits, false, err
 	case c >= codeInt8 && c <= codeInt64:
 		size := 1 << (c - codeInt8)
-		bits, err = d.bigEndian(size)
+		bits, err = d.readBigEndian(size)
 		unused := 64 - 8*size
 		v := int64(bits<<unused) >> unused
 		return uint64(v), v < 0, err
 	}
-	return 0, false, d.unexpected("an integer", c)
+	return 0, false, d.unexpectedError("an integer", c)
 }
 
 // Float reads a number of 64 or 32 bits.
 func (d *Decoder) Float() (float64, error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	if err != nil {
 		return 0, err
 	}
 	switch c {
 	case codeFloat64:
-		bits, err := d.bigEndian(8)
+		bits, err := d.readBigEndian(8)
 		return math.Float64frombits(bits), err
 	case codeFloat32:
-		bits, err := d.bigEndian(4)
+		bits, err := d.readBigEndian(4)
 		return float64(math.Float32frombits(uint32(bits))), err
 	}
-	return 0, d.unexpected("a float", c)
+	return 0, d.unexpectedError("a float", c)
 }
 
 // Float32 reads a number of 32 bits, or a number of 64 bits that loses nothing in 32. Writers in
@@ -202,12 +202,12 @@ func (d *Decoder) Float32() (float32, error) {
 	at := d.off
 	if at < len(d.body) && d.body[at] == codeFloat32 {
 		d.off++
-		bits, err := d.bigEndian(4)
+		bits, err := d.readBigEndian(4)
 		return math.Float32frombits(uint32(bits)), err
 	}
 	v, err := d.Float()
 	if err == nil && v == v && float64(float32(v)) != v {
-		return 0, d.overflow(at, v, "float32")
+		return 0, d.overflowError(at, v, "float32")
 	}
 	return float32(v), err
 }
@@ -216,35 +216,35 @@ func (d *Decoder) Float32() (float32, error) {
 // as bytes.
 func (d *Decoder) String() (string, error) {
 	at := d.off
-	c, err := d.code()
+	c, err := d.readCode()
 	if err != nil {
 		return "", err
 	}
-	n, text, err := d.stringLen(c)
+	n, text, err := d.readStringLen(c)
 	if err != nil {
 		return "", err
 	}
-	b, err := d.span(n)
+	b, err := d.readRaw(n)
 	s := string(b)
 	if text && !utf8.ValidString(s) {
-		return "", d.fail(at, "a string that is not UTF-8")
+		return "", d.formatError(at, "a string that is not UTF-8")
 	}
 	return s, err
 }
 
-// stringLen reads the length of the string (text) or of the bytes that c begins.
-func (d *Decoder) stringLen(c byte) (n int, text bool, err error) {
+// readStringLen reads the length of the string (text) or of the bytes that c begins.
+func (d *Decoder) readStringLen(c byte) (n int, text bool, err error) {
 	switch {
 	case c >= fixstr && c < codeNil:
 		return int(c - fixstr), true, nil
 	case c >= codeStr8 && c <= codeStr32:
-		n, err = d.length(1<<(c-codeStr8), 1)
+		n, err = d.readLength(1<<(c-codeStr8), 1)
 		return n, true, err
 	case c >= codeBin8 && c <= codeBin32:
-		n, err = d.length(1<<(c-codeBin8), 1)
+		n, err = d.readLength(1<<(c-codeBin8), 1)
 		return n, false, err
 	}
-	return 0, false, d.unexpected("a string", c)
+	return 0, false, d.unexpectedError("a string", c)
 }
 
 // Bytes reads bytes into memory of their own. The result is never nil.
@@ -259,32 +259,32 @@ func (d *Decoder) Bytes() ([]byte, error) {
 // BytesInPlace reads bytes and returns a slice of the message's body. The caller must not modify
 // it, nor use it after the body is reused.
 func (d *Decoder) BytesInPlace() ([]byte, error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	if err != nil {
 		return nil, err
 	}
 	if c < codeBin8 || c > codeBin32 {
-		return nil, d.unexpected("bytes", c)
+		return nil, d.unexpectedError("bytes", c)
 	}
-	n, err := d.length(1<<(c-codeBin8), 1)
+	n, err := d.readLength(1<<(c-codeBin8), 1)
 	if err != nil {
 		return nil, err
 	}
-	return d.span(n)
+	return d.readRaw(n)
 }
 
 // ArrayLen reads the beginning of an array; n values follow. The body is at least n bytes longer.
 func (d *Decoder) ArrayLen() (n int, err error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	switch {
 	case err != nil:
 		return 0, err
 	case c >= fixarray && c < fixstr:
-		return d.fits(int64(c-fixarray), 1)
+		return d.checkCount(int64(c-fixarray), 1)
 	case c == codeArray16, c == codeArray32:
-		return d.length(2<<(c-codeArray16), 1)
+		return d.readLength(2<<(c-codeArray16), 1)
 	}
-	return 0, d.unexpected("an array", c)
+	return 0, d.unexpectedError("an array", c)
 }
 
 // ArrayOf reads the beginning of an array that must have n values.
@@ -292,7 +292,7 @@ func (d *Decoder) ArrayOf(n int) error {
 	at := d.off
 	got, err := d.ArrayLen()
 	if err == nil && got != n {
-		return d.fail(at, "want an array of %d values, found one of %d", n, got)
+		return d.formatError(at, "want an array of %d values, found one of %d", n, got)
 	}
 	return err
 }
@@ -300,14 +300,14 @@ func (d *Decoder) ArrayOf(n int) error {
 // MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n
 // bytes longer.
 func (d *Decoder) MapLen() (n int, err error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	switch {
 	case err != nil:
 		return 0, err
 	case c >= fixmap && c < fixarray:
-		return d.fits(int64(c-fixmap), 2)
+		return d.checkCount(int64(c-fixmap), 2)
 	case c == codeMap16, c == codeMap32:
-		return d.length(2<<(c-codeMap16), 2)
+		return d.readLength(2<<(c-codeMap16), 2)
 	}
-	return 0, d.unexpected("a map", c)
+	return 0, d.unexpectedError("a map", c)
 }

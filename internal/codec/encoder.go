@@ -48,13 +48,13 @@ func (e *Encoder) Reset(buf []byte) {
 	}
 	e.buf, e.blocks, e.given = buf[:0], e.blocks[:0], e.given[:0]
 	e.depth, e.local, e.err, e.Moves = 0, false, nil, false
-	empty(e.index)
-	empty(e.seen)
+	clearMap(e.index)
+	clearMap(e.seen)
 }
 
-// empty clears a map that most messages do not use. To clear an empty map takes longer than to
+// clearMap clears a map that most messages do not use. To clear an empty map takes longer than to
 // write a number.
-func empty[K comparable, V any](m map[K]V) {
+func clearMap[K comparable, V any](m map[K]V) {
 	if len(m) > 0 {
 		clear(m)
 	}
@@ -107,7 +107,7 @@ func (e *Encoder) Kept() []any { return e.kept }
 // sent. The caller must call Done exactly once for each message, even after an error of Encode.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
-	empty(e.seen)
+	clearMap(e.seen)
 	if e.kept != nil {
 		e.kept = nil // do not reuse the memory: a caller may have the slice
 	}
@@ -175,7 +175,7 @@ func (e *Encoder) Uint(v uint64) {
 		e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeUint64), v)
 		return
 	}
-	e.length(v, codeUint8)
+	e.writeLength(v, codeUint8)
 }
 
 // Float writes a number of 64 bits, NaN payloads included.
@@ -191,24 +191,24 @@ func (e *Encoder) Float32(v float32) {
 // String writes s as a string if it is UTF-8, and as bytes otherwise, because MessagePack readers
 // in other languages refuse a string that is not UTF-8. Decoder.String takes both.
 func (e *Encoder) String(s string) {
-	if !e.room(len(s)) {
+	if !e.checkRoom(len(s)) {
 		return
 	}
 	switch n := uint64(len(s)); {
 	case !utf8.ValidString(s):
-		e.length(n, codeBin8)
+		e.writeLength(n, codeBin8)
 	case n < 32:
 		e.buf = append(e.buf, fixstr|byte(n))
 	default:
-		e.length(n, codeStr8)
+		e.writeLength(n, codeStr8)
 	}
 	e.buf = append(e.buf, s...)
 }
 
 // Bytes writes bytes. It writes no bytes for nil.
 func (e *Encoder) Bytes(b []byte) {
-	if e.room(len(b)) {
-		e.length(uint64(len(b)), codeBin8)
+	if e.checkRoom(len(b)) {
+		e.writeLength(uint64(len(b)), codeBin8)
 		e.buf = append(e.buf, b...)
 	}
 }
@@ -216,11 +216,11 @@ func (e *Encoder) Bytes(b []byte) {
 // ArrayLen begins an array: the caller writes the n values after it.
 func (e *Encoder) ArrayLen(n int) {
 	switch {
-	case !e.room(n):
+	case !e.checkRoom(n):
 	case n < 16:
 		e.buf = append(e.buf, fixarray|byte(n))
 	default:
-		e.length16(uint64(n), codeArray16)
+		e.writeLength16(uint64(n), codeArray16)
 	}
 }
 
@@ -228,25 +228,25 @@ func (e *Encoder) ArrayLen(n int) {
 // depends on the keys only.
 func (e *Encoder) MapLen(n int) {
 	switch {
-	case !e.room(2 * n):
+	case !e.checkRoom(2 * n):
 	case n < 16:
 		e.buf = append(e.buf, fixmap|byte(n))
 	default:
-		e.length16(uint64(n), codeMap16)
+		e.writeLength16(uint64(n), codeMap16)
 	}
 }
 
-// length writes n behind the first of three codes that stand for 8, 16 and 32 bits.
-func (e *Encoder) length(n uint64, code byte) {
+// writeLength writes n behind the first of three codes that stand for 8, 16 and 32 bits.
+func (e *Encoder) writeLength(n uint64, code byte) {
 	if n <= math.MaxUint8 {
 		e.buf = append(e.buf, code, byte(n))
 		return
 	}
-	e.length16(n, code+1)
+	e.writeLength16(n, code+1)
 }
 
-// length16 writes n behind the first of two codes that stand for 16 and 32 bits.
-func (e *Encoder) length16(n uint64, code byte) {
+// writeLength16 writes n behind the first of two codes that stand for 16 and 32 bits.
+func (e *Encoder) writeLength16(n uint64, code byte) {
 	if n <= math.MaxUint16 {
 		e.buf = binary.BigEndian.AppendUint16(append(e.buf, code), uint16(n))
 		return
@@ -254,27 +254,27 @@ func (e *Encoder) length16(n uint64, code byte) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
 }
 
-// room reports whether n more bytes stay within the limit. Every write of caller-controlled size
-// must call it first, so that encoding stops early.
-func (e *Encoder) room(n int) bool {
+// checkRoom reports whether n more bytes stay within the limit. Every write of caller-controlled
+// size must call it first, so that encoding stops early.
+func (e *Encoder) checkRoom(n int) bool {
 	if n < 0 {
 		panic("wire: negative length")
 	}
 	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
-		e.fail(fmt.Errorf("encode %d more bytes after %d, of at most %d: %w; put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		e.setError(fmt.Errorf("encode %d more bytes after %d, of at most %d: %w; put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
 		return false
 	}
 	return e.err == nil
 }
 
-func (e *Encoder) fail(err error) {
+func (e *Encoder) setError(err error) {
 	if e.err == nil {
 		e.err = err
 	}
 }
 
-// enter increments the depth. Each successful call must be followed by leave.
-func (e *Encoder) enter() error {
+// enterLevel increments the depth. Each successful call must be followed by leaveLevel.
+func (e *Encoder) enterLevel() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {
 		return fmt.Errorf("encode level %d: %w (a cycle of pointers? a list belongs into a slice)", e.depth, ErrTooDeep)
@@ -282,4 +282,4 @@ func (e *Encoder) enter() error {
 	return e.err
 }
 
-func (e *Encoder) leave() { e.depth-- }
+func (e *Encoder) leaveLevel() { e.depth-- }

@@ -30,12 +30,12 @@ func (e *Encoder) Time(t time.Time) {
 // Done.
 func (e *Encoder) Block(h arena.Handle) {
 	if h == 0 {
-		e.fail(fmt.Errorf("encode handle 0: %w", ErrNoBlock))
+		e.setError(fmt.Errorf("encode handle 0: %w", ErrNoBlock))
 		return
 	}
 	switch i := e.blockIndex(h); {
 	case i >= MaxBlocks:
-		e.fail(fmt.Errorf("encode block %d of at most %d: %w", i, MaxBlocks, ErrTooLong))
+		e.setError(fmt.Errorf("encode block %d of at most %d: %w", i, MaxBlocks, ErrTooLong))
 	case i <= math.MaxUint8:
 		e.buf = append(e.buf, codeFixext1, ExtBlock, byte(i))
 	default:
@@ -82,7 +82,7 @@ func (e *Encoder) indexBlocks() {
 // Time reads an instant, in UTC.
 func (d *Decoder) Time() (time.Time, error) {
 	at := d.off
-	b, err := d.ext(extTime, "a timestamp")
+	b, err := d.readExt(extTime, "a timestamp")
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -96,10 +96,10 @@ func (d *Decoder) Time() (time.Time, error) {
 	case 12:
 		sec, nsec = binary.BigEndian.Uint64(b[4:]), uint64(binary.BigEndian.Uint32(b))
 	default:
-		return time.Time{}, d.fail(at, "a timestamp of %d bytes", len(b))
+		return time.Time{}, d.formatError(at, "a timestamp of %d bytes", len(b))
 	}
 	if nsec >= 1e9 {
-		return time.Time{}, d.fail(at, "a timestamp with %d nanoseconds", nsec)
+		return time.Time{}, d.formatError(at, "a timestamp with %d nanoseconds", nsec)
 	}
 	return time.Unix(int64(sec), int64(nsec)).UTC(), nil
 }
@@ -108,7 +108,7 @@ func (d *Decoder) Time() (time.Time, error) {
 // one reference of the handle.
 func (d *Decoder) Block() (arena.Handle, error) {
 	at := d.off
-	b, err := d.ext(ExtBlock, "a block")
+	b, err := d.readExt(ExtBlock, "a block")
 	if err != nil {
 		return 0, err
 	}
@@ -119,10 +119,10 @@ func (d *Decoder) Block() (arena.Handle, error) {
 	case 2:
 		i = int(binary.BigEndian.Uint16(b))
 	default:
-		return 0, d.fail(at, "a block index of %d bytes", len(b))
+		return 0, d.formatError(at, "a block index of %d bytes", len(b))
 	}
 	if i >= len(d.table) {
-		return 0, d.fail(at, "block %d in a message with %d", i, len(d.table))
+		return 0, d.formatError(at, "block %d in a message with %d", i, len(d.table))
 	}
 	if d.blocks == nil {
 		return 0, fmt.Errorf("decode block %d at byte %d: %w: this receiver accepts none", i, at, ErrNoBlock)
@@ -134,35 +134,35 @@ func (d *Decoder) Block() (arena.Handle, error) {
 	return h, nil
 }
 
-// ext reads the payload of an extension of the given type. It stays in the body's memory.
-func (d *Decoder) ext(kind byte, want string) ([]byte, error) {
+// readExt reads the payload of an extension of the given type. It stays in the body's memory.
+func (d *Decoder) readExt(kind byte, want string) ([]byte, error) {
 	at := d.off
-	c, err := d.code()
+	c, err := d.readCode()
 	if err != nil {
 		return nil, err
 	}
-	n, err := d.extLen(c, want)
+	n, err := d.readExtLen(c, want)
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.span(n + 1)
+	b, err := d.readRaw(n + 1)
 	if err != nil {
 		return nil, err
 	}
 	if b[0] != kind {
-		return nil, d.fail(at, "want %s, found an extension of type %d", want, int8(b[0]))
+		return nil, d.formatError(at, "want %s, found an extension of type %d", want, int8(b[0]))
 	}
 	return b[1:], nil
 }
 
-// extLen reads the length of the payload of an extension that c begins; the type and n bytes
+// readExtLen reads the length of the payload of an extension that c begins; the type and n bytes
 // follow.
-func (d *Decoder) extLen(c byte, want string) (n int, err error) {
+func (d *Decoder) readExtLen(c byte, want string) (n int, err error) {
 	switch {
 	case c >= codeFixext1 && c <= codeFix16:
 		return 1 << (c - codeFixext1), nil
 	case c >= codeExt8 && c <= codeExt32:
-		return d.length(1<<(c-codeExt8), 1)
+		return d.readLength(1<<(c-codeExt8), 1)
 	}
-	return 0, d.unexpected(want, c)
+	return 0, d.unexpectedError(want, c)
 }

@@ -77,7 +77,7 @@ func (f flat) write(e *Encoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
 		if err := s.write(e, unsafe.Add(p, s.at)); err != nil {
-			return s.fail(err)
+			return s.wrapError(err)
 		}
 	}
 	return nil
@@ -88,13 +88,13 @@ func (f flat) read(d *Decoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
 		if err := s.read(d, unsafe.Add(p, s.at)); err != nil {
-			return s.fail(err)
+			return s.wrapError(err)
 		}
 	}
 	return nil
 }
 
-func (s *step) fail(err error) error {
+func (s *step) wrapError(err error) error {
 	if s.path == "" {
 		return err
 	}
@@ -178,10 +178,10 @@ func (s *step) read(d *Decoder, p unsafe.Pointer) (err error) {
 	case reflect.Float64:
 		*(*float64)(p), err = d.Float()
 	case reflect.Complex64:
-		re, im, fault := pair(d, (*Decoder).Float32)
+		re, im, fault := readPair(d, (*Decoder).Float32)
 		*(*complex64)(p), err = complex(re, im), fault
 	case reflect.Complex128:
-		re, im, fault := pair(d, (*Decoder).Float)
+		re, im, fault := readPair(d, (*Decoder).Float)
 		*(*complex128)(p), err = complex(re, im), fault
 	case reflect.String:
 		*(*string)(p), err = d.String()
@@ -199,7 +199,7 @@ func readInt[I int | int8 | int16 | int32](d *Decoder, t reflect.Type) (I, error
 	at := d.off
 	x, err := d.Int()
 	if err == nil && int64(I(x)) != x {
-		return 0, d.overflow(at, x, t.String())
+		return 0, d.overflowError(at, x, t.String())
 	}
 	return I(x), err
 }
@@ -208,7 +208,7 @@ func readUint[U uint | uint8 | uint16 | uint32](d *Decoder, t reflect.Type) (U, 
 	at := d.off
 	x, err := d.Uint()
 	if err == nil && uint64(U(x)) != x {
-		return 0, d.overflow(at, x, t.String())
+		return 0, d.overflowError(at, x, t.String())
 	}
 	return U(x), err
 }
@@ -217,8 +217,8 @@ func readUint[U uint | uint8 | uint16 | uint32](d *Decoder, t reflect.Type) (U, 
 // array.
 const complexLen = 2
 
-// pair reads an array of two numbers.
-func pair[F float32 | float64](d *Decoder, read func(*Decoder) (F, error)) (re, im F, err error) {
+// readPair reads an array of two numbers.
+func readPair[F float32 | float64](d *Decoder, read func(*Decoder) (F, error)) (re, im F, err error) {
 	if err = d.ArrayOf(complexLen); err != nil {
 		return 0, 0, err
 	}

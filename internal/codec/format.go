@@ -53,8 +53,8 @@ const (
 	extTime = 0xff
 )
 
-// form names the kind of value that begins with a leading byte, for errors.
-func form(c byte) string {
+// kindOfCode names the kind of value that begins with a leading byte, for errors.
+func kindOfCode(c byte) string {
 	switch {
 	case c <= fixintMax, c >= negFixint, c >= codeUint8 && c <= codeInt64:
 		return "an integer"

@@ -15,7 +15,7 @@ type mapCodec struct {
 
 func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 	n.nil = true
-	key, err := b.node(t.Key(), path+"[key]")
+	key, err := b.buildNode(t.Key(), path+"[key]")
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 		return &typeError{path + "[key]", t.Key(),
 			"as a key of a map only what is equal wherever it was decoded: numbers, strings, and arrays and structs of them"}
 	}
-	elem, err := b.node(t.Elem(), path+"[value]")
+	elem, err := b.buildNode(t.Elem(), path+"[value]")
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 
 func (c *mapCodec) encode(e *Encoder, v reflect.Value) error {
 	e.MapLen(v.Len())
-	entries, err := c.sorted(e, v)
+	entries, err := c.sortedEntries(e, v)
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,9 @@ type entry struct {
 	value reflect.Value
 }
 
-// sorted returns the entries of v in encoding order. The caller must encode the values in this
-// order, because it determines the order of blocks in the message's table.
-func (c *mapCodec) sorted(e *Encoder, v reflect.Value) ([]entry, error) {
+// sortedEntries returns the entries of v in encoding order. The caller must encode the values in
+// this order, because it determines the order of blocks in the message's table.
+func (c *mapCodec) sortedEntries(e *Encoder, v reflect.Value) ([]entry, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -89,16 +89,16 @@ func (c *mapCodec) decode(d *Decoder, v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if n, err = d.fits(int64(n), c.key.min+c.elem.min); err != nil {
+	if n, err = d.checkCount(int64(n), c.key.min+c.elem.min); err != nil {
 		return err
 	}
-	const ahead = 64 // entries to make room for before the first is read; see sliceCodec.ahead
+	const ahead = 64 // entries to make room for before the first is read; see sliceCodec.preallocCount
 	v.Set(reflect.MakeMapWithSize(c.typ, min(n, ahead)))
 	if err := c.decodeEntries(d, v, n); err != nil {
 		return err
 	}
 	if v.Len() != n {
-		return d.fail(at, "a map with a key twice")
+		return d.formatError(at, "a map with a key twice")
 	}
 	return nil
 }

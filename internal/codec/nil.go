@@ -10,10 +10,10 @@ func (c nilCodec) encode(e *Encoder, v reflect.Value) error {
 		e.Nil()
 		return nil
 	}
-	if err := e.enter(); err != nil {
+	if err := e.enterLevel(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.leaveLevel()
 	return c.codec.encode(e, v)
 }
 
@@ -21,9 +21,9 @@ func (c nilCodec) decode(d *Decoder, v reflect.Value) error {
 	if d.IsNil() {
 		return nil
 	}
-	if err := d.enter(); err != nil {
+	if err := d.enterLevel(); err != nil {
 		return err
 	}
-	defer d.leave()
+	defer d.leaveLevel()
 	return c.codec.decode(d, v)
 }

@@ -26,13 +26,13 @@ type bulkOf[T any] struct {
 }
 
 func (b bulkOf[T]) encode(e *Encoder, v reflect.Value) {
-	for _, x := range *as[[]T](v) {
+	for _, x := range *pointerTo[[]T](v) {
 		b.write(e, x)
 	}
 }
 
 func (b bulkOf[T]) decode(d *Decoder, v reflect.Value) error {
-	s := *as[[]T](v)
+	s := *pointerTo[[]T](v)
 	for i := range s {
 		x, err := b.read(d)
 		if err != nil {
@@ -43,8 +43,8 @@ func (b bulkOf[T]) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// as returns the address of v. The type of v is T, or a type defined as T.
-func as[T any](v reflect.Value) *T {
+// pointerTo returns the address of v. The type of v is T, or a type defined as T.
+func pointerTo[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T)
 }
 

@@ -28,7 +28,7 @@ func (c onceCodec) encode(e *Encoder, v reflect.Value) error {
 }
 
 func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
-	if again, err := d.again(v); again || err != nil {
+	if again, err := d.decodeRepeated(v); again || err != nil {
 		return err
 	}
 	i := len(d.seen)
@@ -38,13 +38,14 @@ func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// again sets v to a value that was read before in this message, if a reference to one comes next.
-func (d *Decoder) again(v reflect.Value) (bool, error) {
+// decodeRepeated sets v to a value that was read before in this message, if a reference to one
+// comes next.
+func (d *Decoder) decodeRepeated(v reflect.Value) (bool, error) {
 	at := d.off
 	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {
 		return false, nil
 	}
-	b, err := d.ext(extAgain, "a value once more")
+	b, err := d.readExt(extAgain, "a value once more")
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +54,7 @@ func (d *Decoder) again(v reflect.Value) (bool, error) {
 		i = i<<8 | uint64(digits)
 	}
 	if i >= uint64(len(d.seen)) || !d.seen[i].IsValid() || d.seen[i].Type() != v.Type() {
-		return false, d.fail(at, "value %d once more, which is no %s before this one", i, v.Type())
+		return false, d.formatError(at, "value %d once more, which is no %s before this one", i, v.Type())
 	}
 	v.Set(d.seen[i])
 	return true, nil

@@ -67,8 +67,8 @@ func planOf[T any]() *Plan[T] {
 	return kept.(*Plan[T])
 }
 
-// node builds the plan, unless it is built already.
-func (p *Plan[T]) node() (*node, error) {
+// buildNode builds the plan, unless it is built already.
+func (p *Plan[T]) buildNode() (*node, error) {
 	if n := p.built.Load(); n != nil {
 		return n, nil
 	}
@@ -81,7 +81,7 @@ func (p *Plan[T]) node() (*node, error) {
 
 // Check returns nil if values of type T can cross processes, and otherwise the error of PlanOf.
 func Check[T any]() error {
-	_, err := planOf[T]().node()
+	_, err := planOf[T]().buildNode()
 	return err
 }
 
@@ -91,7 +91,7 @@ func Check[T any]() error {
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
-		e.room(0)
+		e.checkRoom(0)
 	}
 	if err == nil {
 		err = e.err
@@ -106,7 +106,7 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 // parts, and no user code. Encodings of such values may be concatenated in one body and decoded
 // separately.
 func (p *Plan[T]) Plain() bool {
-	n, err := p.node()
+	n, err := p.buildNode()
 	if err != nil {
 		return false
 	}
@@ -115,7 +115,7 @@ func (p *Plan[T]) Plain() bool {
 }
 
 func (p *Plan[T]) encode(e *Encoder, v T) error {
-	n, err := p.node()
+	n, err := p.buildNode()
 	if err != nil {
 		return err
 	}
@@ -125,10 +125,10 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 	if p.pointer {
 		return n.encode(e, reflect.ValueOf(v))
 	}
-	ptr := p.lend()
+	ptr := p.getScratch()
 	*ptr = v
 	err = n.encode(e, reflect.ValueOf(ptr).Elem())
-	p.recycle(ptr)
+	p.putScratch(ptr)
 	return err
 }
 
@@ -144,7 +144,7 @@ func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 }
 
 func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
-	n, err := p.node()
+	n, err := p.buildNode()
 	if err != nil {
 		return v, err
 	}
@@ -152,24 +152,24 @@ func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
 		err = f.read(d, unsafe.Pointer(&v))
 		return v, err
 	}
-	ptr := p.lend()
+	ptr := p.getScratch()
 	err = n.decode(d, reflect.ValueOf(ptr).Elem())
 	v = *ptr
-	p.recycle(ptr)
+	p.putScratch(ptr)
 	return v, err
 }
 
-// lend returns zeroed memory for a value; see recycle.
-func (p *Plan[T]) lend() *T {
+// getScratch returns zeroed memory for a value; see putScratch.
+func (p *Plan[T]) getScratch() *T {
 	if ptr, ok := p.scratch.Get().(*T); ok {
 		return ptr
 	}
 	return new(T)
 }
 
-// recycle clears the value, so that the pool keeps nothing alive, and lends the memory to the next
-// call.
-func (p *Plan[T]) recycle(ptr *T) {
+// putScratch clears the value, so that the pool keeps nothing alive, and lends the memory to the
+// next call.
+func (p *Plan[T]) putScratch(ptr *T) {
 	var zero T
 	*ptr = zero
 	p.scratch.Put(ptr)

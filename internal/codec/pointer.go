@@ -15,7 +15,7 @@ type pointerCodec struct {
 
 func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
 	n.nil = true
-	elem, err := b.node(t.Elem(), path)
+	elem, err := b.buildNode(t.Elem(), path)
 	if err != nil {
 		return err
 	}

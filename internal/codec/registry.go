@@ -52,13 +52,13 @@ func RegisterType[T any](name string) {
 	if err := checkUntrusted[T](); err != nil {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %v", name, err))
 	}
-	types.add(registered{name, of[T]{}})
+	types.addEntries(registered{name, of[T]{}})
 }
 
 // TypeName returns the name under which a type was registered. ok tells whether the type was
 // registered.
 func TypeName(t reflect.Type) (name string, ok bool) {
-	types.open()
+	types.openForRead()
 	defer types.RUnlock()
 	r, ok := typesBy.typ[t]
 	return r.name, ok
@@ -88,14 +88,14 @@ func enterType(r registered) {
 }
 
 func typeNamed(name string) (r registered, known bool) {
-	types.open()
+	types.openForRead()
 	defer types.RUnlock()
 	r, known = typesBy.name[name]
 	return r, known
 }
 
 func typeOf(v any) (r registered, known bool) {
-	types.open()
+	types.openForRead()
 	defer types.RUnlock()
 	r, known = typesBy.typ[reflect.TypeOf(v)]
 	return r, known
@@ -134,4 +134,4 @@ var builtins = [...]registered{
 	{"*os.SyscallError", of[*os.SyscallError]{}},
 }
 
-func init() { types.add(builtins[:]...) }
+func init() { types.addEntries(builtins[:]...) }

@@ -46,7 +46,7 @@ func encodeNames(e *Encoder, err error) {
 }
 
 func encodeTyped(e *Encoder, err error) error {
-	typed := typedIn(nil, err)
+	typed := appendTyped(nil, err)
 	e.ArrayLen(len(typed))
 	for _, cause := range typed {
 		start, before := len(e.buf), e.err
@@ -60,10 +60,10 @@ func encodeTyped(e *Encoder, err error) error {
 	return e.err
 }
 
-// typedIn appends to list the values of registered types in the tree of err. It does not look below
-// such a value. Errors below it travel as part of the value, and a second copy at each level would
-// double a chain at each level.
-func typedIn(list []error, err error) []error {
+// appendTyped appends to list the values of registered types in the tree of err. It does not look
+// below such a value. Errors below it travel as part of the value, and a second copy at each level
+// would double a chain at each level.
+func appendTyped(list []error, err error) []error {
 	if isNilPointer(err) {
 		return list
 	}
@@ -73,12 +73,12 @@ func typedIn(list []error, err error) []error {
 	switch w := err.(type) {
 	case interface{ Unwrap() error }:
 		if cause := w.Unwrap(); cause != nil {
-			return typedIn(list, cause)
+			return appendTyped(list, cause)
 		}
 	case interface{ Unwrap() []error }:
 		for _, cause := range w.Unwrap() {
 			if cause != nil {
-				list = typedIn(list, cause)
+				list = appendTyped(list, cause)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (errorCodec) decode(d *Decoder, v reflect.Value) error {
 	}
 	typed, err := decodeTyped(d)
 	if err == nil {
-		v.Set(reflect.ValueOf(remote(text, known, typed)))
+		v.Set(reflect.ValueOf(newRemoteError(text, known, typed)))
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func decodeNames(d *Decoder) (known []error, err error) {
 		at := d.off
 		var name string
 		if name, err = d.String(); err == nil && name <= last {
-			err = d.fail(at, "the name %q after %q", name, last)
+			err = d.formatError(at, "the name %q after %q", name, last)
 		}
 		if s := sentinelNamed(name); s != nil {
 			known = append(known, s)
@@ -151,14 +151,14 @@ func decodeCause(d *Decoder) (error, error) {
 	}
 	cause, ok := v.(error)
 	if !ok || isNilPointer(cause) {
-		return nil, d.fail(at, "a %s among the causes of an error", name)
+		return nil, d.formatError(at, "a %s among the causes of an error", name)
 	}
 	return cause, nil
 }
 
-// remote returns the error with this text and these causes. If one cause says it all, remote
-// returns that cause.
-func remote(text string, known, typed []error) error {
+// newRemoteError returns the error with this text and these causes. If one cause says it all,
+// newRemoteError returns that cause.
+func newRemoteError(text string, known, typed []error) error {
 	candidates := known
 	if len(typed) > 0 {
 		candidates = typed[:1]
@@ -172,7 +172,7 @@ func remote(text string, known, typed []error) error {
 }
 
 func isAll(err error, known []error) bool {
-	return !slices.ContainsFunc(known, func(s error) bool { return !is(err, s) })
+	return !slices.ContainsFunc(known, func(s error) bool { return !isError(err, s) })
 }
 
 // textOf returns err.Error(). It recovers from a panic, because methods of a decoded error, or of a
@@ -186,8 +186,8 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// is is errors.Is, but false if a method panics; see textOf.
-func is(err, target error) (found bool) {
+// isError is errors.Is, but false if a method panics; see textOf.
+func isError(err, target error) (found bool) {
 	defer func() {
 		if recover() != nil {
 			found = false

@@ -8,29 +8,29 @@ import (
 // This file is how a Decoder moves through the body. All other code uses these methods, so one
 // place compares lengths with the bytes that are left.
 
-// code reads a leading byte.
-func (d *Decoder) code() (byte, error) {
+// readCode reads a leading byte.
+func (d *Decoder) readCode() (byte, error) {
 	if d.off >= len(d.body) {
-		return 0, d.short(1)
+		return 0, d.shortError(1)
 	}
 	c := d.body[d.off]
 	d.off++
 	return c, nil
 }
 
-// span reads n bytes, which stay in the body's memory.
-func (d *Decoder) span(n int) ([]byte, error) {
+// readRaw reads n bytes, which stay in the body's memory.
+func (d *Decoder) readRaw(n int) ([]byte, error) {
 	if n > len(d.body)-d.off {
-		return nil, d.short(n)
+		return nil, d.shortError(n)
 	}
 	b := d.body[d.off : d.off+n]
 	d.off += n
 	return b, nil
 }
 
-// bigEndian reads a number of size bytes, 1, 2, 4 or 8.
-func (d *Decoder) bigEndian(size int) (v uint64, err error) {
-	b, err := d.span(size)
+// readBigEndian reads a number of size bytes, 1, 2, 4 or 8.
+func (d *Decoder) readBigEndian(size int) (v uint64, err error) {
+	b, err := d.readRaw(size)
 	switch len(b) {
 	case 1:
 		v = uint64(b[0])
@@ -44,27 +44,27 @@ func (d *Decoder) bigEndian(size int) (v uint64, err error) {
 	return v, err
 }
 
-// length reads a count of size bytes. It counts elements of at least min bytes each.
-func (d *Decoder) length(size, min int) (int, error) {
-	n, err := d.bigEndian(size)
+// readLength reads a count of size bytes. It counts elements of at least min bytes each.
+func (d *Decoder) readLength(size, min int) (int, error) {
+	n, err := d.readBigEndian(size)
 	if err != nil {
 		return 0, err
 	}
-	return d.fits(int64(n), min)
+	return d.checkCount(int64(n), min)
 }
 
-// fits returns n if n elements of at least min bytes can follow. Memory for n elements is allocated
-// only after this check.
-func (d *Decoder) fits(n int64, min int) (int, error) {
+// checkCount returns n if n elements of at least min bytes can follow. Memory for n elements is
+// allocated only after this check.
+func (d *Decoder) checkCount(n int64, min int) (int, error) {
 	// n, from 32 bits, times min does not overflow, and a division takes longer than the rest
 	if left := len(d.body) - d.off; n*int64(min) > int64(left) {
-		return 0, d.fail(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
+		return 0, d.formatError(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
 	}
 	return int(n), nil
 }
 
-// skip reads one value of any kind, without recursion. left counts the values still to read.
-func (d *Decoder) skip() error {
+// skipValue reads one value of any kind, without recursion. left counts the values still to read.
+func (d *Decoder) skipValue() error {
 	for left := int64(1); left > 0; left-- {
 		nested, err := d.skipOne()
 		if err != nil {
@@ -78,12 +78,12 @@ func (d *Decoder) skip() error {
 // skipOne reads one value and returns how many values are in it. Of an array or a map it reads only
 // the beginning.
 func (d *Decoder) skipOne() (nested int, err error) {
-	c, err := d.code()
+	c, err := d.readCode()
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	switch form(c) {
+	switch kindOfCode(c) {
 	case "nil", "a boolean":
 	case "an array":
 		d.off--
@@ -94,25 +94,25 @@ func (d *Decoder) skipOne() (nested int, err error) {
 		return 2 * nested, err
 	case "an integer":
 		d.off--
-		_, _, err = d.integer()
+		_, _, err = d.readInteger()
 	case "a float":
 		n = 4 << (c - codeFloat32)
 	case "a string", "bytes":
-		n, _, err = d.stringLen(c)
+		n, _, err = d.readStringLen(c)
 	case "an extension":
-		n, err = d.extLen(c, "an extension")
+		n, err = d.readExtLen(c, "an extension")
 		n++
 	default:
-		return 0, d.unexpected("a value", c)
+		return 0, d.unexpectedError("a value", c)
 	}
 	if err == nil {
-		_, err = d.span(n)
+		_, err = d.readRaw(n)
 	}
 	return 0, err
 }
 
-// enter goes one level deeper. Each call needs a leave.
-func (d *Decoder) enter() error {
+// enterLevel goes one level deeper. Each call needs a leave.
+func (d *Decoder) enterLevel() error {
 	d.depth++
 	if d.depth > d.Limits.depth() {
 		return fmt.Errorf("decode level %d at byte %d: %w", d.depth, d.off, ErrTooDeep)
@@ -120,24 +120,24 @@ func (d *Decoder) enter() error {
 	return nil
 }
 
-func (d *Decoder) leave() { d.depth-- }
+func (d *Decoder) leaveLevel() { d.depth-- }
 
-func (d *Decoder) short(n int) error {
+func (d *Decoder) shortError(n int) error {
 	if d.err != nil {
 		return d.err
 	}
-	return d.fail(d.off, "%d bytes wanted, %d left", n, len(d.body)-d.off)
+	return d.formatError(d.off, "%d bytes wanted, %d left", n, len(d.body)-d.off)
 }
 
-// unexpected is the error for the leading byte just read.
-func (d *Decoder) unexpected(want string, c byte) error {
-	return d.fail(d.off-1, "want %s, found %s", want, form(c))
+// unexpectedError is the error for the leading byte just read.
+func (d *Decoder) unexpectedError(want string, c byte) error {
+	return d.formatError(d.off-1, "want %s, found %s", want, kindOfCode(c))
 }
 
-func (d *Decoder) fail(at int, format string, args ...any) error {
+func (d *Decoder) formatError(at int, format string, args ...any) error {
 	return fmt.Errorf("%w at byte %d: %s", ErrFormat, at, fmt.Sprintf(format, args...))
 }
 
-func (d *Decoder) overflow(at int, v any, typ string) error {
+func (d *Decoder) overflowError(at int, v any, typ string) error {
 	return fmt.Errorf("%w %s at byte %d: %v", ErrOverflow, typ, at, v)
 }

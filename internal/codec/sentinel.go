@@ -33,7 +33,7 @@ func RegisterError(name string, err error) {
 	if err == nil {
 		panic(fmt.Sprintf("wire: RegisterError(%q): the error is nil", name))
 	}
-	sentinels.add(sentinel{name, err})
+	sentinels.addEntries(sentinel{name, err})
 }
 
 func enterSentinel(s sentinel) {
@@ -45,7 +45,7 @@ func enterSentinel(s sentinel) {
 }
 
 func init() {
-	sentinels.add(
+	sentinels.addEntries(
 		sentinel{"io.EOF", io.EOF},
 		sentinel{"io.ErrUnexpectedEOF", io.ErrUnexpectedEOF},
 		sentinel{"io.ErrClosedPipe", io.ErrClosedPipe},
@@ -80,11 +80,11 @@ func findSentinel(name string) (i int, found bool) {
 
 // sentinelsOf returns the names of the registered sentinels that err is.
 func sentinelsOf(err error) (names []string) {
-	sentinels.open()
+	sentinels.openForRead()
 	list := slices.Clone(sentinelList)
 	sentinels.RUnlock()
 	for _, s := range list {
-		if is(err, s.err) {
+		if isError(err, s.err) {
 			names = append(names, s.name)
 		}
 	}
@@ -92,7 +92,7 @@ func sentinelsOf(err error) (names []string) {
 }
 
 func sentinelNamed(name string) error {
-	sentinels.open()
+	sentinels.openForRead()
 	defer sentinels.RUnlock()
 	if i, found := findSentinel(name); found {
 		return sentinelList[i].err

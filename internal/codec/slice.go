@@ -11,7 +11,7 @@ type sliceCodec struct {
 
 func (b *builder) fillSlice(n *node, t reflect.Type, path string) error {
 	n.nil = true
-	elem, err := b.node(t.Elem(), path+"[]")
+	elem, err := b.buildNode(t.Elem(), path+"[]")
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (c *sliceCodec) decode(d *Decoder, v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if n, err = d.fits(int64(n), c.elem.min); err != nil {
+	if n, err = d.checkCount(int64(n), c.elem.min); err != nil {
 		return err
 	}
 	if n == 0 {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // not nil
 	}
-	ahead := c.ahead(d, n)
+	ahead := c.preallocCount(d, n)
 	if c.bulk != nil && ahead == n {
 		v.Grow(n)
 		v.SetLen(n)
@@ -87,11 +87,11 @@ func (c *sliceCodec) decodeAll(d *Decoder, v reflect.Value, n, ahead int) error 
 	return nil
 }
 
-// ahead returns for how many of n elements to allocate memory before the first is read. A few bytes
-// may stand for an element that is large in memory. A whole message must not claim more than a
-// small multiple of its own size, at all levels together. Longer slices grow as their elements
-// arrive.
-func (c *sliceCodec) ahead(d *Decoder, n int) int {
+// preallocCount returns for how many of n elements to allocate memory before the first is read. A
+// few bytes may stand for an element that is large in memory. A whole message must not claim more
+// than a small multiple of its own size, at all levels together. Longer slices grow as their
+// elements arrive.
+func (c *sliceCodec) preallocCount(d *Decoder, n int) int {
 	n = min(n, d.spare/max(c.size, 1))
 	d.spare -= n * c.size
 	return n

@@ -30,12 +30,12 @@ func Spans(m Message) (spans []Span, ok []bool, err error) {
 	named := make([]bool, len(m.Blocks))
 	d := Decoder{body: m.Body, table: m.Blocks}
 	for d.off < len(d.body) {
-		if i, s, is := d.spanned(); is {
+		if i, s, is := d.readSpan(); is {
 			spans[i], named[i] = spans[i].Union(s), true
 			continue
 		}
 		at := d.off
-		if i, err := d.blockPlace(); err == nil {
+		if i, err := d.readBlockPlace(); err == nil {
 			ok[i] = false
 			continue
 		}
@@ -61,10 +61,10 @@ func (s Span) Union(t Span) Span {
 	return Span{min(s.Begin, t.Begin), max(s.End, t.End)}
 }
 
-// blockPlace reads a reference to a block and returns its place in the table.
-func (d *Decoder) blockPlace() (int, error) {
+// readBlockPlace reads a reference to a block and returns its place in the table.
+func (d *Decoder) readBlockPlace() (int, error) {
 	at := d.off
-	b, err := d.ext(ExtBlock, "a block")
+	b, err := d.readExt(ExtBlock, "a block")
 	if err != nil {
 		return 0, err
 	}
@@ -73,22 +73,22 @@ func (d *Decoder) blockPlace() (int, error) {
 		i = i<<8 | int(x)
 	}
 	if len(b) > 2 || i >= len(d.table) {
-		return 0, d.fail(at, "block %d in a message with %d", i, len(d.table))
+		return 0, d.formatError(at, "block %d in a message with %d", i, len(d.table))
 	}
 	return i, nil
 }
 
-// spanned reads one of the forms that Spans documents. If the next value has another form, it reads
-// nothing.
-func (d *Decoder) spanned() (i int, s Span, is bool) {
+// readSpan reads one of the forms that Spans documents. If the next value has another form, it
+// reads nothing.
+func (d *Decoder) readSpan() (i int, s Span, is bool) {
 	at := d.off
 	n, err := d.ArrayLen()
 	if err == nil && (n == 3 || n == 6) {
 		if tag, e := d.Uint(); e == nil && tag == 0 {
 			if n == 3 {
-				i, s, err = d.memorySpan()
+				i, s, err = d.readMemorySpan()
 			} else {
-				i, s, err = d.tensorSpan()
+				i, s, err = d.readTensorSpan()
 			}
 			if err == nil {
 				return i, s, true
@@ -99,37 +99,37 @@ func (d *Decoder) spanned() (i int, s Span, is bool) {
 	return 0, Span{}, false
 }
 
-func (d *Decoder) memorySpan() (i int, s Span, err error) {
-	if i, err = d.blockPlace(); err != nil {
+func (d *Decoder) readMemorySpan() (i int, s Span, err error) {
+	if i, err = d.readBlockPlace(); err != nil {
 		return 0, s, err
 	}
-	s.End, err = d.bounded()
+	s.End, err = d.readBounded()
 	return i, s, err
 }
 
-func (d *Decoder) tensorSpan() (i int, s Span, err error) {
-	dtype, err := d.bounded()
+func (d *Decoder) readTensorSpan() (i int, s Span, err error) {
+	dtype, err := d.readBounded()
 	if err != nil {
 		return 0, s, err
 	}
 	if dtype >= uint64(len(itemSizes)) {
-		return 0, s, d.fail(d.off, "a dtype of number %d", dtype)
+		return 0, s, d.formatError(d.off, "a dtype of number %d", dtype)
 	}
-	if i, err = d.blockPlace(); err != nil {
+	if i, err = d.readBlockPlace(); err != nil {
 		return 0, s, err
 	}
-	offset, err := d.bounded()
+	offset, err := d.readBounded()
 	if err != nil {
 		return 0, s, err
 	}
-	sizes, err := d.numbers()
+	sizes, err := d.readDims()
 	if err != nil {
 		return 0, s, err
 	}
 	var strides []uint64
 	if contiguous := d.IsNil(); !contiguous {
-		if strides, err = d.numbers(); err == nil && len(strides) != len(sizes) {
-			err = d.fail(d.off, "%d sizes and %d strides", len(sizes), len(strides))
+		if strides, err = d.readDims(); err == nil && len(strides) != len(sizes) {
+			err = d.formatError(d.off, "%d sizes and %d strides", len(sizes), len(strides))
 		}
 		if err != nil {
 			return 0, s, err
@@ -145,7 +145,7 @@ func (d *Decoder) tensorSpan() (i int, s Span, err error) {
 			step = strides[k]
 		}
 		if n > 1 && (step >= spanMax || step > (spanMax-last)/(n-1)) {
-			return 0, s, d.fail(d.off, "a tensor beyond every address")
+			return 0, s, d.formatError(d.off, "a tensor beyond every address")
 		}
 		last += (n - 1) * step
 		if strides == nil {
@@ -156,29 +156,29 @@ func (d *Decoder) tensorSpan() (i int, s Span, err error) {
 	return i, Span{offset * size, (last + 1) * size}, nil
 }
 
-// numbers reads an array of sizes or strides.
-func (d *Decoder) numbers() ([]uint64, error) {
+// readDims reads an array of sizes or strides.
+func (d *Decoder) readDims() ([]uint64, error) {
 	n, err := d.ArrayLen()
 	if err == nil && n > spanDims {
-		err = d.fail(d.off, "%d dimensions", n)
+		err = d.formatError(d.off, "%d dimensions", n)
 	}
 	if err != nil {
 		return nil, err
 	}
 	list := make([]uint64, n)
 	for k := range list {
-		if list[k], err = d.bounded(); err != nil {
+		if list[k], err = d.readBounded(); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func (d *Decoder) bounded() (uint64, error) {
+func (d *Decoder) readBounded() (uint64, error) {
 	at := d.off
 	n, err := d.Uint()
 	if err == nil && n >= spanMax {
-		err = d.fail(at, "the number %d", n)
+		err = d.formatError(at, "the number %d", n)
 	}
 	return n, err
 }

@@ -33,10 +33,10 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		fieldPath := path + "." + f.Name
 		if !f.IsExported() {
 			return &typeError{fieldPath, f.Type,
-				advice(f.Type,
+				adviceFor(f.Type,
 					`the field is not exported; export it, tag it wire:"-" or give the struct MarshalBinary and UnmarshalBinary`)}
 		}
-		elem, err := b.node(f.Type, fieldPath)
+		elem, err := b.buildNode(f.Type, fieldPath)
 		if err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 	return nil
 }
 
-// advice prefers a hint about the type to a hint about its place.
-func advice(t reflect.Type, otherwise string) string {
+// adviceFor prefers a hint about the type to a hint about its place.
+func adviceFor(t reflect.Type, otherwise string) string {
 	if a, refused := refusedTypes[t]; refused {
 		return a
 	}

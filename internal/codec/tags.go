@@ -34,7 +34,7 @@ func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 		return 0, fmt.Errorf("%w at byte %d: %w: a %s with tag %d, and this program knows those below %d",
 			ErrFormat, at, ErrTag, of.Type, got, len(of.Fields))
 	case n != 1+of.Fields[got]:
-		return 0, d.fail(at, "a %s of %d fields with tag %d, which has %d", of.Type, n-1, got, of.Fields[got])
+		return 0, d.formatError(at, "a %s of %d fields with tag %d, which has %d", of.Type, n-1, got, of.Fields[got])
 	}
 	return int(got), nil
 }

@@ -27,7 +27,7 @@ func (p *TypePlan) Encode(e *Encoder, v reflect.Value) error {
 	ptr.Set(v)
 	err := p.node.encode(e, ptr)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
-		e.room(0)
+		e.checkRoom(0)
 	}
 	if err == nil {
 		err = e.err

@@ -103,11 +103,11 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 		if got != kind {
 			return nil, 0, fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
 		}
-		table, _, err := parse(body)
+		table, _, err := parseTable(body)
 		if err != nil {
 			return nil, 0, err
 		}
-		return room(table)
+		return allocCopied(table)
 	})
 	if err != nil {
 		if errors.Is(err, codec.ErrFormat) {
@@ -118,7 +118,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 		}
 		return m, nil, err
 	}
-	blocks, m.Body, _ = parse(body)
+	blocks, m.Body, _ = parseTable(body)
 	if c, ok := load.(*copies); ok {
 		m.Blocks = c.handles
 	} else {
@@ -151,8 +151,8 @@ func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 	return nil
 }
 
-// parse decodes the table in front of a body. The error wraps codec.ErrFormat.
-func parse(b []byte) (blocks []Block, body []byte, err error) {
+// parseTable decodes the table in front of a body. The error wraps codec.ErrFormat.
+func parseTable(b []byte) (blocks []Block, body []byte, err error) {
 	if len(b) < countSize {
 		return nil, nil, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
 	}
@@ -179,7 +179,7 @@ func parse(b []byte) (blocks []Block, body []byte, err error) {
 // copies. The caller owns one reference to each block in m.Blocks, and must fill parts, in order,
 // with the bytes that follow the head. The message aliases the memory of head.
 func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
-	blocks, body, err := parse(head)
+	blocks, body, err := parseTable(head)
 	if err != nil {
 		return m, nil, err
 	}
@@ -189,7 +189,7 @@ func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 			return m, nil, fmt.Errorf("%w: block %d, which is nobody's", codec.ErrFormat, b.Number)
 		}
 	}
-	load, _, err := room(blocks)
+	load, _, err := allocCopied(blocks)
 	if err != nil || load == nil {
 		return m, nil, err
 	}
@@ -261,9 +261,9 @@ type copies struct {
 	parts   [][]byte
 }
 
-// room allocates the copied blocks of a table. If it returns an error, the second result is the
-// number of bytes to skip.
-func room(table []Block) (link.Load, int64, error) {
+// allocCopied allocates the copied blocks of a table. If it returns an error, the second result is
+// the number of bytes to skip.
+func allocCopied(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false
 	for _, b := range table {

@@ -14,7 +14,7 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	kept := dims[:0]
 	for i := range dims {
 		d, last := &dims[i], len(kept)-1
-		if last >= 0 && continues(steps(&kept[last].Steps), steps(&d.Steps), d.Size) {
+		if last >= 0 && isContiguous(steps(&kept[last].Steps), steps(&d.Steps), d.Size) {
 			kept[last] = Dim[S]{kept[last].Size * d.Size, d.Steps}
 		} else {
 			kept = append(kept, *d)
@@ -23,8 +23,8 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	return kept
 }
 
-// continues reports whether each outer stride is n times the inner stride.
-func continues(outer, inner []int, n int) bool {
+// isContiguous reports whether each outer stride is n times the inner stride.
+func isContiguous(outer, inner []int, n int) bool {
 	for k, step := range inner {
 		if outer[k] != step*n {
 			return false

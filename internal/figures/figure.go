@@ -31,39 +31,39 @@ var all []*Figure
 // All returns all metrics. The caller must not modify the slice.
 func All() []*Figure { return all }
 
-func define(f Figure) *Figure {
+func defineFigure(f Figure) *Figure {
 	all = append(all, &f)
 	return &f
 }
 
-func gauge(name, unit, help string, labels ...string) *Figure {
-	return define(Figure{Name: name, Unit: unit, Help: help, Labels: labels})
+func defineGauge(name, unit, help string, labels ...string) *Figure {
+	return defineFigure(Figure{Name: name, Unit: unit, Help: help, Labels: labels})
 }
 
-func counter(name, unit, help string, labels ...string) *Figure {
-	return define(Figure{Name: name, Unit: unit, Help: help, Counter: true, Labels: labels})
+func defineCounter(name, unit, help string, labels ...string) *Figure {
+	return defineFigure(Figure{Name: name, Unit: unit, Help: help, Counter: true, Labels: labels})
 }
 
 var (
-	limit     = gauge("memory.limit", bytes, "Budget of shared memory.")
-	committed = gauge("memory.committed", bytes, "Bytes charged to the budget: blocks in use, and idle blocks.")
-	used      = gauge("memory.used", bytes, "Bytes of blocks in use.")
-	idle      = gauge("memory.idle", bytes, "Bytes of free blocks that keep their pages for the next allocation.")
-	held      = gauge("memory.held", bytes, "Bytes of the blocks that a process holds; several may hold a block.", "pid")
-	blocks    = gauge("blocks", "{block}", "Blocks in use.", "kind")
-	inTransit = gauge("blocks_in_transit", "{reference}", "References to blocks that unread messages hold.")
-	allocs    = counter("allocations", "{block}", "Blocks allocated, by all processes.")
-	copied    = counter("copied", bytes, "Bytes copied into or out of blocks.")
-	processes = gauge("processes", "{process}", "Processes in the domain.", "state")
-	reaped    = counter("processes_reaped", "{process}", "Processes that died, and left something that was cleared away.")
-	dropped   = counter("messages_dropped", "{message}", "Messages lost because the process that read them died.")
-	restarts  = counter("process_restarts", "{restart}", "Processes that groups have started again after a failure.")
-	retries   = counter("task_retries", "{retry}", "Tasks that pools have run again after the death of a worker.")
-	depth     = gauge("queue.depth", "{message}", "Messages that wait in a named queue.", "queue")
-	capacity  = gauge("queue.capacity", "{message}", "Messages that a named queue can hold.", "queue")
-	puts      = counter("queue.puts", "{message}", "Messages put into a named queue.", "queue")
-	gets      = counter("queue.gets", "{message}", "Messages got from a named queue.", "queue")
-	queueing  = gauge("queue.waiting", "{process}", "Processes that wait at an end of a named queue.", "queue", "end")
-	locking   = gauge("lock.waiting", "{process}", "Processes that wait for a named lock.", "lock", "kind")
-	locked    = gauge("lock.held", "{process}", "1 if a living process has a named lock, else 0.", "lock", "kind")
+	limit     = defineGauge("memory.limit", bytes, "Budget of shared memory.")
+	committed = defineGauge("memory.committed", bytes, "Bytes charged to the budget: blocks in use, and idle blocks.")
+	used      = defineGauge("memory.used", bytes, "Bytes of blocks in use.")
+	idle      = defineGauge("memory.idle", bytes, "Bytes of free blocks that keep their pages for the next allocation.")
+	held      = defineGauge("memory.held", bytes, "Bytes of the blocks that a process holds; several may hold a block.", "pid")
+	blocks    = defineGauge("blocks", "{block}", "Blocks in use.", "kind")
+	inTransit = defineGauge("blocks_in_transit", "{reference}", "References to blocks that unread messages hold.")
+	allocs    = defineCounter("allocations", "{block}", "Blocks allocated, by all processes.")
+	copied    = defineCounter("copied", bytes, "Bytes copied into or out of blocks.")
+	processes = defineGauge("processes", "{process}", "Processes in the domain.", "state")
+	reaped    = defineCounter("processes_reaped", "{process}", "Processes that died, and left something that was cleared away.")
+	dropped   = defineCounter("messages_dropped", "{message}", "Messages lost because the process that read them died.")
+	restarts  = defineCounter("process_restarts", "{restart}", "Processes that groups have started again after a failure.")
+	retries   = defineCounter("task_retries", "{retry}", "Tasks that pools have run again after the death of a worker.")
+	depth     = defineGauge("queue.depth", "{message}", "Messages that wait in a named queue.", "queue")
+	capacity  = defineGauge("queue.capacity", "{message}", "Messages that a named queue can hold.", "queue")
+	puts      = defineCounter("queue.puts", "{message}", "Messages put into a named queue.", "queue")
+	gets      = defineCounter("queue.gets", "{message}", "Messages got from a named queue.", "queue")
+	queueing  = defineGauge("queue.waiting", "{process}", "Processes that wait at an end of a named queue.", "queue", "end")
+	locking   = defineGauge("lock.waiting", "{process}", "Processes that wait for a named lock.", "lock", "kind")
+	locked    = defineGauge("lock.held", "{process}", "1 if a living process has a named lock, else 0.", "lock", "kind")
 )

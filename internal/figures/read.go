@@ -15,11 +15,11 @@ func Read(tell func(f *Figure, v int64, labels ...string)) {
 	r := reading(tell)
 	d := arena.Current()
 	if d == nil {
-		r.stats(arena.Stats{})
+		r.readStats(arena.Stats{})
 		return
 	}
 	o := d.Observe()
-	r.stats(o.Stats)
+	r.readStats(o.Stats)
 	states := map[string]int64{"live": 0, "joining": 0, "dead": 0}
 	for _, p := range o.Participants {
 		states[p.State]++
@@ -37,13 +37,13 @@ func Read(tell func(f *Figure, v int64, labels ...string)) {
 	for pid, n := range sums {
 		r(held, n, strconv.Itoa(pid))
 	}
-	r.named(&o)
+	r.readNamed(&o)
 }
 
 // A reading is a function that receives each value.
 type reading func(f *Figure, v int64, labels ...string)
 
-func (r reading) stats(s arena.Stats) {
+func (r reading) readStats(s arena.Stats) {
 	r(limit, s.Limit)
 	r(committed, s.Committed)
 	r(used, s.Bytes)
@@ -57,10 +57,10 @@ func (r reading) stats(s arena.Stats) {
 	r(retries, int64(s.Retries))
 }
 
-// named reports the queues and locks with a name. If a value contains several queues, for example a
-// pipe, the second one is reported with the suffix "#2". A queue with several names is reported
-// under the first one in sorted order.
-func (r reading) named(o *arena.Observation) {
+// readNamed reports the queues and locks with a name. If a value contains several queues, for
+// example a pipe, the second one is reported with the suffix "#2". A queue with several names is
+// reported under the first one in sorted order.
+func (r reading) readNamed(o *arena.Observation) {
 	queues, locks := make(map[string]*arena.QueueView), make(map[string]*arena.LockView)
 	for i := range o.Queues {
 		queues[o.Queues[i].Block] = &o.Queues[i]
@@ -73,26 +73,26 @@ func (r reading) named(o *arena.Observation) {
 		for _, block := range o.Bound[name].Blocks {
 			if q := queues[block]; q != nil {
 				rings++
-				r.queue(q, numbered(name, rings))
+				r.readQueue(q, numberedName(name, rings))
 				delete(queues, block)
 			}
 			if l := locks[block]; l != nil {
 				syncs++
-				r.lock(l, numbered(name, syncs))
+				r.readLock(l, numberedName(name, syncs))
 				delete(locks, block)
 			}
 		}
 	}
 }
 
-func numbered(name string, n int) string {
+func numberedName(name string, n int) string {
 	if n == 1 {
 		return name
 	}
 	return name + "#" + strconv.Itoa(n)
 }
 
-func (r reading) queue(q *arena.QueueView, name string) {
+func (r reading) readQueue(q *arena.QueueView, name string) {
 	r(depth, int64(q.Depth), name)
 	r(capacity, int64(q.Capacity), name)
 	r(puts, int64(q.Puts), name)
@@ -101,7 +101,7 @@ func (r reading) queue(q *arena.QueueView, name string) {
 	r(queueing, int64(len(q.Receivers.Waiting)), name, "receive")
 }
 
-func (r reading) lock(l *arena.LockView, name string) {
+func (r reading) readLock(l *arena.LockView, name string) {
 	r(locking, int64(len(l.Waiting)), name, l.Kind)
 	has := int64(0)
 	if l.Owner != 0 && !l.Dead {

@@ -46,17 +46,17 @@ var starters = []starter{
 		local: "MPI_LOCALRANKID", localAll: "MPI_LOCALNRANKS", mpi: true},
 	{by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
 		job: []string{"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-	srun("PMIX_RANK", "srun --mpi=pmix of Slurm", true),
-	srun("PMI_RANK", "srun --mpi=pmi2 of Slurm", true),
-	srun("SLURM_STEP_ID", "srun of Slurm", false), // an sbatch script also has SLURM_PROCID=0, but no step
+	srunStarter("PMIX_RANK", "srun --mpi=pmix of Slurm", true),
+	srunStarter("PMI_RANK", "srun --mpi=pmi2 of Slurm", true),
+	srunStarter("SLURM_STEP_ID", "srun of Slurm", false), // an sbatch script also has SLURM_PROCID=0, but no step
 	{by: "a launcher with PMI", rank: "PMI_RANK", size: "PMI_SIZE", mpi: true},
 	{by: "an Indexed Job of Kubernetes", rank: "JOB_COMPLETION_INDEX", size: "WORLD_SIZE"},
 }
 
-// srun returns the variables that Slurm sets for the tasks of a step. mpi reports whether an MPI
-// library can join them, which requires that srun supports its PMI version; otherwise the library
-// ends the process.
-func srun(needs, by string, mpi bool) starter {
+// srunStarter returns the variables that Slurm sets for the tasks of a step. mpi reports whether an
+// MPI library can join them, which requires that srun supports its PMI version; otherwise the
+// library ends the process.
+func srunStarter(needs, by string, mpi bool) starter {
 	return starter{by: by, needs: needs, rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
 		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: mpi}
 }
@@ -67,13 +67,13 @@ func srun(needs, by string, mpi bool) starter {
 func Find(getenv func(string) string) (Launch, error) {
 	for _, s := range starters {
 		if getenv(s.rank) != "" && (s.needs == "" || getenv(s.needs) != "") {
-			return s.read(getenv)
+			return s.readLaunch(getenv)
 		}
 	}
 	return Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}, nil
 }
 
-func (s starter) read(getenv func(string) string) (Launch, error) {
+func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 	l := Launch{By: s.by, MPI: s.mpi}
 	number := func(name string) (int, error) {
 		n, err := strconv.Atoi(getenv(name))
@@ -102,7 +102,7 @@ func (s starter) read(getenv func(string) string) (Launch, error) {
 		if l.LocalRank, err = number(s.local); err != nil {
 			return l, err
 		}
-		l.LocalSize = tasks(getenv(s.localAll), getenv("SLURM_NODEID"))
+		l.LocalSize = parseTasks(getenv(s.localAll), getenv("SLURM_NODEID"))
 		if l.LocalSize > l.Size || l.LocalRank >= l.LocalSize && l.LocalSize > 1 {
 			return l, fmt.Errorf("%w: %s=%d of %s=%d of %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
 				l.LocalSize, s.size, l.Size)
@@ -117,9 +117,9 @@ func (s starter) read(getenv func(string) string) (Launch, error) {
 	return l, nil
 }
 
-// tasks parses the number of ranks on a machine: a number, or a Slurm list such as 2(x3),1, where
-// node is the index of the machine. It returns 1 if the list is not valid.
-func tasks(list, node string) int {
+// parseTasks parses the number of ranks on a machine: a number, or a Slurm list such as 2(x3),1,
+// where node is the index of the machine. It returns 1 if the list is not valid.
+func parseTasks(list, node string) int {
 	at, err := strconv.Atoi(node)
 	if err != nil {
 		at = 0

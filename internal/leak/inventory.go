@@ -34,8 +34,8 @@ type Inventory struct {
 
 // Take returns the inventory of this process.
 func Take() Inventory {
-	n, _ := blocks()
-	return Inventory{n, goroutines(), descriptors()}
+	n, _ := countBlocks()
+	return Inventory{n, describeGoroutines(), describeDescriptors()}
 }
 
 // Leave shuts down Shoal in this process, step by step, and describes the resources leaked at each
@@ -47,7 +47,8 @@ func (before Inventory) Leave() (left []string) {
 	left = append(left, Settled(before.Blocks)...)
 	Processes.Leave()
 	return append(left, Settled(func() []string {
-		return append(added(before.goroutines, goroutines()), added(before.descriptors, descriptors())...)
+		return append(describeAdded(before.goroutines, describeGoroutines()),
+			describeAdded(before.descriptors, describeDescriptors())...)
 	})...)
 }
 
@@ -65,8 +66,8 @@ func Settled(leftovers func() []string) []string {
 	}
 }
 
-// added describes the entries of now that are missing from before.
-func added(before, now map[string]string) (all []string) {
+// describeAdded describes the entries of now that are missing from before.
+func describeAdded(before, now map[string]string) (all []string) {
 	for key, text := range now {
 		if _, ok := before[key]; !ok {
 			all = append(all, text)
@@ -78,7 +79,7 @@ func added(before, now map[string]string) (all []string) {
 
 // Blocks describes the blocks of the domain that are in use now and were not in use before.
 func (before Inventory) Blocks() []string {
-	n, mine := blocks()
+	n, mine := countBlocks()
 	if n <= before.blocks {
 		return nil
 	}
@@ -90,9 +91,9 @@ func (before Inventory) Blocks() []string {
 	return all
 }
 
-// blocks returns the number of blocks in use in the domain of this process, and the blocks that the
-// process itself holds.
-func blocks() (n int, mine []arena.Holding) {
+// countBlocks returns the number of blocks in use in the domain of this process, and the blocks
+// that the process itself holds.
+func countBlocks() (n int, mine []arena.Holding) {
 	d := arena.Current()
 	if d == nil {
 		return 0, nil
@@ -100,9 +101,9 @@ func blocks() (n int, mine []arena.Holding) {
 	return d.Stats().Blocks, d.Holdings()
 }
 
-// goroutines describes the goroutines of this process, except the caller and the permanent ones of
-// the testing package and the runtime.
-func goroutines() map[string]string {
+// describeGoroutines describes the goroutines of this process, except the caller and the permanent
+// ones of the testing package and the runtime.
+func describeGoroutines() map[string]string {
 	all := make(map[string]string)
 	dump := make([]byte, 1<<20)
 	for n, text := range strings.Split(string(dump[:runtime.Stack(dump, true)]), "\n\n") {
@@ -118,8 +119,9 @@ func goroutines() map[string]string {
 // kept lists functions of goroutines that begin once and never end.
 var kept = []string{"os/signal.signal_recv(", "os/signal.loop(", "runtime.ensureSigM", "testing.(*M).startAlarm"}
 
-// descriptors describes the descriptors of this process. It finds none on systems without /proc.
-func descriptors() map[string]string {
+// describeDescriptors describes the descriptors of this process. It finds none on systems without
+// /proc.
+func describeDescriptors() map[string]string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	open := make(map[string]string)
 	for _, e := range entries {
@@ -128,19 +130,20 @@ func descriptors() map[string]string {
 			open[e.Name()] = to
 		}
 	}
-	all := describe(open)
+	all := filterDescriptors(open)
 	for number, to := range open {
 		if _, ok := all[number+" "+to]; ok {
-			all[number+" "+to] += opener(number, to)
+			all[number+" "+to] += openerStack(number, to)
 		}
 	}
 	return all
 }
 
-// describe describes descriptors, given by number and target. NVIDIA's driver keeps its device
-// files open until the process ends, together with pipes, sockets and event descriptors that cannot
-// be distinguished from others. So if the driver is loaded, none of these kinds is described.
-func describe(open map[string]string) map[string]string {
+// filterDescriptors describes descriptors, given by number and target. NVIDIA's driver keeps its
+// device files open until the process ends, together with pipes, sockets and event descriptors that
+// cannot be distinguished from others. So if the driver is loaded, none of these kinds is
+// described.
+func filterDescriptors(open map[string]string) map[string]string {
 	driver := false
 	for _, to := range open {
 		driver = driver || strings.HasPrefix(to, nvidia)

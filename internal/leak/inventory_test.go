@@ -14,7 +14,7 @@ func TestDescribe_LeavesOutWhatNVIDIAsDriverKeeps(t *testing.T) {
 		t.Helper()
 		var got []string
 		for n := range open {
-			if describe(open)[n+" "+open[n]] != "" {
+			if filterDescriptors(open)[n+" "+open[n]] != "" {
 				got = append(got, n)
 			}
 		}

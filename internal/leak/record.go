@@ -45,7 +45,7 @@ func Record() {
 		if err != nil {
 			return
 		}
-		calls := callers()
+		calls := callerStack()
 		recorded.Lock()
 		defer recorded.Unlock()
 		recorded.descriptors[number] = opening{to, calls}
@@ -58,12 +58,12 @@ func Started(pid int) {
 	recorded.Lock()
 	defer recorded.Unlock()
 	if recorded.processes != nil {
-		recorded.processes[strconv.Itoa(pid)] = callers()
+		recorded.processes[strconv.Itoa(pid)] = callerStack()
 	}
 }
 
-// callers returns the call stack above its caller's caller.
-func callers() []uintptr {
+// callerStack returns the call stack above its caller's caller.
+func callerStack() []uintptr {
 	calls := make([]uintptr, maxCalls)
 	return calls[:runtime.Callers(3, calls)]
 }
@@ -76,9 +76,9 @@ func Starter(pid string) string {
 	return Calls(recorded.processes[pid])
 }
 
-// opener formats the call stack that opened a descriptor which now has the target to. It returns ""
-// if the stack is unknown.
-func opener(number, to string) string {
+// openerStack formats the call stack that opened a descriptor which now has the target to. It
+// returns "" if the stack is unknown.
+func openerStack(number, to string) string {
 	recorded.Lock()
 	defer recorded.Unlock()
 	if o, ok := recorded.descriptors[number]; ok && o.to == to {

@@ -22,7 +22,7 @@ func openForgotten(t *testing.T) *os.File {
 func of(t *testing.T, f *os.File) string {
 	t.Helper()
 	prefix := fmt.Sprintf("descriptor %d: ", f.Fd())
-	for _, text := range descriptors() {
+	for _, text := range describeDescriptors() {
 		if strings.HasPrefix(text, prefix) {
 			return text
 		}

@@ -25,16 +25,16 @@ func Bound(secret []byte) Binding { return Binding{bytes: secret} }
 // the connection.
 func ServerBinding(c *sys.Conn) (Binding, error) {
 	_, pid, err := sys.PeerUID(c)
-	return processes(os.Getpid(), pid), err
+	return processBinding(os.Getpid(), pid), err
 }
 
 // ClientBinding returns the client's Binding of the same socket.
 func ClientBinding(c *sys.Conn) (Binding, error) {
 	_, pid, err := sys.PeerUID(c)
-	return processes(pid, os.Getpid()), err
+	return processBinding(pid, os.Getpid()), err
 }
 
-func processes(server, client int) Binding {
+func processBinding(server, client int) Binding {
 	place := sys.Namespace("pid")
 	if place == 0 {
 		return Binding{} // no /proc
@@ -43,10 +43,10 @@ func processes(server, client int) Binding {
 	return Binding{place, binary.LittleEndian.AppendUint32(b, uint32(client))}
 }
 
-// with returns the bytes of the binding, or nil if the other side is in another namespace. The
+// bytesFor returns the bytes of the binding, or nil if the other side is in another namespace. The
 // proof covers both namespaces as each side knows them, so a man in the middle cannot make them
 // appear to differ.
-func (b Binding) with(theirs uint64) []byte {
+func (b Binding) bytesFor(theirs uint64) []byte {
 	if theirs != b.place {
 		return nil
 	}

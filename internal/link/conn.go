@@ -55,7 +55,7 @@ type Conn struct {
 // that is stopped.
 type turn chan struct{}
 
-func (t turn) take(ctx context.Context) error {
+func (t turn) acquire(ctx context.Context) error {
 	select {
 	case t <- struct{}{}: // even if ctx is done
 		return nil
@@ -69,7 +69,7 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-func (t turn) give() { <-t }
+func (t turn) release() { <-t }
 
 // A Load is the destination of the bytes that follow a frame.
 type Load interface {
@@ -126,13 +126,13 @@ func (c *Conn) Host() string { return c.host }
 func (c *Conn) Close() error {
 	err := c.s.Close()
 	c.reading <- struct{}{} // wait for the reader, which uses the memory of the load
-	defer c.reading.give()
-	c.drop()
+	defer c.reading.release()
+	c.dropFrame()
 	return err
 }
 
-// drop releases a partially received frame.
-func (c *Conn) drop() {
+// dropFrame releases a partially received frame.
+func (c *Conn) dropFrame() {
 	if h := c.half; h != nil {
 		c.half = nil
 		if h.load != nil {
@@ -151,11 +151,11 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := c.writing.take(ctx); err != nil {
+	if err := c.writing.acquire(ctx); err != nil {
 		return err
 	}
-	defer c.writing.give()
-	defer until(ctx, c.s.SetWriteDeadline)()
+	defer c.writing.release()
+	defer interruptOnDone(ctx, c.s.SetWriteDeadline)()
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeader+len(body)), uint32(len(body)))
 	b = append(append(b, kind), body...)
 	_, err := c.s.Write(b)
@@ -164,7 +164,7 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	}
 	if err != nil {
 		c.s.Close()
-		return c.why(ctx, err)
+		return c.endError(ctx, err)
 	}
 	return nil
 }
@@ -172,18 +172,18 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 // Await blocks until the first byte of a frame or the end of the stream arrives. If ctx is already
 // done, it still returns nil if that is known to have arrived.
 func (c *Conn) Await(ctx context.Context) error {
-	if err := c.reading.take(ctx); err != nil {
+	if err := c.reading.acquire(ctx); err != nil {
 		return err
 	}
-	defer c.reading.give()
-	if err := context.Cause(ctx); err != nil && c.ready() {
+	defer c.reading.release()
+	if err := context.Cause(ctx); err != nil && c.hasInput() {
 		return nil
 	}
-	return c.await(ctx)
+	return c.awaitInput(ctx)
 }
 
-// ready reports whether there are bytes to read.
-func (c *Conn) ready() bool {
+// hasInput reports whether there are bytes to read.
+func (c *Conn) hasInput() bool {
 	if c.r.Buffered() > 0 {
 		return true
 	}
@@ -191,16 +191,16 @@ func (c *Conn) ready() bool {
 	return ok && s.Readable()
 }
 
-func (c *Conn) await(ctx context.Context) error {
+func (c *Conn) awaitInput(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	if c.r.Buffered() > 0 {
 		return nil
 	}
-	defer until(ctx, c.s.SetReadDeadline)()
+	defer interruptOnDone(ctx, c.s.SetReadDeadline)()
 	if _, err := c.r.Peek(1); err != nil {
-		return c.why(ctx, err)
+		return c.endError(ctx, err)
 	}
 	return nil
 }
@@ -216,12 +216,12 @@ func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 // within a frame, the next call resumes there. If accept returns an error, RecvLoad skips the load
 // and returns the error; the stream remains usable.
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
-	if err := c.reading.take(ctx); err != nil {
+	if err := c.reading.acquire(ctx); err != nil {
 		return 0, nil, nil, err
 	}
-	defer c.reading.give()
+	defer c.reading.release()
 	if c.half == nil {
-		if err := c.await(ctx); err != nil {
+		if err := c.awaitInput(ctx); err != nil {
 			return 0, nil, nil, err
 		}
 		c.half = new(arrival)
@@ -234,7 +234,7 @@ func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []b
 		if err := c.readBody(ctx, h); err != nil {
 			return 0, nil, nil, err
 		}
-		h.ask(accept)
+		h.acceptLoad(accept)
 	}
 	if err := c.readLoad(ctx); err != nil {
 		return 0, nil, nil, err
@@ -243,8 +243,8 @@ func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []b
 	return h.kind, h.body, h.load, h.err
 }
 
-// ask calls accept for the destination of the load.
-func (h *arrival) ask(accept Accept) {
+// acceptLoad calls accept for the destination of the load.
+func (h *arrival) acceptLoad(accept Accept) {
 	h.ready, h.paused = true, 0
 	if h.load, h.skip, h.err = accept(h.kind, h.body); h.load != nil {
 		h.parts = slices.Clone(h.load.Parts())
@@ -263,7 +263,7 @@ func (c *Conn) readLoad(ctx context.Context) error {
 		return nil
 	}
 	defer c.s.SetReadDeadline(time.Time{})
-	defer until(ctx, c.s.SetReadDeadline)()
+	defer interruptOnDone(ctx, c.s.SetReadDeadline)()
 	var waste []byte
 	for h.unread > 0 {
 		for len(h.parts) > 0 && len(h.parts[0]) == 0 {
@@ -277,7 +277,7 @@ func (c *Conn) readLoad(ctx context.Context) error {
 			p = h.parts[0]
 		}
 		p = p[:min(int64(len(p)), piece, h.unread)]
-		n, err := c.timed(ctx, h, func() (int, error) { return io.ReadFull(c.r, p) })
+		n, err := c.readTimed(ctx, h, func() (int, error) { return io.ReadFull(c.r, p) })
 		if n > 0 {
 			h.paused = 0
 		}
@@ -288,21 +288,21 @@ func (c *Conn) readLoad(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		if ended(ctx, err) {
+		if isInterrupted(ctx, err) {
 			return context.Cause(ctx)
 		}
 		late := errors.Is(err, os.ErrDeadlineExceeded)
 		if !late || n == 0 {
-			return c.cut(h, err)
+			return c.closeInLoad(h, err)
 		}
 	}
 	return nil
 }
 
-// timed calls read with a deadline for the rest of the frame's time. The caller must make ctx
+// readTimed calls read with a deadline for the rest of the frame's time. The caller must make ctx
 // interrupt the read. The waits of all calls for a frame add up, because a receiver may poll with
 // short contexts.
-func (c *Conn) timed(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
+func (c *Conn) readTimed(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
 	begin := time.Now()
 	// The deadline must be set before ctx is checked: if ctx is done later, it sets the deadline
 	// again.
@@ -315,25 +315,25 @@ func (c *Conn) timed(ctx context.Context, h *arrival, read func() (int, error)) 
 	return n, err
 }
 
-// ended reports whether a read was interrupted by ctx, and not by another error.
-func ended(ctx context.Context, err error) bool {
+// isInterrupted reports whether a read was interrupted by ctx, and not by another error.
+func isInterrupted(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return cause != nil && (err == cause || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
-// cut closes the stream within a load, and releases the load.
-func (c *Conn) cut(h *arrival, err error) error {
-	c.drop()
+// closeInLoad closes the stream within a load, and releases the load.
+func (c *Conn) closeInLoad(h *arrival, err error) error {
+	c.dropFrame()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %d of %d bytes came%s, and no more for %v: is the sender stopped, or the network down? %w",
-			ErrClosed, h.size-h.unread, h.size, from(c.host), frameTime, err)
+			ErrClosed, h.size-h.unread, h.size, fromHost(c.host), frameTime, err)
 	}
 	return fmt.Errorf("%w: cut off after %d of %d bytes%s: the sender is gone; dial again: %w %w",
-		ErrClosed, h.size-h.unread, h.size, from(c.host), io.ErrUnexpectedEOF, err)
+		ErrClosed, h.size-h.unread, h.size, fromHost(c.host), io.ErrUnexpectedEOF, err)
 }
 
-func from(host string) string {
+func fromHost(host string) string {
 	if host == "" {
 		return ""
 	}
@@ -347,17 +347,17 @@ func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 	}
 	if c.r.Buffered() < frameHeader {
 		peek := func() (int, error) { _, err := c.r.Peek(frameHeader); return 0, err }
-		if _, err := c.wait(ctx, h, peek); err != nil {
+		if _, err := c.readOrWait(ctx, h, peek); err != nil {
 			return err
 		}
 	}
 	header, err := c.r.Peek(frameHeader)
 	if err != nil {
-		return c.broken(err)
+		return c.closeInFrame(err)
 	}
 	n := int64(binary.LittleEndian.Uint32(header))
 	if n > int64(c.limit) {
-		c.drop()
+		c.dropFrame()
 		c.s.Close()
 		return fmt.Errorf("receive %d bytes, of at most %d: %w", n, c.limit, ErrFrame)
 	}
@@ -379,7 +379,7 @@ func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 		if c.r.Buffered() > 0 {
 			n, err = c.r.Read(room)
 		} else {
-			n, err = c.wait(ctx, h, func() (int, error) { return c.r.Read(room) })
+			n, err = c.readOrWait(ctx, h, func() (int, error) { return c.r.Read(room) })
 		}
 		h.body = h.body[:have+n]
 		if err != nil {
@@ -389,46 +389,47 @@ func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	return nil
 }
 
-// wait calls read to wait for more bytes of a header or a body.
-func (c *Conn) wait(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
+// readOrWait calls read to wait for more bytes of a header or a body.
+func (c *Conn) readOrWait(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
 	defer c.s.SetReadDeadline(time.Time{})
-	defer until(ctx, c.s.SetReadDeadline)()
-	n, err := c.timed(ctx, h, read)
+	defer interruptOnDone(ctx, c.s.SetReadDeadline)()
+	n, err := c.readTimed(ctx, h, read)
 	switch {
 	case err == nil || n > 0: // the next read returns the error
 		return n, nil
-	case ended(ctx, err):
+	case isInterrupted(ctx, err):
 		return 0, context.Cause(ctx)
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
 	}
-	return 0, c.broken(err)
+	return 0, c.closeInFrame(err)
 }
 
-// broken closes the stream within a frame.
-func (c *Conn) broken(err error) error {
-	c.drop()
+// closeInFrame closes the stream within a frame.
+func (c *Conn) closeInFrame(err error) error {
+	c.dropFrame()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("a frame has begun and did not end within %v: %w", frameTime, err)
 	}
-	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
+	return fmt.Errorf("%w%s: %w", ErrClosed, fromHost(c.host), err)
 }
 
-// why returns the cause of ctx if it is done, and otherwise an error for the end of the stream.
-func (c *Conn) why(ctx context.Context, err error) error {
+// endError returns the cause of ctx if it is done, and otherwise an error for the end of the
+// stream.
+func (c *Conn) endError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) { // crypto/tls: end without an alert
 		err = io.EOF
 	}
-	return fmt.Errorf("%w%s: %w", ErrClosed, from(c.host), err)
+	return fmt.Errorf("%w%s: %w", ErrClosed, fromHost(c.host), err)
 }
 
-// until makes ctx interrupt a read or a write by setting a deadline. The caller must call the
-// returned function, which resets the deadline.
-func until(ctx context.Context, setDeadline func(time.Time) error) func() {
+// interruptOnDone makes ctx interrupt a read or a write by setting a deadline. The caller must call
+// the returned function, which resets the deadline.
+func interruptOnDone(ctx context.Context, setDeadline func(time.Time) error) func() {
 	if ctx.Done() == nil {
 		return func() {}
 	}

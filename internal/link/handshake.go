@@ -48,10 +48,10 @@ const helloName = 6 // number of bytes that are the same in all versions
 // Server proves the key to the client at the other end of rw, and verifies the client's proof. The
 // caller must set a deadline. It returns [ErrKey] or [ErrPeer] if the verification fails.
 func Server(rw io.ReadWriter, key []byte, bound Binding) error {
-	if err := usable(key); err != nil {
+	if err := checkKey(key); err != nil {
 		return err
 	}
-	ours, err := bound.said()
+	ours, err := bound.placeAndNonce()
 	if err != nil {
 		return err
 	}
@@ -59,60 +59,61 @@ func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 		return fmt.Errorf("greet the client: %w", err)
 	}
 	answer := make([]byte, len(helloBytes)+saidSize+proofSize)
-	if err := read(rw, answer); err != nil {
+	if err := readHello(rw, answer); err != nil {
 		return err
 	}
 	theirs, proven := answer[len(helloBytes):][:saidSize], answer[len(helloBytes)+saidSize:]
-	binding := bound.with(placeOf(theirs))
-	if !hmac.Equal(proven, proof(key, "client", ours, theirs, binding)) {
+	binding := bound.bytesFor(placeOf(theirs))
+	if !hmac.Equal(proven, computeProof(key, "client", ours, theirs, binding)) {
 		rw.Write(append([]byte{1}, make([]byte, proofSize)...)) // lets the client report the cause
 		return ErrKey
 	}
-	_, err = rw.Write(append([]byte{0}, proof(key, "server", ours, theirs, binding)...))
+	_, err = rw.Write(append([]byte{0}, computeProof(key, "server", ours, theirs, binding)...))
 	return err
 }
 
 // Client is the client's side of [Server].
 func Client(rw io.ReadWriter, key []byte, bound Binding) error {
-	if err := usable(key); err != nil {
+	if err := checkKey(key); err != nil {
 		return err
 	}
 	greeting := make([]byte, len(helloBytes)+saidSize)
-	if err := read(rw, greeting); err != nil {
+	if err := readHello(rw, greeting); err != nil {
 		if bytes.HasPrefix(greeting, helloBytes[:helloName]) {
 			rw.Write(helloBytes) // lets a server of another version report the cause
 		}
 		return err
 	}
 	theirs := greeting[len(helloBytes):]
-	ours, err := bound.said()
+	ours, err := bound.placeAndNonce()
 	if err != nil {
 		return err
 	}
-	binding := bound.with(placeOf(theirs))
+	binding := bound.bytesFor(placeOf(theirs))
 	answer := append(bytes.Clone(helloBytes), ours...)
-	if _, err := rw.Write(append(answer, proof(key, "client", theirs, ours, binding)...)); err != nil {
+	if _, err := rw.Write(append(answer, computeProof(key, "client", theirs, ours, binding)...)); err != nil {
 		return fmt.Errorf("answer the server: %w", err)
 	}
 	verdict := make([]byte, 1+proofSize)
 	if _, err := io.ReadFull(rw, verdict); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
-	if verdict[0] != 0 || !hmac.Equal(verdict[1:], proof(key, "server", theirs, ours, binding)) {
+	if verdict[0] != 0 || !hmac.Equal(verdict[1:], computeProof(key, "server", theirs, ours, binding)) {
 		return ErrKey
 	}
 	return nil
 }
 
-func usable(key []byte) error {
+func checkKey(key []byte) error {
 	if len(key) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrKey)
 	}
 	return nil
 }
 
-// read fills b, which begins with the peer's hello. It returns [ErrPeer] if the hello is not valid.
-func read(r io.Reader, b []byte) error {
+// readHello fills b, which begins with the peer's hello. It returns [ErrPeer] if the hello is not
+// valid.
+func readHello(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b[:len(helloBytes)]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
@@ -130,15 +131,15 @@ func read(r io.Reader, b []byte) error {
 	return nil
 }
 
-// said returns the place of this side and a new nonce.
-func (b Binding) said() ([]byte, error) {
+// placeAndNonce returns the place of this side and a new nonce.
+func (b Binding) placeAndNonce() ([]byte, error) {
 	said := binary.LittleEndian.AppendUint64(make([]byte, 0, saidSize), b.place)[:saidSize]
 	return said, sys.Random(said[placeSize:])
 }
 
 func placeOf(said []byte) uint64 { return binary.LittleEndian.Uint64(said) }
 
-func proof(key []byte, who string, server, client, binding []byte) []byte {
+func computeProof(key []byte, who string, server, client, binding []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range [][]byte{[]byte("shoal link " + who), server, client, binding} {
 		h.Write(part)

@@ -36,14 +36,14 @@ func DiscardReplacements() {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	for f := range unfinished.files {
-		f.remove()
+		f.removeFile()
 	}
 	clear(unfinished.files)
 }
 
-// finish calls do, which must move or remove the file. If do succeeds, f is no longer unfinished.
-// It returns errDiscarded if f was finished before.
-func (f *Replacement) finish(do func() error) error {
+// finishWith calls do, which must move or remove the file. If do succeeds, f is no longer
+// unfinished. It returns errDiscarded if f was finished before.
+func (f *Replacement) finishWith(do func() error) error {
 	unfinished.Lock()
 	defer unfinished.Unlock()
 	if !unfinished.files[f] {
@@ -65,12 +65,12 @@ func (f *Replacement) finish(do func() error) error {
 // If path is a symbolic link, its target is replaced. NewReplacement returns an error if path is a
 // dangling link, or names something other than a regular file, such as a FIFO.
 func NewReplacement(path string) (*Replacement, error) {
-	place, old, err := placeOf(path)
+	place, old, err := resolvePath(path)
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", path, err)
 	}
-	dir, other := filepath.Dir(place), hidden(filepath.Base(place))
-	sweep(dir, filepath.Base(place))
+	dir, other := filepath.Dir(place), hiddenName(filepath.Base(place))
+	removeLeftovers(dir, filepath.Base(place))
 	file := &Replacement{path: place, unnamed: true}
 	if file.File, err = openUnnamed(dir, other); err != nil {
 		file.unnamed = false
@@ -90,9 +90,9 @@ func NewReplacement(path string) (*Replacement, error) {
 
 var errNoFile = errors.New("what is there is not a regular file; remove it, or choose another path")
 
-// placeOf resolves symbolic links. It returns the path of the file to replace, and its info, or nil
-// if it does not exist.
-func placeOf(path string) (string, os.FileInfo, error) {
+// resolvePath resolves symbolic links. It returns the path of the file to replace, and its info, or
+// nil if it does not exist.
+func resolvePath(path string) (string, os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
@@ -116,7 +116,7 @@ func placeOf(path string) (string, os.FileInfo, error) {
 func (f *Replacement) Commit() error {
 	err := f.Sync()
 	if err == nil {
-		err = f.finish(f.moveIntoPlace)
+		err = f.finishWith(f.moveIntoPlace)
 	}
 	if err == nil {
 		err = f.Close()
@@ -157,13 +157,13 @@ func SyncDir(dir string) error {
 // Discard closes and removes the file. It is a no-op after a successful Commit.
 func (f *Replacement) Discard() error {
 	f.Close()
-	if err := f.finish(f.remove); err != errDiscarded {
+	if err := f.finishWith(f.removeFile); err != errDiscarded {
 		return err
 	}
 	return nil
 }
 
-func (f *Replacement) remove() error {
+func (f *Replacement) removeFile() error {
 	if f.unnamed {
 		return nil
 	}

@@ -46,7 +46,7 @@ func CheckSize(bytes, fills, most int64, remedy string) error {
 	}
 	m, err := sys.MemoryLimit()
 	if free := m.Headroom(); err == nil && bytes > free { // no limit if the system reports none
-		return refuse(bytes, remedy, "this process may take %d", free)
+		return limitError(bytes, remedy, "this process may take %d", free)
 	}
 	return nil
 }
@@ -56,13 +56,13 @@ func CheckSize(bytes, fills, most int64, remedy string) error {
 func CheckPlausible(bytes, fills, most int64, remedy string) error {
 	switch {
 	case most > 0 && bytes > most:
-		return refuse(bytes, remedy, "the limit is %d", most)
+		return limitError(bytes, remedy, "the limit is %d", most)
 	case most == 0 && bytes > AlwaysAllowed && fills != UnknownSize && bytes > fills:
-		return refuse(bytes, remedy, "a file of its size may have %d", fills)
+		return limitError(bytes, remedy, "a file of its size may have %d", fills)
 	}
 	return nil
 }
 
-func refuse(bytes int64, remedy, format string, args ...any) error {
+func limitError(bytes int64, remedy, format string, args ...any) error {
 	return fmt.Errorf("%w: it asks for %d bytes, and %s; %s", ErrLimit, bytes, fmt.Sprintf(format, args...), remedy)
 }

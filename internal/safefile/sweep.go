@@ -14,15 +14,15 @@ import (
 // unfinishedSuffix is the suffix of the hidden names of unfinished replacements.
 const unfinishedSuffix = ".shoal-part"
 
-// hidden returns a new hidden name derived from base.
-func hidden(base string) string {
+// hiddenName returns a new hidden name derived from base.
+func hiddenName(base string) string {
 	const most = 200 // bytes; a name may have 255
 	return "." + base[:min(len(base), most)] + "." + strconv.FormatUint(rand.Uint64(), 36) + unfinishedSuffix
 }
 
-// wasHidden reports whether name was made by hidden. It also recognizes names for base without the
-// suffix, which earlier versions used: base and 11 to 13 digits of a random number.
-func wasHidden(name, base string) bool {
+// isHiddenName reports whether name was made by hiddenName. It also recognizes names for base
+// without the suffix, which earlier versions used: base and 11 to 13 digits of a random number.
+func isHiddenName(name, base string) bool {
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, unfinishedSuffix) {
 		return true
 	}
@@ -33,9 +33,9 @@ func wasHidden(name, base string) bool {
 // swept contains the directories that this process has swept.
 var swept sync.Map
 
-// sweep removes files from a directory that killed programs left there. It runs once per directory
-// and process.
-func sweep(dir, base string) {
+// removeLeftovers removes files from a directory that killed programs left there. It runs once per
+// directory and process.
+func removeLeftovers(dir, base string) {
 	if _, done := swept.LoadOrStore(dir, true); done {
 		return
 	}
@@ -47,8 +47,8 @@ func sweep(dir, base string) {
 	for {
 		names, err := d.Readdirnames(1 << 10)
 		for _, name := range names {
-			if wasHidden(name, base) {
-				sweepFile(filepath.Join(dir, name))
+			if isHiddenName(name, base) {
+				removeLeftover(filepath.Join(dir, name))
 			}
 		}
 		if err != nil {
@@ -57,9 +57,9 @@ func sweep(dir, base string) {
 	}
 }
 
-// sweepFile removes a file unless a process has it open. A writer keeps its file open from creation
-// until after the rename.
-func sweepFile(path string) {
+// removeLeftover removes a file unless a process has it open. A writer keeps its file open from
+// creation until after the rename.
+func removeLeftover(path string) {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return
 	}

@@ -37,37 +37,37 @@ func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error)
 			return nil, fmt.Errorf("%w: entry %.100q: its header: %w", ErrZip, f.Name, err)
 		}
 		if _, twice := entries[f.Name]; twice {
-			return nil, malformed(f, "the name comes twice")
+			return nil, malformedError(f, "the name comes twice")
 		}
-		if err := plausible(f, at, size); err != nil {
+		if err := checkSizes(f, at, size); err != nil {
 			return nil, err
 		}
 		entries[f.Name] = ZipEntry{f, at}
 	}
-	return entries, apart(entries)
+	return entries, checkOverlap(entries)
 }
 
-// plausible checks an entry's sizes against its offset and the size of the archive.
-func plausible(f *zip.File, at, size int64) error {
+// checkSizes checks an entry's sizes against its offset and the size of the archive.
+func checkSizes(f *zip.File, at, size int64) error {
 	packed, whole := f.CompressedSize64, f.UncompressedSize64
 	switch {
 	case packed > uint64(size) || at > size-int64(packed):
-		return malformed(f, "%d bytes at %d are beyond the end of the file", packed, at)
+		return malformedError(f, "%d bytes at %d are beyond the end of the file", packed, at)
 	case f.Method == zip.Store && packed != whole:
-		return malformed(f, "%d bytes are stored as %d", whole, packed)
+		return malformedError(f, "%d bytes are stored as %d", whole, packed)
 	case f.Method == zip.Deflate && whole/MaxDeflateRatio > packed:
-		return malformed(f, "%d bytes cannot come out of %d", whole, packed)
+		return malformedError(f, "%d bytes cannot come out of %d", whole, packed)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
-		return malformed(f, "it is compressed by method %d", f.Method)
+		return malformedError(f, "it is compressed by method %d", f.Method)
 	case f.Flags&1 != 0:
-		return malformed(f, "it is encrypted")
+		return malformedError(f, "it is encrypted")
 	}
 	return nil
 }
 
-// apart rejects overlapping entries, because a small file could otherwise contain any number of
-// large ones.
-func apart(entries map[string]ZipEntry) error {
+// checkOverlap rejects overlapping entries, because a small file could otherwise contain any number
+// of large ones.
+func checkOverlap(entries map[string]ZipEntry) error {
 	all := make([]ZipEntry, 0, len(entries))
 	for _, e := range entries {
 		all = append(all, e)
@@ -76,13 +76,13 @@ func apart(entries map[string]ZipEntry) error {
 	end := int64(0)
 	for _, e := range all {
 		if e.Offset < end {
-			return malformed(e.File, "it overlaps another entry")
+			return malformedError(e.File, "it overlaps another entry")
 		}
 		end = e.Offset + int64(e.CompressedSize64)
 	}
 	return nil
 }
 
-func malformed(f *zip.File, format string, args ...any) error {
+func malformedError(f *zip.File, format string, args ...any) error {
 	return fmt.Errorf("%w: entry %.100q: %s", ErrZip, f.Name, fmt.Sprintf(format, args...))
 }

@@ -39,7 +39,7 @@ func ListenBell(name string) (*Bell, error) {
 		return nil, fmt.Errorf("hang doorbell %s: %w", name, err)
 	}
 	b := &Bell{sock: sock, raw: raw}
-	b.drain = b.takeAll
+	b.drain = b.drainDatagrams
 	return b, nil
 }
 
@@ -49,10 +49,10 @@ func ListenBell(name string) (*Bell, error) {
 // [os.ErrClosed]. Wait allocates nothing.
 func (b *Bell) Wait() error { return pollError(b.raw.Read(b.drain)) }
 
-// takeAll consumes all pending datagrams and reports whether there was at least one. Any error but
-// EAGAIN also ends the wait: the caller then checks the shared memory, and a broken socket is
-// reported by the next Wait.
-func (b *Bell) takeAll(fd uintptr) (rung bool) {
+// drainDatagrams consumes all pending datagrams and reports whether there was at least one. Any
+// error but EAGAIN also ends the wait: the caller then checks the shared memory, and a broken
+// socket is reported by the next Wait.
+func (b *Bell) drainDatagrams(fd uintptr) (rung bool) {
 	for {
 		_, err := unix.Read(int(fd), b.buf[:])
 		switch err {
@@ -104,7 +104,7 @@ func NewRinger() (*Ringer, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened(fd)
+	reportOpened(fd)
 	return &Ringer{fd: fd}, nil
 }
 
@@ -126,31 +126,31 @@ func (r *Ringer) Ring(addr *BellAddr) error {
 	if r.fd < 0 {
 		return os.ErrClosed
 	}
-	errno := ring(r.fd, addr)
+	errno := sendDatagram(r.fd, addr)
 	if errno != unix.EAGAIN {
-		return rungOr(errno)
+		return bellError(errno)
 	}
-	return ringAfresh(addr)
+	return resendWakeup(addr)
 }
 
-// ringAfresh sends the wakeup again from a new socket. EAGAIN has two causes. Either the bell's
+// resendWakeup sends the wakeup again from a new socket. EAGAIN has two causes. Either the bell's
 // queue is full, or our own send buffer is full of datagrams that other, sleeping or stopped
 // processes have not received yet. In the second case the wakeup would be lost. A new socket has an
 // empty send buffer, so its result distinguishes the two causes.
-func ringAfresh(addr *BellAddr) error {
+func resendWakeup(addr *BellAddr) error {
 	fd, err := datagramSocket()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	errno := ring(fd, addr)
+	errno := sendDatagram(fd, addr)
 	if errno == unix.EAGAIN {
 		return nil
 	}
-	return rungOr(errno)
+	return bellError(errno)
 }
 
-func rungOr(errno syscall.Errno) error {
+func bellError(errno syscall.Errno) error {
 	switch errno {
 	case 0, unix.ECONNREFUSED, unix.ENOENT:
 		return nil
@@ -160,8 +160,9 @@ func rungOr(errno syscall.Errno) error {
 
 var ding = [1]byte{1}
 
-// ring sends one datagram. A raw system call is appropriate because the socket never blocks.
-func ring(fd int, addr *BellAddr) syscall.Errno {
+// sendDatagram sends one datagram. A raw system call is appropriate because the socket never
+// blocks.
+func sendDatagram(fd int, addr *BellAddr) syscall.Errno {
 	for {
 		// The pointers must be converted in the argument list, which keeps their targets in place
 		// during the call.

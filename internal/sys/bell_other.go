@@ -6,13 +6,15 @@ package sys
 type Bell struct{}
 
 // ListenBell needs Linux.
-func ListenBell(name string) (*Bell, error) { return nil, unsupported("an abstract socket address") }
+func ListenBell(name string) (*Bell, error) {
+	return nil, unsupportedError("an abstract socket address")
+}
 
 // Wait needs Linux.
-func (b *Bell) Wait() error { return unsupported("an abstract socket address") }
+func (b *Bell) Wait() error { return unsupportedError("an abstract socket address") }
 
 // Close needs Linux.
-func (b *Bell) Close() error { return unsupported("an abstract socket address") }
+func (b *Bell) Close() error { return unsupportedError("an abstract socket address") }
 
 // A BellAddr is the address of a bell.
 type BellAddr struct{}
@@ -24,10 +26,10 @@ func NewBellAddr(name string) BellAddr { return BellAddr{} }
 type Ringer struct{}
 
 // NewRinger needs Linux.
-func NewRinger() (*Ringer, error) { return nil, unsupported("an abstract socket address") }
+func NewRinger() (*Ringer, error) { return nil, unsupportedError("an abstract socket address") }
 
 // Ring needs Linux.
-func (r *Ringer) Ring(addr *BellAddr) error { return unsupported("an abstract socket address") }
+func (r *Ringer) Ring(addr *BellAddr) error { return unsupportedError("an abstract socket address") }
 
 // Close needs Linux.
-func (r *Ringer) Close() error { return unsupported("an abstract socket address") }
+func (r *Ringer) Close() error { return unsupportedError("an abstract socket address") }

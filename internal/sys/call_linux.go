@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control calls do with c's descriptor, which stays open until do returns. It must be used instead
-// of [os.File.Fd], which puts a file into blocking mode and removes it from Go's poller.
-func control(c syscall.Conn, do func(fd int) error) error {
+// withDescriptor calls do with c's descriptor, which stays open until do returns. It must be used
+// instead of [os.File.Fd], which puts a file into blocking mode and removes it from Go's poller.
+func withDescriptor(c syscall.Conn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -22,12 +22,12 @@ func control(c syscall.Conn, do func(fd int) error) error {
 	return failed
 }
 
-// poll repeats call on a non-blocking descriptor until it returns an error other than EAGAIN. wait
-// must be Read or Write of the descriptor's RawConn.
-func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error) error {
+// retryWhenReady repeats call on a non-blocking descriptor until it returns an error other than
+// EAGAIN. wait must be Read or Write of the descriptor's RawConn.
+func retryWhenReady(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error) error {
 	var failed error
 	err := wait(func(fd uintptr) bool {
-		failed = retry(func() error { return call(int(fd)) })
+		failed = retryInterrupted(func() error { return call(int(fd)) })
 		return failed != unix.EAGAIN
 	})
 	if err != nil {
@@ -45,8 +45,9 @@ func pollError(err error) error {
 	return os.ErrClosed
 }
 
-// retry repeats a call that a signal interrupted. Go's own preemption sends signals at any time.
-func retry(call func() error) error {
+// retryInterrupted repeats a call that a signal interrupted. Go's own preemption sends signals at
+// any time.
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
 			return err
@@ -54,9 +55,9 @@ func retry(call func() error) error {
 	}
 }
 
-// missing returns a [*MissingCallError] for the errors returned by an old kernel or a seccomp
-// filter, and other errors unchanged.
-func missing(call string, err error) error {
+// wrapMissingCall returns a [*MissingCallError] for the errors returned by an old kernel or a
+// seccomp filter, and other errors unchanged.
+func wrapMissingCall(call string, err error) error {
 	if err == unix.ENOSYS || err == unix.EPERM {
 		return &MissingCallError{Call: call, Err: err}
 	}

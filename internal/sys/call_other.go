@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// unsupported returns the error for a call that only Linux has.
-func unsupported(call string) error {
+// unsupportedError returns the error for a call that only Linux has.
+func unsupportedError(call string) error {
 	return fmt.Errorf("sys: %s needs Linux: %w", call, errors.ErrUnsupported)
 }

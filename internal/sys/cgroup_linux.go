@@ -19,10 +19,11 @@ type cgroup struct {
 	unified bool   // version 2
 }
 
-// cgroups returns the control groups of this process that govern controller ("memory", "cpu"): in
-// every mounted hierarchy, the process's own group first, then each ancestor up to the mount point.
-// Groups above the mount point are not visible. A machine without control groups yields none.
-func cgroups(root fs.FS, controller string) ([]cgroup, error) {
+// findCgroups returns the control groups of this process that govern controller ("memory", "cpu"):
+// in every mounted hierarchy, the process's own group first, then each ancestor up to the mount
+// point. Groups above the mount point are not visible. A machine without control groups yields
+// none.
+func findCgroups(root fs.FS, controller string) ([]cgroup, error) {
 	return cgroupsOf(root, "proc/self/cgroup", controller)
 }
 
@@ -36,14 +37,14 @@ func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
-	paths := memberships(own, controller)
+	paths := parseMemberships(own, controller)
 	var all []cgroup
-	for _, m := range cgroupMounts(mounts, controller) {
+	for _, m := range parseCgroupMounts(mounts, controller) {
 		member, ok := paths[m.unified]
 		if !ok {
 			continue
 		}
-		for _, dir := range lineage(m, member) {
+		for _, dir := range ancestorDirs(m, member) {
 			if info, err := fs.Stat(root, dir); err == nil && info.IsDir() {
 				all = append(all, cgroup{root, dir, m.unified})
 			}
@@ -52,10 +53,10 @@ func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	return all, nil
 }
 
-// memberships parses /proc/self/cgroup, which has lines of hierarchy:controllers:path. It returns
-// the path in the unified hierarchy for true, and the path in the controller's own hierarchy for
-// false.
-func memberships(data []byte, controller string) map[bool]string {
+// parseMemberships parses /proc/self/cgroup, which has lines of hierarchy:controllers:path. It
+// returns the path in the unified hierarchy for true, and the path in the controller's own
+// hierarchy for false.
+func parseMemberships(data []byte, controller string) map[bool]string {
 	paths := make(map[bool]string)
 	for line := range strings.Lines(string(data)) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -76,9 +77,9 @@ type cgroupMount struct {
 	unified    bool
 }
 
-// cgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options fields… -
-// type source options. In version 1 the last options name the controllers.
-func cgroupMounts(data []byte, controller string) []cgroupMount {
+// parseCgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options
+// fields… - type source options. In version 1 the last options name the controllers.
+func parseCgroupMounts(data []byte, controller string) []cgroupMount {
 	var all []cgroupMount
 	for line := range strings.Lines(string(data)) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -97,10 +98,10 @@ func cgroupMounts(data []byte, controller string) []cgroupMount {
 // unescape undoes the octal escapes of blanks, tabs, newlines and backslashes in mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// lineage returns the directories of the group member and its ancestors, innermost first. If member
-// lies outside of the mounted part, as in a container with the host's view in /proc, lineage
-// returns only the mount point.
-func lineage(m cgroupMount, member string) []string {
+// ancestorDirs returns the directories of the group member and its ancestors, innermost first. If
+// member lies outside of the mounted part, as in a container with the host's view in /proc,
+// ancestorDirs returns only the mount point.
+func ancestorDirs(m cgroupMount, member string) []string {
 	point := strings.Trim(path.Clean(m.point), "/")
 	top := path.Clean("/" + m.top)
 	member = path.Clean("/" + member)
@@ -117,9 +118,9 @@ func lineage(m cgroupMount, member string) []string {
 	return append(dirs, path.Join(point, "."))
 }
 
-// number reads a file with one number. ok is false if the file is missing, or contains "max" or -1,
-// which mean no limit.
-func (g cgroup) number(file string) (n int64, ok bool) {
+// readNumber reads a file with one number. ok is false if the file is missing, or contains "max" or
+// -1, which mean no limit.
+func (g cgroup) readNumber(file string) (n int64, ok bool) {
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
 	if err != nil {
 		return 0, false
@@ -128,8 +129,8 @@ func (g cgroup) number(file string) (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// frozen reports whether the processes in g are suspended until a process thaws them.
-func (g cgroup) frozen() bool {
+// isFrozen reports whether the processes in g are suspended until a process thaws them.
+func (g cgroup) isFrozen() bool {
 	if g.unified {
 		data, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.events"))
 		return err == nil && strings.Contains(string(data), "frozen 1")
@@ -138,10 +139,10 @@ func (g cgroup) frozen() bool {
 	return err == nil && strings.HasPrefix(string(data), "FR") // FREEZING, FROZEN
 }
 
-// shared reports whether g contains a process other than this one and its descendants, or a group
+// isShared reports whether g contains a process other than this one and its descendants, or a group
 // other than inner, the directory of our own group in g. A group that cannot be read counts as
 // shared.
-func (g cgroup) shared(self int, inner string) bool {
+func (g cgroup) isShared(self int, inner string) bool {
 	entries, err := fs.ReadDir(g.root, g.dir)
 	if err != nil {
 		return true
@@ -157,16 +158,16 @@ func (g cgroup) shared(self int, inner string) bool {
 	}
 	for _, p := range strings.Fields(string(procs)) {
 		pid, err := strconv.Atoi(p)
-		if err != nil || !descends(g.root, pid, self) {
+		if err != nil || !isDescendant(g.root, pid, self) {
 			return true
 		}
 	}
 	return false
 }
 
-// descends reports whether pid is self or a descendant of self. A process that has ended meanwhile
-// counts as a descendant.
-func descends(root fs.FS, pid, self int) bool {
+// isDescendant reports whether pid is self or a descendant of self. A process that has ended
+// meanwhile counts as a descendant.
+func isDescendant(root fs.FS, pid, self int) bool {
 	// deeper than any tree of processes; the numbers may change while we read
 	for range 1 << 10 {
 		if pid == self {
@@ -177,7 +178,7 @@ func descends(root fs.FS, pid, self int) bool {
 		}
 		parent, err := parentOf(root, pid)
 		if err != nil {
-			return gone(err)
+			return isProcessGone(err)
 		}
 		pid = parent
 	}
@@ -232,11 +233,11 @@ func readKey(root fs.FS, name, key string) (int64, error) {
 	return n, nil
 }
 
-// kibibytes converts KiB to bytes. Instead of overflowing it returns the largest multiple of 1024.
-func kibibytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
+// kibToBytes converts KiB to bytes. Instead of overflowing it returns the largest multiple of 1024.
+func kibToBytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
 
 func ignoreMissing(err error) error {
-	if gone(err) {
+	if isProcessGone(err) {
 		return nil
 	}
 	return err

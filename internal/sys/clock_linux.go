@@ -9,10 +9,10 @@ import (
 
 // Monotonic returns the time since boot on the clock that all processes of the machine share. A
 // [time.Time] loses its monotonic part when it is sent to another process.
-func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
+func Monotonic() time.Duration { return readClock(unix.CLOCK_MONOTONIC) }
 
 // ProcessTime returns the processor time consumed by all threads of this process.
-func ProcessTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+func ProcessTime() time.Duration { return readClock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // ProcessTimeOf returns the processor time consumed by process pid. Process 0 is this one.
 func ProcessTimeOf(pid int) (time.Duration, error) {
@@ -24,7 +24,7 @@ func ProcessTimeOf(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-func clock(id int32) time.Duration {
+func readClock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
 		panic("sys: the kernel lacks a clock: " + err.Error())

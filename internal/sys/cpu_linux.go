@@ -14,9 +14,9 @@ import (
 // CPUs returns the number of processors that this process can keep busy: the smaller of its
 // affinity mask at start and the quota of its control groups and their visible ancestors, rounded
 // up. It is at least 1.
-func CPUs() int { return cpus(rootFS(), runtime.NumCPU()) }
+func CPUs() int { return countCPUs(rootFS(), runtime.NumCPU()) }
 
-func cpus(root fs.FS, affinity int) int {
+func countCPUs(root fs.FS, affinity int) int {
 	if quota := quotaCPUs(root); quota > 0 {
 		affinity = min(affinity, int(math.Ceil(quota)))
 	}
@@ -28,7 +28,7 @@ func cpus(root fs.FS, affinity int) int {
 func CPUQuota() float64 { return quotaCPUs(rootFS()) }
 
 func quotaCPUs(root fs.FS) (least float64) {
-	groups, err := cgroups(root, "cpu")
+	groups, err := findCgroups(root, "cpu")
 	if err != nil {
 		return 0 // without the files no quota is visible
 	}
@@ -93,8 +93,8 @@ func machineTime(root fs.FS) (t CPUTime, err error) {
 // quota is 0 if there is no limit.
 func (g cgroup) cpuQuota() (quota, period int64) {
 	if !g.unified {
-		quota, _ = g.number("cpu.cfs_quota_us") // -1: none
-		period, _ = g.number("cpu.cfs_period_us")
+		quota, _ = g.readNumber("cpu.cfs_quota_us") // -1: none
+		period, _ = g.readNumber("cpu.cfs_period_us")
 		return max(quota, 0), period
 	}
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, "cpu.max"))

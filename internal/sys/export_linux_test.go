@@ -10,7 +10,7 @@ import (
 var (
 	AddressBitsIn     = addressBits
 	ContextSwitchesIn = contextSwitches
-	CPUsIn            = cpus
+	CPUsIn            = countCPUs
 	MachineCPUsIn     = machineCPUs
 	MachineTimeIn     = machineTime
 	ProcessLoadIn     = processLoad
@@ -19,10 +19,10 @@ var (
 	ConnOfFD          = newConn
 	OOMKillsIn        = oomKills
 	PeerByNumber      = peerByNumber
-	PSSIn             = pss
+	PSSIn             = readPSS
 	ResidentMemoryIn  = residentMemory
 	StartTimeIn       = startTime
-	StoppedIn         = stopped
+	StoppedIn         = isStopped
 )
 
 // SetTakeoverTime has a lock of a directory be given up sooner, and returns how it was.
@@ -33,7 +33,7 @@ func SetTakeoverTime(d time.Duration) (before time.Duration) {
 
 // PendingBytes returns the size of the next ring that nobody has taken, 0 if there is none.
 func PendingBytes(b *Bell) (n int, err error) {
-	err = control(b.sock, func(fd int) (err error) {
+	err = withDescriptor(b.sock, func(fd int) (err error) {
 		n, err = unix.IoctlGetInt(fd, unix.SIOCINQ)
 		return err
 	})

@@ -10,8 +10,8 @@ import (
 // LockFile takes flock's exclusive lock of f, which lasts until f is closed. It does not wait. The
 // error wraps EWOULDBLOCK if another open file has the lock.
 func LockFile(f *os.File) error {
-	err := control(f, func(fd int) error {
-		return retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	err := withDescriptor(f, func(fd int) error {
+		return retryInterrupted(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	})
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.Name(), err)

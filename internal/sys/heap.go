@@ -12,7 +12,7 @@ const hugeFrom = 4 << 20
 // HeapBytes returns n zero bytes on Go's heap. Large memory is placed in huge pages, which the heap
 // does not request by itself: the faults of small pages cost more than filling them.
 func HeapBytes(n int) []byte {
-	return inHugePages(make([]byte, n))
+	return requestHugePages(make([]byte, n))
 }
 
 // unclearedFrom is the size in bytes from which clearing memory takes longer than all other steps
@@ -29,10 +29,10 @@ func UnclearedBytes(n int) []byte {
 	var b strings.Builder
 	b.Grow(n)
 	b.WriteByte(0) // an empty string has no address
-	return inHugePages(unsafe.Slice(unsafe.StringData(b.String()), n))
+	return requestHugePages(unsafe.Slice(unsafe.StringData(b.String()), n))
 }
 
-func inHugePages(b []byte) []byte {
+func requestHugePages(b []byte) []byte {
 	if len(b) >= hugeFrom {
 		wantHugePages(b)
 	}
@@ -48,7 +48,7 @@ func Ready(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
 	whole := b[skip : skip+(len(b)-skip)/page*page]
-	if !resident(whole[len(whole)-page:]) { // memory that the heap reuses is resident
+	if !isResident(whole[len(whole)-page:]) { // memory that the heap reuses is resident
 		Populate(whole)
 	}
 }

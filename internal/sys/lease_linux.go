@@ -11,7 +11,7 @@ import (
 // process of this machine, in any namespace. It returns false if the file system does not support
 // the check.
 func Abandoned(f *os.File) bool {
-	return control(f, func(fd int) error {
+	return withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || int(st.Uid) != os.Geteuid() {
 			return errors.Join(err, unix.EACCES)

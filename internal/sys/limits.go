@@ -23,9 +23,9 @@ type Memory struct {
 // less a reserve. The reserve is 10 % or 256 MiB, whichever is more, but at most a quarter of the
 // whole, so that a small container can work at all. Headroom is never negative.
 func (m Memory) Headroom() int64 {
-	room := m.Available - reserve(m.Total)
+	room := m.Available - memoryReserve(m.Total)
 	if m.CgroupLimit >= 0 {
-		room = min(room, m.cgroupRoom()-reserve(m.CgroupLimit))
+		room = min(room, m.cgroupRoom()-memoryReserve(m.CgroupLimit))
 	}
 	return max(room, 0)
 }
@@ -42,6 +42,6 @@ func (m Memory) Most() int64 {
 
 func (m Memory) cgroupRoom() int64 { return m.CgroupLimit - m.CgroupUsage + m.CgroupReclaimable }
 
-func reserve(whole int64) int64 {
+func memoryReserve(whole int64) int64 {
 	return max(whole/10, min(256<<20, whole/4))
 }

@@ -27,21 +27,21 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 		return Memory{}, errors.New("read the machine's memory: /proc/meminfo has no MemTotal")
 	}
 	m := Memory{
-		Total:       kibibytes(total),
-		Available:   kibibytes(available),
-		Swap:        kibibytes(info["SwapTotal:"]),
+		Total:       kibToBytes(total),
+		Available:   kibToBytes(available),
+		Swap:        kibToBytes(info["SwapTotal:"]),
 		CgroupLimit: -1,
 		Shared:      true,
 	}
-	groups, err := cgroups(root, "memory")
+	groups, err := findCgroups(root, "memory")
 	if err != nil {
 		return Memory{}, fmt.Errorf("find the control groups: %w", err)
 	}
 	inner := "" // our own directory in the current group, if it is an ancestor
 	for _, g := range groups {
-		here := g.memory()
+		here := g.readMemory()
 		if here.CgroupLimit >= 0 && (m.CgroupLimit < 0 || here.cgroupRoom() < m.cgroupRoom()) {
-			here.Total, here.Available, here.Swap, here.Shared = m.Total, m.Available, m.Swap, g.shared(self, inner)
+			here.Total, here.Available, here.Swap, here.Shared = m.Total, m.Available, m.Swap, g.isShared(self, inner)
 			m = here
 		}
 		inner = g.dir
@@ -49,32 +49,32 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	return m, nil
 }
 
-// memory reads one group. The limit is -1 if the group has none. File cache is counted by its LRU
-// lists, which exclude shared memory. The "file" and "cache" counters include shared memory, but
-// the kernel cannot drop it.
-func (g cgroup) memory() Memory {
+// readMemory reads one group. The limit is -1 if the group has none. File cache is counted by its
+// LRU lists, which exclude shared memory. The "file" and "cache" counters include shared memory,
+// but the kernel cannot drop it.
+func (g cgroup) readMemory() Memory {
 	m := Memory{CgroupLimit: -1}
 	// if missing, nothing is known to be reclaimable
 	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat"))
 	usage, cache := "memory.current", stat["active_file"]+stat["inactive_file"]
 	if g.unified {
-		m.restrict(g.number("memory.max"))
-		m.restrict(g.number("memory.high")) // above it the kernel slows the process down to a crawl
+		m.lowerLimit(g.readNumber("memory.max"))
+		m.lowerLimit(g.readNumber("memory.high")) // above it the kernel slows the process down to a crawl
 	} else {
 		usage, cache = "memory.usage_in_bytes", stat["total_active_file"]+stat["total_inactive_file"]
-		m.restrict(g.number("memory.limit_in_bytes"))
+		m.lowerLimit(g.readNumber("memory.limit_in_bytes"))
 		// includes the limits of invisible ancestors
 		ancestors, ok := stat["hierarchical_memory_limit"]
-		m.restrict(ancestors, ok)
+		m.lowerLimit(ancestors, ok)
 	}
 	if m.CgroupLimit >= 0 {
-		m.CgroupUsage, _ = g.number(usage)
+		m.CgroupUsage, _ = g.readNumber(usage)
 		m.CgroupReclaimable = max(0, min(cache, m.CgroupUsage))
 	}
 	return m
 }
 
-func (m *Memory) restrict(limit int64, ok bool) {
+func (m *Memory) lowerLimit(limit int64, ok bool) {
 	if ok && limit < unlimited && (m.CgroupLimit < 0 || limit < m.CgroupLimit) {
 		m.CgroupLimit = limit
 	}
@@ -87,7 +87,7 @@ func (m *Memory) restrict(limit int64, ok bool) {
 func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
 
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
-	groups, err := cgroups(root, "memory")
+	groups, err := findCgroups(root, "memory")
 	if err != nil {
 		return 0, true, fmt.Errorf("find the control groups: %w", err)
 	}
@@ -98,7 +98,7 @@ func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
 			file = "memory.events"
 		}
 		if n, err := readKey(root, path.Join(g.dir, file), "oom_kill"); err == nil {
-			return n, g.shared(self, ""), nil
+			return n, g.isShared(self, ""), nil
 		}
 	}
 	n, err = readKey(root, "proc/vmstat", "oom_kill")

@@ -34,9 +34,9 @@ func UnlockByte(f *os.File, i int64) error {
 // ByteLocked reports whether an open file description other than f's holds the lock of byte i. A
 // lock taken through f itself does not count.
 func ByteLocked(f *os.File, i int64) (locked bool, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		lk := byteLock(i, unix.F_WRLCK)
-		err := retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
+		err := retryInterrupted(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
 		locked = lk.Type != unix.F_UNLCK
 		return err
 	})
@@ -47,9 +47,9 @@ func ByteLocked(f *os.File, i int64) (locked bool, err error) {
 }
 
 func setLock(f *os.File, i int64, kind int16) error {
-	return control(f, func(fd int) error {
+	return withDescriptor(f, func(fd int) error {
 		lk := byteLock(i, kind)
-		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
+		return retryInterrupted(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
 	})
 }
 

@@ -9,31 +9,33 @@ import (
 )
 
 // Affinity needs Linux.
-func Affinity() ([]int, error) { return nil, unsupported("sched_getaffinity") }
+func Affinity() ([]int, error) { return nil, unsupportedError("sched_getaffinity") }
 
 // SetAffinity needs Linux.
-func SetAffinity(cpus ...int) error { return unsupported("sched_setaffinity") }
+func SetAffinity(cpus ...int) error { return unsupportedError("sched_setaffinity") }
 
 // SetNice needs Linux.
-func SetNice(n int) error { return unsupported("setpriority") }
+func SetNice(n int) error { return unsupportedError("setpriority") }
 
 // Nice needs Linux.
-func Nice() (int, error) { return 0, unsupported("getpriority") }
+func Nice() (int, error) { return 0, unsupportedError("getpriority") }
 
 // Eventfd needs Linux.
-func Eventfd(name string) (*os.File, error) { return nil, unsupported("eventfd") }
+func Eventfd(name string) (*os.File, error) { return nil, unsupportedError("eventfd") }
 
 // FutexWait needs Linux.
-func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupported("futex") }
+func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupportedError("futex") }
 
 // FutexWake needs Linux.
-func FutexWake(w *atomic.Uint64) error { return unsupported("futex") }
+func FutexWake(w *atomic.Uint64) error { return unsupportedError("futex") }
 
 // FutexWaitUpper needs Linux.
-func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupported("futex") }
+func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
+	return unsupportedError("futex")
+}
 
 // FutexWakeUpper needs Linux.
-func FutexWakeUpper(w *atomic.Uint64) error { return unsupported("futex") }
+func FutexWakeUpper(w *atomic.Uint64) error { return unsupportedError("futex") }
 
 var begin = time.Now()
 
@@ -44,4 +46,6 @@ func Monotonic() time.Duration { return time.Since(begin) }
 func ProcessTime() time.Duration { return Monotonic() }
 
 // ProcessTimeOf needs Linux.
-func ProcessTimeOf(pid int) (time.Duration, error) { return 0, unsupported("a clock of a process") }
+func ProcessTimeOf(pid int) (time.Duration, error) {
+	return 0, unsupportedError("a clock of a process")
+}

@@ -23,7 +23,7 @@ func Memfd(name string) (*os.File, error) {
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create memory file %q: %w", name, missing("memfd_create", err))
+		return nil, fmt.Errorf("create memory file %q: %w", name, wrapMissingCall("memfd_create", err))
 	}
 	// The descriptor is in blocking mode, so NewFile leaves it out of Go's poller, which is useless
 	// for a memory file.
@@ -33,8 +33,8 @@ func Memfd(name string) (*os.File, error) {
 // Resize sets the size of f in bytes. New bytes are zero and use no memory until they are committed
 // or touched.
 func Resize(f *os.File, size int64) error {
-	return control(f, func(fd int) error {
-		if err := retry(func() error { return unix.Ftruncate(fd, size) }); err != nil {
+	return withDescriptor(f, func(fd int) error {
+		if err := retryInterrupted(func() error { return unix.Ftruncate(fd, size) }); err != nil {
 			return fmt.Errorf("resize %s to %d bytes: %w", f.Name(), size, err)
 		}
 		return nil
@@ -44,7 +44,7 @@ func Resize(f *os.File, size int64) error {
 // Seal fixes the size of f permanently and for all processes, so that no process can truncate f
 // under a mapping.
 func Seal(f *os.File) error {
-	return control(f, func(fd int) error {
+	return withDescriptor(f, func(fd int) error {
 		seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
 			return fmt.Errorf("seal %s: %w", f.Name(), err)
@@ -62,7 +62,7 @@ func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MA
 func MapPrivate(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_PRIVATE) }
 
 func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
 		return err
 	})
@@ -92,8 +92,8 @@ func Forget(b []byte) {
 	}
 }
 
-// resident reports whether the page b is in memory.
-func resident(b []byte) bool {
+// isResident reports whether the page b is in memory.
+func isResident(b []byte) bool {
 	var in [1]byte
 	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		uintptr(unsafe.Pointer(&in[0])))
@@ -118,12 +118,12 @@ func wantHugePages(b []byte) {
 }
 
 // ProtectNone makes every access to b fault. b must start and end at page boundaries of a mapping.
-func ProtectNone(b []byte) error { return protect(b, unix.PROT_NONE) }
+func ProtectNone(b []byte) error { return protectPages(b, unix.PROT_NONE) }
 
 // ProtectReadWrite undoes [ProtectNone].
-func ProtectReadWrite(b []byte) error { return protect(b, unix.PROT_READ|unix.PROT_WRITE) }
+func ProtectReadWrite(b []byte) error { return protectPages(b, unix.PROT_READ|unix.PROT_WRITE) }
 
-func protect(b []byte, prot int) error {
+func protectPages(b []byte, prot int) error {
 	if err := unix.Mprotect(b, prot); err != nil {
 		return fmt.Errorf("protect %d bytes: %w", len(b), err)
 	}
@@ -135,7 +135,7 @@ func protect(b []byte, prot int) error {
 // control group is not an error here, because the kernel kills a process instead, so the caller
 // should check [MemoryLimit] before.
 func Commit(f *os.File, off, n int64) error {
-	return control(f, func(fd int) error {
+	return withDescriptor(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
 			if err := fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, off, min(commitPiece, end-off)); err != nil {
 				return fmt.Errorf("commit %d bytes at %d of %s: %w", end-off, off, f.Name(), err)
@@ -147,7 +147,7 @@ func Commit(f *os.File, off, n int64) error {
 
 // Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero afterwards.
 func Punch(f *os.File, off, n int64) error {
-	return control(f, func(fd int) error {
+	return withDescriptor(f, func(fd int) error {
 		if n == 0 {
 			return nil
 		}
@@ -159,12 +159,12 @@ func Punch(f *os.File, off, n int64) error {
 }
 
 func fallocate(fd int, mode uint32, off, n int64) error {
-	return retry(func() error { return unix.Fallocate(fd, mode, off, n) })
+	return retryInterrupted(func() error { return unix.Fallocate(fd, mode, off, n) })
 }
 
 // Allocated returns the number of bytes of f that are backed by pages.
 func Allocated(f *os.File) (bytes int64, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return fmt.Errorf("count the pages of %s: %w", f.Name(), err)
@@ -179,9 +179,9 @@ func Allocated(f *os.File) (bytes int64, err error) {
 // it by [LockByte] is not shared with processes that f was passed to. Reopen needs /proc. The
 // caller must close the returned file.
 func Reopen(f *os.File) (again *os.File, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)
-		return retry(func() error {
+		return retryInterrupted(func() error {
 			n, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 			if err == nil {
 				again = newFile(n, f.Name())

@@ -5,19 +5,19 @@ package sys
 import "os"
 
 // Memfd needs Linux.
-func Memfd(name string) (*os.File, error) { return nil, unsupported("memfd_create") }
+func Memfd(name string) (*os.File, error) { return nil, unsupportedError("memfd_create") }
 
 // Resize needs Linux.
-func Resize(f *os.File, size int64) error { return unsupported("ftruncate") }
+func Resize(f *os.File, size int64) error { return unsupportedError("ftruncate") }
 
 // Seal needs Linux.
-func Seal(f *os.File) error { return unsupported("F_ADD_SEALS") }
+func Seal(f *os.File) error { return unsupportedError("F_ADD_SEALS") }
 
 // Map needs Linux.
-func Map(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
+func Map(f *os.File, size int) ([]byte, error) { return nil, unsupportedError("mmap") }
 
 // MapPrivate needs Linux.
-func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
+func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupportedError("mmap") }
 
 // Populate needs Linux.
 func Populate(b []byte) {}
@@ -25,27 +25,27 @@ func Populate(b []byte) {}
 // Forget does nothing: the pages stay until the mapping ends.
 func Forget(b []byte) {}
 
-func resident([]byte) bool { return true }
+func isResident([]byte) bool { return true }
 
 // Unmap needs Linux.
-func Unmap(b []byte) error { return unsupported("munmap") }
+func Unmap(b []byte) error { return unsupportedError("munmap") }
 
 func wantHugePages([]byte) {}
 
 // ProtectNone needs Linux.
-func ProtectNone(b []byte) error { return unsupported("mprotect") }
+func ProtectNone(b []byte) error { return unsupportedError("mprotect") }
 
 // ProtectReadWrite needs Linux.
-func ProtectReadWrite(b []byte) error { return unsupported("mprotect") }
+func ProtectReadWrite(b []byte) error { return unsupportedError("mprotect") }
 
 // Commit needs Linux.
-func Commit(f *os.File, off, n int64) error { return unsupported("fallocate") }
+func Commit(f *os.File, off, n int64) error { return unsupportedError("fallocate") }
 
 // Punch needs Linux.
-func Punch(f *os.File, off, n int64) error { return unsupported("fallocate") }
+func Punch(f *os.File, off, n int64) error { return unsupportedError("fallocate") }
 
 // Allocated needs Linux.
-func Allocated(f *os.File) (bytes int64, err error) { return 0, unsupported("fstat") }
+func Allocated(f *os.File) (bytes int64, err error) { return 0, unsupportedError("fstat") }
 
 // Reopen needs Linux.
-func Reopen(f *os.File) (*os.File, error) { return nil, unsupported("/proc/self/fd") }
+func Reopen(f *os.File) (*os.File, error) { return nil, unsupportedError("/proc/self/fd") }

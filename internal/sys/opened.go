@@ -20,8 +20,8 @@ func OnOpen(hook func(fd int)) {
 	onOpen.Store(&hook)
 }
 
-// opened calls the hook of [OnOpen], if there is one.
-func opened(fd int) {
+// reportOpened calls the hook of [OnOpen], if there is one.
+func reportOpened(fd int) {
 	if hook := onOpen.Load(); hook != nil {
 		(*hook)(fd)
 	}
@@ -35,13 +35,13 @@ func Opened(files ...syscall.Conn) {
 	}
 	for _, f := range files {
 		if raw, err := f.SyscallConn(); err == nil {
-			raw.Control(func(fd uintptr) { opened(int(fd)) })
+			raw.Control(func(fd uintptr) { reportOpened(int(fd)) })
 		}
 	}
 }
 
 // newFile returns a file for a descriptor that this package has opened, and reports it to the hook.
 func newFile(fd int, name string) *os.File {
-	opened(fd)
+	reportOpened(fd)
 	return os.NewFile(uintptr(fd), name)
 }

@@ -34,8 +34,12 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 	}
 	// ppoll is called once here, where an error can still be returned. Later it can fail only with
 	// EINTR.
-	if err := retry(func() error { _, err := unix.Ppoll(o.fds, &unix.Timespec{}, nil); return err }); err != nil {
-		return nil, fmt.Errorf("watch lifelines: %w", missing("ppoll", err))
+	err := retryInterrupted(func() error {
+		_, err := unix.Ppoll(o.fds, &unix.Timespec{}, nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch lifelines: %w", wrapMissingCall("ppoll", err))
 	}
 	return o, nil
 }

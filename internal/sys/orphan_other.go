@@ -13,7 +13,7 @@ type Orphanage struct{}
 
 // NewOrphanage needs Linux.
 func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Orphanage, error) {
-	return nil, unsupported("ppoll")
+	return nil, unsupportedError("ppoll")
 }
 
 // Watch needs Linux.

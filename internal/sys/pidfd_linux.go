@@ -29,7 +29,7 @@ func OpenPidfd(pid int) (*Pidfd, error) {
 		fd, err = unix.PidfdOpen(pid, 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open process %d: %w", pid, missing("pidfd_open", err))
+		return nil, fmt.Errorf("open process %d: %w", pid, wrapMissingCall("pidfd_open", err))
 	}
 	return newPidfd(fd)
 }
@@ -48,7 +48,7 @@ func newPidfd(fd int) (*Pidfd, error) {
 // the goroutine. From the first call on there is one more goroutine, which ends with the process or
 // with Close. Wait does not reap the process. If ctx is done, Wait returns its cause.
 func (p *Pidfd) Wait(ctx context.Context) error {
-	p.watch.Do(func() { go p.park() })
+	p.watch.Do(func() { go p.awaitEnd() })
 	select {
 	case <-p.ended:
 		return p.err
@@ -57,17 +57,17 @@ func (p *Pidfd) Wait(ctx context.Context) error {
 	}
 }
 
-// park waits in Go's poller. It must run in a goroutine of its own, because a raw read holds the
-// descriptor's read lock: two Waits would queue behind each other and could not be cancelled.
-func (p *Pidfd) park() {
+// awaitEnd waits in Go's poller. It must run in a goroutine of its own, because a raw read holds
+// the descriptor's read lock: two Waits would queue behind each other and could not be cancelled.
+func (p *Pidfd) awaitEnd() {
 	defer close(p.ended)
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		p.err = fmt.Errorf("wait for process: %w", err)
 		return
 	}
-	err = poll(raw.Read, func(fd int) error {
-		ended, err := readable(fd)
+	err = retryWhenReady(raw.Read, func(fd int) error {
+		ended, err := isReadable(fd)
 		if err == nil && !ended {
 			err = unix.EAGAIN
 		}
@@ -80,8 +80,8 @@ func (p *Pidfd) park() {
 
 // Exited reports whether the process has ended. A zombie has ended.
 func (p *Pidfd) Exited() (ended bool, err error) {
-	err = control(p.file, func(fd int) error {
-		ended, err = readable(fd)
+	err = withDescriptor(p.file, func(fd int) error {
+		ended, err = isReadable(fd)
 		return err
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Pidfd) Exited() (ended bool, err error) {
 // Signal sends sig to the process. The error wraps [os.ErrProcessDone] if the process has been
 // reaped.
 func (p *Pidfd) Signal(sig syscall.Signal) error {
-	err := control(p.file, func(fd int) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
+	err := withDescriptor(p.file, func(fd int) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
 	if err == unix.ESRCH {
 		err = os.ErrProcessDone
 	}
@@ -112,7 +112,7 @@ func (p *Pidfd) File() *os.File { return p.file }
 func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	defer f.Close()
 	var fd int
-	err := control(f, func(old int) (err error) {
+	err := withDescriptor(f, func(old int) (err error) {
 		fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 0)
 		return err
 	})
@@ -126,11 +126,11 @@ func PidfdFromFile(f *os.File) (*Pidfd, error) {
 // is not affected.
 func (p *Pidfd) Close() error { return p.file.Close() }
 
-// readable reports, without waiting, whether a descriptor is readable.
-func readable(fd int) (bool, error) {
+// isReadable reports, without waiting, whether a descriptor is readable.
+func isReadable(fd int) (bool, error) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	var n int
-	err := retry(func() (err error) {
+	err := retryInterrupted(func() (err error) {
 		n, err = unix.Poll(fds, 0)
 		return err
 	})

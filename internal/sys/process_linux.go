@@ -45,9 +45,9 @@ func Exiting(pid int) bool {
 
 // Stopped reports whether process pid is suspended until another process continues it: it was
 // stopped by a signal or a debugger, or its control group is frozen.
-func Stopped(pid int) bool { return stopped(rootFS(), pid) }
+func Stopped(pid int) bool { return isStopped(rootFS(), pid) }
 
-func stopped(root fs.FS, pid int) bool {
+func isStopped(root fs.FS, pid int) bool {
 	fields, err := statFields(root, pid)
 	if err != nil {
 		return false
@@ -57,7 +57,7 @@ func stopped(root fs.FS, pid int) bool {
 	}
 	// a group that cannot be read is not frozen
 	groups, _ := cgroupsOf(root, procFile(pid, "cgroup"), "freezer")
-	return slices.ContainsFunc(groups, cgroup.frozen)
+	return slices.ContainsFunc(groups, cgroup.isFrozen)
 }
 
 func parentOf(root fs.FS, pid int) (int, error) {
@@ -92,11 +92,11 @@ func procFile(pid int, elem ...string) string {
 
 // PSS returns the proportional set size of process pid in bytes: its mapped pages, with a page
 // mapped by n processes counted as 1/n.
-func PSS(pid int) (int64, error) { return pss(rootFS(), pid) }
+func PSS(pid int) (int64, error) { return readPSS(rootFS(), pid) }
 
-func pss(root fs.FS, pid int) (int64, error) {
+func readPSS(root fs.FS, pid int) (int64, error) {
 	kb, err := readKey(root, procFile(pid, "smaps_rollup"), "Pss:")
-	return kibibytes(kb), err
+	return kibToBytes(kb), err
 }
 
 // A Resident is the resident memory of a process, in bytes.
@@ -114,7 +114,7 @@ func residentMemory(root fs.FS, pid int) (Resident, error) {
 		return Resident{}, err
 	}
 	private, err := readKey(root, procFile(pid, "status"), "RssAnon:")
-	return Resident{kibibytes(peak), kibibytes(private)}, err
+	return Resident{kibToBytes(peak), kibToBytes(private)}, err
 }
 
 // Switches is the number of context switches of a process's threads.
@@ -133,7 +133,7 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	}
 	for _, t := range threads {
 		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "status"))
-		if err != nil && !gone(err) {
+		if err != nil && !isProcessGone(err) {
 			return total, fmt.Errorf("read the context switches of process %d: %w", pid, err)
 		}
 		for key, n := range keysOf(data) {
@@ -255,8 +255,8 @@ func Processes() ([]int, error) {
 	return pids, nil
 }
 
-// gone reports whether err means that a process or thread ended before it was read.
-func gone(err error) bool {
+// isProcessGone reports whether err means that a process or thread ended before it was read.
+func isProcessGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
@@ -324,7 +324,7 @@ func SetSubreaper() error {
 
 // FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited. No file, in memory or not, may be
 // made larger.
-func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
+func FileSizeLimit() int64 { return resourceLimit(unix.RLIMIT_FSIZE) }
 
 // CheckFileSize returns an error that wraps EFBIG if n bytes exceed the limit of a file's size. It
 // should be called before writing, because a write beyond the limit raises a signal that ends the
@@ -337,7 +337,7 @@ func CheckFileSize(n int64) error {
 }
 
 // OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
-func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
+func OpenFileLimit() int64 { return resourceLimit(unix.RLIMIT_NOFILE) }
 
 // OpenFilesOf returns the number of descriptors that a process of the same user has open, and its
 // RLIMIT_NOFILE, -1 if unlimited.
@@ -374,7 +374,7 @@ func KernelRelease() (string, error) {
 }
 
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
-func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }
+func AddressSpaceLimit() int64 { return resourceLimit(unix.RLIMIT_AS) }
 
 // AddressSpaceLeft returns the unused part of RLIMIT_AS in bytes, or -1 if there is no limit.
 func AddressSpaceLeft() int64 { return addressSpaceLeft(rootFS(), AddressSpaceLimit()) }
@@ -387,10 +387,10 @@ func addressSpaceLeft(root fs.FS, limit int64) int64 {
 	if err != nil {
 		return limit // without /proc, only the limit is known
 	}
-	return max(0, limit-kibibytes(kb))
+	return max(0, limit-kibToBytes(kb))
 }
 
-func limit(resource int) int64 {
+func resourceLimit(resource int) int64 {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(resource, &r); err != nil || int64(r.Cur) < 0 {
 		return -1 // RLIM_INFINITY is all ones

@@ -9,7 +9,7 @@ import (
 )
 
 // StartTime needs Linux.
-func StartTime(pid int) (uint64, error) { return 0, unsupported("/proc") }
+func StartTime(pid int) (uint64, error) { return 0, unsupportedError("/proc") }
 
 // Exiting needs Linux.
 func Exiting(pid int) bool { return false }
@@ -18,7 +18,7 @@ func Exiting(pid int) bool { return false }
 func Stopped(pid int) bool { return false }
 
 // PSS needs Linux.
-func PSS(pid int) (int64, error) { return 0, unsupported("/proc") }
+func PSS(pid int) (int64, error) { return 0, unsupportedError("/proc") }
 
 // A Resident is the resident memory of a process, in bytes.
 type Resident struct {
@@ -27,7 +27,7 @@ type Resident struct {
 }
 
 // ResidentMemory needs Linux.
-func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupported("/proc") }
+func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupportedError("/proc") }
 
 // Switches is the number of context switches of a process's threads.
 type Switches struct {
@@ -36,7 +36,7 @@ type Switches struct {
 }
 
 // ContextSwitches needs Linux.
-func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
+func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupportedError("/proc") }
 
 // A Load is the demand of a process for processors.
 type Load struct {
@@ -46,7 +46,7 @@ type Load struct {
 }
 
 // ProcessLoad needs Linux.
-func ProcessLoad(pid int) (Load, error) { return Load{}, unsupported("/proc") }
+func ProcessLoad(pid int) (Load, error) { return Load{}, unsupportedError("/proc") }
 
 // A ProcessEntry is a row of a table of processes.
 type ProcessEntry struct {
@@ -58,16 +58,16 @@ type ProcessEntry struct {
 }
 
 // ProcessTable needs Linux.
-func ProcessTable() (map[int]ProcessEntry, error) { return nil, unsupported("/proc") }
+func ProcessTable() (map[int]ProcessEntry, error) { return nil, unsupportedError("/proc") }
 
 // ProcessName needs Linux.
-func ProcessName(pid int) (string, error) { return "", unsupported("/proc") }
+func ProcessName(pid int) (string, error) { return "", unsupportedError("/proc") }
 
 // Processes needs Linux.
-func Processes() ([]int, error) { return nil, unsupported("/proc") }
+func Processes() ([]int, error) { return nil, unsupportedError("/proc") }
 
 // OpenFiles needs Linux.
-func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
+func OpenFiles(pid int) (int, error) { return 0, unsupportedError("/proc") }
 
 // KillSelf kills the process: no deferred call runs, and nothing is flushed.
 func KillSelf() {
@@ -78,16 +78,16 @@ func KillSelf() {
 }
 
 // StopSelf needs Linux.
-func StopSelf() error { return unsupported("tgkill") }
+func StopSelf() error { return unsupportedError("tgkill") }
 
 // SetThreadName needs Linux.
-func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
+func SetThreadName(name string) error { return unsupportedError("PR_SET_NAME") }
 
 // OpenProcessName needs Linux.
-func OpenProcessName() (*os.File, error) { return nil, unsupported("/proc/self/comm") }
+func OpenProcessName() (*os.File, error) { return nil, unsupportedError("/proc/self/comm") }
 
 // SetSubreaper needs Linux.
-func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
+func SetSubreaper() error { return unsupportedError("PR_SET_CHILD_SUBREAPER") }
 
 // FileSizeLimit returns -1: no limit is known.
 func FileSizeLimit() int64 { return -1 }
@@ -96,13 +96,13 @@ func FileSizeLimit() int64 { return -1 }
 func CheckFileSize(int64) error { return nil }
 
 // OpenFilesOf needs Linux.
-func OpenFilesOf(int) (open, limit int64, err error) { return 0, -1, unsupported("/proc") }
+func OpenFilesOf(int) (open, limit int64, err error) { return 0, -1, unsupportedError("/proc") }
 
 // OpenFileLimit returns -1: no limit is known.
 func OpenFileLimit() int64 { return -1 }
 
 // KernelRelease needs Linux.
-func KernelRelease() (string, error) { return "", unsupported("/proc") }
+func KernelRelease() (string, error) { return "", unsupportedError("/proc") }
 
 // AddressSpaceLimit returns -1: no limit is known.
 func AddressSpaceLimit() int64 { return -1 }
@@ -111,10 +111,10 @@ func AddressSpaceLimit() int64 { return -1 }
 func AddressSpaceLeft() int64 { return -1 }
 
 // MemoryLimit needs Linux.
-func MemoryLimit() (Memory, error) { return Memory{}, unsupported("/proc/meminfo") }
+func MemoryLimit() (Memory, error) { return Memory{}, unsupportedError("/proc/meminfo") }
 
 // OOMKills needs Linux.
-func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupported("/proc/vmstat") }
+func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupportedError("/proc/vmstat") }
 
 // CPUs returns the number of processors that Go sees.
 func CPUs() int { return runtime.NumCPU() }
@@ -129,7 +129,7 @@ func CPUQuota() float64 { return 0 }
 type CPUTime struct{ Busy, Idle time.Duration }
 
 // MachineTime needs Linux.
-func MachineTime() (CPUTime, error) { return CPUTime{}, unsupported("/proc/stat") }
+func MachineTime() (CPUTime, error) { return CPUTime{}, unsupportedError("/proc/stat") }
 
 // AddressBits returns 47, which every 64-bit system provides.
 func AddressBits() int { return 47 }

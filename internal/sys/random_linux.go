@@ -16,9 +16,9 @@ func Random(b []byte) error {
 	if len(b) > maxRandom {
 		panic("sys: Random gives at most 256 bytes at once")
 	}
-	err := retry(func() error { _, err := unix.Getrandom(b, 0); return err })
+	err := retryInterrupted(func() error { _, err := unix.Getrandom(b, 0); return err })
 	if err != nil {
-		return fmt.Errorf("get random bytes: %w", missing("getrandom", err))
+		return fmt.Errorf("get random bytes: %w", wrapMissingCall("getrandom", err))
 	}
 	return nil
 }

@@ -24,9 +24,9 @@ func ShareRange(f *os.File, off, n int64) (ok bool, err error) {
 }
 
 func lockRange(f *os.File, off, n int64, how int16) (ok bool, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		lk := unix.Flock_t{Type: how, Whence: io.SeekStart, Start: off, Len: n}
-		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
+		return retryInterrupted(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
 	})
 	switch err {
 	case nil:
@@ -42,8 +42,8 @@ func lockRange(f *os.File, off, n int64, how int16) (ok bool, err error) {
 // them.
 func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
-	err = control(f, func(fd int) error {
-		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
+	err = withDescriptor(f, func(fd int) error {
+		return retryInterrupted(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("query the locks of %s: %w", f.Name(), err)
@@ -57,7 +57,7 @@ func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 // MapRange maps n bytes of f at off for reading and writing, shared like [Map]. off must be a
 // multiple of the page size. The caller must end the mapping with [Unmap].
 func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		return err
 	})
@@ -69,21 +69,21 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 
 // Duplicate returns another descriptor, close-on-exec, of f's open file description. The caller
 // must close it.
-func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
+func Duplicate(f *os.File) (again int, err error) { return duplicateFD(f, unix.F_DUPFD_CLOEXEC) }
 
 // DuplicateInherited is [Duplicate] as done by foreign code: programs started later inherit the
 // descriptor.
-func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
+func DuplicateInherited(f *os.File) (again int, err error) { return duplicateFD(f, unix.F_DUPFD) }
 
-func duplicate(f *os.File, how int) (again int, err error) {
-	err = control(f, func(fd int) error {
+func duplicateFD(f *os.File, how int) (again int, err error) {
+	err = withDescriptor(f, func(fd int) error {
 		again, err = unix.FcntlInt(uintptr(fd), how, 0)
 		return err
 	})
 	if err != nil {
 		return -1, fmt.Errorf("duplicate %s: %w", f.Name(), err)
 	}
-	opened(again)
+	reportOpened(again)
 	return again, nil
 }
 

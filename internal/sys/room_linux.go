@@ -10,9 +10,9 @@ import (
 // FileSystemRoom returns the number of free bytes in the file system of f. It returns -1 if the
 // file system has no limit of its own.
 func FileSystemRoom(f *os.File) (room int64, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		var st unix.Statfs_t
-		if err := retry(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
+		if err := retryInterrupted(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 			return fmt.Errorf("ask for the room beside %s: %w", f.Name(), err)
 		}
 		room = int64(st.Bavail) * int64(st.Bsize)

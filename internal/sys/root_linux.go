@@ -29,7 +29,7 @@ func (r rootFiles) ReadFile(name string) (data []byte, err error) {
 		return fail("open", fs.ErrInvalid)
 	}
 	fd := 0
-	err = retry(func() (err error) {
+	err = retryInterrupted(func() (err error) {
 		fd, err = unix.Open("/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -41,7 +41,7 @@ func (r rootFiles) ReadFile(name string) (data []byte, err error) {
 	defer pages.Put(page)
 	for {
 		n := 0
-		if err := retry(func() (err error) { n, err = unix.Read(fd, page[:]); return err }); err != nil {
+		if err := retryInterrupted(func() (err error) { n, err = unix.Read(fd, page[:]); return err }); err != nil {
 			return fail("read", err)
 		}
 		if n == 0 {

@@ -40,7 +40,7 @@ func (c *Conn) sendMessage(msg, oob []byte) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = poll(raw.Write, func(fd int) (err error) {
+	err = retryWhenReady(raw.Write, func(fd int) (err error) {
 		n, err = unix.SendmsgN(fd, msg, oob, nil, unix.MSG_NOSIGNAL)
 		return err
 	})
@@ -52,7 +52,7 @@ func (c *Conn) receiveMessage(msg, oob []byte) (n, oobn, flags int, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	err = poll(raw.Read, func(fd int) (err error) {
+	err = retryWhenReady(raw.Read, func(fd int) (err error) {
 		n, oobn, flags, _, err = unix.Recvmsg(fd, msg, oob, unix.MSG_CMSG_CLOEXEC)
 		return err
 	})
@@ -67,7 +67,7 @@ func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) erro
 	if len(files) == 0 {
 		return do(fds)
 	}
-	return control(files[0], func(fd int) error {
+	return withDescriptor(files[0], func(fd int) error {
 		return withDescriptors(files[1:], append(fds, fd), do)
 	})
 }
@@ -84,15 +84,15 @@ var controlRooms = sync.Pool{New: func() any {
 // all files, [ErrTooManyFiles] if the peer sent more than limit, and an error that wraps [io.EOF]
 // at the end of the connection. On an error no file is kept open.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
-	return received(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
+	return receiveFiles(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
 }
 
 // TakeFiles is [RecvFiles] for a socket of [BlockingPair]. It never waits. The error wraps EAGAIN
 // if there is no message.
 func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
-	return received(limit, func(oob []byte) (n, oobn, flags int, err error) {
-		err = control(socket, func(fd int) error {
-			return retry(func() (err error) {
+	return receiveFiles(limit, func(oob []byte) (n, oobn, flags int, err error) {
+		err = withDescriptor(socket, func(fd int) error {
+			return retryInterrupted(func() (err error) {
 				n, oobn, flags, _, err = unix.Recvmsg(fd, msg, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 				return err
 			})
@@ -104,8 +104,8 @@ func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File,
 	})
 }
 
-// received converts the descriptors received by a system call to files.
-func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
+// receiveFiles converts the descriptors received by a system call to files.
+func receiveFiles(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
 	err error) {
 	oob := controlRooms.Get().(*[]byte)
 	defer controlRooms.Put(oob)
@@ -113,7 +113,7 @@ func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error
 	if err != nil {
 		return 0, nil, fmt.Errorf("receive files: %w", err)
 	}
-	fds, err := descriptors((*oob)[:oobn])
+	fds, err := parseDescriptors((*oob)[:oobn])
 	switch {
 	case err != nil:
 		err = fmt.Errorf("receive files: %w", err)
@@ -134,9 +134,9 @@ func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error
 	return n, files, nil
 }
 
-// descriptors returns all descriptors in a control message buffer, even if it also returns an
+// parseDescriptors returns all descriptors in a control message buffer, even if it also returns an
 // error.
-func descriptors(oob []byte) (fds []int, err error) {
+func parseDescriptors(oob []byte) (fds []int, err error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	for i := range msgs {
 		if msgs[i].Header.Level != unix.SOL_SOCKET || msgs[i].Header.Type != unix.SCM_RIGHTS {
@@ -152,7 +152,7 @@ func descriptors(oob []byte) (fds []int, err error) {
 // PeerUID returns the user and the process that connected c, or listened for c, as recorded by the
 // kernel at that time.
 func PeerUID(c *Conn) (uid, pid int, err error) {
-	err = control(c, func(fd int) error {
+	err = withDescriptor(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err == nil {
 			uid, pid = int(cred.Uid), int(cred.Pid)
@@ -168,7 +168,7 @@ func PeerUID(c *Conn) (uid, pid int, err error) {
 // PeerPidfd returns a handle to the process at the other end of c. The caller must close it.
 func PeerPidfd(c *Conn) (*Pidfd, error) {
 	fd := -1
-	err := control(c, func(s int) (err error) {
+	err := withDescriptor(c, func(s int) (err error) {
 		fd, err = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 		return err
 	})
@@ -201,7 +201,7 @@ func peerByNumber(c *Conn) (*Pidfd, error) {
 	}
 	after, err := StartTime(pid)
 	if err == nil && before == after {
-		err = control(c, hungUp)
+		err = withDescriptor(c, hangUpError)
 	} else if err == nil {
 		err = os.ErrProcessDone
 	}
@@ -212,10 +212,10 @@ func peerByNumber(c *Conn) (*Pidfd, error) {
 	return p, nil
 }
 
-// hungUp returns [os.ErrProcessDone] if the other end of the socket is closed.
-func hungUp(fd int) error {
+// hangUpError returns [os.ErrProcessDone] if the other end of the socket is closed.
+func hangUpError(fd int) error {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
-	err := retry(func() error { _, err := unix.Poll(fds, 0); return err })
+	err := retryInterrupted(func() error { _, err := unix.Poll(fds, 0); return err })
 	if err == nil && fds[0].Revents&unix.POLLHUP != 0 {
 		return os.ErrProcessDone
 	}

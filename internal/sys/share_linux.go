@@ -11,7 +11,7 @@ import (
 // Share returns another descriptor of c, for a program that expects its files to block. It makes
 // the open file description blocking, for all its holders. The caller must close the returned file.
 func Share(c syscall.Conn) (again *os.File, err error) {
-	err = control(c, func(fd int) error {
+	err = withDescriptor(c, func(fd int) error {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -32,8 +32,8 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	if writes {
 		mode = unix.O_WRONLY
 	}
-	err = control(c, func(fd int) error {
-		return retry(func() error {
+	err = withDescriptor(c, func(fd int) error {
+		return retryInterrupted(func() error {
 			// without O_NONBLOCK it would wait for the other end
 			n, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err != nil {
@@ -55,7 +55,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 
 // SocketKind returns the domain, the type and the protocol of a socket.
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
-	err = control(c, func(fd int) (err error) {
+	err = withDescriptor(c, func(fd int) (err error) {
 		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind,
 			unix.SO_PROTOCOL: &protocol} {
 			if *dst, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil {

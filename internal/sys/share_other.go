@@ -8,14 +8,14 @@ import (
 )
 
 // Share needs Linux.
-func Share(c syscall.Conn) (again *os.File, err error) { return nil, unsupported("fcntl") }
+func Share(c syscall.Conn) (again *os.File, err error) { return nil, unsupportedError("fcntl") }
 
 // ShareEnd needs Linux.
 func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
-	return nil, unsupported("/proc/self/fd")
+	return nil, unsupportedError("/proc/self/fd")
 }
 
 // SocketKind needs Linux.
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
-	return 0, 0, 0, unsupported("getsockopt")
+	return 0, 0, 0, unsupportedError("getsockopt")
 }

@@ -28,9 +28,9 @@ const (
 	onStack     = 0x08000000
 )
 
-// handled reports whether the signal has a handler function, not one of the kernel's default
+// hasHandler reports whether the signal has a handler function, not one of the kernel's default
 // actions.
-func (a *sigaction) handled() bool { return a.handler > 1 }
+func (a *sigaction) hasHandler() bool { return a.handler > 1 }
 
 // signalStack is the kernel's stack_t.
 type signalStack struct {
@@ -68,7 +68,7 @@ func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 			continue
 		}
 		to := &s.actions[i]
-		if i >= firstOfLibc && i <= lastOfLibc && now.actions[i].handled() {
+		if i >= firstOfLibc && i <= lastOfLibc && now.actions[i].hasHandler() {
 			if to = &now.actions[i]; to.flags&onStack != 0 {
 				continue
 			}

@@ -51,7 +51,7 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 func SocketConn(f *os.File) (*Conn, error) {
 	defer f.Close()
 	var again int
-	err := control(f, func(fd int) (err error) {
+	err := withDescriptor(f, func(fd int) (err error) {
 		if again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int
 	if err != nil {
 		return -1, err
 	}
-	if err := retry(func() error { return use(fd, &syscall.SockaddrUnix{Name: addr}) }); err != nil {
+	if err := retryInterrupted(func() error { return use(fd, &syscall.SockaddrUnix{Name: addr}) }); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -128,7 +128,7 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallCon
 // is closed.
 func (c *Conn) Readable() bool {
 	var readable bool
-	err := control(c, func(fd int) error {
+	err := withDescriptor(c, func(fd int) error {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, 0)
 		readable = n > 0
@@ -140,7 +140,7 @@ func (c *Conn) Readable() bool {
 // CloseWrite closes the connection for writing. The other end reads [io.EOF] after all written
 // bytes.
 func (c *Conn) CloseWrite() error {
-	err := control(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
+	err := withDescriptor(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
 	if err != nil {
 		return fmt.Errorf("end the writing: %w", err)
 	}
@@ -194,7 +194,7 @@ func ListenAnew(addr string) (*Listener, error) {
 	if info, e := os.Lstat(addr); e == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w: it is no socket", err)
 	}
-	if bound(addr) {
+	if hasListener(addr) {
 		return nil, fmt.Errorf("%w: another program listens there", err)
 	}
 	if e := os.Remove(addr); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -222,10 +222,10 @@ func lockSoon(f *os.File) error {
 	}
 }
 
-// bound reports whether the socket at path has a listener. It connects with another socket type:
-// the kernel refuses the type before the listener learns of it, and refuses the connection if there
-// is no listener.
-func bound(path string) bool {
+// hasListener reports whether the socket at path has a listener. It connects with another socket
+// type: the kernel refuses the type before the listener learns of it, and refuses the connection if
+// there is no listener.
+func hasListener(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return true
@@ -241,7 +241,7 @@ func bound(path string) bool {
 func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	defer f.Close()
 	var again int
-	err := control(f, func(fd int) (err error) {
+	err := withDescriptor(f, func(fd int) (err error) {
 		if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (l *Listener) Accept() (*Conn, error) {
 		return nil, fmt.Errorf("accept: %w", err)
 	}
 	fd := -1
-	err = poll(raw.Read, func(s int) (err error) {
+	err = retryWhenReady(raw.Read, func(s int) (err error) {
 		fd, _, err = unix.Accept4(s, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		return err
 	})

@@ -50,14 +50,14 @@ func (s *Strangers) Enter(c io.Closer, source any) {
 	}
 	s.here = append(s.here, stranger{c, source})
 	if len(s.here) > s.limit {
-		i := s.worst()
+		i := s.worstIndex()
 		s.here[i].conn.Close()
-		s.remove(i)
+		s.removeAt(i)
 	}
 }
 
-// worst returns the index of the oldest connection of the source with the most connections.
-func (s *Strangers) worst() (place int) {
+// worstIndex returns the index of the oldest connection of the source with the most connections.
+func (s *Strangers) worstIndex() (place int) {
 	count := make(map[any]int)
 	for _, x := range s.here {
 		count[x.source]++
@@ -70,7 +70,7 @@ func (s *Strangers) worst() (place int) {
 	return place
 }
 
-func (s *Strangers) remove(i int) {
+func (s *Strangers) removeAt(i int) {
 	copy(s.here[i:], s.here[i+1:])
 	s.here[len(s.here)-1] = stranger{}
 	s.here = s.here[:len(s.here)-1]
@@ -82,7 +82,7 @@ func (s *Strangers) Leave(c io.Closer) {
 	defer s.mu.Unlock()
 	for i, x := range s.here {
 		if x.conn == c {
-			s.remove(i)
+			s.removeAt(i)
 			return
 		}
 	}

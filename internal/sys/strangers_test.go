@@ -16,7 +16,7 @@ type guest struct {
 func (g *guest) Close() error { *g.gone = append(*g.gone, g.name); return nil }
 
 func TestStrangers_TheOldestOfTheSourceWithTheMostGoes(t *testing.T) {
-	const limit = 4
+	const resourceLimit = 4
 	for name, c := range map[string]struct {
 		come []string // source and number, in this order; "-" and a name leaves
 		gone []string
@@ -32,7 +32,7 @@ func TestStrangers_TheOldestOfTheSourceWithTheMostGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var gone []string
-			s := sys.NewStrangers(limit)
+			s := sys.NewStrangers(resourceLimit)
 			all := make(map[string]*guest)
 			for _, name := range c.come {
 				if name[0] == '-' {

@@ -5,7 +5,9 @@ package sys
 import "os"
 
 // OpenUnnamed needs Linux.
-func OpenUnnamed(_, _ string) (*os.File, error) { return nil, unsupported("a file without a name") }
+func OpenUnnamed(_, _ string) (*os.File, error) {
+	return nil, unsupportedError("a file without a name")
+}
 
 // LinkUnnamed needs Linux.
-func LinkUnnamed(*os.File) error { return unsupported("a file without a name") }
+func LinkUnnamed(*os.File) error { return unsupportedError("a file without a name") }

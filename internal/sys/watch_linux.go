@@ -23,13 +23,13 @@ func NewOpenWatch() (*OpenWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch files being opened: %w", err)
 	}
-	opened(fd)
+	reportOpened(fd)
 	return &OpenWatch{fd: fd}, nil
 }
 
 // Add watches f, and returns the number that identifies f in [OpenWatch.Opened]. It needs /proc.
 func (w *OpenWatch) Add(f *os.File) (id int, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		id, err = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", fd), unix.IN_OPEN)
 		return err
 	})
@@ -73,7 +73,7 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 // mapping without a descriptor counts. f must come from [Reopen], because the kernel does not count
 // the description made by memfd_create.
 func OpenElsewhere(f *os.File) (open bool, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
 		if err == nil {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
@@ -94,7 +94,7 @@ type FileID struct{ Device, Inode uint64 }
 
 // Identify returns the identity of f, and its size in bytes.
 func Identify(f *os.File) (id FileID, size int64, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return fmt.Errorf("look at %s: %w", f.Name(), err)

@@ -29,10 +29,10 @@ func (v Value) Into(dst any) error {
 	}
 	to := reflect.ValueOf(dst)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return worthless("a %T to put a value in; take a pointer", dst)
+		return valueError("a %T to put a value in; take a pointer", dst)
 	}
 	b := &builder{rest: v.Tensors}
-	if err := b.node(n, to.Elem()); err != nil {
+	if err := b.buildNode(n, to.Elem()); err != nil {
 		return err
 	}
 	if len(b.rest) > 0 {
@@ -47,28 +47,28 @@ type builder struct {
 	path path
 }
 
-func (b *builder) fail(format string, args ...any) error {
-	return b.path.at(worthless("%s", fmt.Sprintf(format, args...)))
+func (b *builder) pathError(format string, args ...any) error {
+	return b.path.wrapError(valueError("%s", fmt.Sprintf(format, args...)))
 }
 
-func (b *builder) node(n *Node, to reflect.Value) error {
+func (b *builder) buildNode(n *Node, to reflect.Value) error {
 	if to.Kind() == reflect.Pointer && to.Type() != reflect.TypeFor[*tensor.Tensor]() && n.Kind != None {
 		to.Set(reflect.New(to.Type().Elem()))
-		return b.node(n, to.Elem())
+		return b.buildNode(n, to.Elem())
 	}
 	switch n.Kind {
 	case Map:
-		return b.mapping(n, to)
+		return b.buildMap(n, to)
 	case List, Tuple:
-		return b.list(n, to)
+		return b.buildList(n, to)
 	}
 	count := n.Kind.Tensors()
 	if count > len(b.rest) {
-		return b.path.at(fmt.Errorf("%w: its tensors are missing", ErrSpec))
+		return b.path.wrapError(fmt.Errorf("%w: its tensors are missing", ErrSpec))
 	}
 	leaf, err := Leaf(n.Kind, b.rest[:count])
 	if err != nil {
-		return b.path.at(err)
+		return b.path.wrapError(err)
 	}
 	for _, t := range b.rest[:count] {
 		if t != leaf {
@@ -76,11 +76,11 @@ func (b *builder) node(n *Node, to reflect.Value) error {
 		}
 	}
 	b.rest = b.rest[count:]
-	return b.set(n.Kind, leaf, to)
+	return b.setLeaf(n.Kind, leaf, to)
 }
 
-// set stores a leaf in to. It returns an error if a number does not fit.
-func (b *builder) set(k Kind, leaf any, to reflect.Value) error {
+// setLeaf stores a leaf in to. It returns an error if a number does not fit.
+func (b *builder) setLeaf(k Kind, leaf any, to reflect.Value) error {
 	v := reflect.ValueOf(leaf)
 	if !v.IsValid() {
 		to.SetZero()
@@ -105,41 +105,41 @@ func (b *builder) set(k Kind, leaf any, to reflect.Value) error {
 		ok = true
 	}
 	if !ok {
-		return b.fail("%v (%v) does not go into a %s", k, leaf, to.Type())
+		return b.pathError("%v (%v) does not go into a %s", k, leaf, to.Type())
 	}
 	return nil
 }
 
-// within builds an item of a map or a list.
-func (b *builder) within(step any, n *Node, to reflect.Value) error {
+// buildItem builds an item of a map or a list.
+func (b *builder) buildItem(step any, n *Node, to reflect.Value) error {
 	b.path = append(b.path, step)
-	err := b.node(n, to)
+	err := b.buildNode(n, to)
 	b.path = b.path[:len(b.path)-1]
 	return err
 }
 
-func (b *builder) mapping(n *Node, to reflect.Value) error {
+func (b *builder) buildMap(n *Node, to reflect.Value) error {
 	switch {
 	case to.Kind() == reflect.Struct:
-		return b.structure(n, to)
+		return b.buildStruct(n, to)
 	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
 		made := reflect.New(mapType(n)).Elem()
-		if err := b.mapping(n, made); err != nil {
+		if err := b.buildMap(n, made); err != nil {
 			return err
 		}
 		to.Set(made)
 		return nil
 	case to.Kind() != reflect.Map:
-		return b.fail("a map of %q does not go into a %s", n.Keys, to.Type())
+		return b.pathError("a map of %q does not go into a %s", n.Keys, to.Type())
 	}
 	to.Set(reflect.MakeMapWithSize(to.Type(), len(n.Keys)))
 	for i, k := range n.Keys {
 		key := reflect.ValueOf(k)
 		if !key.CanConvert(to.Type().Key()) || key.Kind() == reflect.Int64 && to.Type().Key().Kind() == reflect.String {
-			return b.fail("the key %v is none of a %s", k, to.Type())
+			return b.pathError("the key %v is none of a %s", k, to.Type())
 		}
 		item := reflect.New(to.Type().Elem()).Elem()
-		if err := b.within(k, n.Items[i], item); err != nil {
+		if err := b.buildItem(k, n.Items[i], item); err != nil {
 			return err
 		}
 		to.SetMapIndex(key.Convert(to.Type().Key()), item)
@@ -156,24 +156,24 @@ func mapType(n *Node) reflect.Type {
 	return reflect.TypeFor[map[string]any]()
 }
 
-func (b *builder) structure(n *Node, to reflect.Value) error {
+func (b *builder) buildStruct(n *Node, to reflect.Value) error {
 	s := structOf(to.Type())
 	if s.err != nil {
-		return b.fail("%v", s.err)
+		return b.pathError("%v", s.err)
 	}
 	for i, k := range n.Keys {
 		at := slices.IndexFunc(s.names, func(name string) bool { return k == name })
 		if at < 0 {
-			return b.fail("the field %q, which %s does not have; it has %q", fmt.Sprint(k), to.Type(), s.names)
+			return b.pathError("the field %q, which %s does not have; it has %q", fmt.Sprint(k), to.Type(), s.names)
 		}
-		if err := b.within(k, n.Items[i], to.Field(s.index[at])); err != nil {
+		if err := b.buildItem(k, n.Items[i], to.Field(s.index[at])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *builder) list(n *Node, to reflect.Value) error {
+func (b *builder) buildList(n *Node, to reflect.Value) error {
 	var item func(i int) reflect.Value
 	switch {
 	case to.Kind() == reflect.Slice:
@@ -184,7 +184,7 @@ func (b *builder) list(n *Node, to reflect.Value) error {
 	case to.Kind() == reflect.Struct:
 		s := structOf(to.Type())
 		if s.err != nil || !s.tuple || len(s.index) != len(n.Items) {
-			return b.fail("a list of %d does not go into a %s", len(n.Items), to.Type())
+			return b.pathError("a list of %d does not go into a %s", len(n.Items), to.Type())
 		}
 		item = func(i int) reflect.Value { return to.Field(s.index[i]) }
 	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
@@ -192,10 +192,10 @@ func (b *builder) list(n *Node, to reflect.Value) error {
 		to.Set(reflect.ValueOf(made))
 		item = func(i int) reflect.Value { return reflect.ValueOf(&made[i]).Elem() }
 	default:
-		return b.fail("a list of %d does not go into a %s", len(n.Items), to.Type())
+		return b.pathError("a list of %d does not go into a %s", len(n.Items), to.Type())
 	}
 	for i := range n.Items {
-		if err := b.within(i, n.Items[i], item(i)); err != nil {
+		if err := b.buildItem(i, n.Items[i], item(i)); err != nil {
 			return err
 		}
 	}
@@ -212,11 +212,11 @@ func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 	case None:
 		return nil, nil
 	case Int:
-		return number[int64](of[0], tensor.Int64)
+		return readNumber[int64](of[0], tensor.Int64)
 	case Float:
-		return number[float64](of[0], tensor.Float64)
+		return readNumber[float64](of[0], tensor.Float64)
 	case Bool:
-		return number[bool](of[0], tensor.Bool)
+		return readNumber[bool](of[0], tensor.Bool)
 	case Text:
 		b, err := bytesOf(of[0])
 		return string(b), err
@@ -224,10 +224,10 @@ func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 		b, err := bytesOf(of[0])
 		return slices.Clone(b), err
 	}
-	return lists(k, of[0], of[1])
+	return splitAtOffsets(k, of[0], of[1])
 }
 
-func number[T tensor.Elem](t *tensor.Tensor, dt tensor.DType) (v T, err error) {
+func readNumber[T tensor.Elem](t *tensor.Tensor, dt tensor.DType) (v T, err error) {
 	if t.DType() != dt || t.Numel() != 1 {
 		return v, fmt.Errorf("%w: a number that is %v of %v", ErrSpec, t.Shape(), t.DType())
 	}
@@ -241,8 +241,8 @@ func bytesOf(t *tensor.Tensor) ([]byte, error) {
 	return tensor.Data[uint8](t), nil
 }
 
-// lists splits bytes at their offsets.
-func lists(k Kind, of, at *tensor.Tensor) (any, error) {
+// splitAtOffsets splits bytes at their offsets.
+func splitAtOffsets(k Kind, of, at *tensor.Tensor) (any, error) {
 	b, err := bytesOf(of)
 	if err != nil || at.DType() != tensor.Int64 || at.Dims() != 1 || at.Numel() == 0 {
 		return nil, fmt.Errorf("%w: strings without offsets", ErrSpec)

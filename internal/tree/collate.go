@@ -23,11 +23,11 @@ func (e *flaw) Error() string { return e.text }
 
 func (e *flaw) Unwrap() error { return e.kind }
 
-func misshapen(format string, args ...any) error {
+func shapeError(format string, args ...any) error {
 	return &flaw{ErrShape, fmt.Sprintf(format, args...)}
 }
 
-func worthless(format string, args ...any) error {
+func valueError(format string, args ...any) error {
 	return &flaw{ErrValue, fmt.Sprintf(format, args...)}
 }
 
@@ -91,11 +91,11 @@ func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 		}
 	}
 	c := &collator{samples: samples, rules: rules}
-	out, err := c.node(n)
+	out, err := c.collateNode(n)
 	if err != nil {
 		return Value{}, err
 	}
-	return c.write(out, memory)
+	return c.writeBatch(out, memory)
 }
 
 // A collator plans the tensors of a batch, and then fills them.
@@ -108,8 +108,8 @@ type collator struct {
 	fills   []func(to *tensor.Tensor)
 }
 
-// write allocates the tensors of the batch and fills them.
-func (c *collator) write(out *Node, memory Memory) (Value, error) {
+// writeBatch allocates the tensors of the batch and fills them.
+func (c *collator) writeBatch(out *Node, memory Memory) (Value, error) {
 	tensors, err := memory(c.fields)
 	if err != nil {
 		return Value{}, err
@@ -121,19 +121,19 @@ func (c *collator) write(out *Node, memory Memory) (Value, error) {
 	return Value{out.Spec(), tensors}, nil
 }
 
-// plan adds a tensor to the batch, which fill fills after its allocation.
-func (c *collator) plan(f Field, fill func(to *tensor.Tensor)) {
+// addField adds a tensor to the batch, which fill fills after its allocation.
+func (c *collator) addField(f Field, fill func(to *tensor.Tensor)) {
 	c.fields, c.fills = append(c.fields, f), append(c.fills, fill)
 }
 
-func (c *collator) wrong(row int, err error) error { return &RowError{row, c.path.at(err)} }
+func (c *collator) rowError(row int, err error) error { return &RowError{row, c.path.wrapError(err)} }
 
-// rows returns the next tensor of each sample.
-func (c *collator) rows() ([]*tensor.Tensor, error) {
+// nextRows returns the next tensor of each sample.
+func (c *collator) nextRows() ([]*tensor.Tensor, error) {
 	rows := make([]*tensor.Tensor, len(c.samples))
 	for row, s := range c.samples {
 		if c.next >= len(s.Tensors) {
-			return nil, c.wrong(row, fmt.Errorf("%w: it has %d tensors", ErrSpec, len(s.Tensors)))
+			return nil, c.rowError(row, fmt.Errorf("%w: it has %d tensors", ErrSpec, len(s.Tensors)))
 		}
 		rows[row] = s.Tensors[c.next]
 	}
@@ -141,30 +141,31 @@ func (c *collator) rows() ([]*tensor.Tensor, error) {
 	return rows, nil
 }
 
-func (c *collator) node(n *Node) (*Node, error) {
+func (c *collator) collateNode(n *Node) (*Node, error) {
 	switch n.Kind {
 	case Map, List, Tuple:
-		return c.items(n)
+		return c.collateItems(n)
 	case None:
-		return nil, c.wrong(0, worthless("a nil, of which there is no batch"))
+		return nil, c.rowError(0, valueError("a nil, of which there is no batch"))
 	case Texts, BytesList:
-		return nil, c.wrong(0, worthless("a batch of batches"))
+		return nil, c.rowError(0, valueError("a batch of batches"))
 	}
-	rows, err := c.rows()
+	rows, err := c.nextRows()
 	if err != nil {
 		return nil, err
 	}
 	switch n.Kind {
 	case Text, Bytes:
-		return c.texts(n.Kind, rows), nil
+		return c.planTexts(n.Kind, rows), nil
 	case Ragged:
-		return c.ragged(n, rows)
+		return c.planRagged(n, rows)
 	}
-	return &Node{Kind: Tensor}, c.stack(rows)
+	return &Node{Kind: Tensor}, c.stackRows(rows)
 }
 
-// items builds a map or a list of batches. Fields added by rules follow the fields of the samples.
-func (c *collator) items(n *Node) (*Node, error) {
+// collateItems builds a map or a list of batches. Fields added by rules follow the fields of the
+// samples.
+func (c *collator) collateItems(n *Node) (*Node, error) {
 	out := &Node{Kind: n.Kind, Keys: n.Keys}
 	if n.Kind == Tuple {
 		out.Kind = List
@@ -177,9 +178,9 @@ func (c *collator) items(n *Node) (*Node, error) {
 		}
 		c.path = append(c.path, step)
 		first := c.next
-		batch, err := c.node(item)
+		batch, err := c.collateNode(item)
 		if err == nil && item.Kind == Ragged {
-			extras = append(extras, c.extras(item, first)...)
+			extras = append(extras, c.ruleFields(item, first)...)
 		}
 		c.path = c.path[:len(c.path)-1]
 		if err != nil {
@@ -187,58 +188,58 @@ func (c *collator) items(n *Node) (*Node, error) {
 		}
 		out.Items = append(out.Items, batch)
 	}
-	return out, c.beside(out, extras)
+	return out, c.addRuleFields(out, extras)
 }
 
-// stack plans the tensor that stacks rows. All rows must have the same dtype, shape and device.
-func (c *collator) stack(rows []*tensor.Tensor) error {
+// stackRows plans the tensor that stacks rows. All rows must have the same dtype, shape and device.
+func (c *collator) stackRows(rows []*tensor.Tensor) error {
 	first := rows[0]
 	for row, t := range rows {
-		if err := alike(t, first, 0); err != nil {
-			return c.wrong(row, err)
+		if err := checkAlike(t, first, 0); err != nil {
+			return c.rowError(row, err)
 		}
 	}
 	shape := slices.Insert(slices.Clone(first.Shape()), 0, len(rows))
-	c.plan(Field{DType: first.DType(), Shape: shape, Device: first.Device()}, func(to *tensor.Tensor) {
+	c.addField(Field{DType: first.DType(), Shape: shape, Device: first.Device()}, func(to *tensor.Tensor) {
 		for row, t := range rows {
-			put(to.Select(0, row), t)
+			copyAndClose(to.Select(0, row), t)
 		}
 	})
 	return nil
 }
 
-// put copies from to the view to, and closes the view.
-func put(to, from *tensor.Tensor) {
+// copyAndClose copies from to the view to, and closes the view.
+func copyAndClose(to, from *tensor.Tensor) {
 	to.CopyFrom(from)
 	to.Close()
 }
 
-// alike returns an error that wraps [ErrShape] unless two tensors have the same dtype, device and
-// shape, ignoring the first skip dimensions.
-func alike(t, first *tensor.Tensor, skip int) error {
+// checkAlike returns an error that wraps [ErrShape] unless two tensors have the same dtype, device
+// and shape, ignoring the first skip dimensions.
+func checkAlike(t, first *tensor.Tensor, skip int) error {
 	switch {
 	case t.DType() != first.DType():
-		return misshapen("%v where the first has %v", t.DType(), first.DType())
+		return shapeError("%v where the first has %v", t.DType(), first.DType())
 	case t.Device() != first.Device():
-		return misshapen("on %v where the first is on %v", tensor.Place{Device: t.Device()},
+		return shapeError("on %v where the first is on %v", tensor.Place{Device: t.Device()},
 			tensor.Place{Device: first.Device()})
 	case t.Dims() != first.Dims() || !slices.Equal(t.Shape()[skip:], first.Shape()[skip:]):
-		return misshapen("shape %v where the first has %v", t.Shape(), first.Shape())
+		return shapeError("shape %v where the first has %v", t.Shape(), first.Shape())
 	}
 	return nil
 }
 
-// texts plans the two tensors of strings or of bytes.
-func (c *collator) texts(k Kind, rows []*tensor.Tensor) *Node {
+// planTexts plans the two tensors of strings or of bytes.
+func (c *collator) planTexts(k Kind, rows []*tensor.Tensor) *Node {
 	offsets := offsetsOf(rows)
 	total := offsets[len(rows)]
-	c.plan(Field{DType: tensor.Uint8, Shape: []int{int(total)}, Inner: true}, func(to *tensor.Tensor) {
+	c.addField(Field{DType: tensor.Uint8, Shape: []int{int(total)}, Inner: true}, func(to *tensor.Tensor) {
 		all := tensor.Data[uint8](to)
 		for row, t := range rows {
 			copy(all[offsets[row]:], tensor.Data[uint8](t))
 		}
 	})
-	c.numbers(offsets)
+	c.planNumbers(offsets)
 	c.fields[len(c.fields)-1].Inner = true
 	if k == Text {
 		return &Node{Kind: Texts}
@@ -256,9 +257,9 @@ func offsetsOf(rows []*tensor.Tensor) []int64 {
 	return offsets
 }
 
-// numbers plans an int64 tensor with the elements v.
-func (c *collator) numbers(v []int64) {
-	c.plan(Field{DType: tensor.Int64, Shape: []int{len(v)}},
+// planNumbers plans an int64 tensor with the elements v.
+func (c *collator) planNumbers(v []int64) {
+	c.addField(Field{DType: tensor.Int64, Shape: []int{len(v)}},
 		func(to *tensor.Tensor) { copy(tensor.Data[int64](to), v) })
 }
 
@@ -271,24 +272,24 @@ func Differ(spec, first string) error {
 	if err := errors.Join(errA, errB); err != nil {
 		return err
 	}
-	return differ(nil, a, b)
+	return compareNodes(nil, a, b)
 }
 
-func differ(p path, a, b *Node) error {
+func compareNodes(p path, a, b *Node) error {
 	switch {
 	case a.Kind != b.Kind:
-		return p.at(misshapen("%v where the first has %v", a.Kind, b.Kind))
+		return p.wrapError(shapeError("%v where the first has %v", a.Kind, b.Kind))
 	case a.Kind == Map && !slices.Equal(a.Keys, b.Keys):
-		return p.at(misshapen("the keys %q where the first has %q", a.Keys, b.Keys))
+		return p.wrapError(shapeError("the keys %q where the first has %q", a.Keys, b.Keys))
 	case len(a.Items) != len(b.Items):
-		return p.at(misshapen("%d items where the first has %d", len(a.Items), len(b.Items)))
+		return p.wrapError(shapeError("%d items where the first has %d", len(a.Items), len(b.Items)))
 	}
 	for i := range a.Items {
 		var step any = i
 		if a.Kind == Map {
 			step = a.Keys[i]
 		}
-		if err := differ(append(p, step), a.Items[i], b.Items[i]); err != nil {
+		if err := compareNodes(append(p, step), a.Items[i], b.Items[i]); err != nil {
 			return err
 		}
 	}

@@ -35,9 +35,9 @@ type ordered interface {
 // another part, a closed or nil tensor, or no part at the path of a rule.
 func Flatten(v any, rules Rules) (Value, error) {
 	f := flattener{rules: rules}
-	err := f.add(v)
+	err := f.addValue(v)
 	if err == nil && f.used < rules.named {
-		err = rules.unused(string(f.spec))
+		err = rules.unusedError(string(f.spec))
 	}
 	if err != nil {
 		return Value{}, err
@@ -49,7 +49,7 @@ func Flatten(v any, rules Rules) (Value, error) {
 // sample and is not a list.
 func FlattenBatch(v any) (Value, error) {
 	f := flattener{batch: true}
-	if err := f.add(v); err != nil {
+	if err := f.addValue(v); err != nil {
 		return Value{}, err
 	}
 	return Value{string(f.spec), f.tensors}, nil
@@ -67,35 +67,35 @@ type flattener struct {
 	depth   int
 }
 
-func (f *flattener) fail(format string, args ...any) error {
-	return f.path.at(worthless("%s", fmt.Sprintf(format, args...)))
+func (f *flattener) pathError(format string, args ...any) error {
+	return f.path.wrapError(valueError("%s", fmt.Sprintf(format, args...)))
 }
 
-func (f *flattener) leaf(k Kind, t *tensor.Tensor) error {
+func (f *flattener) addLeaf(k Kind, t *tensor.Tensor) error {
 	f.spec, f.tensors = append(f.spec, byte(k)), append(f.tensors, t)
 	return nil
 }
 
-// in adds v, which is at the given step of the path.
-func (f *flattener) in(step, v any) error {
+// addAt adds v, which is at the given step of the path.
+func (f *flattener) addAt(step, v any) error {
 	f.path = append(f.path, step)
-	err := f.add(v)
+	err := f.addValue(v)
 	f.path = f.path[:len(f.path)-1]
 	return err
 }
 
-func (f *flattener) add(v any) error {
+func (f *flattener) addValue(v any) error {
 	f.nodes, f.depth = f.nodes+1, f.depth+1
 	defer func() { f.depth-- }()
 	if f.depth > maxDepth || f.nodes > maxNodes {
-		return f.fail("more than %d levels or %d parts", maxDepth, maxNodes)
+		return f.pathError("more than %d levels or %d parts", maxDepth, maxNodes)
 	}
 	if len(f.rules.list) > 0 {
-		if done, err := f.ragged(v); done {
+		if done, err := f.addRagged(v); done {
 			return err
 		}
 	}
-	if f.batch && f.items(v) {
+	if f.batch && f.addItems(v) {
 		return nil
 	}
 	switch v := v.(type) {
@@ -103,36 +103,36 @@ func (f *flattener) add(v any) error {
 		f.spec = append(f.spec, byte(None))
 		return nil
 	case *tensor.Tensor:
-		return f.tensor(v)
+		return f.addTensor(v)
 	case []byte:
-		return f.leaf(Bytes, bytesTensor(slices.Clone(v)))
+		return f.addLeaf(Bytes, bytesTensor(slices.Clone(v)))
 	case []*tensor.Tensor:
-		return several(f, List, len(v), func(i int) any { return v[i] })
+		return addItemList(f, List, len(v), func(i int) any { return v[i] })
 	case []any:
-		return several(f, List, len(v), func(i int) any { return v[i] })
+		return addItemList(f, List, len(v), func(i int) any { return v[i] })
 	case map[string]any:
-		return f.mapping(reflect.ValueOf(v))
+		return f.addMap(reflect.ValueOf(v))
 	case ordered:
-		return f.ordered(v)
+		return f.addOrdered(v)
 	}
-	return f.reflected(reflect.ValueOf(v))
+	return f.addReflected(reflect.ValueOf(v))
 }
 
-// items adds v if it is a []string or a [][]byte, with one item for each sample, and reports
+// addItems adds v if it is a []string or a [][]byte, with one item for each sample, and reports
 // whether it did.
-func (f *flattener) items(v any) bool {
+func (f *flattener) addItems(v any) bool {
 	switch v := v.(type) {
 	case []string:
-		f.joined(Texts, len(v), func(i int) string { return v[i] })
+		f.addJoined(Texts, len(v), func(i int) string { return v[i] })
 	case [][]byte:
-		f.joined(BytesList, len(v), func(i int) string { return string(v[i]) })
+		f.addJoined(BytesList, len(v), func(i int) string { return string(v[i]) })
 	default:
 		return false
 	}
 	return true
 }
 
-func (f *flattener) joined(k Kind, n int, item func(i int) string) {
+func (f *flattener) addJoined(k Kind, n int, item func(i int) string) {
 	var all []byte
 	offsets := make([]int64, n+1)
 	for i := range n {
@@ -142,18 +142,18 @@ func (f *flattener) joined(k Kind, n int, item func(i int) string) {
 	f.spec, f.tensors = append(f.spec, byte(k)), append(f.tensors, bytesTensor(all), tensor.FromSlice(offsets, n+1))
 }
 
-func (f *flattener) tensor(t *tensor.Tensor) error {
+func (f *flattener) addTensor(t *tensor.Tensor) error {
 	switch {
 	case t == nil:
-		return f.fail("a tensor that is nil")
-	case closed(t):
-		return f.fail("a closed tensor; leave open what you return")
+		return f.pathError("a tensor that is nil")
+	case isClosed(t):
+		return f.pathError("a closed tensor; leave open what you return")
 	}
-	return f.leaf(Tensor, t)
+	return f.addLeaf(Tensor, t)
 }
 
-// closed reports whether t is closed. It detects that by the panic of a method.
-func closed(t *tensor.Tensor) (yes bool) {
+// isClosed reports whether t is closed. It detects that by the panic of a method.
+func isClosed(t *tensor.Tensor) (yes bool) {
 	defer func() { yes = recover() != nil }()
 	t.Version()
 	return false
@@ -162,100 +162,100 @@ func closed(t *tensor.Tensor) (yes bool) {
 // bytesTensor makes a tensor that takes ownership of b.
 func bytesTensor(b []byte) *tensor.Tensor { return tensor.FromSlice(b, len(b)) }
 
-func (f *flattener) reflected(v reflect.Value) error {
+func (f *flattener) addReflected(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Bool:
-		return f.leaf(Bool, tensor.FromSlice([]bool{v.Bool()}))
+		return f.addLeaf(Bool, tensor.FromSlice([]bool{v.Bool()}))
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return f.leaf(Int, tensor.FromSlice([]int64{v.Int()}))
+		return f.addLeaf(Int, tensor.FromSlice([]int64{v.Int()}))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		if v.Uint() > math.MaxInt64 {
-			return f.fail("%d is no int64", v.Uint())
+			return f.pathError("%d is no int64", v.Uint())
 		}
-		return f.leaf(Int, tensor.FromSlice([]int64{int64(v.Uint())}))
+		return f.addLeaf(Int, tensor.FromSlice([]int64{int64(v.Uint())}))
 	case reflect.Float32, reflect.Float64:
-		return f.leaf(Float, tensor.FromSlice([]float64{v.Float()}))
+		return f.addLeaf(Float, tensor.FromSlice([]float64{v.Float()}))
 	case reflect.String:
-		return f.leaf(Text, bytesTensor([]byte(v.String())))
+		return f.addLeaf(Text, bytesTensor([]byte(v.String())))
 	case reflect.Slice:
-		return several(f, List, v.Len(), func(i int) any { return v.Index(i).Interface() })
+		return addItemList(f, List, v.Len(), func(i int) any { return v.Index(i).Interface() })
 	case reflect.Array:
-		return several(f, Tuple, v.Len(), func(i int) any { return v.Index(i).Interface() })
+		return addItemList(f, Tuple, v.Len(), func(i int) any { return v.Index(i).Interface() })
 	case reflect.Map:
-		return f.mapping(v)
+		return f.addMap(v)
 	case reflect.Struct:
-		return f.structure(v)
+		return f.addStruct(v)
 	case reflect.Pointer:
 		if v.IsNil() {
-			return f.add(nil)
+			return f.addValue(nil)
 		}
-		return f.add(v.Elem().Interface())
+		return f.addValue(v.Elem().Interface())
 	}
-	return f.fail("a %s; take tensors, numbers, bools, strings, and slices, maps and structs of those", v.Type())
+	return f.pathError("a %s; take tensors, numbers, bools, strings, and slices, maps and structs of those", v.Type())
 }
 
-func several(f *flattener, k Kind, n int, item func(i int) any) error {
+func addItemList(f *flattener, k Kind, n int, item func(i int) any) error {
 	f.spec = appendCount(append(f.spec, byte(k)), n)
 	for i := range n {
-		if err := f.in(i, item(i)); err != nil {
+		if err := f.addAt(i, item(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mapping adds a map, in the order of its keys.
-func (f *flattener) mapping(v reflect.Value) error {
+// addMap adds a map, in the order of its keys.
+func (f *flattener) addMap(v reflect.Value) error {
 	keys, values := make([]any, 0, v.Len()), make(map[any]any, v.Len())
 	for it := v.MapRange(); it.Next(); {
 		k, ok := keyOf(it.Key().Interface())
 		if !ok {
-			return f.fail("a key that is a %s; keys are strings or integers", it.Key().Type())
+			return f.pathError("a key that is a %s; keys are strings or integers", it.Key().Type())
 		}
 		if _, twice := values[k]; twice {
-			return f.fail("two keys %v", k)
+			return f.pathError("two keys %v", k)
 		}
 		keys, values[k] = append(keys, k), it.Value().Interface()
 	}
 	slices.SortFunc(keys, compareKeys)
-	return f.pairs(keys, func(i int) any { return values[keys[i]] })
+	return f.addPairs(keys, func(i int) any { return values[keys[i]] })
 }
 
-func (f *flattener) ordered(d ordered) error {
+func (f *flattener) addOrdered(d ordered) error {
 	keys, values := make([]any, 0, d.Len()), make([]any, 0, d.Len())
 	for k, v := range d.All() {
 		key, ok := keyOf(k)
 		if !ok {
-			return f.fail("a key that is a %T; keys are strings or integers", k)
+			return f.pathError("a key that is a %T; keys are strings or integers", k)
 		}
 		keys, values = append(keys, key), append(values, v)
 	}
-	return f.pairs(keys, func(i int) any { return values[i] })
+	return f.addPairs(keys, func(i int) any { return values[i] })
 }
 
-func (f *flattener) structure(v reflect.Value) error {
+func (f *flattener) addStruct(v reflect.Value) error {
 	s := structOf(v.Type())
 	if s.err != nil {
-		return f.fail("%v", s.err)
+		return f.pathError("%v", s.err)
 	}
 	field := func(i int) any { return v.Field(s.index[i]).Interface() }
 	if s.tuple {
-		return several(f, Tuple, len(s.index), field)
+		return addItemList(f, Tuple, len(s.index), field)
 	}
 	keys := make([]any, len(s.names))
 	for i, name := range s.names {
 		keys[i] = name
 	}
-	return f.pairs(keys, field)
+	return f.addPairs(keys, field)
 }
 
-func (f *flattener) pairs(keys []any, value func(i int) any) error {
+func (f *flattener) addPairs(keys []any, value func(i int) any) error {
 	f.spec = appendCount(append(f.spec, byte(Map)), len(keys))
 	for _, k := range keys {
 		f.spec = appendKey(f.spec, k)
 	}
 	for i, k := range keys {
-		if err := f.in(k, value(i)); err != nil {
+		if err := f.addAt(k, value(i)); err != nil {
 			return err
 		}
 	}

@@ -34,8 +34,8 @@ type Node struct {
 	Items []*Node
 }
 
-// tensors returns the number of tensors of a leaf. ok is false if k is not the kind of a leaf.
-func (k Kind) tensors() (n int, ok bool) {
+// countTensors returns the number of tensors of a leaf. ok is false if k is not the kind of a leaf.
+func (k Kind) countTensors() (n int, ok bool) {
 	switch k {
 	case Tensor, Ragged, Int, Float, Bool, Text, Bytes:
 		return 1, true
@@ -49,7 +49,7 @@ func (k Kind) tensors() (n int, ok bool) {
 
 // Tensors returns the number of tensors of a leaf. It returns 0 for a Map, a List or a Tuple.
 func (k Kind) Tensors() int {
-	n, _ := k.tensors()
+	n, _ := k.countTensors()
 	return n
 }
 
@@ -66,18 +66,18 @@ func (n *Node) Leaves(f func(leaf *Node)) {
 // Fixed reports whether the structure has at least one tensor and all its leaves have a fixed
 // layout: numbers, bools, and tensors, provided that those keep their own layout.
 func (n *Node) Fixed() bool {
-	leaves, fixed := n.count()
+	leaves, fixed := n.countLeaves()
 	return fixed && leaves > 0
 }
 
-func (n *Node) count() (leaves int, fixed bool) {
+func (n *Node) countLeaves() (leaves int, fixed bool) {
 	if n.Items == nil {
 		return n.Kind.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool ||
 			n.Kind == Map || n.Kind == List || n.Kind == Tuple
 	}
 	fixed = true
 	for _, item := range n.Items {
-		l, f := item.count()
+		l, f := item.countLeaves()
 		leaves, fixed = leaves+l, fixed && f
 	}
 	return leaves, fixed
@@ -87,18 +87,18 @@ func (n *Node) count() (leaves int, fixed bool) {
 // none.
 func (n *Node) First() int {
 	at := 0
-	if n.first(&at) {
+	if n.seekFirstTensor(&at) {
 		return at
 	}
 	return -1
 }
 
-func (n *Node) first(at *int) bool {
+func (n *Node) seekFirstTensor(at *int) bool {
 	if n.Kind == Tensor || n.Kind == Ragged {
 		return true
 	}
 	for _, item := range n.Items {
-		if item.first(at) {
+		if item.seekFirstTensor(at) {
 			return true
 		}
 	}
@@ -116,9 +116,9 @@ const (
 var ErrSpec = errors.New("not the description of a value")
 
 // Spec returns the description of the structure. Equal structures have equal descriptions.
-func (n *Node) Spec() string { return string(n.append(nil)) }
+func (n *Node) Spec() string { return string(n.appendSpec(nil)) }
 
-func (n *Node) append(b []byte) []byte {
+func (n *Node) appendSpec(b []byte) []byte {
 	b = append(b, byte(n.Kind))
 	switch n.Kind {
 	case Ragged:
@@ -132,7 +132,7 @@ func (n *Node) append(b []byte) []byte {
 		b = appendCount(b, len(n.Items))
 	}
 	for _, item := range n.Items {
-		b = item.append(b)
+		b = item.appendSpec(b)
 	}
 	return b
 }
@@ -150,7 +150,7 @@ func appendKey(b []byte, k any) []byte {
 // invalid.
 func Parse(spec string) (*Node, error) {
 	p := parser{rest: []byte(spec)}
-	n, err := p.node(0)
+	n, err := p.parseNode(0)
 	if err == nil && len(p.rest) > 0 {
 		err = fmt.Errorf("%w: %d bytes after its end", ErrSpec, len(p.rest))
 	}
@@ -163,7 +163,7 @@ type parser struct {
 	nodes int
 }
 
-func (p *parser) node(depth int) (*Node, error) {
+func (p *parser) parseNode(depth int) (*Node, error) {
 	if p.nodes++; depth > maxDepth || p.nodes > maxNodes {
 		return nil, fmt.Errorf("%w: more than %d levels or %d parts", ErrSpec, maxDepth, maxNodes)
 	}
@@ -172,35 +172,35 @@ func (p *parser) node(depth int) (*Node, error) {
 	}
 	n := &Node{Kind: Kind(p.rest[0])}
 	p.rest = p.rest[1:]
-	if _, leaf := n.Kind.tensors(); leaf {
+	if _, leaf := n.Kind.countTensors(); leaf {
 		if n.Kind != Ragged {
 			return n, nil
 		}
-		rule, err := p.number()
+		rule, err := p.parseNumber()
 		n.Rule = rule
 		return n, err
 	}
 	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
 		return nil, fmt.Errorf("%w: a part of kind %q", ErrSpec, byte(n.Kind))
 	}
-	return n, p.items(n, depth)
+	return n, p.parseItems(n, depth)
 }
 
-// items parses the keys and the items of a Map, a List or a Tuple.
-func (p *parser) items(n *Node, depth int) error {
-	count, err := p.number()
+// parseItems parses the keys and the items of a Map, a List or a Tuple.
+func (p *parser) parseItems(n *Node, depth int) error {
+	count, err := p.parseNumber()
 	if err != nil {
 		return err
 	}
 	for k := 0; n.Kind == Map && k < count; k++ {
-		key, err := p.key()
+		key, err := p.parseKey()
 		if err != nil {
 			return err
 		}
 		n.Keys = append(n.Keys, key)
 	}
 	for range count {
-		item, err := p.node(depth + 1)
+		item, err := p.parseNode(depth + 1)
 		if err != nil {
 			return err
 		}
@@ -209,8 +209,8 @@ func (p *parser) items(n *Node, depth int) error {
 	return nil
 }
 
-// number parses a count or the index of a rule, at most maxNodes.
-func (p *parser) number() (int, error) {
+// parseNumber parses a count or the index of a rule, at most maxNodes.
+func (p *parser) parseNumber() (int, error) {
 	v, n := binary.Uvarint(p.rest)
 	if n <= 0 || v > maxNodes {
 		return 0, fmt.Errorf("%w: a number in it is none", ErrSpec)
@@ -219,7 +219,7 @@ func (p *parser) number() (int, error) {
 	return int(v), nil
 }
 
-func (p *parser) key() (any, error) {
+func (p *parser) parseKey() (any, error) {
 	if len(p.rest) == 0 {
 		return nil, fmt.Errorf("%w: it ends early", ErrSpec)
 	}
@@ -227,7 +227,7 @@ func (p *parser) key() (any, error) {
 	p.rest = p.rest[1:]
 	switch kind {
 	case 's':
-		n, err := p.number()
+		n, err := p.parseNumber()
 		if err != nil || n > len(p.rest) {
 			return nil, fmt.Errorf("%w: a key of %d bytes", ErrSpec, n)
 		}
@@ -249,12 +249,12 @@ func (p *parser) key() (any, error) {
 type path []any // a string or int64 is a map key, an int is a list index
 
 // String formats the path for errors: "boxes"[2].
-func (p path) String() string { return p.text(strconv.Quote) }
+func (p path) String() string { return p.formatSteps(strconv.Quote) }
 
-// plain formats the path as used by rules: boxes[2].
-func (p path) plain() string { return p.text(func(s string) string { return s }) }
+// rulePath formats the path as used by rules: boxes[2].
+func (p path) rulePath() string { return p.formatSteps(func(s string) string { return s }) }
 
-func (p path) text(key func(string) string) string {
+func (p path) formatSteps(key func(string) string) string {
 	var b []byte
 	for i, step := range p {
 		if place, ok := step.(int); ok {
@@ -273,8 +273,8 @@ func (p path) text(key func(string) string) string {
 	return string(b)
 }
 
-// at adds the path to an error.
-func (p path) at(err error) error {
+// wrapError adds the path to an error.
+func (p path) wrapError(err error) error {
 	if len(p) == 0 {
 		return err
 	}

@@ -12,76 +12,76 @@ const (
 	offsetsKey = "offsets"
 )
 
-// ragged plans the tensors of rows with different lengths. The rows must have at least one
+// planRagged plans the tensors of rows with different lengths. The rows must have at least one
 // dimension and must be on the host.
-func (c *collator) ragged(n *Node, rows []*tensor.Tensor) (*Node, error) {
+func (c *collator) planRagged(n *Node, rows []*tensor.Tensor) (*Node, error) {
 	first := rows[0]
 	for row, t := range rows {
-		err := alike(t, first, 1)
+		err := checkAlike(t, first, 1)
 		switch {
 		case t.Dims() == 0:
-			err = worthless("a tensor without dimensions is no ragged row")
+			err = valueError("a tensor without dimensions is no ragged row")
 		case t.Device() != nil:
-			err = worthless("ragged rows on %v; take them on the host", tensor.Place{Device: t.Device()})
+			err = valueError("ragged rows on %v; take them on the host", tensor.Place{Device: t.Device()})
 		}
 		if err != nil {
-			return nil, c.wrong(row, err)
+			return nil, c.rowError(row, err)
 		}
 	}
 	if c.rules.list[n.Rule].Nested {
-		c.nested(rows)
+		c.planNested(rows)
 		return &Node{Kind: Map, Keys: []any{valuesKey, offsetsKey}, Items: []*Node{{Kind: Tensor}, {Kind: Tensor}}}, nil
 	}
-	return &Node{Kind: Tensor}, c.padded(c.rules.list[n.Rule], rows)
+	return &Node{Kind: Tensor}, c.planPadded(c.rules.list[n.Rule], rows)
 }
 
-// nested plans the concatenation of the rows, and their offsets.
-func (c *collator) nested(rows []*tensor.Tensor) {
+// planNested plans the concatenation of the rows, and their offsets.
+func (c *collator) planNested(rows []*tensor.Tensor) {
 	offsets := offsetsOf(rows)
 	shape := slices.Clone(rows[0].Shape())
 	shape[0] = int(offsets[len(rows)])
-	c.plan(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
+	c.addField(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
 		for row, t := range rows {
-			put(to.Narrow(0, int(offsets[row]), t.Dim(0)), t)
+			copyAndClose(to.Narrow(0, int(offsets[row]), t.Dim(0)), t)
 		}
 	})
-	c.numbers(offsets)
+	c.planNumbers(offsets)
 }
 
-// padded plans one tensor with all rows padded to the same length.
-func (c *collator) padded(r Rule, rows []*tensor.Tensor) error {
-	length, err := c.length(r, rows)
+// planPadded plans one tensor with all rows padded to the same length.
+func (c *collator) planPadded(r Rule, rows []*tensor.Tensor) error {
+	length, err := c.padLength(r, rows)
 	if err != nil {
 		return err
 	}
 	shape := slices.Insert(slices.Clone(rows[0].Shape()), 0, len(rows))
 	shape[1] = length
-	c.plan(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
+	c.addField(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
 		to.Fill(r.Value)
 		for row, t := range rows {
 			one := to.Select(0, row)
-			put(one.Narrow(0, r.from(length, t.Dim(0)), t.Dim(0)), t)
+			copyAndClose(one.Narrow(0, r.padStart(length, t.Dim(0)), t.Dim(0)), t)
 			one.Close()
 		}
 	})
 	return nil
 }
 
-// from returns the index at which a row of n elements begins when it is padded to length.
-func (r Rule) from(length, n int) int {
+// padStart returns the index at which a row of n elements begins when it is padded to length.
+func (r Rule) padStart(length, n int) int {
 	if r.Left {
 		return length - n
 	}
 	return 0
 }
 
-// length returns the length that rows are padded to. It returns a [*RowError] if a row is longer
+// padLength returns the length that rows are padded to. It returns a [*RowError] if a row is longer
 // than the rule's Length.
-func (c *collator) length(r Rule, rows []*tensor.Tensor) (int, error) {
+func (c *collator) padLength(r Rule, rows []*tensor.Tensor) (int, error) {
 	longest := 0
 	for row, t := range rows {
 		if n := t.Dim(0); r.Length > 0 && n > r.Length {
-			return 0, c.wrong(row, worthless(
+			return 0, c.rowError(row, valueError(
 				"a row of %d, where all are padded to %d; cut it before, or pad to more", n, r.Length))
 		}
 		longest = max(longest, t.Dim(0))
@@ -102,9 +102,9 @@ type extra struct {
 	plan  func()
 }
 
-// extras returns the fields that a rule adds beside the field n, which has the tensor with index at
-// in each sample.
-func (c *collator) extras(n *Node, at int) (all []extra) {
+// ruleFields returns the fields that a rule adds beside the field n, which has the tensor with
+// index at in each sample.
+func (c *collator) ruleFields(n *Node, at int) (all []extra) {
 	r := c.rules.list[n.Rule]
 	lengths := make([]int64, len(c.samples))
 	rows := make([]*tensor.Tensor, len(c.samples))
@@ -113,38 +113,38 @@ func (c *collator) extras(n *Node, at int) (all []extra) {
 		lengths[row] = int64(rows[row].Dim(0))
 	}
 	if r.Mask != "" && !r.Nested {
-		length, _ := c.length(r, rows)
+		length, _ := c.padLength(r, rows)
 		all = append(all, extra{r.Mask, slices.Clone(c.path), func() {
-			c.plan(Field{DType: tensor.Bool, Shape: []int{len(rows), length}},
-				func(to *tensor.Tensor) { mask(to, r, lengths) })
+			c.addField(Field{DType: tensor.Bool, Shape: []int{len(rows), length}},
+				func(to *tensor.Tensor) { fillMask(to, r, lengths) })
 		}})
 	}
 	if r.Lengths != "" {
-		all = append(all, extra{r.Lengths, slices.Clone(c.path), func() { c.numbers(lengths) }})
+		all = append(all, extra{r.Lengths, slices.Clone(c.path), func() { c.planNumbers(lengths) }})
 	}
 	return all
 }
 
-// mask sets the elements of to that belong to a row to true, and the others to false.
-func mask(to *tensor.Tensor, r Rule, lengths []int64) {
+// fillMask sets the elements of to that belong to a row to true, and the others to false.
+func fillMask(to *tensor.Tensor, r Rule, lengths []int64) {
 	length := to.Dim(1)
 	bits := tensor.Data[bool](to)
 	clear(bits)
 	for row, n := range lengths {
-		from := row*length + r.from(length, int(n))
+		from := row*length + r.padStart(length, int(n))
 		for i := range int(n) {
 			bits[from+i] = true
 		}
 	}
 }
 
-// beside adds the fields of rules to a map by name, or to the end of a list. It returns an error if
-// the map has a field of that name already.
-func (c *collator) beside(out *Node, extras []extra) error {
+// addRuleFields adds the fields of rules to a map by name, or to the end of a list. It returns an
+// error if the map has a field of that name already.
+func (c *collator) addRuleFields(out *Node, extras []extra) error {
 	for _, e := range extras {
 		if out.Kind == Map {
 			if slices.Contains(out.Keys, any(e.name)) {
-				return e.where.at(worthless("its rule adds a field %q, which there is", e.name))
+				return e.where.wrapError(valueError("its rule adds a field %q, which there is", e.name))
 			}
 			out.Keys = append(slices.Clip(out.Keys), e.name)
 		}

@@ -47,33 +47,33 @@ func NewRules(byPath map[string]Rule) (r Rules) {
 	return r
 }
 
-func (r Rules) at(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
+func (r Rules) findRule(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
 
-// unused returns the error for rules at paths that a value does not have.
-func (r Rules) unused(spec string) error {
+// unusedError returns the error for rules at paths that a value does not have.
+func (r Rules) unusedError(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
-	return worthless("there are rules for ragged rows of %q, and it has %s", names, describe(spec))
+	return valueError("there are rules for ragged rows of %q, and it has %s", names, describeSpec(spec))
 }
 
-// ragged adds v as a ragged row if there is a rule for the current path. done reports whether there
-// is a rule.
-func (f *flattener) ragged(v any) (done bool, err error) {
-	rule, named := f.rules.at(f.path.plain())
+// addRagged adds v as a ragged row if there is a rule for the current path. done reports whether
+// there is a rule.
+func (f *flattener) addRagged(v any) (done bool, err error) {
+	rule, named := f.rules.findRule(f.path.rulePath())
 	t, isTensor := v.(*tensor.Tensor)
 	if !named {
 		var every bool
-		if rule, every = f.rules.at(Every); !every || !isTensor || t == nil || t.Dims() == 0 {
+		if rule, every = f.rules.findRule(Every); !every || !isTensor || t == nil || t.Dims() == 0 {
 			return false, nil
 		}
 	} else {
 		f.used++
 	}
 	if !isTensor {
-		if t = row(v); t == nil {
-			return true, f.fail("a %T; a rule for ragged rows is for a tensor or a slice of numbers", v)
+		if t = rowTensor(v); t == nil {
+			return true, f.pathError("a %T; a rule for ragged rows is for a tensor or a slice of numbers", v)
 		}
 	}
-	if err := f.tensor(t); err != nil {
+	if err := f.addTensor(t); err != nil {
 		return true, err
 	}
 	f.spec[len(f.spec)-1] = byte(Ragged)
@@ -81,8 +81,8 @@ func (f *flattener) ragged(v any) (done bool, err error) {
 	return true, nil
 }
 
-// row makes a tensor from a slice of numbers. It returns nil if v is not one.
-func row(v any) *tensor.Tensor {
+// rowTensor makes a tensor from a slice of numbers. It returns nil if v is not one.
+func rowTensor(v any) *tensor.Tensor {
 	switch v := v.(type) {
 	case []any:
 		return mixedRow(v)
@@ -138,8 +138,8 @@ func mixedRow(items []any) *tensor.Tensor {
 	return rowOf(whole)
 }
 
-// describe describes the top level of a value for errors.
-func describe(spec string) string {
+// describeSpec describes the top level of a value for errors.
+func describeSpec(spec string) string {
 	n, err := Parse(spec)
 	if err != nil {
 		return err.Error()

@@ -19,7 +19,7 @@ func ServerConfig(given *tls.Config) (*tls.Config, error) {
 	if given != nil {
 		config = given.Clone()
 	}
-	harden(config)
+	requireTLS13(config)
 	if len(config.Certificates) > 0 || config.GetCertificate != nil || config.GetConfigForClient != nil {
 		return config, nil
 	}
@@ -38,9 +38,9 @@ func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	return sha256.Sum256(config.Certificates[0].Certificate[0])
 }
 
-// harden requires TLS 1.3, also for configurations returned by GetConfigForClient. It disables
-// dynamic record sizing, because the traffic is bulk data.
-func harden(config *tls.Config) {
+// requireTLS13 requires TLS 1.3, also for configurations returned by GetConfigForClient. It
+// disables dynamic record sizing, because the traffic is bulk data.
+func requireTLS13(config *tls.Config) {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true
 	choose := config.GetConfigForClient
@@ -51,7 +51,7 @@ func harden(config *tls.Config) {
 		chosen, err := choose(hello)
 		if chosen != nil {
 			chosen = chosen.Clone()
-			harden(chosen)
+			requireTLS13(chosen)
 		}
 		return chosen, err
 	}

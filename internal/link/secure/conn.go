@@ -48,8 +48,8 @@ func (c *Conn) NetConn() net.Conn {
 	return c.Conn
 }
 
-// binding returns a secret that only the two ends of this connection know.
-func binding(s *tls.Conn) ([]byte, error) {
+// exportBinding returns a secret that only the two ends of this connection know.
+func exportBinding(s *tls.Conn) ([]byte, error) {
 	state := s.ConnectionState()
 	return state.ExportKeyingMaterial("EXPORTER-shoal-manager", nil, 32)
 }

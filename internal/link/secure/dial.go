@@ -17,7 +17,7 @@ import (
 // wraps link.ErrKey, link.ErrPeer, [ErrCertificate] or [ErrFingerprint], or is an error of the
 // network.
 func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
-	if err := opts.fit(); err != nil {
+	if err := opts.checkConflicts(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
@@ -36,7 +36,7 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 		}
 	}()
 	if opts.Unencrypted {
-		if err := callUnencrypted(c, opts.Key); err != nil {
+		if err := proveUnencrypted(c, opts.Key); err != nil {
 			return nil, err
 		}
 		return &Conn{c}, nil
@@ -44,24 +44,24 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	s := tls.Client(c, clientConfig(opts, addr))
 	if err := s.HandshakeContext(ctx); err != nil {
 		switch {
-		case ofUnencrypted(err):
+		case isUnencryptedError(err):
 			err = fmt.Errorf("%w: it listens without encryption, and this side has TLS: Unencrypted is set on both sides or on none",
 				link.ErrPeer)
-		case notTLS(err):
+		case isNotTLS(err):
 			err = fmt.Errorf("%w: %w", link.ErrPeer, err)
-		case ofCertificate(err) && !errors.Is(err, ErrCertificate):
+		case isCertificateError(err) && !errors.Is(err, ErrCertificate):
 			err = fmt.Errorf("%w: %w", ErrCertificate, err)
 		}
 		return nil, err
 	}
-	b, err := binding(s)
+	b, err := exportBinding(s)
 	if err != nil {
 		return nil, err
 	}
 	if err := link.Client(s, opts.Key, link.Bound(b)); err != nil {
 		// With TLS 1.3 a listener rejects a certificate after the handshake is complete on this
 		// side.
-		if alert, ok := errors.AsType[*net.OpError](err); ok && ofCertificate(alert) {
+		if alert, ok := errors.AsType[*net.OpError](err); ok && isCertificateError(alert) {
 			err = fmt.Errorf("%w by the listener: %w", ErrCertificate, alert)
 		}
 		return nil, err
@@ -69,16 +69,17 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	return &Conn{s}, nil
 }
 
-// ofCertificate reports whether err is about a certificate, rejected by this side or by the peer.
-func ofCertificate(err error) bool {
+// isCertificateError reports whether err is about a certificate, rejected by this side or by the
+// peer.
+func isCertificateError(err error) bool {
 	var ours *tls.CertificateVerificationError
 	var alert *net.OpError
 	return errors.Is(err, ErrCertificate) || errors.As(err, &ours) ||
 		errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(alert.Error(), "certificate")
 }
 
-// notTLS reports whether the peer does not speak TLS at all.
-func notTLS(err error) bool {
+// isNotTLS reports whether the peer does not speak TLS at all.
+func isNotTLS(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header)
 }
@@ -95,7 +96,7 @@ func clientConfig(opts Options, addr string) *tls.Config {
 	if config.ServerName == "" { // like tls.Dial
 		config.ServerName, _, _ = net.SplitHostPort(addr)
 	}
-	harden(config)
+	requireTLS13(config)
 	if opts.Fingerprint == [sha256.Size]byte{} {
 		return config
 	}

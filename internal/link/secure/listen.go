@@ -37,7 +37,7 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
 	}
 	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(sys.MostStrangers)}
-	err := opts.fit()
+	err := opts.checkConflicts()
 	if err == nil && !opts.Unencrypted {
 		l.tls, err = ServerConfig(opts.TLS)
 	}
@@ -49,7 +49,7 @@ func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 		return nil, err
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(func() { sys.Accept(l.accept, l.meet) })
+	l.done.Go(func() { sys.Accept(l.acceptConn, l.startHandshake) })
 	return l, nil
 }
 
@@ -74,7 +74,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-func (l *Listener) accept() (net.Conn, error) {
+func (l *Listener) acceptConn() (net.Conn, error) {
 	c, err := l.tcp.Accept()
 	if errors.Is(err, net.ErrClosed) {
 		err = os.ErrClosed
@@ -82,12 +82,12 @@ func (l *Listener) accept() (net.Conn, error) {
 	return c, err
 }
 
-func (l *Listener) meet(c net.Conn) {
+func (l *Listener) startHandshake(c net.Conn) {
 	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
 	l.strangers.Enter(c, host)
 	l.done.Go(func() {
 		stop := context.AfterFunc(l.ctx, func() { c.Close() })
-		s, err := l.prove(c)
+		s, err := l.verifyClient(c)
 		l.strangers.Leave(c)
 		if !stop() || err != nil {
 			c.Close()
@@ -97,11 +97,11 @@ func (l *Listener) meet(c net.Conn) {
 	})
 }
 
-// prove returns the stream after the client has proven the key.
-func (l *Listener) prove(c net.Conn) (net.Conn, error) {
+// verifyClient returns the stream after the client has proven the key.
+func (l *Listener) verifyClient(c net.Conn) (net.Conn, error) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if l.tls == nil {
-		if err := answerUnencrypted(c, l.key); err != nil {
+		if err := verifyUnencrypted(c, l.key); err != nil {
 			return nil, err
 		}
 		return c, c.SetDeadline(time.Time{})
@@ -110,7 +110,7 @@ func (l *Listener) prove(c net.Conn) (net.Conn, error) {
 	if err := s.HandshakeContext(l.ctx); err != nil {
 		return nil, err
 	}
-	b, err := binding(s)
+	b, err := exportBinding(s)
 	if err != nil {
 		return nil, err
 	}

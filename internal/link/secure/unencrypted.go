@@ -24,16 +24,16 @@ var opening = []byte("shoalU\x01\x00") // the last two bytes are the version, li
 // refusalTime limits the time that a listener waits for a caller with TLS to read the refusal.
 const refusalTime = time.Second
 
-// fit returns an error if the options contradict each other.
-func (o Options) fit() error {
+// checkConflicts returns an error if the options contradict each other.
+func (o Options) checkConflicts() error {
 	if o.Unencrypted && (o.TLS != nil || o.Fingerprint != [sha256.Size]byte{}) {
 		return errors.New("link: Unencrypted leaves out TLS, and with it the certificates that TLS and Fingerprint are for")
 	}
 	return nil
 }
 
-// callUnencrypted proves the key to a listener without TLS.
-func callUnencrypted(c net.Conn, key []byte) error {
+// proveUnencrypted proves the key to a listener without TLS.
+func proveUnencrypted(c net.Conn, key []byte) error {
 	if _, err := c.Write(opening); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func callUnencrypted(c net.Conn, key []byte) error {
 	return link.Client(c, key, unencrypted)
 }
 
-// answerUnencrypted is the listener's side of callUnencrypted.
-func answerUnencrypted(c net.Conn, key []byte) error {
+// verifyUnencrypted is the listener's side of proveUnencrypted.
+func verifyUnencrypted(c net.Conn, key []byte) error {
 	if _, err := c.Write(opening); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func answerUnencrypted(c net.Conn, key []byte) error {
 	return link.ErrPeer
 }
 
-// ofUnencrypted reports whether err is the TLS error for a peer without encryption.
-func ofUnencrypted(err error) bool {
+// isUnencryptedError reports whether err is the TLS error for a peer without encryption.
+func isUnencryptedError(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header) && bytes.HasPrefix(opening, header.RecordHeader[:])
 }

@@ -27,14 +27,14 @@ type Authority struct {
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{}
-	a.cert, a.key = a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "an authority"}, IsCA: true,
+	a.cert, a.key = a.signCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "an authority"}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
-// sign returns a certificate for template with a new key. It is self-signed if the authority has no
-// certificate yet.
-func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+// signCertificate returns a certificate for template with a new key. It is self-signed if the
+// authority has no certificate yet.
+func (a *Authority) signCertificate(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -66,18 +66,18 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 // Certificate returns a certificate for a host name and for 127.0.0.1.
 func (a *Authority) Certificate(t testing.TB, name string) tls.Certificate {
 	t.Helper()
-	return a.until(t, name, time.Time{})
+	return a.issueUntil(t, name, time.Time{})
 }
 
 // Expired returns a certificate that expired a minute ago.
 func (a *Authority) Expired(t testing.TB, name string) tls.Certificate {
 	t.Helper()
-	return a.until(t, name, time.Now().Add(-time.Minute))
+	return a.issueUntil(t, name, time.Now().Add(-time.Minute))
 }
 
-func (a *Authority) until(t testing.TB, name string, end time.Time) tls.Certificate {
+func (a *Authority) issueUntil(t testing.TB, name string, end time.Time) tls.Certificate {
 	t.Helper()
-	cert, key := a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+	cert, key := a.signCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: end, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
