@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// blame returns the error of a call that failed in a turn because of err. It names the ranks at
+// callError returns the error of a call that failed in a turn because of err. It names the ranks at
 // fault: those that died, else those that left, else those that did not reach the turn.
-func (g *Group) blame(c *call, err error) error {
+func (g *Group) callError(c *call, err error) error {
 	if errors.Is(err, ipc.ErrClosed) {
 		return ErrClosed
 	}
@@ -25,7 +25,7 @@ func (g *Group) blame(c *call, err error) error {
 		return errors.Join(err, e)
 	}
 	// Check for deaths first: a rank that leaves and then exits is not dead.
-	dead, err := g.dead(err)
+	dead, err := g.findDead(err)
 	state := make([]int64, 2*g.stage.size)
 	if e := g.ranks.Read(0, state); e != nil {
 		return errors.Join(err, e)
@@ -33,17 +33,17 @@ func (g *Group) blame(c *call, err error) error {
 	pids, turns := state[:g.stage.size], state[g.stage.size:]
 	e := &RankError{Call: string(c.text), Err: err}
 	if len(dead) > 0 {
-		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
+		e.Ranks = g.filterRanks(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
 		if e.Ranks == nil { // the dead process had not joined: it may have been any unjoined rank
-			e.Ranks = g.where(func(r int) bool { return pids[r] == 0 })
+			e.Ranks = g.filterRanks(func(r int) bool { return pids[r] == 0 })
 		}
 		return e
 	}
-	if e.Ranks = g.where(func(r int) bool { return pids[r] < 0 && turns[r] != letDown }); e.Ranks != nil {
+	if e.Ranks = g.filterRanks(func(r int) bool { return pids[r] < 0 && turns[r] != letDown }); e.Ranks != nil {
 		e.Err = fmt.Errorf("%w: %w", ErrLeft, err)
 		return e
 	}
-	e.Ranks = g.where(func(r int) bool { return turns[r] <= g.turns })
+	e.Ranks = g.filterRanks(func(r int) bool { return turns[r] <= g.turns })
 	return e
 }
 
@@ -51,10 +51,10 @@ func (g *Group) blame(c *call, err error) error {
 // other ranks must not blame it if it leaves now.
 const letDown = math.MaxInt64
 
-// dead returns the PIDs of the group's processes that have died. If there are any, it also adds the
-// [*shm.PeerError] to err, because the end of a context, often the first sign of a death, is less
-// specific.
-func (g *Group) dead(err error) (pids []int, _ error) {
+// findDead returns the PIDs of the group's processes that have died. If there are any, it also adds
+// the [*shm.PeerError] to err, because the end of a context, often the first sign of a death, is
+// less specific.
+func (g *Group) findDead(err error) (pids []int, _ error) {
 	dead := g.barrier.Dead()
 	var known *arena.PeerError
 	switch {
@@ -69,8 +69,8 @@ func (g *Group) dead(err error) (pids []int, _ error) {
 	return pids, err
 }
 
-// where returns the ranks r with is(r) true.
-func (g *Group) where(is func(rank int) bool) (found []int) {
+// filterRanks returns the ranks r with is(r) true.
+func (g *Group) filterRanks(is func(rank int) bool) (found []int) {
 	for r := range g.stage.size {
 		if is(r) {
 			found = append(found, r)

@@ -24,7 +24,7 @@ const inboxRoom = 32
 
 // A box is the receiving side of a rank's inbox: unexpected letters and pending receives.
 type box struct {
-	lines []line // orders the sends to each rank
+	lines []ticketLock // orders the sends to each rank
 
 	mu      sync.Mutex
 	wanted  []*wanted // pending receives, in start order
@@ -49,8 +49,8 @@ type wanted struct {
 	err       error
 }
 
-func (b *box) open(size int) {
-	b.lines = make([]line, size)
+func (b *box) openRanks(size int) {
+	b.lines = make([]ticketLock, size)
 	for range size {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		b.gone, b.leave = append(b.gone, ctx), append(b.leave, cancel)
@@ -58,14 +58,14 @@ func (b *box) open(size int) {
 	b.look = func() {}
 }
 
-// want registers w, or completes it with an unexpected letter that matches. It starts the pump if
-// it is not running.
-func (b *box) want(w *wanted, pump func()) {
+// registerReceive registers w, or completes it with an unexpected letter that matches. It starts
+// the pump if it is not running.
+func (b *box) registerReceive(w *wanted, pump func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w.came = make(chan struct{})
 	for i, l := range b.kept {
-		if w.wants(l) {
+		if w.matches(l) {
 			b.kept = slices.Delete(b.kept, i, i+1)
 			w.letter = l
 			close(w.came)
@@ -73,7 +73,7 @@ func (b *box) want(w *wanted, pump func()) {
 		}
 	}
 	if b.closed {
-		w.fail(ErrClosed)
+		w.failReceive(ErrClosed)
 		return
 	}
 	b.wanted = append(b.wanted, w)
@@ -84,17 +84,17 @@ func (b *box) want(w *wanted, pump func()) {
 	}
 }
 
-func (w *wanted) wants(l letter) bool {
+func (w *wanted) matches(l letter) bool {
 	return w.tag == l.tag && (w.from == AnyRank || w.from == l.from)
 }
 
-func (w *wanted) fail(err error) {
+func (w *wanted) failReceive(err error) {
 	w.err = err
 	close(w.came)
 }
 
-// forget cancels a pending receive. It returns false if the receive has completed already.
-func (b *box) forget(w *wanted) bool {
+// cancelReceive cancels a pending receive. It returns false if the receive has completed already.
+func (b *box) cancelReceive(w *wanted) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.wanted, w)
@@ -106,12 +106,12 @@ func (b *box) forget(w *wanted) bool {
 	return true
 }
 
-// deliver completes the first pending receive that matches l, or keeps l.
-func (b *box) deliver(l letter) {
+// deliverLetter completes the first pending receive that matches l, or keeps l.
+func (b *box) deliverLetter(l letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, w := range b.wanted {
-		if w.wants(l) {
+		if w.matches(l) {
 			b.wanted = slices.Delete(b.wanted, i, i+1)
 			w.letter = l
 			close(w.came)
@@ -125,10 +125,10 @@ func (b *box) deliver(l letter) {
 	b.kept = append(b.kept, l)
 }
 
-// next returns the pump's context, which is canceled when there is a change to check, and a
-// snapshot of the errors for expire. It returns false, and the pump must stop, if no receive is
-// pending.
-func (b *box) next() (context.Context, []error, bool) {
+// nextRound returns the pump's context, which is canceled when there is a change to check, and a
+// snapshot of the errors for failHopeless. It returns false, and the pump must stop, if no receive
+// is pending.
+func (b *box) nextRound() (context.Context, []error, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pumping = len(b.wanted) > 0; !b.pumping {
@@ -142,35 +142,35 @@ func (b *box) next() (context.Context, []error, bool) {
 		gone[r] = context.Cause(ctx)
 	}
 	gone[len(b.gone)] = b.broken
-	if slices.ContainsFunc(b.wanted, func(w *wanted) bool { return w.hopeless(gone) != nil }) {
+	if slices.ContainsFunc(b.wanted, func(w *wanted) bool { return w.failureReason(gone) != nil }) {
 		cancel()
 	}
 	return ctx, gone, true
 }
 
-// expire fails the receives that cannot complete. gone must have been taken before the inbox was
-// last drained.
-func (b *box) expire(gone []error) {
+// failHopeless fails the receives that cannot complete. gone must have been taken before the inbox
+// was last drained.
+func (b *box) failHopeless(gone []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wanted = slices.DeleteFunc(b.wanted, func(w *wanted) bool {
-		err := w.hopeless(gone)
+		err := w.failureReason(gone)
 		if err != nil {
-			w.fail(err)
+			w.failReceive(err)
 		}
 		return err != nil // already failed
 	})
 }
 
-// hopeless returns the reason why w cannot complete, or nil. gone has one entry per rank, an
+// failureReason returns the reason why w cannot complete, or nil. gone has one entry per rank, an
 // error if the rank is gone, and a last entry, an error if the group is broken. A receive from
 // AnyRank fails if all other ranks are gone, or if one has died, because it may have been the
 // sender.
-func (w *wanted) hopeless(gone []error) error {
+func (w *wanted) failureReason(gone []error) error {
 	ranks, broken := gone[:len(gone)-1], gone[len(gone)-1]
 	switch {
 	case w.from == AnyRank:
-		if err := absentAny(ranks); err != nil {
+		if err := absentError(ranks); err != nil {
 			return err
 		}
 	case ranks[w.from] != nil:
@@ -182,8 +182,8 @@ func (w *wanted) hopeless(gone []error) error {
 	return nil
 }
 
-// absentAny returns an error if a rank has died or if all ranks but one, the receiver, have left.
-func absentAny(gone []error) error {
+// absentError returns an error if a rank has died or if all ranks but one, the receiver, have left.
+func absentError(gone []error) error {
 	var dead, left RankError
 	for r, err := range gone {
 		if err == nil {
@@ -204,18 +204,18 @@ func absentAny(gone []error) error {
 	return nil
 }
 
-// drop fails all pending receives with err.
-func (b *box) drop(err error) {
+// failAll fails all pending receives with err.
+func (b *box) failAll(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range b.wanted {
-		w.fail(err)
+		w.failReceive(err)
 	}
 	b.wanted = nil
 }
 
-// note records ranks that are gone and whether the group is broken, and wakes the pump.
-func (b *box) note(gone map[int]error, broken error) {
+// recordGone records ranks that are gone and whether the group is broken, and wakes the pump.
+func (b *box) recordGone(gone map[int]error, broken error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for r, err := range gone {
@@ -243,7 +243,7 @@ func (b *box) close() (err error) {
 		leave(ErrClosed)
 	}
 	b.mu.Unlock()
-	b.drop(ErrClosed)
+	b.failAll(ErrClosed)
 	b.servants.Wait()
 	if b.watched != nil {
 		<-b.watched

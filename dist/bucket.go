@@ -60,7 +60,7 @@ func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param],
 			b.all = append(b.all, at)
 		}
 		at.params, at.bytes, at.late = append(at.params, p), at.bytes+p.T.Nbytes(), at.late+1
-		b.remove = append(b.remove, p.RegisterPostAccumulateGradHook(func(*autograd.Param) { b.come(at) }))
+		b.remove = append(b.remove, p.RegisterPostAccumulateGradHook(func(*autograd.Param) { b.recordGradient(at) }))
 		full := cmp.Or(limit, bucketBytes)
 		if at == b.all[0] {
 			full = min(full, firstBucketBytes)
@@ -72,38 +72,38 @@ func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param],
 	return b
 }
 
-// come records a completed gradient and sends all leading buckets that are now complete.
-func (b *buckets) come(at *bucket) {
+// recordGradient records a completed gradient and sends all leading buckets that are now complete.
+func (b *buckets) recordGradient(at *bucket) {
 	at.late--
 	for b.next < len(b.all) && b.all[b.next].late <= 0 {
-		b.send()
+		b.sendBucket()
 	}
 }
 
-// send starts the all-reduce of the next bucket.
-func (b *buckets) send() {
-	grads := gradients(slices.Values(b.all[b.next].params))
+// sendBucket starts the all-reduce of the next bucket.
+func (b *buckets) sendBucket() {
+	grads := collectGrads(slices.Values(b.all[b.next].params))
 	b.next++
 	b.works = append(b.works, b.g.Async(b.ctx, func(g *Group) error { return g.AllReduce(b.ctx, Mean, grads...) }))
 }
 
-// finish sends the remaining buckets and waits for all of them. It returns the first error.
-func (b *buckets) finish() (err error) {
-	b.forget()
+// flush sends the remaining buckets and waits for all of them. It returns the first error.
+func (b *buckets) flush() (err error) {
+	b.removeHooks()
 	for b.next < len(b.all) {
-		b.send()
+		b.sendBucket()
 	}
 	if len(b.all) == 0 { // a rank without gradients must still take part
 		err = b.g.AllReduce(b.ctx, Mean)
 	}
 	for _, w := range b.works {
-		err = cmp.Or(err, w.wait())
+		err = cmp.Or(err, w.waitDone())
 	}
 	return err
 }
 
-// forget removes the hooks. It is idempotent.
-func (b *buckets) forget() {
+// removeHooks removes the hooks. It is idempotent.
+func (b *buckets) removeHooks() {
 	for _, remove := range b.remove {
 		remove()
 	}

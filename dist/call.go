@@ -27,21 +27,21 @@ type call struct {
 	from    []int // start indices of the operands of a reduction; scratch
 }
 
-// begin starts a collective call and locks the group. The caller must call end unless there is an
-// error. arg is a root rank or an operation; it may be empty.
-func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
-	if err := g.usable(name); err != nil {
+// beginCall starts a collective call and locks the group. The caller must call end unless there is
+// an error. arg is a root rank or an operation; it may be empty.
+func (g *Group) beginCall(ctx context.Context, name, arg string) (*call, error) {
+	if err := g.checkUsable(name); err != nil {
 		return nil, err
 	}
-	place := place{}
+	place := ticket{}
 	if !g.seated {
-		place = g.line.stand()
-		g.await(ctx, place)
+		place = g.line.takeTicket()
+		g.acquireLock(ctx, place)
 	}
 	g.mu.Lock()
 	if g.stage.bytes == nil && (g.far == nil || g.box.isClosed()) {
 		g.mu.Unlock()
-		place.leave()
+		place.release()
 		return nil, ErrClosed
 	}
 	c := &g.call
@@ -55,9 +55,9 @@ func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
 	return c, nil
 }
 
-// usable returns an error if this process cannot make calls: ErrClosed, or ErrRank before Join and
-// in a group without this rank.
-func (g *Group) usable(name string) error {
+// checkUsable returns an error if this process cannot make calls: ErrClosed, or ErrRank before Join
+// and in a group without this rank.
+func (g *Group) checkUsable(name string) error {
 	switch {
 	case g.member == nil:
 		return ErrClosed
@@ -71,17 +71,17 @@ func (g *Group) usable(name string) error {
 	return nil
 }
 
-func (g *Group) end(ts ...*tensor.Tensor) {
+func (g *Group) endCall(ts ...*tensor.Tensor) {
 	g.call.in.reset()
 	g.call.out.reset()
 	runtime.KeepAlive(ts)
 	runtime.KeepAlive(g)
-	g.place.leave()
+	g.place.release()
 	g.mu.Unlock()
 }
 
-// of records the tensors' dtype and shapes in the text that the ranks compare.
-func (c *call) of(ts ...*tensor.Tensor) {
+// recordTensors records the tensors' dtype and shapes in the text that the ranks compare.
+func (c *call) recordTensors(ts ...*tensor.Tensor) {
 	c.tensors = len(ts)
 	for i, t := range ts {
 		if i == 0 {
@@ -99,52 +99,52 @@ func (c *call) of(ts ...*tensor.Tensor) {
 	}
 }
 
-// check records an error unless the tensors are contiguous and of the call's dtype.
-func (c *call) check(ts ...*tensor.Tensor) {
+// checkTensors records an error unless the tensors are contiguous and of the call's dtype.
+func (c *call) checkTensors(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		if t.DType() != c.dtype {
-			c.cannot("a tensor is %v, another %v", t.DType(), c.dtype)
+			c.recordProblem("a tensor is %v, another %v", t.DType(), c.dtype)
 		}
 		if !t.IsContiguous() {
-			c.cannot("a tensor of shape %v and strides %v is not contiguous", t.Shape(), t.Strides())
+			c.recordProblem("a tensor of shape %v and strides %v is not contiguous", t.Shape(), t.Strides())
 		}
 	}
 }
 
-// reduces records an error unless op supports the call's dtype.
-func (c *call) reduces(op Op) {
+// checkOp records an error unless op supports the call's dtype.
+func (c *call) checkOp(op Op) {
 	switch c.op = op; {
-	case !op.known():
-		c.cannot("there is no %v", op)
-	case c.tensors > 0 && !op.can(c.dtype):
-		c.cannot("there is no %v of %v", op, c.dtype)
+	case !op.isKnown():
+		c.recordProblem("there is no %v", op)
+	case c.tensors > 0 && !op.supports(c.dtype):
+		c.recordProblem("there is no %v of %v", op, c.dtype)
 	}
 }
 
-// cannot records that this rank cannot make the call. Only the first error counts. It becomes part
-// of the text, so the other ranks fail as well and do not wait for this one.
-func (c *call) cannot(format string, args ...any) {
+// recordProblem records that this rank cannot make the call. Only the first error counts. It
+// becomes part of the text, so the other ranks fail as well and do not wait for this one.
+func (c *call) recordProblem(format string, args ...any) {
 	if c.problem == nil {
 		c.problem = fmt.Errorf("dist: %s: %w: %s", c.text, ErrTensor, fmt.Sprintf(format, args...))
 		c.text = fmt.Appendf(append(c.text, ", where "...), format, args...)
 	}
 }
 
-// turn is a barrier of all ranks. In the first turn of a call they compare the call.
-func (g *Group) turn(ctx context.Context, c *call) error { return g.engine().turn(ctx, c) }
+// awaitTurn is a barrier of all ranks. In the first turn of a call they compare the call.
+func (g *Group) awaitTurn(ctx context.Context, c *call) error { return g.engine().awaitTurn(ctx, c) }
 
-// because adds the error of ctx to err if the call failed while it waited for its turn, unless err
-// wraps it already.
-func because(ctx context.Context, err error) error {
+// withCause adds the error of ctx to err if the call failed while it waited for its turn, unless
+// err wraps it already.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, ipc.ErrClosed) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// agree compares the heads of all ranks. It returns this rank's own problem, or an [ErrMismatch].
-// All ranks come to the same result, so either all continue after this turn or none.
-func (g *Group) agree(c *call, head func(rank int) []byte) error {
+// compareHeads compares the heads of all ranks. It returns this rank's own problem, or an
+// [ErrMismatch]. All ranks come to the same result, so either all continue after this turn or none.
+func (g *Group) compareHeads(c *call, head func(rank int) []byte) error {
 	if c.problem != nil {
 		return c.problem
 	}
@@ -155,7 +155,7 @@ func (g *Group) agree(c *call, head func(rank int) []byte) error {
 		if head := head(r); !sameHead(own, head) {
 			others.Ranks = append(others.Ranks, r)
 			if theirs == nil {
-				theirs = textOf(head)
+				theirs = headText(head)
 			}
 		}
 	}
@@ -179,10 +179,10 @@ func writeHead(head, text []byte) {
 }
 
 func sameHead(a, b []byte) bool {
-	return bytes.Equal(a[:8], b[:8]) && bytes.Equal(textOf(a), textOf(b))
+	return bytes.Equal(a[:8], b[:8]) && bytes.Equal(headText(a), headText(b))
 }
 
-func textOf(head []byte) []byte {
+func headText(head []byte) []byte {
 	n := int(binary.LittleEndian.Uint16(head[8:]))
 	return head[textAt:min(textAt+n, len(head))]
 }

@@ -10,28 +10,28 @@ import (
 // Barrier blocks until all ranks have called it. Like every collective call, it returns a
 // [*RankError] if a rank fails, leaves, or makes a different call; see the package documentation.
 func (g *Group) Barrier(ctx context.Context) error {
-	c, err := g.begin(ctx, "barrier", "")
+	c, err := g.beginCall(ctx, "barrier", "")
 	if err != nil {
 		return err
 	}
-	defer g.end()
-	return g.turn(ctx, c)
+	defer g.endCall()
+	return g.awaitTurn(ctx, c)
 }
 
 // Broadcast copies the elements of rank root's tensors into the tensors of all ranks. Tensors must
 // be contiguous and of one dtype. After an error of this or another collective call the elements of
 // its tensors are undefined.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
-	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
+	c, err := g.beginCall(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
 		return err
 	}
-	defer g.end(ts...)
-	c.of(ts...)
-	c.check(ts...)
-	c.root(g, root)
-	c.both(ts)
-	defer touch(ts)
+	defer g.endCall(ts...)
+	c.recordTensors(ts...)
+	c.checkTensors(ts...)
+	c.checkRoot(g, root)
+	c.addInputOutput(ts)
+	defer touchAll(ts)
 	return g.engine().broadcast(ctx, c, root)
 }
 
@@ -54,70 +54,70 @@ const everyRank = -1
 
 // reduce implements Reduce and, for root everyRank, AllReduce.
 func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, ts []*tensor.Tensor) error {
-	c, err := g.begin(ctx, name, arg)
+	c, err := g.beginCall(ctx, name, arg)
 	if err != nil {
 		return err
 	}
-	defer g.end(ts...)
-	c.of(ts...)
-	c.check(ts...)
-	c.reduces(op)
-	c.root(g, root)
-	c.both(ts)
+	defer g.endCall(ts...)
+	c.recordTensors(ts...)
+	c.checkTensors(ts...)
+	c.checkOp(op)
+	c.checkRoot(g, root)
+	c.addInputOutput(ts)
 	if root == everyRank || root == g.Rank() {
-		defer touch(ts)
+		defer touchAll(ts)
 	}
 	return g.engine().reduce(ctx, c, root)
 }
 
-// root records an error if root is out of range.
-func (c *call) root(g *Group, root int) {
+// checkRoot records an error if root is out of range.
+func (c *call) checkRoot(g *Group, root int) {
 	if root != everyRank && (root < 0 || root >= g.Size()) {
-		c.cannot("the ranks are 0 to %d", g.Size()-1)
+		c.recordProblem("the ranks are 0 to %d", g.Size()-1)
 	}
 }
 
-// only records an error unless t is set in the root rank (in all ranks for everyRank) and nil in
-// the others.
-func (c *call) only(g *Group, root int, t *tensor.Tensor) {
+// checkOnlyRoot records an error unless t is set in the root rank (in all ranks for everyRank) and
+// nil in the others.
+func (c *call) checkOnlyRoot(g *Group, root int, t *tensor.Tensor) {
 	switch has := root == everyRank || root == g.Rank(); {
 	case has && t == nil:
-		c.cannot("a tensor of rank %d is missing", g.Rank())
+		c.recordProblem("a tensor of rank %d is missing", g.Rank())
 	case !has && t != nil:
-		c.cannot("rank %d brings a tensor that only rank %d has", g.Rank(), root)
+		c.recordProblem("rank %d brings a tensor that only rank %d has", g.Rank(), root)
 	}
 }
 
-// times records an error unless large has Size() times as many elements as small.
-func (c *call) times(g *Group, large, small *tensor.Tensor) {
+// checkSizes records an error unless large has Size() times as many elements as small.
+func (c *call) checkSizes(g *Group, large, small *tensor.Tensor) {
 	if large.Numel() != g.Size()*small.Numel() {
-		c.cannot("%d elements are not %d times %d", large.Numel(), g.Size(), small.Numel())
+		c.recordProblem("%d elements are not %d times %d", large.Numel(), g.Size(), small.Numel())
 	}
 }
 
-// both adds the tensors to the call's input and output.
-func (c *call) both(ts []*tensor.Tensor) {
+// addInputOutput adds the tensors to the call's input and output.
+func (c *call) addInputOutput(ts []*tensor.Tensor) {
 	for _, t := range ts {
-		c.input(t)
-		c.output(t)
+		c.addInput(t)
+		c.addOutput(t)
 	}
 }
 
-// input adds t to the bytes that this rank contributes, and output adds it to those that this rank
-// receives. Both do nothing once the call has recorded an error.
-func (c *call) input(t *tensor.Tensor) {
+// addInput adds t to the bytes that this rank contributes, and addOutput adds it to those that this
+// rank receives. Both do nothing once the call has recorded an error.
+func (c *call) addInput(t *tensor.Tensor) {
 	if c.problem == nil {
-		c.in.add(t)
+		c.in.appendTensor(t)
 	}
 }
 
-func (c *call) output(t *tensor.Tensor) {
+func (c *call) addOutput(t *tensor.Tensor) {
 	if c.problem == nil {
-		c.out.add(t)
+		c.out.appendTensor(t)
 	}
 }
 
-func touch(ts []*tensor.Tensor) {
+func touchAll(ts []*tensor.Tensor) {
 	for _, t := range ts {
 		if t != nil {
 			t.Touch()

@@ -31,7 +31,7 @@ type Loss[M nn.Module] struct {
 func RegisterLoss[M nn.Module](name string,
 	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
 	return &Loss[M]{shoal.Register(name,
-		func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
+		func(ctx context.Context, rank int, r replica[M]) error { return r.serveRequests(ctx, rank, f) })}
 }
 
 // A DataParallel computes gradients in several processes, each for a part of the batch:
@@ -114,7 +114,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	if len(devices) == 0 {
 		devices = slices.Repeat([]tensor.Device{home}, opts.Workers)
 	}
-	gradients(nn.Params(net)) // allocate missing gradients, because they are sent and shared
+	collectGrads(nn.Params(net)) // allocate missing gradients, because they are sent and shared
 	group, err := NewGroup(opts.Workers)
 	if err != nil {
 		return nil, err
@@ -144,10 +144,10 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 // to shared memory. If a process fails, Backward closes d and returns the error of
 // [shoal.Group.Wait].
 func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (loss float64, err error) {
-	if err := d.batch(batch); err != nil {
+	if err := d.checkBatch(batch); err != nil {
 		return 0, err
 	}
-	parts, err := d.ask(ctx, request{taskLoss, batch, d.mode})
+	parts, err := d.callReplicas(ctx, request{taskLoss, batch, d.mode})
 	for _, part := range parts {
 		loss += part.Loss
 	}
@@ -166,17 +166,17 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 // keeps no state for BackwardFrom. The output has one row per sample and is on the device of the
 // network.
 func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd.Var, error) {
-	if err := cmp.Or(d.batch([]*tensor.Tensor{x}), d.layer); err != nil {
+	if err := cmp.Or(d.checkBatch([]*tensor.Tensor{x}), d.layer); err != nil {
 		return nil, err
 	}
 	if x.Dim(0) == 0 {
 		return nil, fmt.Errorf("%w: a batch of no samples", ErrTensor)
 	}
-	replies, err := d.ask(ctx, request{taskForward, []*tensor.Tensor{x}, d.mode})
+	replies, err := d.callReplicas(ctx, request{taskForward, []*tensor.Tensor{x}, d.mode})
 	if err != nil {
 		return nil, err
 	}
-	out, err := d.gather(replies)
+	out, err := d.gatherOutputs(replies)
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +187,8 @@ func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd
 	return autograd.NewParam("output", out).Var(), nil
 }
 
-// gather concatenates the parts of an output in rank order and closes them.
-func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
+// gatherOutputs concatenates the parts of an output in rank order and closes them.
+func (d *DataParallel) gatherOutputs(replies []reply) (*tensor.Tensor, error) {
 	var parts []*tensor.Tensor
 	for _, r := range replies {
 		if r.Out != nil {
@@ -220,7 +220,7 @@ func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) erro
 		return fmt.Errorf("%w: derivatives of %v %v, and the output is %v %v", ErrTensor, dy.DType(),
 			dy.Shape(), d.out.DType(), d.out.Shape())
 	}
-	_, err := d.ask(ctx, request{taskBackward, []*tensor.Tensor{dy}, d.mode})
+	_, err := d.callReplicas(ctx, request{taskBackward, []*tensor.Tensor{dy}, d.mode})
 	return err
 }
 
@@ -234,8 +234,8 @@ func (d *DataParallel) Train(on bool) {
 	}
 }
 
-// batch returns an error unless all tensors have the same number of samples.
-func (d *DataParallel) batch(batch []*tensor.Tensor) error {
+// checkBatch returns an error unless all tensors have the same number of samples.
+func (d *DataParallel) checkBatch(batch []*tensor.Tensor) error {
 	if d.pipes == nil {
 		return ErrClosed
 	}
@@ -250,16 +250,16 @@ func (d *DataParallel) batch(batch []*tensor.Tensor) error {
 	return nil
 }
 
-// ask sends a request to all processes and returns their replies in rank order. If a process fails,
-// d is closed.
-func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, err error) {
+// callReplicas sends a request to all processes and returns their replies in rank order. If a
+// process fails, d is closed.
+func (d *DataParallel) callReplicas(ctx context.Context, what request) (replies []reply, err error) {
 	d.out = nil
 	if err := tensor.Synchronize(d.device); err != nil { // the processes read them
 		return nil, err
 	}
 	for _, p := range d.pipes {
 		if err := p.Send(ctx, what); err != nil {
-			return nil, d.fail(err)
+			return nil, d.closeWithError(err)
 		}
 	}
 	for _, p := range d.pipes {
@@ -270,15 +270,15 @@ func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, 
 					r.Out.Close()
 				}
 			}
-			return nil, d.fail(err)
+			return nil, d.closeWithError(err)
 		}
 		replies = append(replies, r)
 	}
 	return replies, nil
 }
 
-// fail closes d and returns the error of the processes, or err if they report none.
-func (d *DataParallel) fail(err error) error { return cmp.Or(d.Close(), err) }
+// closeWithError closes d and returns the error of the processes, or err if they report none.
+func (d *DataParallel) closeWithError(err error) error { return cmp.Or(d.Close(), err) }
 
 // Close stops the processes and waits for them. The caller must still close the network. Close is
 // idempotent.
@@ -304,8 +304,8 @@ type trainer[M nn.Module] struct {
 	mode        mode
 }
 
-// run joins the group as rank and handles requests until the pipe is closed.
-func (r replica[M]) run(ctx context.Context, rank int,
+// serveRequests joins the group as rank and handles requests until the pipe is closed.
+func (r replica[M]) serveRequests(ctx context.Context, rank int,
 	f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var) error {
 	defer r.Pipe.Close()
 	defer r.Group.Close()
@@ -316,12 +316,12 @@ func (r replica[M]) run(ctx context.Context, rank int,
 	if err := t.setUp(); err != nil {
 		return err
 	}
-	defer t.forget()
+	defer t.releaseGraph()
 	for what, err := range r.Pipe.All(ctx) {
 		if err != nil {
 			return err
 		}
-		answer, err := t.do(ctx, what)
+		answer, err := t.handleRequest(ctx, what)
 		if err != nil {
 			return err
 		}
@@ -343,26 +343,26 @@ func (t *trainer[M]) setUp() (err error) {
 			p.Grad = nil
 		}
 	}
-	if t.refresh, err = mirrored(t.Net, t.Place); err != nil {
+	if t.refresh, err = mirrorModule(t.Net, t.Place); err != nil {
 		return err
 	}
-	t.grads = gradients(nn.Params(t.Net))
+	t.grads = collectGrads(nn.Params(t.Net))
 	if t.rank != 0 {
 		t.scope.KeepBuffers()
 	}
 	return nil
 }
 
-func (t *trainer[M]) do(ctx context.Context, what request) (answer reply, err error) {
+func (t *trainer[M]) handleRequest(ctx context.Context, what request) (answer reply, err error) {
 	defer closeAll(what.Batch)
 	if t.mode != what.Mode {
 		t.mode = what.Mode
-		t.mode.of(t.Net)
+		t.mode.applyTo(t.Net)
 	}
 	if what.Kind == taskBackward {
 		return reply{}, t.backFrom(ctx, what.Batch[0])
 	}
-	t.forget() // an output that was not followed by taskBackward
+	t.releaseGraph() // an output that was not followed by taskBackward
 	if err := t.refresh(); err != nil {
 		return reply{}, err
 	}
@@ -370,14 +370,14 @@ func (t *trainer[M]) do(ctx context.Context, what request) (answer reply, err er
 		answer.Out, err = t.forward(what.Batch[0])
 		return answer, err
 	}
-	t.zero()
+	t.zeroGrads()
 	if answer.Loss, err = t.backward(what.Batch); err != nil {
 		return reply{}, err
 	}
-	return answer, t.add(ctx)
+	return answer, t.reduceGrads(ctx)
 }
 
-func (m mode) of(net nn.Module) {
+func (m mode) applyTo(net nn.Module) {
 	switch m {
 	case modeTrain:
 		nn.Train(net)
@@ -386,16 +386,16 @@ func (m mode) of(net nn.Module) {
 	}
 }
 
-func (t *trainer[M]) zero() {
+func (t *trainer[M]) zeroGrads() {
 	for _, g := range t.grads {
 		g.Zero()
 	}
 }
 
-// add sums the gradients of all processes, adds the sums to the gradients of the caller's network
-// in rank 0, and ends the step.
-func (t *trainer[M]) add(ctx context.Context) error {
-	err := byDType(t.grads, func(ts []*tensor.Tensor) error { return t.Group.Reduce(ctx, 0, Sum, ts...) })
+// reduceGrads sums the gradients of all processes, adds the sums to the gradients of the caller's
+// network in rank 0, and ends the step.
+func (t *trainer[M]) reduceGrads(ctx context.Context) error {
+	err := forEachDType(t.grads, func(ts []*tensor.Tensor) error { return t.Group.Reduce(ctx, 0, Sum, ts...) })
 	if err != nil {
 		return err
 	}
@@ -409,12 +409,12 @@ func (t *trainer[M]) add(ctx context.Context) error {
 			return err
 		}
 	}
-	t.forget()
+	t.releaseGraph()
 	return nil
 }
 
-// forget releases the graph and the input of the last request.
-func (t *trainer[M]) forget() {
+// releaseGraph releases the graph and the input of the last request.
+func (t *trainer[M]) releaseGraph() {
 	t.scope.Reset()
 	if t.in != nil {
 		t.in.Close()
@@ -425,11 +425,11 @@ func (t *trainer[M]) forget() {
 // forward computes the output for this rank's samples and returns a copy in shared memory. It keeps
 // the graph for backFrom. It returns nil if this rank has no samples.
 func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
-	from, to := partOf(x.Dim(0), t.rank, t.Group.Size())
+	from, to := sampleRange(x.Dim(0), t.rank, t.Group.Size())
 	if from == to {
 		return nil, nil
 	}
-	part, err := t.here(x, from, to)
+	part, err := t.copyPart(x, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -450,29 +450,29 @@ func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 // backFrom continues the backward pass from dy, the derivative with respect to the output of the
 // whole batch.
 func (t *trainer[M]) backFrom(ctx context.Context, dy *tensor.Tensor) error {
-	t.zero()
+	t.zeroGrads()
 	if t.out != nil && t.out.RequiresGrad() {
-		part, err := t.here(dy, t.from, t.from+t.out.Shape()[0])
+		part, err := t.copyPart(dy, t.from, t.from+t.out.Shape()[0])
 		if err != nil {
 			return err
 		}
 		defer part.Close()
 		t.out.BackwardWith(autograd.BackwardOptions{Gradient: part})
 	}
-	return t.add(ctx)
+	return t.reduceGrads(ctx)
 }
 
-// here copies the samples from up to to, exclusive, to the replica's device. The caller must close
-// the result.
-func (t *trainer[M]) here(x *tensor.Tensor, from, to int) (*tensor.Tensor, error) {
+// copyPart copies the samples from up to to, exclusive, to the replica's device. The caller must
+// close the result.
+func (t *trainer[M]) copyPart(x *tensor.Tensor, from, to int) (*tensor.Tensor, error) {
 	part := x.Narrow(0, from, to-from)
 	defer part.Close()
 	return part.ToDevice(t.Place.Device)
 }
 
-// partOf returns the half-open range of samples that a rank handles. The shares of two ranks differ
-// by at most one sample. Rank 0 has samples unless the batch is empty.
-func partOf(samples, rank, size int) (from, to int) {
+// sampleRange returns the half-open range of samples that a rank handles. The shares of two ranks
+// differ by at most one sample. Rank 0 has samples unless the batch is empty.
+func sampleRange(samples, rank, size int) (from, to int) {
 	at := func(rank int) int { return (samples*rank + size - 1) / size }
 	return at(rank), at(rank + 1)
 }
@@ -481,11 +481,11 @@ func partOf(samples, rank, size int) (from, to int) {
 // the whole batch.
 func (t *trainer[M]) backward(batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
-	from, to := partOf(samples, t.rank, t.Group.Size())
+	from, to := sampleRange(samples, t.rank, t.Group.Size())
 	var parts []*tensor.Tensor
 	defer func() { closeAll(parts) }()
 	for _, x := range batch {
-		part, err := t.here(x, from, to)
+		part, err := t.copyPart(x, from, to)
 		if err != nil {
 			return 0, err
 		}

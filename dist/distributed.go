@@ -90,11 +90,11 @@ func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autogra
 		return nil
 	}
 	b := newBuckets(ctx, d.group, nn.Params(d.Module), d.opts.BucketBytes)
-	defer b.forget() // also after a panic
+	defer b.removeHooks() // also after a panic
 	if loss != nil {
 		loss.Backward()
 	}
-	if err := b.finish(); err != nil {
+	if err := b.flush(); err != nil {
 		return err
 	}
 	if d.opts.OwnBuffers {
@@ -123,5 +123,5 @@ func (d *DistributedDataParallel[M]) broadcastBuffers(ctx context.Context) error
 	if len(all) == 0 {
 		return nil
 	}
-	return byDType(all, func(ts []*tensor.Tensor) error { return d.group.Broadcast(ctx, 0, ts...) })
+	return forEachDType(all, func(ts []*tensor.Tensor) error { return d.group.Broadcast(ctx, 0, ts...) })
 }

@@ -6,9 +6,9 @@ import "context"
 // library. All ranks must call the same method in the same order; each returns when this rank has
 // its result.
 type engine interface {
-	// turn is a barrier of all ranks. The first turn of a call also compares the call across ranks,
-	// and fails in all of them if it differs.
-	turn(ctx context.Context, c *call) error
+	// awaitTurn is a barrier of all ranks. The first turn of a call also compares the call across
+	// ranks, and fails in all of them if it differs.
+	awaitTurn(ctx context.Context, c *call) error
 
 	broadcast(ctx context.Context, c *call, root int) error
 	reduce(ctx context.Context, c *call, root int) error // everyRank: all-reduce

@@ -77,24 +77,24 @@ func newFar(comm collective.Comm, j *job) *far {
 // newFarGroup returns a group that has joined.
 func newFarGroup(f *far) *Group {
 	m := &member{size: f.comm.Size(), far: f}
-	m.box.open(m.size)
+	m.box.openRanks(m.size)
 	m.seat.Store(int64(f.comm.Rank()) + 1)
 	return &Group{member: m}
 }
 
-// do runs move, which makes library calls, and waits for it. move must use only the vectors it is
-// given and memory of its own, because it may outlive do. If ctx ends or a notice makes the call
-// impossible, do abandons move, breaks the group and returns a [*RankError].
-func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) error) error {
+// runMove runs move, which makes library calls, and waits for it. move must use only the vectors it
+// is given and memory of its own, because it may outlive runMove. If ctx ends or a notice makes the
+// call impossible, runMove abandons move, breaks the group and returns a [*RankError].
+func (g *Group) runMove(ctx context.Context, c *call, move func(in, out *vector) error) error {
 	f := g.far
-	number, err := f.begin(c)
+	number, err := f.countCall(c)
 	if err != nil {
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return g.failFar(c, err, g.Rank())
 	}
-	if err := g.missed(c, number); err != nil { // or else an abandoned call could match this one
+	if err := g.checkNotices(c, number); err != nil { // or else an abandoned call could match this one
 		return err
 	}
 	in, out := c.in, c.out
@@ -106,7 +106,7 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 		select {
 		case err := <-done:
 			if err != nil {
-				g.listen(err)
+				g.awaitNotice(err)
 				return g.failFar(c, err)
 			}
 			return nil
@@ -118,10 +118,10 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 				}
 			default:
 			}
-			f.abandon(c)
+			f.abandonCall(c)
 			return g.failFar(c, context.Cause(ctx), g.Rank())
 		case <-tick.C:
-			if err := g.missed(c, number); err != nil {
+			if err := g.checkNotices(c, number); err != nil {
 				select {
 				case err := <-done:
 					if err == nil {
@@ -129,15 +129,15 @@ func (g *Group) do(ctx context.Context, c *call, move func(in, out *vector) erro
 					}
 				default:
 				}
-				f.abandon(c)
+				f.abandonCall(c)
 				return err
 			}
 		}
 	}
 }
 
-// begin counts a call and returns its number. It fails if the group is broken.
-func (f *far) begin(c *call) (number int64, err error) {
+// countCall counts a call and returns its number. It fails if the group is broken.
+func (f *far) countCall(c *call) (number int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
@@ -147,25 +147,26 @@ func (f *far) begin(c *call) (number int64, err error) {
 	return f.calls, nil
 }
 
-// made returns the number of calls that have begun.
-func (f *far) made() int64 {
+// callCount returns the number of calls that have begun.
+func (f *far) callCount() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// missed handles notices and returns an error if the call with the given number cannot complete. It
-// also forwards the reason to the ranks of this host, because the rank that sent the notice may
-// have ended before they received it.
-func (g *Group) missed(c *call, number int64) error {
-	g.look()
+// checkNotices handles notices and returns an error if the call with the given number cannot
+// complete. It also forwards the reason to the ranks of this host, because the rank that sent the
+// notice may have ended before they received it.
+func (g *Group) checkNotices(c *call, number int64) error {
+	g.handleNotices()
 	f := g.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
 		if f.hosts != nil && !f.told {
 			f.told = true
-			g.tell(f.hosts.ranks[f.hosts.host()], noticeBroken, f.calls, f.broken.Err.Error(), f.broken.Ranks...)
+			g.sendNotice(f.hosts.ranks[f.hosts.hostIndex()], noticeBroken, f.calls, f.broken.Err.Error(),
+				f.broken.Ranks...)
 		}
 		return &RankError{Call: string(c.text), Ranks: f.broken.Ranks, Err: f.broken.Err}
 	}
@@ -192,14 +193,14 @@ func (g *Group) failFar(c *call, why error, blamed ...int) error {
 	return &RankError{Call: string(c.text), Ranks: broken.Ranks, Err: broken.Err}
 }
 
-// listen waits for the notice that explains err, an error of the library or of this host's shared
-// memory. Such an error seldom names the rank at fault.
-func (g *Group) listen(err error) {
-	if known(err) {
+// awaitNotice waits for the notice that explains err, an error of the library or of this host's
+// shared memory. Such an error seldom names the rank at fault.
+func (g *Group) awaitNotice(err error) {
+	if isRootCause(err) {
 		return
 	}
 	for begin := time.Now(); time.Since(begin) < 20*noticeTime; time.Sleep(noticeTime / 20) {
-		if g.missed(&g.call, g.far.made()) != nil {
+		if g.checkNotices(&g.call, g.far.callCount()) != nil {
 			return
 		}
 	}
@@ -224,9 +225,9 @@ func (g *Group) breakFar(why error, blamed ...int) *RankError {
 		blamed = broken.Ranks
 	}
 	if first && !errors.Is(why, ErrLeft) { // that rank sends its own notice
-		g.tell(g.all(), noticeBroken, f.made(), broken.Err.Error(), blamed...)
+		g.sendNotice(g.allRanks(), noticeBroken, f.callCount(), broken.Err.Error(), blamed...)
 	}
-	f.hosts.abort()
+	f.hosts.abortHost()
 	return broken
 }
 
@@ -236,8 +237,8 @@ var abandoned struct {
 	tensors []*tensor.Tensor
 }
 
-// abandon gives up the goroutine of a call and keeps the call's tensors alive.
-func (f *far) abandon(c *call) {
+// abandonCall gives up the goroutine of a call and keeps the call's tensors alive.
+func (f *far) abandonCall(c *call) {
 	abandoned.Lock()
 	defer abandoned.Unlock()
 	for _, v := range []*vector{&c.in, &c.out} {
@@ -249,33 +250,33 @@ func (f *far) abandon(c *call) {
 		*v = vector{}
 	}
 	f.job.stuck.Store(true)
-	f.hosts.abort()
+	f.hosts.abortHost()
 }
 
-// tell sends a notice to the given ranks, except this one. The notice contains its kind, the number
-// of calls that this rank has made, the ranks at fault and the reason. tell does not block, because
-// notices are short.
-func (g *Group) tell(ranks []int, kind byte, calls int64, text string, blamed ...int) {
+// sendNotice sends a notice to the given ranks, except this one. The notice contains its kind, the
+// number of calls that this rank has made, the ranks at fault and the reason. sendNotice does not
+// block, because notices are short.
+func (g *Group) sendNotice(ranks []int, kind byte, calls int64, text string, blamed ...int) {
 	f := g.far
 	notice := binary.LittleEndian.AppendUint64([]byte{kind}, uint64(calls))
 	notice = binary.LittleEndian.AppendUint16(notice, uint16(len(blamed)))
 	for _, r := range blamed {
 		notice = binary.LittleEndian.AppendUint32(notice, uint32(r))
 	}
-	notice = append(notice, clip(text, headBytes)...)
+	notice = append(notice, shortenText(text, headBytes)...)
 	for _, r := range ranks {
 		if r == g.Rank() {
 			continue
 		}
 		if s, err := f.comm.Send(r, tagNotice, notice); err == nil {
-			f.follow(s, func() {})
+			f.driveSend(s, func() {})
 		}
 	}
 }
 
-// clip shortens text to at most n bytes. It removes the middle, because the error texts of
+// shortenText shortens text to at most n bytes. It removes the middle, because the error texts of
 // libraries begin with the call and end with the cause.
-func clip(text string, n int) string {
+func shortenText(text string, n int) string {
 	const gap = " … "
 	if len(text) <= n {
 		return text
@@ -284,9 +285,10 @@ func clip(text string, n int) string {
 	return strings.ToValidUTF8(text[:half]+gap+text[len(text)-half:], "")
 }
 
-// look handles the notices that have arrived. It stops only after two probes without one: a library
-// may check its queue before it polls the network, so only the second probe sees the new messages.
-func (g *Group) look() {
+// handleNotices handles the notices that have arrived. It stops only after two probes without one:
+// a library may check its queue before it polls the network, so only the second probe sees the new
+// messages.
+func (g *Group) handleNotices() {
 	f := g.far
 	f.noticed.Lock()
 	defer f.noticed.Unlock()
@@ -311,14 +313,14 @@ func (g *Group) look() {
 			}
 			blamed, text = append(blamed, int(binary.LittleEndian.Uint32(text))), text[4:]
 		}
-		g.heed(from, kind, calls, string(text), blamed)
+		g.handleNotice(from, kind, calls, string(text), blamed)
 	}
 }
 
 // noticeBytes is the length of a notice without ranks at fault and without text.
 const noticeBytes = 1 + 8 + 2
 
-func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int) {
+func (g *Group) handleNotice(from int, kind byte, calls int64, text string, blamed []int) {
 	f := g.far
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,7 +330,7 @@ func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int
 	if kind != noticeBroken {
 		f.left[from] = calls
 		f.job.abrupt.CompareAndSwap(false, kind == noticeAbrupt)
-		g.box.note(map[int]error{from: ErrLeft}, nil)
+		g.box.recordGone(map[int]error{from: ErrLeft}, nil)
 		return
 	}
 	if f.broken == nil {
@@ -337,18 +339,18 @@ func (g *Group) heed(from int, kind byte, calls int64, text string, blamed []int
 			f.broken.Err = fmt.Errorf("%w; it is unknown which rank has failed", f.broken.Err)
 		}
 	}
-	g.box.note(nil, ErrBroken)
+	g.box.recordGone(nil, ErrBroken)
 }
 
-// follow drives a send to completion in the background and then calls sent.
-func (f *far) follow(s collective.Sending, sent func()) {
+// driveSend drives a send to completion in the background and then calls sent.
+func (f *far) driveSend(s collective.Sending, sent func()) {
 	if done, err := s.Done(); done || err != nil {
 		sent()
 		return
 	}
 	f.pending.Go(func() {
 		defer sent()
-		for n := (nap{}); ; n.wait() {
+		for n := (nap{}); ; n.backOff() {
 			if done, err := s.Done(); done || err != nil {
 				return
 			}
@@ -359,7 +361,7 @@ func (f *far) follow(s collective.Sending, sent func()) {
 // A nap is a polling delay with backoff. The zero nap is ready to use.
 type nap struct{ times int }
 
-func (n *nap) wait() {
+func (n *nap) backOff() {
 	n.times++
 	time.Sleep(min(10*time.Microsecond<<min(n.times/8, 10), time.Millisecond))
 }
@@ -386,62 +388,62 @@ func (g *Group) leaveFar() error {
 	f.mu.Unlock()
 	if f.job.stuck.Load() || broken {
 		f.job.abrupt.Store(true)
-		g.tell(g.all(), noticeAbrupt, f.made(), "")
+		g.sendNotice(g.allRanks(), noticeAbrupt, f.callCount(), "")
 		return f.hosts.close(true)
 	}
-	g.tell(g.all(), noticeLeft, f.made(), "")
+	g.sendNotice(g.allRanks(), noticeLeft, f.callCount(), "")
 	if err := f.hosts.close(false); err != nil {
 		return err
 	}
 	if !f.world {
 		f.job.parts.Go(func() {
-			if g.drain(time.Time{}) && !f.job.stuck.Load() {
+			if g.drainMessages(time.Time{}) && !f.job.stuck.Load() {
 				f.comm.Free()
 			}
 		})
 		return nil
 	}
-	if !g.drain(time.Now().Add(closeTime)) {
+	if !g.drainMessages(time.Now().Add(closeTime)) {
 		if f.job.abrupt.Load() {
 			return nil
 		}
 		return fmt.Errorf("close group: other ranks have not closed theirs within %v: %w", closeTime, errLate)
 	}
-	g.settle()
+	g.pollConnections()
 	f.job.over.Store(true)
 	f.job.parts.Wait()
 	return f.job.world.Close()
 }
 
-// greet makes the library connect this rank to all others. The connections complete while the ranks
-// work. Otherwise the notices sent by leaveFar would be the first messages of many pairs, which
-// causes the problem described at settle.
-func (g *Group) greet() { g.tell(g.all(), noticeHere, 0, "") }
+// connectAll makes the library connect this rank to all others. The connections complete while the
+// ranks work. Otherwise the notices sent by leaveFar would be the first messages of many pairs,
+// which causes the problem described at settle.
+func (g *Group) connectAll() { g.sendNotice(g.allRanks(), noticeHere, 0, "") }
 
 // settleTime is how long a rank polls the library after all ranks have left. It must
 // exceed the one-way latency of a message.
 const settleTime = 200 * time.Millisecond
 
-// settle lets the library complete connections for other ranks.
+// pollConnections lets the library complete connections for other ranks.
 //
 // Over UCX, MPI_Finalize of MPICH before 4.2 closes its connections and then waits for the launcher
 // without polling the network (https://github.com/pmodels/mpich/pull/6596). A peer with an
 // incomplete connection would then wait forever. It is not sufficient that all ranks have answered:
 // with one more round of notices they still hung.
-func (g *Group) settle() {
-	for begin, n := time.Now(), (nap{}); time.Since(begin) < settleTime; n.wait() {
-		g.look()
+func (g *Group) pollConnections() {
+	for begin, n := time.Now(), (nap{}); time.Since(begin) < settleTime; n.backOff() {
+		g.handleNotices()
 	}
 }
 
-// drain receives and discards messages to this rank until all other ranks have left. The library
-// may otherwise reuse the communicator's context for another group, which would receive them. drain
-// returns false if a rank left abruptly, a call was abandoned, or the time limit has passed. The
-// zero limit means none.
-func (g *Group) drain(limit time.Time) bool {
+// drainMessages receives and discards messages to this rank until all other ranks have left. The
+// library may otherwise reuse the communicator's context for another group, which would receive
+// them. drainMessages returns false if a rank left abruptly, a call was abandoned, or the time
+// limit has passed. The zero limit means none.
+func (g *Group) drainMessages(limit time.Time) bool {
 	f := g.far
-	for n := (nap{}); ; n.wait() {
-		g.look()
+	for n := (nap{}); ; n.backOff() {
+		g.handleNotices()
 		for {
 			l, err := (farMailbox{g}).TryGet()
 			if err != nil {

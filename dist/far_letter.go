@@ -21,21 +21,21 @@ type mailbox interface {
 	TryGet() (letter, error)
 }
 
-// mailbox returns that of this rank.
-func (m *member) mailbox() (mailbox, error) {
+// openMailbox returns that of this rank.
+func (m *member) openMailbox() (mailbox, error) {
 	if m.far != nil {
 		return farMailbox{&Group{member: m}}, nil
 	}
-	return m.posts.of(int(m.seat.Load())-1, m.size)
+	return m.posts.inbox(int(m.seat.Load())-1, m.size)
 }
 
-// deliver puts a letter into the inbox of a rank. It waits for room, unless try says that it is not
-// to.
-func (g *Group) deliver(ctx context.Context, dst int, l letter, try bool) error {
+// deliverLetter puts a letter into the inbox of a rank. It waits for room, unless try says that it
+// is not to.
+func (g *Group) deliverLetter(ctx context.Context, dst int, l letter, try bool) error {
 	if g.far != nil {
-		return g.far.put(ctx, dst, l, try)
+		return g.far.sendLetter(ctx, dst, l, try)
 	}
-	inbox, err := g.posts.of(dst, g.size)
+	inbox, err := g.posts.inbox(dst, g.size)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ type farMailbox struct{ *Group }
 
 // Get waits for a letter. Meanwhile it takes notices.
 func (m farMailbox) Get(ctx context.Context) (letter, error) {
-	for n := (nap{}); ; n.wait() {
+	for n := (nap{}); ; n.backOff() {
 		l, err := m.TryGet()
 		if !errors.Is(err, ipc.ErrEmpty) {
 			return l, err
 		}
-		m.look()
+		m.handleNotices()
 		if ctx.Err() != nil {
 			return letter{}, context.Cause(ctx)
 		}
@@ -89,7 +89,7 @@ func (m farMailbox) TryGet() (letter, error) {
 			b = b[:len(b)+len(next)]
 		}
 	}
-	l, err := unseal(b)
+	l, err := unsealLetter(b)
 	l.from = from
 	return l, err
 }
@@ -97,8 +97,9 @@ func (m farMailbox) TryGet() (letter, error) {
 // letterBytes is how much of a letter goes at once. Tests set it.
 var letterBytes = 256 << 20
 
-// put sends a letter, once there is room for it: as many may be on the way as an inbox holds.
-func (f *far) put(ctx context.Context, dst int, l letter, try bool) error {
+// sendLetter sends a letter, once there is room for it: as many may be on the way as an inbox
+// holds.
+func (f *far) sendLetter(ctx context.Context, dst int, l letter, try bool) error {
 	select {
 	case f.rooms[dst] <- struct{}{}:
 	default:
@@ -111,7 +112,7 @@ func (f *far) put(ctx context.Context, dst int, l letter, try bool) error {
 			return context.Cause(ctx)
 		}
 	}
-	b, err := l.seal()
+	b, err := l.sealLetter()
 	if err != nil {
 		<-f.rooms[dst]
 		return err
@@ -128,7 +129,7 @@ func (f *far) put(ctx context.Context, dst int, l letter, try bool) error {
 			last()
 			return err
 		}
-		f.follow(s, last)
+		f.driveSend(s, last)
 	}
 	return nil
 }
@@ -136,20 +137,20 @@ func (f *far) put(ctx context.Context, dst int, l letter, try bool) error {
 // sealBytes are in front of a letter on its way: its length, its tag, and what is in it.
 const sealBytes = 8 + 8 + 1
 
-// seal returns the bytes of a letter to another machine.
-func (l letter) seal() ([]byte, error) {
+// sealLetter returns the bytes of a letter to another machine.
+func (l letter) sealLetter() ([]byte, error) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(l.tag))
 	var err error
 	if l.tensor != nil {
 		b, err = sealTensor(append(b, tensorLetter), l.tensor)
 	} else {
-		b, err = l.value.seal(append(b, valueLetter))
+		b, err = l.value.sealValue(append(b, valueLetter))
 	}
 	binary.LittleEndian.PutUint64(b, uint64(len(b)))
 	return b, err
 }
 
-func unseal(b []byte) (l letter, err error) {
+func unsealLetter(b []byte) (l letter, err error) {
 	l.tag = int(int64(binary.LittleEndian.Uint64(b[8:])))
 	form, b := b[sealBytes-1], b[sealBytes:]
 	if form == tensorLetter {
@@ -203,8 +204,8 @@ func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
 	return t, nil
 }
 
-// seal appends a value: its type, and its message with copies of its blocks.
-func (p payload) seal(b []byte) ([]byte, error) {
+// sealValue appends a value: its type, and its message with copies of its blocks.
+func (p payload) sealValue(b []byte) ([]byte, error) {
 	m := codec.Message{Body: p.body, Blocks: p.blocks}
 	spans, ok, err := codec.Spans(m)
 	if err != nil {
@@ -242,11 +243,11 @@ func unsealValue(b []byte) (p payload, err error) {
 	p.body, p.blocks = m.Body, m.Blocks
 	for _, block := range blocks {
 		if block.Number != crossing.Copied {
-			return p, errors.Join(bad, p.release())
+			return p, errors.Join(bad, p.releaseBlocks())
 		}
 	}
 	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {
-		return p, errors.Join(err, p.release())
+		return p, errors.Join(err, p.releaseBlocks())
 	}
 	return p, nil
 }

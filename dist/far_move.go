@@ -20,14 +20,14 @@ var pieceBytes = 64 << 20
 // apart is the minimum size in bytes of a tensor that is reduced in place rather than with others.
 const apart = 256 << 10
 
-// turn compares the calls of all ranks. One all-reduce yields the maximum of the texts' hash and of
-// its complement, which shows whether all hashes are equal. If they differ, the ranks exchange the
-// texts.
-func (g farEngine) turn(ctx context.Context, c *call) error {
+// awaitTurn compares the calls of all ranks. One all-reduce yields the maximum of the texts' hash
+// and of its complement, which shows whether all hashes are equal. If they differ, the ranks
+// exchange the texts.
+func (g farEngine) awaitTurn(ctx context.Context, c *call) error {
 	head := make([]byte, headBytes)
 	writeHead(head, c.text)
 	var heads []byte
-	err := g.do(ctx, c, func(*vector, *vector) error {
+	err := g.runMove(ctx, c, func(*vector, *vector) error {
 		hash := binary.LittleEndian.Uint64(head)
 		both := make([]byte, 16)
 		binary.LittleEndian.PutUint64(both, hash)
@@ -48,31 +48,31 @@ func (g farEngine) turn(ctx context.Context, c *call) error {
 		c.agreed = c.problem == nil
 		return c.problem
 	}
-	for n := (nap{}); n.times < 20; n.wait() { // an abandoned call may have matched this one
-		if err := g.missed(c, g.far.made()); err != nil {
+	for n := (nap{}); n.times < 20; n.backOff() { // an abandoned call may have matched this one
+		if err := g.checkNotices(c, g.far.callCount()); err != nil {
 			return err
 		}
 	}
-	return g.agree(c, func(rank int) []byte { return heads[rank*headBytes:][:headBytes] })
+	return g.compareHeads(c, func(rank int) []byte { return heads[rank*headBytes:][:headBytes] })
 }
 
-// move compares the call across ranks and then runs move.
-func (g farEngine) move(ctx context.Context, c *call, move func(in, out *vector) error) error {
-	if err := g.turn(ctx, c); err != nil {
+// runCompared compares the call across ranks and then runs move.
+func (g farEngine) runCompared(ctx context.Context, c *call, move func(in, out *vector) error) error {
+	if err := g.awaitTurn(ctx, c); err != nil {
 		return err
 	}
-	return g.do(ctx, c, move)
+	return g.runMove(ctx, c, move)
 }
 
 func (g farEngine) broadcast(ctx context.Context, c *call, root int) error {
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		for p := range in.runs() {
 			b, err := p.bytes(in, g.Rank() == root)
 			if err == nil {
 				err = g.far.comm.Broadcast(root, b)
 			}
 			if err == nil && g.Rank() != root {
-				err = p.put(out, b)
+				err = p.writeBack(out, b)
 			}
 			if err != nil {
 				return err
@@ -84,9 +84,9 @@ func (g farEngine) broadcast(ctx context.Context, c *call, root int) error {
 
 func (g farEngine) reduce(ctx context.Context, c *call, root int) error {
 	r, gets := newReducer(c, g.size), root == everyRank || root == g.Rank()
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		for p := range in.runs() {
-			err := r.reduce(in, out, p, gets, func(b []byte) error {
+			err := r.reduceRun(in, out, p, gets, func(b []byte) error {
 				if root == everyRank {
 					return g.far.comm.AllReduce(r.kind, r.op, b)
 				}
@@ -103,16 +103,16 @@ func (g farEngine) reduce(ctx context.Context, c *call, root int) error {
 // A scratch is a buffer that is allocated on first use.
 type scratch struct{ mem []byte }
 
-func (s *scratch) of(n int) []byte {
+func (s *scratch) grow(n int) []byte {
 	if len(s.mem) < n {
 		s.mem = make([]byte, n)
 	}
 	return s.mem[:n]
 }
 
-// steps calls step for consecutive ranges of each rank's part. A range is a multiple of unit bytes,
-// and all ranks together move about pieceBytes in one step.
-func (g farEngine) steps(part, unit int, step func(at, n int) error) error {
+// forEachStep calls step for consecutive ranges of each rank's part. A range is a multiple of unit
+// bytes, and all ranks together move about pieceBytes in one step.
+func (g farEngine) forEachStep(part, unit int, step func(at, n int) error) error {
 	limit := max(unit, pieceBytes/g.size/unit*unit)
 	for at := 0; at < part; at += limit {
 		if err := step(at, min(limit, part-at)); err != nil {
@@ -124,18 +124,18 @@ func (g farEngine) steps(part, unit int, step func(at, n int) error) error {
 
 func (g farEngine) gather(ctx context.Context, c *call, root int) error {
 	gets := root == everyRank || root == g.Rank()
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		var one, all scratch
 		part := in.size
-		return g.steps(part, 1, func(at, n int) error {
-			src, err := in.some(at, n, &one)
+		return g.forEachStep(part, 1, func(at, n int) error {
+			src, err := in.bytesAt(at, n, &one)
 			if err != nil {
 				return err
 			}
 			var dst []byte
 			if gets {
-				if dst = out.whole(); dst == nil || n < part {
-					dst = all.of(n * g.size)
+				if dst = out.singleMemory(); dst == nil || n < part {
+					dst = all.grow(n * g.size)
 				}
 			}
 			if root == everyRank {
@@ -146,34 +146,34 @@ func (g farEngine) gather(ctx context.Context, c *call, root int) error {
 			if err != nil || !gets {
 				return err
 			}
-			return g.spread(out, part, at, n, dst)
+			return g.copyToParts(out, part, at, n, dst)
 		})
 	})
 }
 
-// spread copies the concatenated pieces of all parts to their places in out, unless all is out's
-// own memory.
-func (g farEngine) spread(out *vector, part, at, n int, all []byte) error {
-	if out.is(all) {
+// copyToParts copies the concatenated pieces of all parts to their places in out, unless all is
+// out's own memory.
+func (g farEngine) copyToParts(out *vector, part, at, n int, all []byte) error {
+	if out.isMemory(all) {
 		return nil
 	}
 	for r := range g.size {
-		if err := out.write(r*part+at, all[r*n:][:n]); err != nil {
+		if err := out.writeAt(r*part+at, all[r*n:][:n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// collect returns the concatenated pieces of all parts: in's own memory if possible, or else a copy
-// in s.
-func (g farEngine) collect(in *vector, part, at, n int, s *scratch) ([]byte, error) {
-	if b := in.whole(); b != nil && n == part {
+// concatPieces returns the concatenated pieces of all parts: in's own memory if possible, or else a
+// copy in s.
+func (g farEngine) concatPieces(in *vector, part, at, n int, s *scratch) ([]byte, error) {
+	if b := in.singleMemory(); b != nil && n == part {
 		return b, nil
 	}
-	all := s.of(n * g.size)
+	all := s.grow(n * g.size)
 	for r := range g.size {
-		if err := in.read(r*part+at, all[r*n:][:n]); err != nil {
+		if err := in.readAt(r*part+at, all[r*n:][:n]); err != nil {
 			return nil, err
 		}
 	}
@@ -181,67 +181,67 @@ func (g farEngine) collect(in *vector, part, at, n int, s *scratch) ([]byte, err
 }
 
 func (g farEngine) scatter(ctx context.Context, c *call, root int) error {
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		var one, all scratch
 		part := out.size
-		return g.steps(part, 1, func(at, n int) (err error) {
+		return g.forEachStep(part, 1, func(at, n int) (err error) {
 			var src []byte
 			if g.Rank() == root {
-				if src, err = g.collect(in, part, at, n, &all); err != nil {
+				if src, err = g.concatPieces(in, part, at, n, &all); err != nil {
 					return err
 				}
 			}
-			dst := one.of(n)
+			dst := one.grow(n)
 			if err := g.far.comm.Scatter(root, dst, src); err != nil {
 				return err
 			}
-			return out.write(at, dst)
+			return out.writeAt(at, dst)
 		})
 	})
 }
 
 func (g farEngine) allToAll(ctx context.Context, c *call) error {
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		var leave, come scratch
 		part := in.size / g.size
-		return g.steps(part, 1, func(at, n int) error {
-			src, err := g.collect(in, part, at, n, &leave)
+		return g.forEachStep(part, 1, func(at, n int) error {
+			src, err := g.concatPieces(in, part, at, n, &leave)
 			if err != nil {
 				return err
 			}
-			dst := out.whole()
+			dst := out.singleMemory()
 			if dst == nil || n < part {
-				dst = come.of(n * g.size)
+				dst = come.grow(n * g.size)
 			}
 			if err := g.far.comm.AllToAll(dst, src); err != nil {
 				return err
 			}
-			return g.spread(out, part, at, n, dst)
+			return g.copyToParts(out, part, at, n, dst)
 		})
 	})
 }
 
 func (g farEngine) reduceScatter(ctx context.Context, c *call) error {
 	r := newReducer(c, g.size)
-	return g.move(ctx, c, func(in, out *vector) error {
+	return g.runCompared(ctx, c, func(in, out *vector) error {
 		var one, all, way scratch
 		part := out.size
-		return g.steps(part, r.dtype.Size(), func(at, n int) error {
-			src, err := g.collect(in, part, at, n, &all)
+		return g.forEachStep(part, r.dtype.Size(), func(at, n int) error {
+			src, err := g.concatPieces(in, part, at, n, &all)
 			if err != nil {
 				return err
 			}
-			if !r.plain() && in.is(src) { // src must stay unchanged
+			if !r.isNative() && in.isMemory(src) { // src must stay unchanged
 				src = append([]byte(nil), src...)
 			}
-			src = r.enter(src)
-			dst := way.of(len(src) / g.size)
+			src = r.encodeElements(src)
+			dst := way.grow(len(src) / g.size)
 			if err := g.far.comm.ReduceScatter(r.kind, r.op, dst, src); err != nil {
 				return err
 			}
-			b := one.of(n)
-			r.leave(dst, b)
-			return out.write(at, b)
+			b := one.grow(n)
+			r.decodeElements(dst, b)
+			return out.writeAt(at, b)
 		})
 	})
 }
@@ -252,31 +252,31 @@ func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 	table := make([]byte, g.size*tableBytes)
 	told := make([]byte, g.size*len(table))
 	if c.problem == nil {
-		u.tell(table)
+		u.encodeCounts(table)
 	}
-	err := g.move(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(told, table) })
+	err := g.runCompared(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(told, table) })
 	if err != nil {
 		return err
 	}
-	longest, err := u.compare(func(rank int) []byte { return told[rank*len(table):] })
+	longest, err := u.compareCounts(func(rank int) []byte { return told[rank*len(table):] })
 	if err != nil {
 		return err
 	}
-	keep := &c.out // so that abandon keeps these tensors too
+	keep := &c.out // so that abandonCall keeps these tensors too
 	for _, v := range u.results {
 		keep.parts = append(keep.parts, v.parts...)
 	}
 	for _, v := range u.parts {
 		keep.parts = append(keep.parts, v.parts...)
 	}
-	return g.do(ctx, c, func(in, _ *vector) error {
+	return g.runMove(ctx, c, func(in, _ *vector) error {
 		limit := min(longest, max(1, pieceBytes/g.size))
 		mine := make([]byte, limit*g.size)
 		come := make([]byte, limit*g.size)
 		for at := 0; at < longest; at += limit {
 			if u.parts == nil {
-				n := now(u.out[0], at, limit)
-				if err := in.read(at, mine[:n]); err != nil {
+				n := stepBytes(u.out[0], at, limit)
+				if err := in.readAt(at, mine[:n]); err != nil {
 					return err
 				}
 				if err := g.far.comm.AllGather(come, mine[:limit]); err != nil {
@@ -284,7 +284,7 @@ func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 				}
 			} else {
 				for r, v := range u.parts {
-					if err := v.read(at, mine[r*limit:][:now(u.out[r], at, limit)]); err != nil {
+					if err := v.readAt(at, mine[r*limit:][:stepBytes(u.out[r], at, limit)]); err != nil {
 						return err
 					}
 				}
@@ -293,7 +293,7 @@ func (g farEngine) exchange(ctx context.Context, c *call, u *uneven) error {
 				}
 			}
 			for r, v := range u.results {
-				if err := v.write(at, come[r*limit:][:now(u.in[r], at, limit)]); err != nil {
+				if err := v.writeAt(at, come[r*limit:][:stepBytes(u.in[r], at, limit)]); err != nil {
 					return err
 				}
 			}
@@ -342,35 +342,35 @@ func newReducer(c *call, ranks int) *reducer {
 	return r
 }
 
-// wide reports whether elements are converted to a wider type for the library.
-func (r *reducer) wide() bool { return r.dtype == tensor.Float16 || r.dtype == tensor.BFloat16 }
+// isWidened reports whether elements are converted to a wider type for the library.
+func (r *reducer) isWidened() bool { return r.dtype == tensor.Float16 || r.dtype == tensor.BFloat16 }
 
-// plain reports whether the library can reduce the elements in their own format.
-func (r *reducer) plain() bool { return !r.wide() && !r.keys }
+// isNative reports whether the library can reduce the elements in their own format.
+func (r *reducer) isNative() bool { return !r.isWidened() && !r.keys }
 
-// reduce reduces a run by call, in place if possible. If gets is false, this rank's tensor must
+// reduceRun reduces a run by call, in place if possible. If gets is false, this rank's tensor must
 // stay unchanged.
-func (r *reducer) reduce(in, out *vector, p run, gets bool, call func(b []byte) error) error {
+func (r *reducer) reduceRun(in, out *vector, p run, gets bool, call func(b []byte) error) error {
 	b, err := p.bytes(in, true)
 	if err != nil {
 		return err
 	}
-	if !gets && !r.plain() && p.direct(in) != nil { // the tensor must stay unchanged
+	if !gets && !r.isNative() && p.hostMemory(in) != nil { // the tensor must stay unchanged
 		b = append([]byte(nil), b...)
 	}
-	way := r.enter(b)
+	way := r.encodeElements(b)
 	if err := call(way); err != nil || !gets {
 		return err
 	}
-	r.leave(way, b)
-	return p.put(out, b)
+	r.decodeElements(way, b)
+	return p.writeBack(out, b)
 }
 
-// enter converts elements to the library's format: in place in b, or in a new buffer if that format
-// is wider.
-func (r *reducer) enter(b []byte) []byte {
-	if r.wide() {
-		wide := numbers(r.dtype, b).To(tensor.Float32)
+// encodeElements converts elements to the library's format: in place in b, or in a new buffer if
+// that format is wider.
+func (r *reducer) encodeElements(b []byte) []byte {
+	if r.isWidened() {
+		wide := copyToTensor(r.dtype, b).To(tensor.Float32)
 		b = tensor.Bytes(wide)
 	}
 	if r.keys {
@@ -379,30 +379,30 @@ func (r *reducer) enter(b []byte) []byte {
 	return b
 }
 
-// leave converts reduced elements back and writes them to b.
-func (r *reducer) leave(way, b []byte) {
+// decodeElements converts reduced elements back and writes them to b.
+func (r *reducer) decodeElements(way, b []byte) {
 	if r.keys {
 		fromKeys(r.kind, way)
 	}
 	if r.by == Mean {
 		divideBytes(r.kind, way, r.ranks)
 	}
-	if r.wide() {
-		half := numbers(tensor.Float32, way).To(r.dtype)
+	if r.isWidened() {
+		half := copyToTensor(tensor.Float32, way).To(r.dtype)
 		copy(b, tensor.Bytes(half))
 	} else if len(way) > 0 && &way[0] != &b[0] {
 		copy(b, way)
 	}
 }
 
-// numbers returns a tensor with a copy of b.
-func numbers(dt tensor.DType, b []byte) *tensor.Tensor {
+// copyToTensor returns a tensor with a copy of b.
+func copyToTensor(dt tensor.DType, b []byte) *tensor.Tensor {
 	t := tensor.Empty(dt, len(b)/dt.Size())
 	copy(tensor.Bytes(t), b)
 	return t
 }
 
-// divideBytes divides floats by the number of ranks, as [divide] does.
+// divideBytes divides floats by the number of ranks, as [divideByRanks] does.
 func divideBytes(k collective.Kind, b []byte, ranks int) {
 	dt := tensor.Float32
 	if k == collective.Float64 {
@@ -413,9 +413,9 @@ func divideBytes(k collective.Kind, b []byte, ranks int) {
 	for len(b) > 0 {
 		n := copy(own, b)
 		if dt == tensor.Float32 {
-			divide(tensor.Data[float32](t)[:n/4], ranks)
+			divideByRanks(tensor.Data[float32](t)[:n/4], ranks)
 		} else {
-			divide(tensor.Data[float64](t)[:n/8], ranks)
+			divideByRanks(tensor.Data[float64](t)[:n/8], ranks)
 		}
 		copy(b, own[:n])
 		b = b[n:]

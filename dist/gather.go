@@ -22,20 +22,20 @@ func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) e
 
 // gather implements Gather and, for root everyRank, AllGather.
 func (g *Group) gather(ctx context.Context, name, arg string, root int, dst, src *tensor.Tensor) error {
-	c, err := g.begin(ctx, name, arg)
+	c, err := g.beginCall(ctx, name, arg)
 	if err != nil {
 		return err
 	}
-	defer g.end(dst, src)
-	c.of(src)
-	c.check(src)
-	c.root(g, root)
-	c.only(g, root, dst)
-	c.input(src)
+	defer g.endCall(dst, src)
+	c.recordTensors(src)
+	c.checkTensors(src)
+	c.checkRoot(g, root)
+	c.checkOnlyRoot(g, root, dst)
+	c.addInput(src)
 	if dst != nil {
-		c.check(dst)
-		c.times(g, dst, src)
-		c.output(dst)
+		c.checkTensors(dst)
+		c.checkSizes(g, dst, src)
+		c.addOutput(dst)
 		defer dst.Touch()
 	}
 	return g.engine().gather(ctx, c, root)

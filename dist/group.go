@@ -21,7 +21,7 @@ import (
 // closed.
 type Group struct {
 	*member      // nil in the zero Group
-	seated  bool // its calls already hold their ticket in line: see Async
+	seated  bool // its calls already hold their ticket: see Async
 }
 
 // A member is the state of a group in one process.
@@ -40,11 +40,11 @@ type member struct {
 	far     *far   // replaces the fields above in a group over a library; nil for shared memory
 	library *Group // the library's group that Init created, closed with this one; may be nil
 
-	line line
+	line ticketLock
 	box  box
 
 	mu        sync.Mutex // protects the fields below
-	place     place
+	place     ticket
 	stage     stage
 	turns     int64
 	monitored int // number of monitored barriers so far
@@ -78,7 +78,7 @@ func NewGroup(size int) (_ *Group, err error) {
 	if g.memory, err = ipc.NewMemory("", stageBytes(size)); err != nil {
 		return nil, err
 	}
-	if err = g.posts.make(size); err != nil {
+	if err = g.posts.createInboxes(size); err != nil {
 		return nil, err
 	}
 	if err = g.setUp(size); err != nil {
@@ -89,7 +89,7 @@ func NewGroup(size int) (_ *Group, err error) {
 
 func (m *member) setUp(size int) (err error) {
 	m.size = size
-	m.box.open(size)
+	m.box.openRanks(size)
 	m.stage, err = newStage(m.memory, size)
 	return err
 }
@@ -156,8 +156,8 @@ func (g *Group) Close() error {
 	if g.far != nil {
 		return g.closeFar()
 	}
-	g.leave()
-	err := errors.Join(g.shut(), g.box.close())
+	g.markGone()
+	err := errors.Join(g.closeBarriers(), g.box.close())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err = errors.Join(err, g.stage.close())
@@ -173,8 +173,8 @@ func (g *Group) Close() error {
 	return err
 }
 
-// leave marks this rank as gone and wakes the other ranks.
-func (m *member) leave() {
+// markGone marks this rank as gone and wakes the other ranks.
+func (m *member) markGone() {
 	rank := int(m.seat.Load()) - 1
 	if rank < 0 {
 		return
@@ -183,12 +183,12 @@ func (m *member) leave() {
 	if left {
 		m.ranks.Add(2*m.size, 1)
 	}
-	m.abort()
+	m.abortCalls()
 }
 
-// abort fails the collective calls of all ranks. It also wakes pending receives, so that they check
-// whether their senders still exist.
-func (m *member) abort() {
+// abortCalls fails the collective calls of all ranks. It also wakes pending receives, so that they
+// check whether their senders still exist.
+func (m *member) abortCalls() {
 	if m.far != nil {
 		g := &Group{member: m}
 		g.breakFar(context.Canceled, g.Rank())
@@ -198,8 +198,8 @@ func (m *member) abort() {
 	m.life.Abort()
 }
 
-// shut closes the barriers and the inboxes, which wakes all blocked calls.
-func (m *member) shut() (err error) {
+// closeBarriers closes the barriers and the inboxes, which wakes all blocked calls.
+func (m *member) closeBarriers() (err error) {
 	for _, b := range []*ipc.Barrier{m.barrier, m.life} {
 		if b != nil {
 			err = errors.Join(err, b.Close())
@@ -267,7 +267,7 @@ func (g *Group) unmarshal(d *codec.Decoder) error {
 	g.member = m
 	d.OnDone(codec.WatcherFunc(func(kept bool) {
 		if kept {
-			m.posts.dropped = runtime.AddCleanup(m, func(p payload) { p.release() }, m.posts.payload)
+			m.posts.dropped = runtime.AddCleanup(m, func(p payload) { p.releaseBlocks() }, m.posts.payload)
 		} else {
 			m.stage.close()
 		}

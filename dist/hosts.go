@@ -31,17 +31,17 @@ type hosts struct {
 	sum, mine, all  scratch         // buffers of the leader, reused by each call
 }
 
-// longest returns the largest number of ranks of a host.
-func longest(hosts [][]int) (n int) {
+// mostRanks returns the largest number of ranks of a host.
+func mostRanks(hosts [][]int) (n int) {
 	for _, ranks := range hosts {
 		n = max(n, len(ranks))
 	}
 	return n
 }
 
-// inOrder reports whether all hosts have the same number of ranks, and each host's ranks are
+// isInOrder reports whether all hosts have the same number of ranks, and each host's ranks are
 // consecutive and follow the ranks of the host before it.
-func (h *hosts) inOrder() bool {
+func (h *hosts) isInOrder() bool {
 	at := 0
 	for _, ranks := range h.ranks {
 		if len(ranks) != len(h.ranks[0]) || ranks[0] != at || ranks[len(ranks)-1] != at+len(ranks)-1 {
@@ -52,12 +52,12 @@ func (h *hosts) inOrder() bool {
 	return true
 }
 
-func (h *hosts) host() int   { return h.of[h.Rank()] }
-func (h *hosts) leads() bool { return h.leaders != nil }
-func (h *hosts) alone() bool { return len(h.ranks[h.host()]) == 1 }
+func (h *hosts) hostIndex() int { return h.of[h.Rank()] }
+func (h *hosts) isLeader() bool { return h.leaders != nil }
+func (h *hosts) isAlone() bool  { return len(h.ranks[h.hostIndex()]) == 1 }
 
-// by reports whether a call on n bytes is hierarchical.
-func (h *hosts) by(n int) bool { return n > 0 && n >= h.least }
+// isHierarchical reports whether a call on n bytes is hierarchical.
+func (h *hosts) isHierarchical(n int) bool { return n > 0 && n >= h.least }
 
 // dtypeOfKind and opOf map the library's types and reductions to package dist's.
 var (
@@ -68,96 +68,99 @@ var (
 		collective.Prod: Prod, collective.BAnd: BAnd, collective.BOr: BOr, collective.BXor: BXor}
 )
 
-// here makes a call among the ranks of this host, with input in and output out.
-func (h *hosts) here(in, out []byte, do func(ctx context.Context, c *call) error) error {
-	return h.reduceHere(collective.Uint8, collective.Sum, in, out, do)
+// runOnHost makes a call among the ranks of this host, with input in and output out.
+func (h *hosts) runOnHost(in, out []byte, do func(ctx context.Context, c *call) error) error {
+	return h.reduceOnHost(collective.Uint8, collective.Sum, in, out, do)
 }
 
-func (h *hosts) reduceHere(k collective.Kind, op collective.Op, in, out []byte,
+func (h *hosts) reduceOnHost(k collective.Kind, op collective.Op, in, out []byte,
 	do func(ctx context.Context, c *call) error) error {
-	if h.alone() {
+	if h.isAlone() {
 		return nil
 	}
 	of := func(b []byte) vector { return vector{parts: []part{{bytes: b, size: len(b)}}, size: len(b)} }
 	c := &call{agreed: true, dtype: dtypeOfKind[k], op: opOf[op], in: of(in), out: of(out)}
-	return h.blamed(do(context.Background(), c)) // not canceled by a context: abort ends it
+	return h.translateRanks(do(context.Background(), c)) // not canceled by a context: abortHost ends it
 }
 
-// blamed translates the ranks in a [RankError] from ranks of this host to ranks of the group.
-func (h *hosts) blamed(err error) error {
+// translateRanks translates the ranks in a [RankError] from ranks of this host to ranks of the
+// group.
+func (h *hosts) translateRanks(err error) error {
 	var e *RankError
 	if !errors.As(err, &e) {
 		return err
 	}
 	all := &RankError{Call: e.Call, Err: e.Err}
 	for _, r := range e.Ranks {
-		all.Ranks = append(all.Ranks, h.ranks[h.host()][r])
+		all.Ranks = append(all.Ranks, h.ranks[h.hostIndex()][r])
 	}
 	return all
 }
 
 // AllReduce reduces on each host, then among the leaders, and then broadcasts on each host.
 func (h *hosts) AllReduce(k collective.Kind, op collective.Op, b []byte) error {
-	if !h.by(len(b)) {
+	if !h.isHierarchical(len(b)) {
 		return h.Comm.AllReduce(k, op, b)
 	}
-	if err := h.reduceHere(k, op, b, b, h.toLeader); err != nil {
+	if err := h.reduceOnHost(k, op, b, b, h.reduceToLeader); err != nil {
 		return err
 	}
-	if h.leads() {
+	if h.isLeader() {
 		if err := h.leaders.AllReduce(k, op, b); err != nil {
 			return err
 		}
 	}
-	return h.here(b, b, h.fromLeader)
+	return h.runOnHost(b, b, h.broadcastFromLeader)
 }
 
-func (h *hosts) toLeader(ctx context.Context, c *call) error   { return h.local.reduce(ctx, c, 0) }
-func (h *hosts) fromLeader(ctx context.Context, c *call) error { return h.local.broadcast(ctx, c, 0) }
+func (h *hosts) reduceToLeader(ctx context.Context, c *call) error { return h.local.reduce(ctx, c, 0) }
+func (h *hosts) broadcastFromLeader(ctx context.Context, c *call) error {
+	return h.local.broadcast(ctx, c, 0)
+}
 
 // Reduce reduces on each host, then among the leaders to the leader of the root's host, which then
 // broadcasts the result on its host.
 func (h *hosts) Reduce(root int, k collective.Kind, op collective.Op, b []byte) error {
-	if !h.by(len(b)) {
+	if !h.isHierarchical(len(b)) {
 		return h.Comm.Reduce(root, k, op, b)
 	}
 	sum := b
-	if h.Rank() != root && !h.alone() { // b must stay unchanged
-		sum = h.sum.of(len(b))
+	if h.Rank() != root && !h.isAlone() { // b must stay unchanged
+		sum = h.sum.grow(len(b))
 	}
-	if err := h.reduceHere(k, op, b, sum, h.toLeader); err != nil {
+	if err := h.reduceOnHost(k, op, b, sum, h.reduceToLeader); err != nil {
 		return err
 	}
 	at := h.of[root]
-	if h.leads() {
+	if h.isLeader() {
 		if err := h.leaders.Reduce(at, k, op, sum); err != nil {
 			return err
 		}
 	}
-	if h.host() != at || h.ranks[at][0] == root {
+	if h.hostIndex() != at || h.ranks[at][0] == root {
 		return nil
 	}
-	return h.here(sum, sum, h.fromLeader)
+	return h.runOnHost(sum, sum, h.broadcastFromLeader)
 }
 
 // Broadcast broadcasts on the root's host, then among the leaders, and then on the other hosts. It
 // skips the first step if the root is a leader.
 func (h *hosts) Broadcast(root int, b []byte) error {
-	if !h.by(len(b)) {
+	if !h.isHierarchical(len(b)) {
 		return h.Comm.Broadcast(root, b)
 	}
 	at, from := h.of[root], 0
 	for h.ranks[at][from] != root {
 		from++
 	}
-	first := h.host() == at && from > 0
+	first := h.hostIndex() == at && from > 0
 	if first {
-		err := h.here(b, b, func(ctx context.Context, c *call) error { return h.local.broadcast(ctx, c, from) })
+		err := h.runOnHost(b, b, func(ctx context.Context, c *call) error { return h.local.broadcast(ctx, c, from) })
 		if err != nil {
 			return err
 		}
 	}
-	if h.leads() {
+	if h.isLeader() {
 		if err := h.leaders.Broadcast(at, b); err != nil {
 			return err
 		}
@@ -165,36 +168,36 @@ func (h *hosts) Broadcast(root int, b []byte) error {
 	if first {
 		return nil
 	}
-	return h.here(b, b, h.fromLeader)
+	return h.runOnHost(b, b, h.broadcastFromLeader)
 }
 
 // AllGather gathers on each host, then among the leaders, and then broadcasts on each host. Leaders
 // exchange blocks of equal length, padded to the block of the host with the most ranks.
 func (h *hosts) AllGather(dst, src []byte) error {
-	if !h.by(len(dst)) {
+	if !h.isHierarchical(len(dst)) {
 		return h.Comm.AllGather(dst, src)
 	}
-	n, most := len(src), longest(h.ranks)
+	n, most := len(src), mostRanks(h.ranks)
 	var mine []byte
-	if h.leads() {
-		mine = h.mine.of(most * n)
-		if h.alone() {
+	if h.isLeader() {
+		mine = h.mine.grow(most * n)
+		if h.isAlone() {
 			copy(mine, src)
 		}
 	}
 	gather := func(ctx context.Context, c *call) error { return h.local.gather(ctx, c, 0) }
-	if err := h.here(src, mine, gather); err != nil {
+	if err := h.runOnHost(src, mine, gather); err != nil {
 		return err
 	}
-	if h.leads() {
+	if h.isLeader() {
 		all := dst
-		if !h.inOrder() {
-			all = h.all.of(len(h.ranks) * len(mine))
+		if !h.isInOrder() {
+			all = h.all.grow(len(h.ranks) * len(mine))
 		}
 		if err := h.leaders.AllGather(all, mine); err != nil {
 			return err
 		}
-		if !h.inOrder() {
+		if !h.isInOrder() {
 			for i, ranks := range h.ranks {
 				for k, r := range ranks {
 					copy(dst[r*n:][:n], all[(i*most+k)*n:])
@@ -202,13 +205,13 @@ func (h *hosts) AllGather(dst, src []byte) error {
 			}
 		}
 	}
-	return h.here(dst, dst, h.fromLeader)
+	return h.runOnHost(dst, dst, h.broadcastFromLeader)
 }
 
-// abort wakes the ranks of this host that wait in shared memory. h may be nil.
-func (h *hosts) abort() {
-	if h != nil && !h.alone() {
-		h.local.abort()
+// abortHost wakes the ranks of this host that wait in shared memory. h may be nil.
+func (h *hosts) abortHost() {
+	if h != nil && !h.isAlone() {
+		h.local.abortCalls()
 	}
 }
 
@@ -216,19 +219,19 @@ func (h *hosts) abort() {
 // calls may still use. It also does not report to the others that this rank has left, because that
 // is not why their calls fail. h may be nil.
 func (h *hosts) close(broken bool) error {
-	if h == nil || h.alone() {
+	if h == nil || h.isAlone() {
 		return nil
 	}
 	if broken {
-		h.local.abort()
-		return h.local.shut()
+		h.local.abortCalls()
+		return h.local.closeBarriers()
 	}
 	return h.local.Close()
 }
 
-// known reports whether an error of this host's ranks is a root cause: a death, or a rank that has
-// left. Otherwise the cause may be on another host, and a notice reports it.
-func known(err error) bool {
+// isRootCause reports whether an error of this host's ranks is a root cause: a death, or a rank
+// that has left. Otherwise the cause may be on another host, and a notice reports it.
+func isRootCause(err error) bool {
 	var dead *arena.PeerError
 	return errors.As(err, &dead) || errors.Is(err, ErrLeft)
 }

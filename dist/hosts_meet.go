@@ -90,18 +90,18 @@ func sortCards(cards []card, at, end int) (hosts [][]int, of []int) {
 	return hosts, of
 }
 
-// meetHosts sets up hierarchical calls if they are useful. It returns a description of the setup
+// setUpHosts sets up hierarchical calls if they are useful. It returns a description of the setup
 // for the log. If shared memory is not possible, all calls use the library, and rank 0 logs a
 // warning.
-func (g *Group) meetHosts(ctx context.Context) (how string, err error) {
-	c, err := g.begin(ctx, "init", "")
+func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
+	c, err := g.beginCall(ctx, "init", "")
 	if err != nil {
 		return "", err
 	}
-	defer g.end()
+	defer g.endCall()
 	f, mine := g.far, newCard()
 	raw := make([]byte, g.size*cardBytes)
-	err = g.do(ctx, c, func(*vector, *vector) error { return f.comm.AllGather(raw, mine[:]) })
+	err = g.runMove(ctx, c, func(*vector, *vector) error { return f.comm.AllGather(raw, mine[:]) })
 	if err != nil {
 		return "", err
 	}
@@ -117,47 +117,47 @@ func (g *Group) meetHosts(ctx context.Context) (how string, err error) {
 			os.Getenv(hierarchicalKey))
 	case way == wayLibrary || way == wayMeasured && len(h.ranks) == 1:
 		return "", nil
-	case longest(h.ranks) == 1:
+	case mostRanks(h.ranks) == 1:
 		if machines, _ := sortCards(cards, machineAt, cardBytes); len(machines) < g.size {
-			g.cannotShare("ranks of one machine are in several containers, or of several users")
+			g.logUnshared("ranks of one machine are in several containers, or of several users")
 		}
 		return "", nil
 	case way == wayHosts:
 		h.least = 0
 	}
-	local, why := g.meetHost(ctx, h, string(cards[0][1:placeAt]))
-	refused, err := g.refusal(ctx, c, why)
+	local, why := g.createHostGroup(ctx, h, string(cards[0][1:placeAt]))
+	refused, err := g.gatherReasons(ctx, c, why)
 	if err == nil && refused != "" {
-		g.cannotShare(refused)
+		g.logUnshared(refused)
 	}
 	if err != nil || refused != "" {
-		return "", closing(local, err)
+		return "", closeGroup(local, err)
 	}
-	leads := h.ranks[h.host()][0] == g.Rank()
-	err = g.do(ctx, c, func(*vector, *vector) (err error) {
+	leads := h.ranks[h.hostIndex()][0] == g.Rank()
+	err = g.runMove(ctx, c, func(*vector, *vector) (err error) {
 		h.leaders, err = f.comm.Split(leads)
 		return err
 	})
 	if err != nil {
-		return "", closing(local, err)
+		return "", closeGroup(local, err)
 	}
 	h.local = near{local}
 	f.comm, f.hosts = h, h
 	return fmt.Sprintf(", hierarchical, hosts: %d", len(h.ranks)), nil
 }
 
-// cannotShare logs once per job that calls use only the library.
-func (g *Group) cannotShare(why string) {
+// logUnshared logs once per job that calls use only the library.
+func (g *Group) logUnshared(why string) {
 	if g.Rank() == 0 {
 		slog.Warn("dist.Init: the ranks of a host do not share memory; all goes by the library", "reason", why)
 	}
 }
 
-// meetHost creates the shared-memory group of this host's ranks. If one of them fails, all fail. It
-// returns nil if this rank is alone on its host. The caller must close the group, also if there is
-// an error.
-func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, error) {
-	ranks := h.ranks[h.host()]
+// createHostGroup creates the shared-memory group of this host's ranks. If one of them fails, all
+// fail. It returns nil if this rank is alone on its host. The caller must close the group, also if
+// there is an error.
+func (g *Group) createHostGroup(ctx context.Context, h *hosts, job string) (*Group, error) {
+	ranks := h.ranks[h.hostIndex()]
 	l := launch.Launch{Size: len(ranks), Job: job}
 	for ranks[l.Rank] != g.Rank() {
 		l.Rank++
@@ -179,7 +179,7 @@ func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, err
 	var mine joined
 	f := g.far
 	others := l.Size - 1
-	for n, told := (nap{}), false; others > 0 || !told; n.wait() {
+	for n, told := (nap{}), false; others > 0 || !told; n.backOff() {
 		select {
 		case mine = <-done:
 			told = true
@@ -187,11 +187,11 @@ func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, err
 				if r == g.Rank() {
 					continue
 				}
-				s, err := f.comm.Send(r, tagMet, []byte{truth(mine.err == nil)})
+				s, err := f.comm.Send(r, tagMet, []byte{boolByte(mine.err == nil)})
 				if err != nil {
 					return mine.local, err
 				}
-				f.follow(s, func() {})
+				f.driveSend(s, func() {})
 			}
 		default:
 		}
@@ -213,24 +213,24 @@ func (g *Group) meetHost(ctx context.Context, h *hosts, job string) (*Group, err
 	return mine.local, mine.err
 }
 
-// cannot is the suffix of errors that another rank caused; refusal skips them.
+// cannot is the suffix of errors that another rank caused; gatherReasons skips them.
 const cannot = " cannot join"
 
-func truth(b bool) byte {
+func boolByte(b bool) byte {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// refusal returns the reasons why ranks cannot share memory, or "" if all can. The result is
+// gatherReasons returns the reasons why ranks cannot share memory, or "" if all can. The result is
 // the same in all ranks. why is this rank's own error; it may be nil.
-func (g *Group) refusal(ctx context.Context, c *call, why error) (string, error) {
+func (g *Group) gatherReasons(ctx context.Context, c *call, why error) (string, error) {
 	mine, all := make([]byte, headBytes), make([]byte, g.size*headBytes)
 	if why != nil {
 		copy(mine, why.Error())
 	}
-	err := g.do(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(all, mine) })
+	err := g.runMove(ctx, c, func(*vector, *vector) error { return g.far.comm.AllGather(all, mine) })
 	if err != nil {
 		return "", err
 	}

@@ -317,7 +317,7 @@ func TestFar_HearsWhyTheLibraryHasFailed(t *testing.T) {
 	notice = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(notice, 1), 0)
 	c := &brokenLane{notice: append(notice, "it has died"...), from: time.Now().Add(50 * time.Millisecond)}
 	g := newFarGroup(newFar(c, new(job)))
-	err := g.do(t.Context(), new(call), func(_, _ *vector) error { return errors.New("MPI_Allreduce: Other MPI error") })
+	err := g.runMove(t.Context(), new(call), func(_, _ *vector) error { return errors.New("MPI_Allreduce: Other MPI error") })
 	var e *RankError
 	if !errors.As(err, &e) || !slices.Equal(e.Ranks, []int{0}) || !strings.Contains(err.Error(), "it has died") {
 		t.Errorf("rank 0 has died: %v", err)
@@ -335,8 +335,8 @@ func TestFar_BlamesNobodyForAnErrorOfTheLibrary(t *testing.T) {
 		{[]int{1}, "rank 1: "},
 	} {
 		g := newFarGroup(newFar(&brokenLane{}, new(job)))
-		g.heed(1, noticeBroken, 1, "MPI_Allreduce: Other MPI error", c.blamed)
-		err := g.missed(&call{text: []byte("all_reduce")}, 1)
+		g.handleNotice(1, noticeBroken, 1, "MPI_Allreduce: Other MPI error", c.blamed)
+		err := g.checkNotices(&call{text: []byte("all_reduce")}, 1)
 		var e *RankError
 		if !errors.As(err, &e) || !slices.Equal(e.Ranks, c.blamed) || !errors.Is(err, ErrBroken) ||
 			!strings.Contains(err.Error(), c.says) {
@@ -355,7 +355,7 @@ func TestFar_BlamesNobodyForAnErrorOfTheLibrary(t *testing.T) {
 		} else {
 			ended, end := context.WithCancel(t.Context())
 			end()
-			if err := g.do(ended, new(call), nil); !errors.Is(err, c.why) {
+			if err := g.runMove(ended, new(call), nil); !errors.Is(err, c.why) {
 				t.Error(err)
 			}
 		}

@@ -107,9 +107,9 @@ const engineKey = "SHOAL_DIST_ENGINE"
 // meeting socket over the library.
 func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
 	far := newFarGroup(newFar(world, &job{world: world}))
-	far.greet()
+	far.connectAll()
 	if l.LocalSize < l.Size || os.Getenv(engineKey) == collective.MPI {
-		how, err := far.meetHosts(ctx)
+		how, err := far.setUpHosts(ctx)
 		if err != nil {
 			return nil, "", errors.Join(err, far.Close())
 		}
@@ -140,12 +140,12 @@ func initNear(ctx context.Context, l launch.Launch) (*Group, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Getuid(), l.Job))
 	addr, key := fmt.Sprintf("@shoal-dist-%x", sum[:12]), sum[12:]
 	if l.Rank == 0 {
-		return lead(ctx, l, addr, key)
+		return leadInit(ctx, l, addr, key)
 	}
 	for {
 		c, err := ipc.Dial[*Group](ctx, addr, key)
 		if err == nil {
-			return follow(ctx, l, c)
+			return followInit(ctx, l, c)
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ENOENT) {
 			return nil, err
@@ -158,7 +158,7 @@ func initNear(ctx context.Context, l launch.Launch) (*Group, error) {
 	}
 }
 
-func lead(ctx context.Context, l launch.Launch, addr string, key []byte) (_ *Group, err error) {
+func leadInit(ctx context.Context, l launch.Launch, addr string, key []byte) (_ *Group, err error) {
 	g, err := NewGroup(l.Size)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func lead(ctx context.Context, l launch.Launch, addr string, key []byte) (_ *Gro
 	return g, g.Barrier(ctx) // before the connections that carry the messages are closed
 }
 
-func follow(ctx context.Context, l launch.Launch, c *ipc.Conn[*Group]) (*Group, error) {
+func followInit(ctx context.Context, l launch.Launch, c *ipc.Conn[*Group]) (*Group, error) {
 	defer c.Close()
 	if !c.Shared() {
 		return nil, fmt.Errorf("%w: this process has shared memory of its own already: call Init before "+

@@ -30,7 +30,7 @@ func (l letter) close() error {
 	if l.tensor != nil {
 		return l.tensor.Close()
 	}
-	return l.value.release()
+	return l.value.releaseBlocks()
 }
 
 // The wire forms of a letter.
@@ -99,10 +99,10 @@ type payload struct {
 
 func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 
-// pack encodes v. The caller must call done with the outcome of the send; v's blocks are held until
-// then. If copies is set, the contents of tensors are encoded instead of references to their
+// packValue encodes v. The caller must call done with the outcome of the send; v's blocks are held
+// until then. If copies is set, the contents of tensors are encoded instead of references to their
 // memory.
-func pack[T any](v T, copies bool) (p payload, done func(sent bool), err error) {
+func packValue[T any](v T, copies bool) (p payload, done func(sent bool), err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return payload{}, nil, err
@@ -116,18 +116,18 @@ func pack[T any](v T, copies bool) (p payload, done func(sent bool), err error) 
 	return payload{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
 }
 
-// unpack decodes a received payload and releases it. It returns [ErrMismatch] if the payload holds
-// another type than T.
-func unpack[T any](p payload) (v T, err error) {
-	defer func() { err = errors.Join(err, p.release()) }()
+// unpackValue decodes a received payload and releases it. It returns [ErrMismatch] if the payload
+// holds another type than T.
+func unpackValue[T any](p payload) (v T, err error) {
+	defer func() { err = errors.Join(err, p.releaseBlocks()) }()
 	if kind := kindOf[T](); p.kind != kind {
 		return v, fmt.Errorf("%w: %s was sent, and %s is received", ErrMismatch, p.kind, kind)
 	}
-	return decode[T](p)
+	return decodePayload[T](p)
 }
 
-// decode decodes a payload without releasing it.
-func decode[T any](p payload) (v T, err error) {
+// decodePayload decodes a payload without releasing it.
+func decodePayload[T any](p payload) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return v, err
@@ -150,8 +150,8 @@ func (p payload) Take(i int) (arena.Handle, error) {
 	return p.blocks[i], d.Retain(p.blocks[i])
 }
 
-// release drops the references of a received payload.
-func (p payload) release() (err error) {
+// releaseBlocks drops the references of a received payload.
+func (p payload) releaseBlocks() (err error) {
 	if len(p.blocks) == 0 {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (p payload) marshal(e *codec.Encoder) error {
 }
 
 func (p *payload) unmarshal(d *codec.Decoder) error {
-	m, err := d.Parcel(func(h arena.Handle) { payload{blocks: []arena.Handle{h}}.release() })
+	m, err := d.Parcel(func(h arena.Handle) { payload{blocks: []arena.Handle{h}}.releaseBlocks() })
 	p.body, p.blocks = m.Body, m.Blocks
 	return err
 }

@@ -5,22 +5,23 @@ import (
 	"sync"
 )
 
-// A line is a fair lock: goroutines acquire it in FIFO order. The zero line is unlocked.
-type line struct {
+// A ticketLock is a fair lock: goroutines acquire it in FIFO order. The zero ticketLock is
+// unlocked.
+type ticketLock struct {
 	mu   sync.Mutex
 	last chan struct{} // closed when the last ticket is released
 }
 
-// A place is a ticket for a line. It holds the lock once all earlier tickets are released. The zero
-// place is no ticket, and releasing it is a no-op.
-type place struct{ before, done chan struct{} }
+// A ticket is a place in the queue of a ticketLock. It holds the lock once all earlier tickets are
+// released. The zero ticket is none, and releasing it is a no-op.
+type ticket struct{ before, done chan struct{} }
 
-// stand takes the next ticket. The caller must release it with leave, even if it never acquired the
-// lock.
-func (l *line) stand() place {
+// takeTicket takes the next ticket. The caller must release it with release, even if it never
+// acquired the lock.
+func (l *ticketLock) takeTicket() ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := place{l.last, make(chan struct{})}
+	p := ticket{l.last, make(chan struct{})}
 	if p.before == nil {
 		p.before = nobody
 	}
@@ -35,8 +36,8 @@ var nobody = func() chan struct{} {
 	return c
 }()
 
-// first blocks until p holds the lock. It returns the cause of ctx if ctx ends first.
-func (p place) first(ctx context.Context) error {
+// awaitLock blocks until p holds the lock. It returns the cause of ctx if ctx ends first.
+func (p ticket) awaitLock(ctx context.Context) error {
 	select {
 	case <-p.before:
 		return nil
@@ -50,9 +51,9 @@ func (p place) first(ctx context.Context) error {
 	}
 }
 
-// leave releases the ticket. If p does not hold the lock yet, the release takes effect once all
+// release releases the ticket. If p does not hold the lock yet, the release takes effect once all
 // earlier tickets are released.
-func (p place) leave() {
+func (p ticket) release() {
 	if p.done == nil {
 		return
 	}
@@ -67,12 +68,12 @@ func (p place) leave() {
 	}
 }
 
-// await blocks until p holds the lock. If ctx ends first, this rank cannot take part in turns for
-// which other ranks wait. await then aborts the calls of all ranks, including its own earlier ones,
-// and still acquires the lock.
-func (g *Group) await(ctx context.Context, p place) {
-	if p.first(ctx) != nil {
-		g.abort()
+// acquireLock blocks until p holds the lock. If ctx ends first, this rank cannot take part in turns
+// for which other ranks wait. acquireLock then aborts the calls of all ranks, including its own
+// earlier ones, and still acquires the lock.
+func (g *Group) acquireLock(ctx context.Context, p ticket) {
+	if p.awaitLock(ctx) != nil {
+		g.abortCalls()
 		<-p.before
 	}
 }

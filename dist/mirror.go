@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// mirrored replaces the parameters and buffers of net by copies on the given device. Tensors that
-// are there already stay. refresh copies the originals again.
-func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) {
+// mirrorModule replaces the parameters and buffers of net by copies on the given device. Tensors
+// that are there already stay. refresh copies the originals again.
+func mirrorModule(net nn.Module, at tensor.Place) (refresh func() error, err error) {
 	type mirror struct{ of, own *tensor.Tensor }
 	var all []mirror
 	add := func(t *tensor.Tensor) {

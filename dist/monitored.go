@@ -30,17 +30,17 @@ type verdict struct {
 //
 // Use MonitoredBarrier to find a rank that hangs or is in another call. It is slower than Barrier.
 func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) error {
-	c, err := g.begin(ctx, "monitored_barrier", timeout.String())
+	c, err := g.beginCall(ctx, "monitored_barrier", timeout.String())
 	if err != nil {
 		return err
 	}
-	defer g.end()
-	g.watch()
+	defer g.endCall()
+	g.startWatchman()
 	g.monitored++
 	v := verdict{Turn: g.monitored}
 	if g.Rank() == 0 {
-		v = g.lead(ctx, string(c.text), timeout)
-	} else if v, err = g.follow(ctx, string(c.text), timeout); err != nil {
+		v = g.collectReports(ctx, string(c.text), timeout)
+	} else if v, err = g.reportToLead(ctx, string(c.text), timeout); err != nil {
 		return err
 	}
 	if len(v.Missing) == 0 {
@@ -49,8 +49,8 @@ func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) err
 	return &RankError{Call: string(c.text), Ranks: v.Missing, Err: v.Err}
 }
 
-// lead, in rank 0, waits for the other ranks and sends them the verdict.
-func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) verdict {
+// collectReports, in rank 0, waits for the other ranks and sends them the verdict.
+func (g *Group) collectReports(ctx context.Context, what string, timeout time.Duration) verdict {
 	v := verdict{Turn: g.monitored}
 	limit, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) ve
 		}
 		v.Missing = append(v.Missing, r)
 		if v.Err == nil || errors.Is(v.Err, context.DeadlineExceeded) { // a death is more specific
-			v.Err = missed(err, timeout)
+			v.Err = missingReason(err, timeout)
 		}
 	}
 	for r := 1; r < g.size; r++ {
@@ -72,8 +72,8 @@ func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) ve
 	return v
 }
 
-// missed returns the reason why a rank is missing.
-func missed(err error, timeout time.Duration) error {
+// missingReason returns the reason why a rank is missing.
+func missingReason(err error, timeout time.Duration) error {
 	if e := new(RankError); errors.As(err, &e) {
 		err = e.Err
 	}
@@ -83,17 +83,19 @@ func missed(err error, timeout time.Duration) error {
 	return err
 }
 
-// follow, in the other ranks, reports to rank 0 and returns its verdict.
-func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
+// reportToLead, in the other ranks, reports to rank 0 and returns its verdict.
+func (g *Group) reportToLead(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
 	limit, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
-	p, done, err := pack(g.monitored, g.far != nil)
+	p, done, err := packValue(g.monitored, g.far != nil)
 	if err != nil {
 		return verdict{}, err
 	}
-	at := g.box.lines[0].stand()
-	err = g.post(limit, what, 0, tagHere, at, func() (letter, func(bool), error) { return letter{value: p}, done, nil })
-	at.leave()
+	at := g.box.lines[0].takeTicket()
+	err = g.sendInOrder(limit, what, 0, tagHere, at, func() (letter, func(bool), error) {
+		return letter{value: p}, done, nil
+	})
+	at.release()
 	if err != nil {
 		return verdict{}, err
 	}
@@ -105,11 +107,11 @@ func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) 
 func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
 	for {
 		w := *from
-		l, err := g.expect(&w)(ctx, what)
+		l, err := g.expectLetter(&w)(ctx, what)
 		if err != nil {
 			return v, err
 		}
-		if v, err = open[T](l); err != nil || turn(v) >= g.monitored {
+		if v, err = openLetter[T](l); err != nil || turn(v) >= g.monitored {
 			return v, err
 		}
 	}
@@ -117,11 +119,11 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 
 // sendNow sends a value without blocking. It returns ipc.ErrFull if the inbox of dst is full.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
-	p, done, err := pack(v, g.far != nil)
+	p, done, err := packValue(v, g.far != nil)
 	if err != nil {
 		return err
 	}
-	err = g.deliver(context.Background(), dst, letter{from: g.Rank(), tag: tag, value: p}, true)
+	err = g.deliverLetter(context.Background(), dst, letter{from: g.Rank(), tag: tag, value: p}, true)
 	done(err == nil)
 	return err
 }

@@ -5,11 +5,12 @@ import "context"
 // near is the engine of ranks that share memory; see [stage].
 type near struct{ *Group }
 
-// run splits a call on total bytes into steps of at most limit bytes. Every rank makes the same
-// steps, and at least one. If this rank's arguments are invalid, it only tells the other ranks.
-func (g near) run(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
+// runSteps splits a call on total bytes into steps of at most limit bytes. Every rank makes the
+// same steps, and at least one. If this rank's arguments are invalid, it only tells the other
+// ranks.
+func (g near) runSteps(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
 	if c.problem != nil {
-		return g.turn(ctx, c)
+		return g.awaitTurn(ctx, c)
 	}
 	for at := 0; at == 0 || at < total; at += limit {
 		if err := step(at, min(limit, total-at)); err != nil {
@@ -19,9 +20,9 @@ func (g near) run(ctx context.Context, c *call, total, limit int, step func(at, 
 	return nil
 }
 
-// turn is a barrier of all ranks. After it, each rank may read the data that the others wrote
+// awaitTurn is a barrier of all ranks. After it, each rank may read the data that the others wrote
 // before it.
-func (g near) turn(ctx context.Context, c *call) error {
+func (g near) awaitTurn(ctx context.Context, c *call) error {
 	rank := g.Rank()
 	if !c.agreed {
 		writeHead(g.stage.head(g.turns, rank), c.text)
@@ -30,27 +31,27 @@ func (g near) turn(ctx context.Context, c *call) error {
 		return err
 	}
 	if _, err := g.barrier.Wait(ctx); err != nil {
-		return g.blame(c, because(ctx, err))
+		return g.callError(c, withCause(ctx, err))
 	}
 	g.turns++
 	if c.agreed {
 		return nil
 	}
-	return g.agree(c, func(rank int) []byte { return g.stage.head(g.turns-1, rank) })
+	return g.compareHeads(c, func(rank int) []byte { return g.stage.head(g.turns-1, rank) })
 }
 
 func (g near) broadcast(ctx context.Context, c *call, root int) error {
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
+	return g.runSteps(ctx, c, c.in.size, slotCapacity(g.stage.size), func(at, n int) error {
 		if g.Rank() == root {
-			if err := c.in.read(at, g.mine()[:n]); err != nil {
+			if err := c.in.readAt(at, g.ownSlot()[:n]); err != nil {
 				return err
 			}
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
 		if g.Rank() != root {
-			if err := c.out.write(at, g.met(root)[:n]); err != nil {
+			if err := c.out.writeAt(at, g.lastSlot(root)[:n]); err != nil {
 				return err
 			}
 		}
@@ -60,23 +61,23 @@ func (g near) broadcast(ctx context.Context, c *call, root int) error {
 
 func (g near) reduce(ctx context.Context, c *call, root int) error {
 	gets := root == everyRank || root == g.Rank()
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if err := c.in.read(at, g.mine()[:n]); err != nil {
+	return g.runSteps(ctx, c, c.in.size, slotCapacity(g.stage.size), func(at, n int) error {
+		if err := c.in.readAt(at, g.ownSlot()[:n]); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
-		lo, hi := g.part(g.Rank(), n)
-		if err := g.fold(c, lo, lo, hi-lo); err != nil {
+		lo, hi := g.reduceRange(g.Rank(), n)
+		if err := g.reduceSlots(c, lo, lo, hi-lo); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil || !gets {
+		if err := g.awaitTurn(ctx, c); err != nil || !gets {
 			return err
 		}
 		for r := range g.Size() {
-			lo, hi := g.part(r, n)
-			if err := c.out.write(at+lo, g.met(r)[lo:hi]); err != nil {
+			lo, hi := g.reduceRange(r, n)
+			if err := c.out.writeAt(at+lo, g.lastSlot(r)[lo:hi]); err != nil {
 				return err
 			}
 		}
@@ -85,15 +86,15 @@ func (g near) reduce(ctx context.Context, c *call, root int) error {
 }
 
 func (g near) gather(ctx context.Context, c *call, root int) error {
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if err := c.in.read(at, g.mine()[:n]); err != nil {
+	return g.runSteps(ctx, c, c.in.size, slotCapacity(g.stage.size), func(at, n int) error {
+		if err := c.in.readAt(at, g.ownSlot()[:n]); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil || root != everyRank && root != g.Rank() {
+		if err := g.awaitTurn(ctx, c); err != nil || root != everyRank && root != g.Rank() {
 			return err
 		}
 		for r := range g.Size() {
-			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
+			if err := c.out.writeAt(r*c.in.size+at, g.lastSlot(r)[:n]); err != nil {
 				return err
 			}
 		}
@@ -102,31 +103,31 @@ func (g near) gather(ctx context.Context, c *call, root int) error {
 }
 
 func (g near) scatter(ctx context.Context, c *call, root int) error {
-	piece := g.piece()
-	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
+	piece := g.pieceSize()
+	return g.runSteps(ctx, c, c.out.size, piece, func(at, n int) error {
 		if g.Rank() == root {
-			if err := g.deal(c, c.out.size, at, n); err != nil {
+			if err := g.writePieces(c, c.out.size, at, n); err != nil {
 				return err
 			}
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
-		return c.out.write(at, g.met(root)[g.Rank()*piece:][:n])
+		return c.out.writeAt(at, g.lastSlot(root)[g.Rank()*piece:][:n])
 	})
 }
 
 func (g near) allToAll(ctx context.Context, c *call) error {
-	part, piece := c.in.size/g.Size(), g.piece()
-	return g.run(ctx, c, part, piece, func(at, n int) error {
-		if err := g.deal(c, part, at, n); err != nil {
+	part, piece := c.in.size/g.Size(), g.pieceSize()
+	return g.runSteps(ctx, c, part, piece, func(at, n int) error {
+		if err := g.writePieces(c, part, at, n); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
 		for r := range g.Size() {
-			if err := c.out.write(r*part+at, g.met(r)[g.Rank()*piece:][:n]); err != nil {
+			if err := c.out.writeAt(r*part+at, g.lastSlot(r)[g.Rank()*piece:][:n]); err != nil {
 				return err
 			}
 		}
@@ -135,48 +136,48 @@ func (g near) allToAll(ctx context.Context, c *call) error {
 }
 
 func (g near) reduceScatter(ctx context.Context, c *call) error {
-	piece := g.piece()
-	return g.run(ctx, c, c.out.size, piece, func(at, n int) error {
-		if err := g.deal(c, c.out.size, at, n); err != nil {
+	piece := g.pieceSize()
+	return g.runSteps(ctx, c, c.out.size, piece, func(at, n int) error {
+		if err := g.writePieces(c, c.out.size, at, n); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
-		if err := g.fold(c, 0, g.Rank()*piece, n); err != nil {
+		if err := g.reduceSlots(c, 0, g.Rank()*piece, n); err != nil {
 			return err
 		}
-		return c.out.write(at, g.mine()[:n])
+		return c.out.writeAt(at, g.ownSlot()[:n])
 	})
 }
 
 // exchange exchanges parts of different lengths. If the call has one part for each rank, each part
 // has its own piece of the slot; otherwise all ranks read the whole slot.
 func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
-	limit, place := room(g.stage.size), 0
+	limit, place := slotCapacity(g.stage.size), 0
 	if u.parts != nil {
-		limit = g.piece()
+		limit = g.pieceSize()
 		place = g.Rank() * limit
 	}
 	if c.problem == nil {
-		u.tell(g.mine())
+		u.encodeCounts(g.ownSlot())
 	}
-	if err := g.turn(ctx, c); err != nil {
+	if err := g.awaitTurn(ctx, c); err != nil {
 		return err
 	}
-	longest, err := u.compare(g.met)
+	longest, err := u.compareCounts(g.lastSlot)
 	if err != nil {
 		return err
 	}
 	for at := 0; at < longest; at += limit {
-		if err := g.lay(c, u, at, limit); err != nil {
+		if err := g.writeParts(c, u, at, limit); err != nil {
 			return err
 		}
-		if err := g.turn(ctx, c); err != nil {
+		if err := g.awaitTurn(ctx, c); err != nil {
 			return err
 		}
 		for r, v := range u.results {
-			if err := v.write(at, g.met(r)[place:][:now(u.in[r], at, limit)]); err != nil {
+			if err := v.writeAt(at, g.lastSlot(r)[place:][:stepBytes(u.in[r], at, limit)]); err != nil {
 				return err
 			}
 		}
@@ -184,26 +185,26 @@ func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
 	return nil
 }
 
-// lay copies up to limit bytes of each part, starting at byte at, to this rank's slot.
-func (g near) lay(c *call, u *uneven, at, limit int) error {
+// writeParts copies up to limit bytes of each part, starting at byte at, to this rank's slot.
+func (g near) writeParts(c *call, u *uneven, at, limit int) error {
 	if u.parts == nil {
-		return c.in.read(at, g.mine()[:now(u.out[0], at, limit)])
+		return c.in.readAt(at, g.ownSlot()[:stepBytes(u.out[0], at, limit)])
 	}
 	for r, v := range u.parts {
-		if err := v.read(at, g.mine()[r*limit:][:now(u.out[r], at, limit)]); err != nil {
+		if err := v.readAt(at, g.ownSlot()[r*limit:][:stepBytes(u.out[r], at, limit)]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mine returns the data of this rank's slot for the next turn. met returns the data of a rank's
-// slot for the last turn.
-func (g near) mine() []byte        { return g.stage.data(g.turns, g.Rank()) }
-func (g near) met(rank int) []byte { return g.stage.data(g.turns-1, rank) }
+// ownSlot returns the data of this rank's slot for the next turn. lastSlot returns the data of a
+// rank's slot for the last turn.
+func (g near) ownSlot() []byte          { return g.stage.data(g.turns, g.Rank()) }
+func (g near) lastSlot(rank int) []byte { return g.stage.data(g.turns-1, rank) }
 
-// part returns the range of n bytes that a rank reduces. It starts at a multiple of 64.
-func (g near) part(rank, n int) (lo, hi int) {
+// reduceRange returns the range of n bytes that a rank reduces. It starts at a multiple of 64.
+func (g near) reduceRange(rank, n int) (lo, hi int) {
 	size := g.Size()
 	lo, hi = n*rank/size&^63, n*(rank+1)/size&^63
 	if rank == size-1 {
@@ -212,24 +213,24 @@ func (g near) part(rank, n int) (lo, hi int) {
 	return lo, hi
 }
 
-// piece returns the size of each rank's piece of a slot in bytes, a multiple of 64.
-func (g near) piece() int { return room(g.stage.size) / g.Size() &^ 63 }
+// pieceSize returns the size of each rank's piece of a slot in bytes, a multiple of 64.
+func (g near) pieceSize() int { return slotCapacity(g.stage.size) / g.Size() &^ 63 }
 
-// deal copies n bytes of each rank's part of the input, starting at byte at of the part, to the
-// pieces of this rank's slot.
-func (g near) deal(c *call, part, at, n int) error {
-	piece := g.piece()
+// writePieces copies n bytes of each rank's part of the input, starting at byte at of the part, to
+// the pieces of this rank's slot.
+func (g near) writePieces(c *call, part, at, n int) error {
+	piece := g.pieceSize()
 	for r := range g.Size() {
-		if err := c.in.read(r*part+at, g.mine()[r*piece:][:n]); err != nil {
+		if err := c.in.readAt(r*part+at, g.ownSlot()[r*piece:][:n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fold reduces n bytes, starting at byte from, of all slots of the last turn. It writes the result
-// at byte into of this rank's slot for the next turn.
-func (g near) fold(c *call, into, from, n int) error {
+// reduceSlots reduces n bytes, starting at byte from, of all slots of the last turn. It writes the
+// result at byte into of this rank's slot for the next turn.
+func (g near) reduceSlots(c *call, into, from, n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -239,7 +240,7 @@ func (g near) fold(c *call, into, from, n int) error {
 		return err
 	}
 	size := how.as.Size()
-	place := func(turn int64, rank, at int) int { return (g.stage.at(turn, rank) + headBytes + at) / size }
+	place := func(turn int64, rank, at int) int { return (g.stage.slotOffset(turn, rank) + headBytes + at) / size }
 	c.from = c.from[:0]
 	for r := range g.Size() {
 		c.from = append(c.from, place(g.turns-1, r, from))

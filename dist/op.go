@@ -70,24 +70,24 @@ var reductions = map[tensor.DType]reduction{
 	tensor.Int16:      {tensor.Int16, foldInteger[int16], ofIntegers},
 	tensor.Int32:      {tensor.Int32, foldInteger[int32], ofIntegers},
 	tensor.Int64:      {tensor.Int64, foldInteger[int64], ofIntegers},
-	tensor.Float32:    {tensor.Float32, fold(combineFloat[float32]), ofFloats},
-	tensor.Float64:    {tensor.Float64, fold(combineFloat[float64]), ofFloats},
+	tensor.Float32:    {tensor.Float32, newFolding(combineFloat[float32]), ofFloats},
+	tensor.Float64:    {tensor.Float64, newFolding(combineFloat[float64]), ofFloats},
 	tensor.Float16:    {tensor.Float16, foldHalf, ofFloats},
 	tensor.BFloat16:   {tensor.BFloat16, foldHalf, ofFloats},
-	tensor.Complex64:  {tensor.Float32, fold(combineFloat[float32]), ofComplex},
-	tensor.Complex128: {tensor.Float64, fold(combineFloat[float64]), ofComplex},
+	tensor.Complex64:  {tensor.Float32, newFolding(combineFloat[float32]), ofComplex},
+	tensor.Complex128: {tensor.Float64, newFolding(combineFloat[float64]), ofComplex},
 }
 
-func (op Op) known() bool { return int(op) < len(opNames) }
+func (op Op) isKnown() bool { return int(op) < len(opNames) }
 
-// can reports whether op supports dt.
-func (op Op) can(dt tensor.DType) bool { return slices.Contains(reductions[dt].ops, op) }
+// supports reports whether op supports dt.
+func (op Op) supports(dt tensor.DType) bool { return slices.Contains(reductions[dt].ops, op) }
 
 // blockLen is the number of elements reduced at a time. A block must fit in the CPU cache.
 const blockLen = 4 << 10
 
-// fold returns the folding for T. combine reduces the elements s of another rank into d.
-func fold[T number](combine func(op Op, d, s []T)) folding {
+// newFolding returns the folding for T. combine reduces the elements s of another rank into d.
+func newFolding[T number](combine func(op Op, d, s []T)) folding {
 	return func(op Op, v *tensor.Tensor, into int, from []int, n int) {
 		all := tensor.Data[T](v)
 		for at := 0; at < n; at += blockLen {
@@ -98,14 +98,14 @@ func fold[T number](combine func(op Op, d, s []T)) folding {
 				combine(op, d, all[f+at:][:size])
 			}
 			if op == Mean {
-				divide(d, len(from))
+				divideByRanks(d, len(from))
 			}
 		}
 	}
 }
 
 func foldInteger[T integer](op Op, v *tensor.Tensor, into int, from []int, n int) {
-	fold(combineInteger[T])(op, v, into, from, n)
+	newFolding(combineInteger[T])(op, v, into, from, n)
 }
 
 // foldBool reduces bytes that are 0 or 1.
@@ -128,23 +128,23 @@ func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
 		combineFloat(op, d, tensor.Data[float32](at(f).To(tensor.Float32)))
 	}
 	if op == Mean {
-		divide(d, len(from))
+		divideByRanks(d, len(from))
 	}
 	at(into).CopyFrom(sum)
 }
 
-// divide divides by the number of ranks. For powers of two it multiplies by the reciprocal, which
-// is exact and several times as fast.
-func divide[T number](d []T, ranks int) {
+// divideByRanks divides by the number of ranks. For powers of two it multiplies by the reciprocal,
+// which is exact and several times as fast.
+func divideByRanks[T number](d []T, ranks int) {
 	switch d := any(d).(type) {
 	case []float32:
-		scale(d, float32(ranks), ranks)
+		divideBy(d, float32(ranks), ranks)
 	case []float64:
-		scale(d, float64(ranks), ranks)
+		divideBy(d, float64(ranks), ranks)
 	}
 }
 
-func scale[F kernel.Float](d []F, by F, ranks int) {
+func divideBy[F kernel.Float](d []F, by F, ranks int) {
 	if ranks&(ranks-1) == 0 {
 		kernel.Scale(1/by, d)
 		return

@@ -15,7 +15,7 @@ func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*
 	for p := range params {
 		values = append(values, p.T)
 	}
-	return byDType(values, func(ts []*tensor.Tensor) error { return g.Broadcast(ctx, root, ts...) })
+	return forEachDType(values, func(ts []*tensor.Tensor) error { return g.Broadcast(ctx, root, ts...) })
 }
 
 // AverageGrads replaces the gradients of the parameters by their means over all ranks. All ranks
@@ -24,13 +24,13 @@ func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*
 // skipped. The results are bitwise identical in all ranks, so ranks with equal optimizers keep
 // equal parameters.
 func (g *Group) AverageGrads(ctx context.Context, params iter.Seq[*autograd.Param]) error {
-	return byDType(gradients(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
+	return forEachDType(collectGrads(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
 }
 
-// byDType makes one call for the tensors of each dtype, in the order in which the dtypes first
+// forEachDType makes one call for the tensors of each dtype, in the order in which the dtypes first
 // occur. This order is the same in all ranks. Without tensors it makes one call with none, so that
 // this rank still takes part.
-func byDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
+func forEachDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	for {
 		var now, later []*tensor.Tensor
 		for _, t := range ts {
@@ -47,9 +47,9 @@ func byDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	}
 }
 
-// gradients returns the gradients of the parameters that are not frozen, and allocates missing ones
-// as zeros.
-func gradients(params iter.Seq[*autograd.Param]) (all []*tensor.Tensor) {
+// collectGrads returns the gradients of the parameters that are not frozen, and allocates missing
+// ones as zeros.
+func collectGrads(params iter.Seq[*autograd.Param]) (all []*tensor.Tensor) {
 	for p := range params {
 		if p.Frozen {
 			continue

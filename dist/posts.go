@@ -21,7 +21,7 @@ type posts struct {
 	closed  bool
 }
 
-func (p *posts) make(size int) error {
+func (p *posts) createInboxes(size int) error {
 	for range size {
 		q, err := ipc.NewQueue[letter](inboxRoom)
 		if err != nil {
@@ -32,15 +32,15 @@ func (p *posts) make(size int) error {
 	return nil
 }
 
-// of returns the inbox of a rank. It opens the inboxes if necessary.
-func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
+// inbox returns the inbox of a rank. It opens the inboxes if necessary.
+func (p *posts) inbox(rank, size int) (*ipc.Queue[letter], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, ErrClosed
 	}
 	if p.inboxes == nil {
-		all, err := decode[[]*ipc.Queue[letter]](p.payload)
+		all, err := decodePayload[[]*ipc.Queue[letter]](p.payload)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (p *posts) marshal(e *codec.Encoder) error {
 	if p.inboxes == nil {
 		return p.payload.marshal(e)
 	}
-	packed, done, err := pack(p.inboxes, false)
+	packed, done, err := packValue(p.inboxes, false)
 	if err != nil {
 		return err
 	}
@@ -84,5 +84,5 @@ func (p *posts) close() (err error) {
 	for _, q := range p.inboxes {
 		err = errors.Join(err, q.Close())
 	}
-	return errors.Join(err, p.payload.release())
+	return errors.Join(err, p.payload.releaseBlocks())
 }

@@ -11,20 +11,20 @@ import (
 // torch's scatter. src must be nil in the other ranks. dst and src must be contiguous and of one
 // dtype, and src must have Size() times as many elements as dst.
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
-	c, err := g.begin(ctx, "scatter", strconv.Itoa(root))
+	c, err := g.beginCall(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
 		return err
 	}
-	defer g.end(dst, src)
-	c.of(dst)
-	c.check(dst)
-	c.root(g, root)
-	c.only(g, root, src)
-	c.output(dst)
+	defer g.endCall(dst, src)
+	c.recordTensors(dst)
+	c.checkTensors(dst)
+	c.checkRoot(g, root)
+	c.checkOnlyRoot(g, root, src)
+	c.addOutput(dst)
 	if src != nil {
-		c.check(src)
-		c.times(g, src, dst)
-		c.input(src)
+		c.checkTensors(src)
+		c.checkSizes(g, src, dst)
+		c.addInput(src)
 	}
 	defer dst.Touch()
 	return g.engine().scatter(ctx, c, root)
@@ -41,18 +41,18 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	if dstSplits != nil || srcSplits != nil {
 		return g.allToAllSplits(ctx, dst, src, dstSplits, srcSplits)
 	}
-	c, err := g.begin(ctx, "all_to_all", "")
+	c, err := g.beginCall(ctx, "all_to_all", "")
 	if err != nil {
 		return err
 	}
-	defer g.end(dst, src)
-	c.of(src)
-	c.check(src, dst)
+	defer g.endCall(dst, src)
+	c.recordTensors(src)
+	c.checkTensors(src, dst)
 	if dst.Numel() != src.Numel() || src.Numel()%g.Size() != 0 {
-		c.cannot("%d elements to %d, which are not as many for each of %d ranks", src.Numel(), dst.Numel(), g.Size())
+		c.recordProblem("%d elements to %d, which are not as many for each of %d ranks", src.Numel(), dst.Numel(), g.Size())
 	}
-	c.input(src)
-	c.output(dst)
+	c.addInput(src)
+	c.addOutput(dst)
 	defer dst.Touch()
 	return g.engine().allToAll(ctx, c)
 }
@@ -61,17 +61,17 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 // writes part r to dst of rank r: torch's reduce_scatter_tensor. dst and src must be contiguous and
 // of one dtype, and src must have Size() times as many elements as dst.
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
-	c, err := g.begin(ctx, "reduce_scatter", op.String())
+	c, err := g.beginCall(ctx, "reduce_scatter", op.String())
 	if err != nil {
 		return err
 	}
-	defer g.end(dst, src)
-	c.of(dst)
-	c.check(src, dst)
-	c.reduces(op)
-	c.times(g, src, dst)
-	c.input(src)
-	c.output(dst)
+	defer g.endCall(dst, src)
+	c.recordTensors(dst)
+	c.checkTensors(src, dst)
+	c.checkOp(op)
+	c.checkSizes(g, src, dst)
+	c.addInput(src)
+	c.addOutput(dst)
 	defer dst.Touch()
 	return g.engine().reduceScatter(ctx, c)
 }

@@ -22,7 +22,7 @@ const AnyRank = -1
 // [ErrRank] or [ErrTag] if dst or tag is out of range. If ctx ends, it returns a [*RankError] that
 // wraps the error of ctx; the group is not broken.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
-	return g.Isend(ctx, dst, tag, t).wait()
+	return g.Isend(ctx, dst, tag, t).waitDone()
 }
 
 // Recv receives a tensor with the given tag from rank src, or from any rank if src is [AnyRank],
@@ -36,12 +36,12 @@ func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error 
 // is then lost.
 func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
 	w := g.Irecv(ctx, src, tag, t)
-	err = w.wait()
+	err = w.waitDone()
 	return w.source, err
 }
 
-// wait is [Work.Wait] for a call that its own context ends.
-func (w *Work) wait() error {
+// waitDone is [Work.Wait] for a call that its own context ends.
+func (w *Work) waitDone() error {
 	<-w.done
 	return w.err
 }
@@ -51,7 +51,7 @@ func (w *Work) wait() error {
 // done.
 func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())
-	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
+	return g.startSend(ctx, what, dst, tag, func() (letter, func(bool), error) {
 		if g.far != nil {
 			return letter{tensor: t}, func(bool) {}, nil
 		}
@@ -65,12 +65,12 @@ func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work
 // [Work] is done. [Work.Source] then returns the rank of the sender.
 func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
-	return g.recv(ctx, what, src, tag, func(l letter) error {
+	return g.startRecv(ctx, what, src, tag, func(l letter) error {
 		defer l.close()
 		if l.tensor == nil || l.tensor.DType() != t.DType() || !slices.Equal(l.tensor.Shape(), t.Shape()) {
 			return fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l)
 		}
-		return fill(t, l.tensor)
+		return copyElements(t, l.tensor)
 	})
 }
 
@@ -80,10 +80,10 @@ func (g *Group) Irecv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work
 // It blocks and fails as [Group.Send] does.
 func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
-	return g.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
-		p, done, err := pack(v, g.far != nil)
+	return g.startSend(ctx, what, dst, tag, func() (letter, func(bool), error) {
+		p, done, err := packValue(v, g.far != nil)
 		return letter{value: p}, done, err
-	}).wait()
+	}).waitDone()
 }
 
 // RecvValue receives a value that rank src, or any rank if src is [AnyRank], has sent by
@@ -91,20 +91,20 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 // the resources in the value. It returns the same errors as [Group.Recv].
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
-	w := g.recv(ctx, what, src, tag, func(l letter) (err error) {
-		v, err = open[T](l)
+	w := g.startRecv(ctx, what, src, tag, func(l letter) (err error) {
+		v, err = openLetter[T](l)
 		return err
 	})
-	err = w.wait()
+	err = w.waitDone()
 	return v, w.source, err
 }
 
-// open decodes the value of a letter. It returns ErrMismatch if the letter is a tensor.
-func open[T any](l letter) (v T, err error) {
+// openLetter decodes the value of a letter. It returns ErrMismatch if the letter is a tensor.
+func openLetter[T any](l letter) (v T, err error) {
 	if l.tensor != nil {
 		return v, errors.Join(fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l), l.close())
 	}
-	return unpack[T](l.value)
+	return unpackValue[T](l.value)
 }
 
 func rankName(rank int) string {
@@ -128,8 +128,8 @@ func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return there.CopyFrom(here), nil
 }
 
-// fill copies the elements of from, a tensor on the host, to t.
-func fill(t, from *tensor.Tensor) error {
+// copyElements copies the elements of from, a tensor on the host, to t.
+func copyElements(t, from *tensor.Tensor) error {
 	there, err := from.ToDevice(t.Device())
 	if err != nil {
 		return err
@@ -139,26 +139,27 @@ func fill(t, from *tensor.Tensor) error {
 	return tensor.Synchronize(t.Device()) // complete the copy before the letter is closed
 }
 
-// send starts a send and returns its Work. write creates the letter once all earlier sends to dst
-// are done. It also returns a function that is called with the outcome and must release the letter.
-func (g *Group) send(ctx context.Context, what string, dst, tag int,
+// startSend starts a send and returns its Work. write creates the letter once all earlier sends to
+// dst are done. It also returns a function that is called with the outcome and must release the
+// letter.
+func (g *Group) startSend(ctx context.Context, what string, dst, tag int,
 	write func() (l letter, done func(sent bool), err error)) *Work {
 	w := newWork()
-	if err := g.partner(what, dst, tag); err != nil {
-		w.end(err)
+	if err := g.checkPartner(what, dst, tag); err != nil {
+		w.complete(err)
 		return w
 	}
-	at := g.box.lines[dst].stand()
+	at := g.box.lines[dst].takeTicket()
 	go func() {
-		defer at.leave()
-		w.end(g.post(ctx, what, dst, tag, at, write))
+		defer at.release()
+		w.complete(g.sendInOrder(ctx, what, dst, tag, at, write))
 	}()
 	return w
 }
 
-// partner returns an error unless rank is another rank of the group and tag is not negative.
-func (g *Group) partner(what string, rank, tag int) error {
-	if err := g.usable(what); err != nil {
+// checkPartner returns an error unless rank is another rank of the group and tag is not negative.
+func (g *Group) checkPartner(what string, rank, tag int) error {
+	if err := g.checkUsable(what); err != nil {
 		return err
 	}
 	switch {
@@ -172,19 +173,19 @@ func (g *Group) partner(what string, rank, tag int) error {
 	return nil
 }
 
-func (g *Group) post(ctx context.Context, what string, dst, tag int, at place,
+func (g *Group) sendInOrder(ctx context.Context, what string, dst, tag int, at ticket,
 	write func() (letter, func(bool), error)) error {
-	g.watch()
+	g.startWatchman()
 	until, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	gone := g.box.gone[dst]
 	defer context.AfterFunc(gone, func() { cancel(context.Cause(gone)) })()
-	err := at.first(until)
+	err := at.awaitLock(until)
 	if err == nil {
 		err = context.Cause(gone)
 	}
 	if err == nil {
-		err = g.put(until, dst, tag, write)
+		err = g.deliverNew(until, dst, tag, write)
 	}
 	switch cause := context.Cause(gone); {
 	case err == nil:
@@ -199,29 +200,30 @@ func (g *Group) post(ctx context.Context, what string, dst, tag int, at place,
 	return fmt.Errorf("dist: %s: %w", what, err)
 }
 
-func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, func(bool), error)) error {
+func (g *Group) deliverNew(ctx context.Context, dst, tag int, write func() (letter, func(bool), error)) error {
 	l, done, err := write()
 	if err != nil {
 		return err
 	}
 	l.from, l.tag = g.Rank(), tag
-	err = g.deliver(ctx, dst, l, false)
+	err = g.deliverLetter(ctx, dst, l, false)
 	done(err == nil)
 	return err
 }
 
-// recv starts a receive and returns its Work. read is called with the letter and must close it.
-func (g *Group) recv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
+// startRecv starts a receive and returns its Work. read is called with the letter and must close
+// it.
+func (g *Group) startRecv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
 	w := newWork()
-	err := g.usable(what)
+	err := g.checkUsable(what)
 	if err == nil && (src != AnyRank || tag < 0) {
-		err = g.partner(what, src, tag)
+		err = g.checkPartner(what, src, tag)
 	}
 	if err != nil {
-		w.end(err)
+		w.complete(err)
 		return w
 	}
-	letters := g.expect(&wanted{from: src, tag: tag})
+	letters := g.expectLetter(&wanted{from: src, tag: tag})
 	go func() {
 		l, err := letters(ctx, what)
 		if err == nil {
@@ -231,22 +233,22 @@ func (g *Group) recv(ctx context.Context, what string, src, tag int, read func(l
 				w.source = l.from
 			}
 		}
-		w.end(err)
+		w.complete(err)
 	}()
 	return w
 }
 
-// expect registers a receive. The returned function blocks until the letter has arrived, the sender
-// is gone, or ctx ends.
-func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter, error) {
-	g.watch()
-	g.box.want(w, g.pump)
+// expectLetter registers a receive. The returned function blocks until the letter has arrived, the
+// sender is gone, or ctx ends.
+func (g *Group) expectLetter(w *wanted) func(ctx context.Context, what string) (letter, error) {
+	g.startWatchman()
+	g.box.registerReceive(w, g.pumpInbox)
 	return func(ctx context.Context, what string) (letter, error) {
 		select {
 		case <-w.came:
 		case <-ctx.Done():
-			if g.box.forget(w) {
-				return letter{}, &RankError{Call: what, Ranks: w.ranks(), Err: context.Cause(ctx)}
+			if g.box.cancelReceive(w) {
+				return letter{}, &RankError{Call: what, Ranks: w.sourceRanks(), Err: context.Cause(ctx)}
 			}
 			<-w.came
 		}
@@ -257,8 +259,8 @@ func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter
 	}
 }
 
-// ranks returns the source of w for a [RankError]; nil for AnyRank.
-func (w *wanted) ranks() []int {
+// sourceRanks returns the source of w for a [RankError]; nil for AnyRank.
+func (w *wanted) sourceRanks() []int {
 	if w.from == AnyRank {
 		return nil
 	}
@@ -271,39 +273,39 @@ func peerOf(err error) (p *arena.PeerError) {
 	return p
 }
 
-// pump moves letters from the inbox to the box while receives are pending; see Note [Letters].
-func (m *member) pump() {
-	inbox, failed := m.mailbox()
+// pumpInbox moves letters from the inbox to the box while receives are pending; see Note [Letters].
+func (m *member) pumpInbox() {
+	inbox, failed := m.openMailbox()
 	for {
-		ctx, gone, more := m.box.next()
+		ctx, gone, more := m.box.nextRound()
 		if !more {
 			return
 		}
 		if failed != nil {
-			m.box.drop(failed)
+			m.box.failAll(failed)
 			continue
 		}
 		l, err := inbox.Get(ctx)
 		switch {
 		case err == nil:
-			m.box.deliver(l)
+			m.box.deliverLetter(l)
 		case errors.Is(err, ipc.ErrClosed):
-			m.box.drop(ErrClosed)
+			m.box.failAll(ErrClosed)
 		case ctx.Err() != nil:
-			m.empty(inbox)
-			m.box.expire(gone)
+			m.drainInbox(inbox)
+			m.box.failHopeless(gone)
 		default:
-			m.box.drop(err)
+			m.box.failAll(err)
 		}
 	}
 }
 
-func (m *member) empty(inbox mailbox) {
+func (m *member) drainInbox(inbox mailbox) {
 	for {
 		l, err := inbox.TryGet()
 		if err != nil {
 			return
 		}
-		m.box.deliver(l)
+		m.box.deliverLetter(l)
 	}
 }

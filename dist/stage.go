@@ -28,13 +28,14 @@ const (
 	allRoom   = 8 << 20
 )
 
-// room returns the number of data bytes of a slot for a group of size ranks, a multiple of 16 KiB.
-func room(size int) int { return min(allRoom/(2*size)&^(16<<10-1), maxRoom) }
+// slotCapacity returns the number of data bytes of a slot for a group of size ranks, a multiple of
+// 16 KiB.
+func slotCapacity(size int) int { return min(allRoom/(2*size)&^(16<<10-1), maxRoom) }
 
-func stageBytes(size int) int { return 2 * size * (headBytes + room(size)) }
+func stageBytes(size int) int { return 2 * size * (headBytes + slotCapacity(size)) }
 
 func newStage(m *ipc.Memory, size int) (stage, error) {
-	s := stage{size: size, slot: headBytes + room(size), bytes: m.Bytes(),
+	s := stage{size: size, slot: headBytes + slotCapacity(size), bytes: m.Bytes(),
 		views: map[tensor.DType]*tensor.Tensor{}, from: m}
 	if s.bytes == nil {
 		return stage{}, ErrClosed
@@ -42,16 +43,16 @@ func newStage(m *ipc.Memory, size int) (stage, error) {
 	return s, nil
 }
 
-// at returns the offset of a rank's slot for a turn.
-func (s *stage) at(turn int64, rank int) int { return (int(turn&1)*s.size + rank) * s.slot }
+// slotOffset returns the offset of a rank's slot for a turn.
+func (s *stage) slotOffset(turn int64, rank int) int { return (int(turn&1)*s.size + rank) * s.slot }
 
 func (s *stage) head(turn int64, rank int) []byte {
-	at := s.at(turn, rank)
+	at := s.slotOffset(turn, rank)
 	return s.bytes[at : at+headBytes]
 }
 
 func (s *stage) data(turn int64, rank int) []byte {
-	at := s.at(turn, rank)
+	at := s.slotOffset(turn, rank)
 	return s.bytes[at+headBytes : at+s.slot]
 }
 

@@ -19,58 +19,58 @@ import (
 func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err error) {
 	members := slices.Sorted(slices.Values(ranks))
 	if len(ranks) == 0 {
-		members = g.all()
+		members = g.allRanks()
 	}
-	c, err := g.begin(ctx, "new_group", fmt.Sprint(members))
+	c, err := g.beginCall(ctx, "new_group", fmt.Sprint(members))
 	if err != nil {
 		return nil, err
 	}
-	defer g.end()
+	defer g.endCall()
 	if len(slices.Compact(slices.Clone(members))) < len(members) || members[0] < 0 ||
 		members[len(members)-1] >= g.size {
-		c.cannot("want each of the ranks 0 to %d at most once", g.size-1)
+		c.recordProblem("want each of the ranks 0 to %d at most once", g.size-1)
 	}
 	if g.far != nil {
 		return g.splitFar(ctx, c, members)
 	}
 	x := &exchange[*Group]{g: g, c: c, ctx: ctx}
-	err = g.meet(ctx, c, func() (err error) {
-		sub, err = found(x, members)
+	err = g.runBetweenTurns(ctx, c, func() (err error) {
+		sub, err = foundGroup(x, members)
 		return err
 	})
 	if err != nil {
-		return nil, closing(sub, err)
+		return nil, closeGroup(sub, err)
 	}
 	return sub, nil
 }
 
-// closing closes g, which may be nil, and returns err.
-func closing(g *Group, err error) error {
+// closeGroup closes g, which may be nil, and returns err.
+func closeGroup(g *Group, err error) error {
 	if g != nil {
 		g.Close()
 	}
 	return err
 }
 
-func (g *Group) all() (ranks []int) {
+func (g *Group) allRanks() (ranks []int) {
 	for r := range g.Size() {
 		ranks = append(ranks, r)
 	}
 	return ranks
 }
 
-// found creates the group in its first member and sends it to the others, which join it.
-func found(x *exchange[*Group], members []int) (*Group, error) {
+// foundGroup creates the group in its first member and sends it to the others, which join it.
+func foundGroup(x *exchange[*Group], members []int) (*Group, error) {
 	rank := slices.Index(members, x.g.Rank())
 	var sub *Group
 	var err error
 	switch rank {
 	case -1:
-		return x.g.outsider(members), nil
+		return x.g.nonMember(members), nil
 	case 0:
-		sub, err = founder(x, members)
+		sub, err = createAndSend(x, members)
 	default:
-		sub, err = x.from(members[0])
+		sub, err = x.recvFrom(members[0])
 	}
 	if err == nil {
 		err = sub.Join(rank)
@@ -78,39 +78,39 @@ func found(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, err
 }
 
-// founder creates the group and sends it to the other members.
-func founder(x *exchange[*Group], members []int) (*Group, error) {
+// createAndSend creates the group and sends it to the other members.
+func createAndSend(x *exchange[*Group], members []int) (*Group, error) {
 	sub, err := NewGroup(len(members))
 	if err != nil {
 		return nil, err
 	}
-	p, done, err := pack(sub, false)
+	p, done, err := packValue(sub, false)
 	if err != nil {
 		return sub, err
 	}
 	defer done(true)
 	for _, r := range members[1:] {
-		if err := x.to(r, p); err != nil {
+		if err := x.sendTo(r, p); err != nil {
 			return sub, err
 		}
 	}
 	return sub, nil
 }
 
-// outsider returns the Group of a rank that is not a member.
-func (g *Group) outsider(members []int) *Group {
+// nonMember returns the Group of a rank that is not a member.
+func (g *Group) nonMember(members []int) *Group {
 	outside := fmt.Errorf("%w: rank %d is no member of the group of ranks %v", ErrRank, g.Rank(), members)
 	return &Group{member: &member{size: len(members), outside: outside}}
 }
 
 // splitFar creates the group by splitting the library's communicator.
 func (g *Group) splitFar(ctx context.Context, c *call, members []int) (*Group, error) {
-	if err := g.turn(ctx, c); err != nil {
+	if err := g.awaitTurn(ctx, c); err != nil {
 		return nil, err
 	}
 	is := slices.Contains(members, g.Rank())
 	made := make(chan collective.Comm, 1)
-	err := g.do(ctx, c, func(*vector, *vector) error {
+	err := g.runMove(ctx, c, func(*vector, *vector) error {
 		comm, err := g.far.comm.Split(is)
 		made <- comm
 		return err
@@ -119,7 +119,7 @@ func (g *Group) splitFar(ctx context.Context, c *call, members []int) (*Group, e
 		return nil, err
 	}
 	if !is {
-		return g.outsider(members), nil
+		return g.nonMember(members), nil
 	}
 	return newFarGroup(newFar(<-made, g.far.job)), nil
 }

@@ -14,19 +14,19 @@ import (
 // differ in shape between ranks. All tensors must be contiguous and of one dtype, and dst[r] must
 // have as many elements as the src of rank r; otherwise the error is [ErrMismatch].
 func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) error {
-	c, err := g.begin(ctx, "all_gather_tensors", "")
+	c, err := g.beginCall(ctx, "all_gather_tensors", "")
 	if err != nil {
 		return err
 	}
-	defer g.end(slices.Concat(dst, []*tensor.Tensor{src})...)
+	defer g.endCall(slices.Concat(dst, []*tensor.Tensor{src})...)
 	u := uneven{g: g, c: c}
-	u.receive(dst, src.DType())
-	u.ofDType(src)
+	u.setReceivers(dst, src.DType())
+	u.checkDType(src)
 	for range g.size {
 		u.out = append(u.out, lengthOf(src))
 	}
-	c.input(src)
-	defer touch(dst)
+	c.addInput(src)
+	defer touchAll(dst)
 	return g.engine().exchange(ctx, c, &u)
 }
 
@@ -34,53 +34,53 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 // all_to_all. Tensors may differ in shape. All must be contiguous and of one dtype, and dst[r] must
 // have as many elements as rank r sends; otherwise the error is [ErrMismatch].
 func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) error {
-	c, err := g.begin(ctx, "all_to_all_tensors", "")
+	c, err := g.beginCall(ctx, "all_to_all_tensors", "")
 	if err != nil {
 		return err
 	}
-	defer g.end(slices.Concat(dst, src)...)
+	defer g.endCall(slices.Concat(dst, src)...)
 	u := uneven{g: g, c: c}
-	u.receive(dst, dtypeOf(src, dst))
-	u.ofDType(src...)
+	u.setReceivers(dst, dtypeOf(src, dst))
+	u.checkDType(src...)
 	if len(src) != g.size {
-		c.cannot("%d tensors to send are not one for each of %d ranks", len(src), g.size)
+		c.recordProblem("%d tensors to send are not one for each of %d ranks", len(src), g.size)
 	}
 	for _, t := range src {
 		u.out = append(u.out, lengthOf(t))
 		var v vector
 		if c.problem == nil {
-			v.add(t)
+			v.appendTensor(t)
 		}
 		u.parts = append(u.parts, v)
 	}
-	defer touch(dst)
+	defer touchAll(dst)
 	return g.engine().exchange(ctx, c, &u)
 }
 
 // allToAllSplits implements AllToAll for parts of different lengths.
 func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
-	to, err := rows(src, srcSplits)
+	to, err := splitRows(src, srcSplits)
 	defer closeAll(to)
 	if err == nil {
 		var from []*tensor.Tensor
-		from, err = rows(dst, dstSplits)
+		from, err = splitRows(dst, dstSplits)
 		defer closeAll(from)
 		if err == nil {
 			return g.AllToAllTensors(ctx, from, to)
 		}
 	}
-	c, e := g.begin(ctx, "all_to_all_tensors", "") // fail in all ranks
+	c, e := g.beginCall(ctx, "all_to_all_tensors", "") // fail in all ranks
 	if e != nil {
 		return e
 	}
-	defer g.end(dst, src)
-	c.cannot("%v", err)
-	return g.turn(ctx, c)
+	defer g.endCall(dst, src)
+	c.recordProblem("%v", err)
+	return g.awaitTurn(ctx, c)
 }
 
-// rows splits the first dimension of t into views of the given numbers of rows. The caller must
-// close them, also if there is an error.
-func rows(t *tensor.Tensor, splits []int) (parts []*tensor.Tensor, err error) {
+// splitRows splits the first dimension of t into views of the given numbers of rows. The caller
+// must close them, also if there is an error.
+func splitRows(t *tensor.Tensor, splits []int) (parts []*tensor.Tensor, err error) {
 	if t.Dims() == 0 {
 		return nil, errors.New("a tensor without dimensions has no rows")
 	}
@@ -127,32 +127,32 @@ type uneven struct {
 	results []vector // tensors to fill per rank
 }
 
-// receive sets the tensors that receive the data, and their dtype.
-func (u *uneven) receive(dst []*tensor.Tensor, dt tensor.DType) {
+// setReceivers sets the tensors that receive the data, and their dtype.
+func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 	u.c.dtype = dt
 	u.c.text = append(append(u.c.text, " of "...), dt.String()...)
 	if len(dst) != u.g.size {
-		u.c.cannot("%d tensors to receive are not one for each of %d ranks", len(dst), u.g.size)
+		u.c.recordProblem("%d tensors to receive are not one for each of %d ranks", len(dst), u.g.size)
 	}
-	u.ofDType(dst...)
+	u.checkDType(dst...)
 	for _, t := range dst {
 		u.in = append(u.in, lengthOf(t))
 		var v vector
 		if u.c.problem == nil {
-			v.add(t)
+			v.appendTensor(t)
 		}
 		u.results = append(u.results, v)
 	}
 }
 
-// ofDType is like check, but also rejects nil tensors.
-func (u *uneven) ofDType(ts ...*tensor.Tensor) {
+// checkDType is like checkTensors, but also rejects nil tensors.
+func (u *uneven) checkDType(ts ...*tensor.Tensor) {
 	for r, t := range ts {
 		if t == nil {
-			u.c.cannot("tensor %d is missing", r)
+			u.c.recordProblem("tensor %d is missing", r)
 			return
 		}
-		u.c.check(t)
+		u.c.checkTensors(t)
 	}
 }
 
@@ -163,11 +163,11 @@ func lengthOf(t *tensor.Tensor) int {
 	return t.Nbytes()
 }
 
-// now returns the number of bytes, of n, that are moved in the turn that starts at byte at.
-func now(n, at, limit int) int { return min(limit, max(0, n-at)) }
+// stepBytes returns the number of bytes, of n, that are moved in the turn that starts at byte at.
+func stepBytes(n, at, limit int) int { return min(limit, max(0, n-at)) }
 
-// tell encodes the byte counts of this rank into slot, tableBytes for each rank.
-func (u *uneven) tell(slot []byte) {
+// encodeCounts encodes the byte counts of this rank into slot, tableBytes for each rank.
+func (u *uneven) encodeCounts(slot []byte) {
 	for r := range u.g.size {
 		binary.LittleEndian.PutUint64(slot[tableBytes*r:], uint64(u.out[r]))
 		binary.LittleEndian.PutUint64(slot[tableBytes*r+8:], uint64(u.in[r]))
@@ -177,10 +177,10 @@ func (u *uneven) tell(slot []byte) {
 // tableBytes is the size of the counts for one peer.
 const tableBytes = 16
 
-// compare returns the length of the longest part of any rank. It returns an [ErrMismatch], the same
-// in all ranks, if a rank sends more or fewer bytes than the receiver expects. told returns the
-// encoded counts of a rank.
-func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
+// compareCounts returns the length of the longest part of any rank. It returns an [ErrMismatch],
+// the same in all ranks, if a rank sends more or fewer bytes than the receiver expects. told
+// returns the encoded counts of a rank.
+func (u *uneven) compareCounts(told func(rank int) []byte) (longest int, err error) {
 	said := func(rank, of, what int) int {
 		return int(binary.LittleEndian.Uint64(told(rank)[tableBytes*of+what:]))
 	}
@@ -191,7 +191,7 @@ func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
 			if sends != gets {
 				text := fmt.Errorf("%w: rank %d sends %d elements to rank %d, which has room for %d",
 					ErrMismatch, from, sends/size, to, gets/size)
-				return 0, &RankError{Call: string(u.c.text), Ranks: u.others(from, to), Err: text}
+				return 0, &RankError{Call: string(u.c.text), Ranks: u.otherRanks(from, to), Err: text}
 			}
 			longest = max(longest, sends)
 		}
@@ -199,8 +199,8 @@ func (u *uneven) compare(told func(rank int) []byte) (longest int, err error) {
 	return longest, nil
 }
 
-// others returns the given ranks without this one, sorted.
-func (u *uneven) others(ranks ...int) []int {
+// otherRanks returns the given ranks without this one, sorted.
+func (u *uneven) otherRanks(ranks ...int) []int {
 	slices.Sort(ranks)
 	return slices.DeleteFunc(slices.Compact(ranks), func(r int) bool { return r == u.g.Rank() })
 }

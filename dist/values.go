@@ -15,16 +15,16 @@ const tagValues = -1
 // itself. The other ranks get a value that shares the memory of v's tensors, and must close its
 // resources. All ranks must make the call. It fails like the collective calls of a [Group].
 func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, error) {
-	err := calls(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
+	err := runValues(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
 		if g.Rank() == root {
 			return []T{v}
 		}
 		return nil
 	}, func(x *exchange[T]) (err error) {
 		if g.Rank() == root {
-			return x.toAll(x.own[0])
+			return x.sendToAll(x.own[0])
 		}
-		v, err = x.from(root)
+		v, err = x.recvFrom(root)
 		return err
 	})
 	return zeroOf(v, err)
@@ -34,16 +34,16 @@ func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, err
 // must have Size() elements in the root and be nil in the other ranks. The rules of
 // [BroadcastValue] for types, ownership and errors apply.
 func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T, err error) {
-	err = calls(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs },
+	err = runValues(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs },
 		func(x *exchange[T]) (err error) {
 			if g.Rank() != root {
-				v, err = x.from(root)
+				v, err = x.recvFrom(root)
 				return err
 			}
 			v = vs[root]
 			for r := range g.Size() {
 				if r != root {
-					err = errors.Join(err, x.to(r, x.own[r]))
+					err = errors.Join(err, x.sendTo(r, x.own[r]))
 				}
 			}
 			return err
@@ -55,12 +55,12 @@ func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T,
 // gather_object. It returns nil in the other ranks. The rules of [BroadcastValue] for types,
 // ownership and errors apply.
 func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T, err error) {
-	err = calls(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} },
+	err = runValues(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {
 			if g.Rank() != root {
-				return x.to(root, x.own[0])
+				return x.sendTo(root, x.own[0])
 			}
-			all, err = x.fromAll(v)
+			all, err = x.recvFromAll(v)
 			return err
 		})
 	return zeroOf(all, err)
@@ -69,12 +69,12 @@ func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T,
 // AllGatherValues returns the values v of all ranks, in rank order, in all ranks: torch's
 // all_gather_object. The rules of [BroadcastValue] for types, ownership and errors apply.
 func AllGatherValues[T any](ctx context.Context, g *Group, v T) (all []T, err error) {
-	err = calls(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} },
+	err = runValues(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} },
 		func(x *exchange[T]) (err error) {
-			if err := x.toAll(x.own[0]); err != nil {
+			if err := x.sendToAll(x.own[0]); err != nil {
 				return err
 			}
-			all, err = x.fromAll(v)
+			all, err = x.recvFromAll(v)
 			return err
 		})
 	return zeroOf(all, err)
@@ -97,101 +97,101 @@ type exchange[T any] struct {
 	own []payload
 }
 
-// calls runs a collective call on values. values returns the values that this rank sends, and f
+// runValues runs a collective call on values. values returns the values that this rank sends, and f
 // exchanges them.
-func calls[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T,
+func runValues[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T,
 	f func(x *exchange[T]) error) error {
-	c, err := g.begin(ctx, name, arg)
+	c, err := g.beginCall(ctx, name, arg)
 	if err != nil {
 		return err
 	}
-	defer g.end()
+	defer g.endCall()
 	c.text = append(append(c.text, " of "...), kindOf[T]()...)
-	c.root(g, root)
+	c.checkRoot(g, root)
 	x := &exchange[T]{g: g, c: c, ctx: ctx}
 	vs := values()
 	if name == "scatter_values" {
-		c.oneForEach(g, root, len(vs), vs != nil)
+		c.checkOnePerRank(g, root, len(vs), vs != nil)
 	}
 	for _, v := range vs {
-		p, done, err := pack(v, g.far != nil)
+		p, done, err := packValue(v, g.far != nil)
 		if err != nil {
-			c.cannot("%v", err)
+			c.recordProblem("%v", err)
 			break
 		}
 		defer done(true)
 		x.own = append(x.own, p)
 	}
-	return g.meet(ctx, c, func() error { return f(x) })
+	return g.runBetweenTurns(ctx, c, func() error { return f(x) })
 }
 
-// oneForEach records an error unless the root, and no other rank, has one value for each rank.
-func (c *call) oneForEach(g *Group, root, n int, has bool) {
+// checkOnePerRank records an error unless the root, and no other rank, has one value for each rank.
+func (c *call) checkOnePerRank(g *Group, root, n int, has bool) {
 	switch {
 	case g.Rank() != root && has:
-		c.cannot("rank %d brings values that only rank %d has", g.Rank(), root)
+		c.recordProblem("rank %d brings values that only rank %d has", g.Rank(), root)
 	case g.Rank() == root && n != g.Size():
-		c.cannot("%d values are not one for each of %d ranks", n, g.Size())
+		c.recordProblem("%d values are not one for each of %d ranks", n, g.Size())
 	}
 }
 
-// meet runs f between two turns. In the first one the ranks agree on the call; the second one keeps
-// every rank from leaving until all are done. If f fails, the group is broken.
-func (g *Group) meet(ctx context.Context, c *call, f func() error) error {
-	if err := g.turn(ctx, c); err != nil {
+// runBetweenTurns runs f between two turns. In the first one the ranks agree on the call; the
+// second one keeps every rank from leaving until all are done. If f fails, the group is broken.
+func (g *Group) runBetweenTurns(ctx context.Context, c *call, f func() error) error {
+	if err := g.awaitTurn(ctx, c); err != nil {
 		return err
 	}
-	g.watch()
+	g.startWatchman()
 	if g.far == nil {
 		if err := g.ranks.Set(g.size+g.Rank(), g.turns+1); err != nil { // already in the next turn
 			return err
 		}
 	}
 	if err := f(); err != nil {
-		return g.fails(c, err)
+		return g.failCall(c, err)
 	}
-	return g.turn(ctx, c)
+	return g.awaitTurn(ctx, c)
 }
 
-// to sends a payload to a rank.
-func (x *exchange[T]) to(rank int, p payload) error {
-	at := x.g.box.lines[rank].stand()
-	defer at.leave()
-	return x.g.post(x.ctx, string(x.c.text), rank, tagValues, at, func() (letter, func(bool), error) {
+// sendTo sends a payload to a rank.
+func (x *exchange[T]) sendTo(rank int, p payload) error {
+	at := x.g.box.lines[rank].takeTicket()
+	defer at.release()
+	return x.g.sendInOrder(x.ctx, string(x.c.text), rank, tagValues, at, func() (letter, func(bool), error) {
 		return letter{value: p}, func(bool) {}, nil
 	})
 }
 
-func (x *exchange[T]) toAll(p payload) error {
+func (x *exchange[T]) sendToAll(p payload) error {
 	for r := range x.g.Size() {
 		if r == x.g.Rank() {
 			continue
 		}
-		if err := x.to(r, p); err != nil {
+		if err := x.sendTo(r, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// from receives the value that a rank has sent in this call.
-func (x *exchange[T]) from(rank int) (v T, err error) {
-	l, err := x.g.expect(&wanted{from: rank, tag: tagValues, breakable: true})(x.ctx, string(x.c.text))
+// recvFrom receives the value that a rank has sent in this call.
+func (x *exchange[T]) recvFrom(rank int) (v T, err error) {
+	l, err := x.g.expectLetter(&wanted{from: rank, tag: tagValues, breakable: true})(x.ctx, string(x.c.text))
 	if err != nil {
 		return v, err
 	}
-	return open[T](l)
+	return openLetter[T](l)
 }
 
-// fromAll receives the values of all other ranks and returns them with own, in rank order.
-func (x *exchange[T]) fromAll(own T) ([]T, error) {
+// recvFromAll receives the values of all other ranks and returns them with own, in rank order.
+func (x *exchange[T]) recvFromAll(own T) ([]T, error) {
 	all := make([]T, x.g.Size())
 	for r := range all {
 		if r == x.g.Rank() {
 			all[r] = own
 			continue
 		}
-		v, err := x.from(r)
+		v, err := x.recvFrom(r)
 		if err != nil {
 			return nil, err
 		}
@@ -200,17 +200,17 @@ func (x *exchange[T]) fromAll(own T) ([]T, error) {
 	return all, nil
 }
 
-// fails breaks the group because this rank's call failed, and returns the error of the call.
-func (g *Group) fails(c *call, err error) error {
+// failCall breaks the group because this rank's call failed, and returns the error of the call.
+func (g *Group) failCall(c *call, err error) error {
 	switch e := new(RankError); {
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
 	case g.far != nil:
 		return g.failFar(c, err, g.Rank())
 	case errors.Is(err, ErrBroken) && !errors.As(err, &e): // another rank failed
-		return g.blame(c, err)
+		return g.callError(c, err)
 	}
 	g.ranks.Set(g.size+g.Rank(), g.turns)
-	g.abort()
+	g.abortCalls()
 	return fmt.Errorf("%w (%w)", err, ErrBroken)
 }

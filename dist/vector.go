@@ -26,9 +26,9 @@ type part struct {
 
 func (v *vector) reset() { clear(v.parts); v.parts, v.size = v.parts[:0], 0 }
 
-// add appends a contiguous tensor. The caller must keep it open and reachable while the vector is
-// in use.
-func (v *vector) add(t *tensor.Tensor) {
+// appendTensor appends a contiguous tensor. The caller must keep it open and reachable while the
+// vector is in use.
+func (v *vector) appendTensor(t *tensor.Tensor) {
 	p := part{of: t, size: t.Nbytes()}
 	if p.far = tensors.Memory(t); p.far != nil {
 		p.off = t.Offset() * t.DType().Size()
@@ -39,13 +39,13 @@ func (v *vector) add(t *tensor.Tensor) {
 	v.size += p.size
 }
 
-// read copies len(dst) bytes, starting at byte at, to dst.
-func (v *vector) read(at int, dst []byte) error { return v.pieces(at, dst, part.read) }
+// readAt copies len(dst) bytes, starting at byte at, to dst.
+func (v *vector) readAt(at int, dst []byte) error { return v.forEachPiece(at, dst, part.readAt) }
 
-// write copies src to the vector, starting at byte at.
-func (v *vector) write(at int, src []byte) error { return v.pieces(at, src, part.write) }
+// writeAt copies src to the vector, starting at byte at.
+func (v *vector) writeAt(at int, src []byte) error { return v.forEachPiece(at, src, part.writeAt) }
 
-func (p part) read(at int, dst []byte) error {
+func (p part) readAt(at int, dst []byte) error {
 	if p.far != nil {
 		return p.far.Read(dst, p.off+at)
 	}
@@ -53,7 +53,7 @@ func (p part) read(at int, dst []byte) error {
 	return nil
 }
 
-func (p part) write(at int, src []byte) error {
+func (p part) writeAt(at int, src []byte) error {
 	if p.far != nil {
 		return p.far.Write(p.off+at, src)
 	}
@@ -61,9 +61,9 @@ func (p part) write(at int, src []byte) error {
 	return nil
 }
 
-// pieces calls move for the part of each tensor in the range of len(others) bytes that starts at
-// byte at.
-func (v *vector) pieces(at int, others []byte, move func(p part, at int, others []byte) error) error {
+// forEachPiece calls move for the part of each tensor in the range of len(others) bytes that starts
+// at byte at.
+func (v *vector) forEachPiece(at int, others []byte, move func(p part, at int, others []byte) error) error {
 	for _, p := range v.parts {
 		if at >= p.size {
 			at -= p.size
@@ -118,8 +118,8 @@ func (v *vector) runs() iter.Seq[run] {
 	}
 }
 
-// direct returns the memory of a run, or nil unless it is contiguous and on the host.
-func (r run) direct(v *vector) []byte {
+// hostMemory returns the memory of a run, or nil unless it is contiguous and on the host.
+func (r run) hostMemory(v *vector) []byte {
 	if r.part < 0 || v.parts[r.part].far != nil {
 		return nil
 	}
@@ -129,43 +129,44 @@ func (r run) direct(v *vector) []byte {
 // bytes returns the bytes of a run: the tensor's own memory if possible, or else a new buffer. If
 // read is set, a new buffer is filled with the contents of the run.
 func (r run) bytes(v *vector, read bool) ([]byte, error) {
-	if b := r.direct(v); b != nil {
+	if b := r.hostMemory(v); b != nil {
 		return b, nil
 	}
 	b := make([]byte, r.n)
 	if !read {
 		return b, nil
 	}
-	return b, v.read(r.at, b)
+	return b, v.readAt(r.at, b)
 }
 
-// put writes b to a run, unless b is the run's own memory.
-func (r run) put(v *vector, b []byte) error {
-	if r.direct(v) != nil && &r.direct(v)[0] == &b[0] {
+// writeBack writes b to a run, unless b is the run's own memory.
+func (r run) writeBack(v *vector, b []byte) error {
+	if r.hostMemory(v) != nil && &r.hostMemory(v)[0] == &b[0] {
 		return nil
 	}
-	return v.write(r.at, b)
+	return v.writeAt(r.at, b)
 }
 
-// whole returns the memory of a vector, or nil unless it is a single tensor on the host.
-func (v *vector) whole() []byte {
+// singleMemory returns the memory of a vector, or nil unless it is a single tensor on the host.
+func (v *vector) singleMemory() []byte {
 	if len(v.parts) != 1 || v.parts[0].far != nil {
 		return nil
 	}
 	return v.parts[0].bytes
 }
 
-// is reports whether b is the memory of the vector.
-func (v *vector) is(b []byte) bool {
-	own := v.whole()
+// isMemory reports whether b is the memory of the vector.
+func (v *vector) isMemory(b []byte) bool {
+	own := v.singleMemory()
 	return len(own) > 0 && len(b) > 0 && &own[0] == &b[0]
 }
 
-// some returns n bytes, starting at byte at: the vector's own memory if possible, or a copy in s.
-func (v *vector) some(at, n int, s *scratch) ([]byte, error) {
-	if b := v.whole(); b != nil {
+// bytesAt returns n bytes, starting at byte at: the vector's own memory if possible, or a copy in
+// s.
+func (v *vector) bytesAt(at, n int, s *scratch) ([]byte, error) {
+	if b := v.singleMemory(); b != nil {
 		return b[at:][:n], nil
 	}
-	b := s.of(n)
-	return b, v.read(at, b)
+	b := s.grow(n)
+	return b, v.readAt(at, b)
 }

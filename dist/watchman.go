@@ -19,10 +19,10 @@ type census struct {
 	broken bool
 }
 
-func (m *member) census() census { return m.roll().census() }
+func (m *member) takeCensus() census { return m.sharedState().takeCensus() }
 
-// roll returns the shared state from which a census is taken.
-func (m *member) roll() roll { return roll{m.barrier, m.life, m.ranks, m.size} }
+// sharedState returns the shared state from which a census is taken.
+func (m *member) sharedState() roll { return roll{m.barrier, m.life, m.ranks, m.size} }
 
 type roll struct {
 	barrier, life *ipc.Barrier
@@ -30,18 +30,20 @@ type roll struct {
 	size          int
 }
 
-func (r roll) census() census {
+func (r roll) takeCensus() census {
 	left, _ := r.ranks.At(2 * r.size)
 	return census{r.life.Lost(), left, r.barrier.Broken()}
 }
 
-// differs returns a function that reports whether a census taken now differs from seen. The
+// changedSince returns a function that reports whether a census taken now differs from seen. The
 // function may still be called after the watchman has moved on.
-func (r roll) differs(seen census) func() bool { return func() bool { return r.census() != seen } }
+func (r roll) changedSince(seen census) func() bool {
+	return func() bool { return r.takeCensus() != seen }
+}
 
-// watch starts the watchman unless it is running. It updates the box until Close, or until the
-// group becomes unreachable in this process.
-func (m *member) watch() {
+// startWatchman starts the watchman unless it is running. It updates the box until Close, or until
+// the group becomes unreachable in this process.
+func (m *member) startWatchman() {
 	if m.far != nil {
 		return // the pump handles notices instead
 	}
@@ -57,42 +59,42 @@ func (m *member) watch() {
 	}
 	ctx, forgotten := context.WithCancel(context.Background())
 	runtime.AddCleanup(m, func(cancel context.CancelFunc) { cancel() }, forgotten)
-	go watchman(ctx, m.look(), m.roll(), weak.Make(m), b.watched)
+	go runWatchman(ctx, m.updateBox(), m.sharedState(), weak.Make(m), b.watched)
 }
 
-// watchman waits for changes and updates the box. It holds only a weak reference to the member, so
-// that an abandoned group can be collected.
-func watchman(ctx context.Context, seen census, r roll, of weak.Pointer[member], ended chan<- struct{}) {
+// runWatchman waits for changes and updates the box. It holds only a weak reference to the member,
+// so that an abandoned group can be collected.
+func runWatchman(ctx context.Context, seen census, r roll, of weak.Pointer[member], ended chan<- struct{}) {
 	defer close(ended)
-	for r.life.Watch(ctx, r.differs(seen)) == nil {
+	for r.life.Watch(ctx, r.changedSince(seen)) == nil {
 		m := of.Value()
 		if m == nil {
 			return
 		}
-		seen = m.look()
+		seen = m.updateBox()
 	}
 }
 
-// look updates the box. It takes the census first, so that later changes make the next census
+// updateBox updates the box. It takes the census first, so that later changes make the next census
 // differ.
-func (m *member) look() census {
-	seen := m.census()
+func (m *member) updateBox() census {
+	seen := m.takeCensus()
 	var broken error
 	if seen.broken {
 		broken = ErrBroken
 	}
-	m.box.note(m.absent(), broken)
+	m.box.recordGone(m.absentRanks(), broken)
 	return seen
 }
 
-// absent returns an error for each other rank that has left or died. If a process died before it
-// joined, all unjoined ranks count as dead, because it may have been meant for any of them.
-func (m *member) absent() map[int]error {
+// absentRanks returns an error for each other rank that has left or died. If a process died before
+// it joined, all unjoined ranks count as dead, because it may have been meant for any of them.
+func (m *member) absentRanks() map[int]error {
 	pids := make([]int64, m.size)
 	if m.ranks.Read(0, pids) != nil {
 		return nil // closed
 	}
-	dead := m.deaths()
+	dead := m.deadProcesses()
 	var stray error
 	for pid, err := range dead {
 		if !slices.Contains(pids, int64(pid)) && !slices.Contains(pids, -int64(pid)) {
@@ -114,8 +116,8 @@ func (m *member) absent() map[int]error {
 	return gone
 }
 
-// deaths returns an error for each process of the group that has died, by PID.
-func (m *member) deaths() map[int]error {
+// deadProcesses returns an error for each process of the group that has died, by PID.
+func (m *member) deadProcesses() map[int]error {
 	dead := map[int]error{}
 	add := func(p *arena.PeerError) {
 		dead[p.PID] = &arena.PeerError{PID: p.PID, Seat: p.Seat, Cause: errDied}

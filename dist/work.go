@@ -58,16 +58,16 @@ func (w *Work) Source() int {
 // [Group.Irecv].
 func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 	w := newWork()
-	if err := g.usable("call"); err != nil {
-		w.end(err)
+	if err := g.checkUsable("call"); err != nil {
+		w.complete(err)
 		return w
 	}
-	at := g.line.stand()
+	at := g.line.takeTicket()
 	go func() {
-		g.await(ctx, at)
+		g.acquireLock(ctx, at)
 		goexit.Call(func() error { return call(&Group{member: g.member, seated: true}) }, func(err error) {
-			w.end(err) // before the next one can
-			at.leave()
+			w.complete(err) // before the next one can
+			at.release()
 		})
 	}()
 	return w
@@ -75,7 +75,7 @@ func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 
 func newWork() *Work { return &Work{done: make(chan struct{}), source: -1} }
 
-func (w *Work) end(err error) {
+func (w *Work) complete(err error) {
 	w.err = err
 	close(w.done)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-func init() { collective.Register(collective.MPI, open) }
+func init() { collective.Register(collective.MPI, openWorld) }
 
 // A world implements [collective.World].
 type world struct {
@@ -34,8 +34,8 @@ func makerOf(by string) mpi.Flavor {
 	return mpi.AnyFlavor
 }
 
-// flavors returns the flavors that can join the jobs of a launcher, in order of preference.
-func flavors(by string) []mpi.Flavor {
+// flavorsFor returns the flavors that can join the jobs of a launcher, in order of preference.
+func flavorsFor(by string) []mpi.Flavor {
 	if maker := makerOf(by); maker != mpi.AnyFlavor {
 		return []mpi.Flavor{maker, mpi.ABI}
 	}
@@ -51,8 +51,8 @@ func speaksPMI(by string) bool {
 	return strings.Contains(by, "--mpi=pmi2") || strings.HasSuffix(by, " PMI")
 }
 
-// packages returns a hint for installing the library that matches a launcher.
-func packages(by string) string {
+// installHint returns a hint for installing the library that matches a launcher.
+func installHint(by string) string {
 	debian, fedora := "libopenmpi3 openmpi-bin", "openmpi"
 	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
 		debian, fedora = "libmpich12 mpich", "mpich"
@@ -61,19 +61,19 @@ func packages(by string) string {
 		debian, fedora)
 }
 
-// open loads the library and joins the job. It returns an error that wraps [collective.ErrMissing]
-// if no library can be loaded or the library does not match the launcher. If ctx ends first,
-// MPI_Init keeps running.
-func open(ctx context.Context, l collective.Launch) (collective.World, error) {
-	lib, err := mpi.Load(flavors(l.By)...)
+// openWorld loads the library and joins the job. It returns an error that wraps
+// [collective.ErrMissing] if no library can be loaded or the library does not match the launcher.
+// If ctx ends first, MPI_Init keeps running.
+func openWorld(ctx context.Context, l collective.Launch) (collective.World, error) {
+	lib, err := mpi.Load(flavorsFor(l.By)...)
 	if err != nil {
 		if errors.Is(err, dl.ErrNotLoaded) {
-			err = fmt.Errorf("%w: %w; %s", collective.ErrMissing, err, packages(l.By))
+			err = fmt.Errorf("%w: %w; %s", collective.ErrMissing, err, installHint(l.By))
 		}
 		return nil, err
 	}
 	if of, by := lib.Maker(), makerOf(l.By); of != by && of != mpi.AnyFlavor && by != mpi.AnyFlavor {
-		return nil, another(lib, l, "is loaded") // MPICH 5 would abort the process
+		return nil, mismatchError(lib, l, "is loaded") // MPICH 5 would abort the process
 	}
 	joined := make(chan error, 1)
 	go func() { joined <- lib.Init() }()
@@ -87,14 +87,14 @@ func open(ctx context.Context, l collective.Launch) (collective.World, error) {
 	}
 	w := world{lib.World(), lib}
 	if w.Size() != l.Size || w.Rank() != l.Rank {
-		return nil, another(lib, l, fmt.Sprintf("says rank %d of %d", w.Rank(), w.Size()))
+		return nil, mismatchError(lib, l, fmt.Sprintf("says rank %d of %d", w.Rank(), w.Size()))
 	}
 	return w, nil
 }
 
-// another returns the error for a library that does not match the launcher, with the remedy. does
-// says how the mismatch was found.
-func another(lib *mpi.Library, l collective.Launch, does string) error {
+// mismatchError returns the error for a library that does not match the launcher, with the remedy.
+// does says how the mismatch was found.
+func mismatchError(lib *mpi.Library, l collective.Launch, does string) error {
 	take := "the launcher of that library"
 	switch {
 	case strings.Contains(l.By, "srun") && lib.Maker() == mpi.MPICH:
@@ -104,5 +104,5 @@ func another(lib *mpi.Library, l collective.Launch, does string) error {
 	}
 	return fmt.Errorf("%w: %s %s: it does not belong to the launcher, which is %s; "+
 		"take %s, or %s; %s names another library",
-		collective.ErrMissing, lib.Version(), does, l.By, take, packages(l.By), mpi.LibraryKey)
+		collective.ErrMissing, lib.Version(), does, l.By, take, installHint(l.By), mpi.LibraryKey)
 }

@@ -107,12 +107,12 @@ const undefined = -32766
 // statusSize is an upper bound of the size of a status in all flavors.
 const statusSize = 64
 
-// guess determines the flavor of a library that the user has named. It must check for the standard
-// ABI first, because Open MPI with that ABI also exports its own symbols.
-func (l *Library) guess() Flavor {
+// guessFlavor determines the flavor of a library that the user has named. It must check for the
+// standard ABI first, because Open MPI with that ABI also exports its own symbols.
+func (l *Library) guessFlavor() Flavor {
 	_, err := l.lib.Symbol("ompi_mpi_comm_world")
 	switch {
-	case l.standard() > 0:
+	case l.standardVersion() > 0:
 		return ABI
 	case err == nil:
 		return OpenMPI
@@ -120,9 +120,9 @@ func (l *Library) guess() Flavor {
 	return MPICH
 }
 
-// standard returns the version of the MPI 5 ABI that the library implements, or 0. MPICH 5 with its
-// own ABI also has the function, but returns -1. It may be called before Init.
-func (l *Library) standard() int32 {
+// standardVersion returns the version of the MPI 5 ABI that the library implements, or 0. MPICH 5
+// with its own ABI also has the function, but returns -1. It may be called before Init.
+func (l *Library) standardVersion() int32 {
 	f, err := l.lib.Symbol("MPI_Abi_get_version")
 	if err != nil {
 		return 0
@@ -134,11 +134,11 @@ func (l *Library) standard() int32 {
 	return v[0]
 }
 
-// numbers sets the library's abi. It returns an error if a constant is missing.
-func (l *Library) numbers() error {
+// loadConstants sets the library's abi. It returns an error if a constant is missing.
+func (l *Library) loadConstants() error {
 	switch {
 	case l.flavor == ABI:
-		if v := l.standard(); v > 1 {
+		if v := l.standardVersion(); v > 1 {
 			return fmt.Errorf("its version is %d, and this program knows version 1: build it with a newer Shoal", v)
 		}
 		l.abi = standardABI

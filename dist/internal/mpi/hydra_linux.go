@@ -38,9 +38,9 @@ func socketNode(fd int) uint64 {
 	return s.Ino
 }
 
-// leave tells Hydra that this process has finalized, and waits up to 10 seconds for the
+// finalize tells Hydra that this process has finalized, and waits up to 10 seconds for the
 // acknowledgement. It does nothing if the library has done so already.
-func (h hydra) leave() error {
+func (h hydra) finalize() error {
 	if h.node == 0 || socketNode(h.fd) != h.node {
 		return nil
 	}

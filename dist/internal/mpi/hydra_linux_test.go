@@ -32,7 +32,7 @@ func TestHydra_IsToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := find(open[0]).leave(); err != nil {
+	if err := find(open[0]).finalize(); err != nil {
 		t.Error(err)
 	}
 	if n, err := syscall.Read(open[1], told); string(told[:max(n, 0)]) != "cmd=finalize\n" {
@@ -49,7 +49,7 @@ func TestHydra_IsToldOnce(t *testing.T) {
 	if other[0] != closed[0] {
 		t.Logf("descriptor %d was not used again, but %d", closed[0], other[0])
 	}
-	if err := h.leave(); err != nil {
+	if err := h.finalize(); err != nil {
 		t.Error(err)
 	}
 	if n, _, err := syscall.Recvfrom(other[1], told, syscall.MSG_DONTWAIT); err != syscall.EAGAIN {
@@ -59,10 +59,10 @@ func TestHydra_IsToldOnce(t *testing.T) {
 	gone := pair()
 	defer syscall.Close(gone[0])
 	syscall.Close(gone[1])
-	if err := find(gone[0]).leave(); err != nil {
+	if err := find(gone[0]).finalize(); err != nil {
 		t.Errorf("Hydra has gone: %v", err)
 	}
-	if h := findHydra(func(string) string { return "" }); h.leave() != nil || h.node != 0 {
+	if h := findHydra(func(string) string { return "" }); h.finalize() != nil || h.node != 0 {
 		t.Errorf("no Hydra is %+v", h)
 	}
 }

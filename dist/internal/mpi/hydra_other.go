@@ -7,4 +7,4 @@ type hydra struct{}
 
 func findHydra(func(string) string) hydra { return hydra{} }
 
-func (hydra) leave() error { return nil }
+func (hydra) finalize() error { return nil }

@@ -86,14 +86,14 @@ func Load(flavors ...Flavor) (*Library, error) {
 	}
 	l := &Library{lib: lib, flavor: of[lib.Name()]}
 	if l.flavor == AnyFlavor {
-		l.flavor = l.guess()
+		l.flavor = l.guessFlavor()
 	}
 	for i, name := range symbols {
 		if l.entries[i], err = lib.Symbol(name); err != nil {
 			return nil, fmt.Errorf("%s is no MPI: %w", lib.Name(), err)
 		}
 	}
-	if err := l.numbers(); err != nil {
+	if err := l.loadConstants(); err != nil {
 		return nil, fmt.Errorf("%s is no %v: %w", lib.Name(), l.flavor, err)
 	}
 	return l, l.readVersion()
@@ -105,7 +105,7 @@ const LibraryKey = "SHOAL_MPI_LIBRARY"
 // readVersion reads the version text. MPI permits this call before MPI_Init.
 func (l *Library) readVersion() error {
 	text, n := make([]byte, 8192), new(int32)
-	err := l.call(libraryVersion, uintptr(pointer(text)), uintptr(unsafe.Pointer(n)))
+	err := l.callFunc(libraryVersion, uintptr(dataPointer(text)), uintptr(unsafe.Pointer(n)))
 	line, _, _ := strings.Cut(string(text[:*n]), "\n")
 	l.version = strings.TrimRight(line, "\x00 ")
 	return err
@@ -150,7 +150,7 @@ func (l *Library) Init() error {
 	l.hydra = findHydra(os.Getenv)
 	level := new(int32)
 	err := dl.Guard(func() error {
-		return l.call(initThread, 0, 0, uintptr(l.abi.multiple), uintptr(unsafe.Pointer(level)))
+		return l.callFunc(initThread, 0, 0, uintptr(l.abi.multiple), uintptr(unsafe.Pointer(level)))
 	})
 	if err != nil {
 		return err
@@ -164,28 +164,29 @@ func (l *Library) Init() error {
 // Finalize leaves the job. It blocks until all ranks have called it. The library must not be used
 // afterwards.
 func (l *Library) Finalize() error {
-	if err := l.call(finalize); err != nil {
+	if err := l.callFunc(finalize); err != nil {
 		return err
 	}
-	return l.hydra.leave()
+	return l.hydra.finalize()
 }
 
-// call calls a function of the library and returns an [*Error] if its result is not MPI_SUCCESS.
-// Pointers must be converted to uintptr in the argument list, so that the memory stays in place.
+// callFunc calls a function of the library and returns an [*Error] if its result is not
+// MPI_SUCCESS. Pointers must be converted to uintptr in the argument list, so that the memory stays
+// in place.
 //
 //go:uintptrescapes
-func (l *Library) call(e entry, args ...uintptr) error {
+func (l *Library) callFunc(e entry, args ...uintptr) error {
 	code := int32(dl.Call(l.entries[e], args...))
 	if code == 0 {
 		return nil
 	}
-	return &Error{Call: symbols[e], Code: int(code), Text: l.text(code)}
+	return &Error{Call: symbols[e], Code: int(code), Text: l.errorText(code)}
 }
 
-// text returns the library's description of an error code.
-func (l *Library) text(code int32) string {
+// errorText returns the library's description of an error code.
+func (l *Library) errorText(code int32) string {
 	text, n := make([]byte, 1024), new(int32)
-	if dl.Call(l.entries[errorString], uintptr(code), uintptr(pointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
+	if dl.Call(l.entries[errorString], uintptr(code), uintptr(dataPointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
 		return "an error that it does not know"
 	}
 	text, _, _ = bytes.Cut(text, []byte{0})
@@ -202,6 +203,6 @@ type Error struct {
 // Error returns the function, the library's description and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Text, e.Code) }
 
-// pointer returns the address of b's first element. The caller must convert it to uintptr in the
-// argument list of call, so that b stays in place.
-func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+// dataPointer returns the address of b's first element. The caller must convert it to uintptr in
+// the argument list of call, so that b stays in place.
+func dataPointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
