@@ -39,7 +39,7 @@ func newNumbers[T Number](name string, n int) (*object, error) {
 // newCells allocates an object with a mutex and n elements of size bytes. The object's flag stores
 // n.
 func newCells(name string, n, size int) (*object, error) {
-	if err := sized(name, n, 0, 1<<48/size); err != nil {
+	if err := checkSize(name, n, 0, 1<<48/size); err != nil {
 		return nil, err
 	}
 	o, err := newObject(name, arena.SyncOptions{Form: arena.FormMutex, Bytes: n * size})
@@ -60,40 +60,40 @@ func ArrayOf[T Number](from []T) (*Array[T], error) {
 
 func arrayName[T Number]() string { return "Array[" + elemName[T]() + "]" }
 
-// count returns the number of elements, or 0 if o is closed.
-func (o *object) count() int {
-	if o.enter() != nil {
+// elemCount returns the number of elements, or 0 if o is closed.
+func (o *object) elemCount() int {
+	if o.beginOp() != nil {
 		return 0
 	}
-	defer o.leave()
+	defer o.endOp()
 	return int(o.sync.Flag())
 }
 
 // Len returns the number of elements, or 0 if a is closed.
-func (a *Array[T]) Len() int { return a.obj.count() }
+func (a *Array[T]) Len() int { return a.obj.elemCount() }
 
 // At returns element i. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) At(i int) (v T, err error) {
-	err = a.with(i, 1, func(n arena.Numbers[T]) { v = n.At(0) })
+	err = a.withElems(i, 1, func(n arena.Numbers[T]) { v = n.At(0) })
 	return v, err
 }
 
 // Set sets element i to v. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) Set(i int, v T) error {
-	return a.with(i, 1, func(n arena.Numbers[T]) { n.Set(0, v) })
+	return a.withElems(i, 1, func(n arena.Numbers[T]) { n.Set(0, v) })
 }
 
 // Add atomically adds delta to element i and returns the sum. Concurrent additions by other
 // processes are not lost. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
-	err = a.with(i, 1, func(n arena.Numbers[T]) { sum = n.Add(0, delta) })
+	err = a.withElems(i, 1, func(n arena.Numbers[T]) { sum = n.Add(0, delta) })
 	return sum, err
 }
 
 // CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did. It
 // returns [ErrIndex] if i is out of range.
 func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
-	err = a.with(i, 1, func(n arena.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
+	err = a.withElems(i, 1, func(n arena.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
 	return swapped, err
 }
 
@@ -101,7 +101,7 @@ func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
 // atomically, but the caller must hold the Mutex to read a consistent snapshot of several. It
 // returns [ErrIndex] if there are fewer than len(dst) elements from i on.
 func (a *Array[T]) Read(i int, dst []T) error {
-	return a.with(i, len(dst), func(n arena.Numbers[T]) {
+	return a.withElems(i, len(dst), func(n arena.Numbers[T]) {
 		for k := range dst {
 			dst[k] = n.At(k)
 		}
@@ -111,28 +111,28 @@ func (a *Array[T]) Read(i int, dst []T) error {
 // Write copies src to the elements starting at index i. It returns [ErrIndex] if there are fewer
 // than len(src) elements from i on; then it writes none.
 func (a *Array[T]) Write(i int, src []T) error {
-	return a.with(i, len(src), func(n arena.Numbers[T]) {
+	return a.withElems(i, len(src), func(n arena.Numbers[T]) {
 		for k, v := range src {
 			n.Set(k, v)
 		}
 	})
 }
 
-// with calls f with the n elements starting at index i.
-func (a *Array[T]) with(i, n int, f func(arena.Numbers[T])) error {
-	return a.obj.span(i, n, func(at int) { f(arena.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
+// withElems calls f with the n elements starting at index i.
+func (a *Array[T]) withElems(i, n int, f func(arena.Numbers[T])) error {
+	return a.obj.withSpan(i, n, func(at int) { f(arena.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
 }
 
-// span calls f with the non-negative index of element i, after checking that n elements follow from
-// there. A negative i counts from the end. It returns [ErrIndex] if the range is out of bounds. The
-// object stays open until f returns.
-func (o *object) span(i, n int, f func(at int)) error {
-	if err := o.enter(); err != nil {
+// withSpan calls f with the non-negative index of element i, after checking that n elements follow
+// from there. A negative i counts from the end. It returns [ErrIndex] if the range is out of
+// bounds. The object stays open until f returns.
+func (o *object) withSpan(i, n int, f func(at int)) error {
+	if err := o.beginOp(); err != nil {
 		return err
 	}
-	defer o.leave()
+	defer o.endOp()
 	have := int(o.sync.Flag())
-	at := fromEnd(i, have)
+	at := resolveIndex(i, have)
 	if at < 0 || at > have || n > have-at {
 		return fmt.Errorf("%w: %d elements from %d of %d", ErrIndex, n, i, have)
 	}
@@ -140,9 +140,9 @@ func (o *object) span(i, n int, f func(at int)) error {
 	return nil
 }
 
-// fromEnd resolves a Python-style index into n elements: a negative i counts from the end. The
+// resolveIndex resolves a Python-style index into n elements: a negative i counts from the end. The
 // result may be out of range; the caller must check it.
-func fromEnd(i, n int) int {
+func resolveIndex(i, n int) int {
 	if i < 0 {
 		return i + n
 	}

@@ -31,7 +31,7 @@ const barrierName = "Barrier"
 // NewBarrier returns a barrier for the given number of parties. The caller must close it. It
 // returns [ErrSize] unless parties is between 1 and 1,048,575.
 func NewBarrier(parties int) (*Barrier, error) {
-	if err := sized(barrierName, parties, 1, maxCount); err != nil {
+	if err := checkSize(barrierName, parties, 1, maxCount); err != nil {
 		return nil, err
 	}
 	o, err := newObject(barrierName, arena.SyncOptions{Form: arena.FormBarrier, Limit: parties})
@@ -48,10 +48,10 @@ func NewBarrier(parties int) (*Barrier, error) {
 // [Barrier.Abort], a failing Action and the death of a member break it as well. After a death the
 // error wraps a *shm.PeerError that identifies the dead member.
 func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
-	if err := b.obj.enter(); err != nil {
+	if err := b.obj.beginOp(); err != nil {
 		return 0, err
 	}
-	defer b.obj.leave()
+	defer b.obj.endOp()
 	before, err = b.shm().Wait(ctx, b.Action)
 	if err = shmError(ctx, "wait", err, nil); ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ErrBroken, err)
@@ -61,7 +61,7 @@ func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 
 // Abort breaks the barrier: every Wait returns [ErrBroken] until [Barrier.Reset].
 func (b *Barrier) Abort() error {
-	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
+	return b.obj.runOp(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
 // Watch blocks until ready returns true or ctx is done. The watcher is not a party: it neither
@@ -69,49 +69,49 @@ func (b *Barrier) Abort() error {
 // round, after each Abort, and when a process of the domain was found dead. ready must return
 // quickly and must not block.
 func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
-	return b.obj.do(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
+	return b.obj.runOp(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
 }
 
 // Lost returns the number of members known to be dead, or 0 if the barrier is closed. The ready
 // function of [Barrier.Watch] may call it. [Barrier.Dead] identifies the members.
-func (b *Barrier) Lost() int { return b.count(arena.Barrier.Lost) }
+func (b *Barrier) Lost() int { return b.readCount(arena.Barrier.Lost) }
 
 // Reset restores the barrier to its initial state. Waiting parties get [ErrBroken], and dead
 // processes are removed from the members.
 func (b *Barrier) Reset() error {
-	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
+	return b.obj.runOp(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
 }
 
 // Broken reports whether the barrier is broken or closed.
 func (b *Barrier) Broken() bool {
-	if b.obj.enter() != nil {
+	if b.obj.beginOp() != nil {
 		return true
 	}
-	defer b.obj.leave()
+	defer b.obj.endOp()
 	return b.shm().Broken()
 }
 
 // Dead returns one error per member that has died since the last [Barrier.Reset]. Each wraps
 // [ErrBroken]. Dead probes every member, so it detects a death that was not noticed before.
 func (b *Barrier) Dead() []*arena.PeerError {
-	if b.obj.enter() != nil {
+	if b.obj.beginOp() != nil {
 		return nil
 	}
-	defer b.obj.leave()
+	defer b.obj.endOp()
 	return b.shm().Dead()
 }
 
 // Parties returns the number of parties for which the barrier waits, or 0 if the barrier is closed.
-func (b *Barrier) Parties() int { return b.count(arena.Barrier.Parties) }
+func (b *Barrier) Parties() int { return b.readCount(arena.Barrier.Parties) }
 
 // Waiting returns the number of waiting parties, or 0 if the barrier is broken or closed.
-func (b *Barrier) Waiting() int { return b.count(arena.Barrier.Waiting) }
+func (b *Barrier) Waiting() int { return b.readCount(arena.Barrier.Waiting) }
 
-func (b *Barrier) count(f func(arena.Barrier) int) int {
-	if b.obj.enter() != nil {
+func (b *Barrier) readCount(f func(arena.Barrier) int) int {
+	if b.obj.beginOp() != nil {
 		return 0
 	}
-	defer b.obj.leave()
+	defer b.obj.endOp()
 	return f(b.shm())
 }
 

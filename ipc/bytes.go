@@ -98,13 +98,13 @@ func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*codec.Decoder) 
 // getBody receives a message and calls read to decode it. read must not retain the decoder's
 // memory: it is reused after read returns.
 func (r *Receiver[T]) getBody(ctx context.Context, read func(*codec.Decoder) error) error {
-	if err := r.end.enter(); err != nil {
+	if err := r.end.beginOp(); err != nil {
 		return err
 	}
-	defer r.end.leave()
+	defer r.end.endOp()
 	in := newIncoming(r.end.d)
-	defer in.free()
-	if err := r.take(ctx, in); err != nil {
+	defer in.recycle()
+	if err := r.getMessage(ctx, in); err != nil {
 		return err
 	}
 	defer in.Discard()
@@ -122,7 +122,7 @@ func (c *Conn[T]) recvBody(ctx context.Context, read func(*codec.Decoder) error)
 	if c.pipe != nil {
 		return c.pipe.recvBody(ctx, read)
 	}
-	m, err := c.message(ctx)
+	m, err := c.recvMessage(ctx)
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,12 @@ func (c *Cond) Mutex() *Mutex { return &c.mu }
 // example a stopped one, kept the Mutex for more than a second after ctx was done. It returns
 // [ErrNotOwner] if this process did not hold the Mutex.
 func (c *Cond) Wait(ctx context.Context) error {
-	return c.obj.do(ctx, "wait", nil, func() error {
-		if err := c.mu.obj.enter(); err != nil {
+	return c.obj.runOp(ctx, "wait", nil, func() error {
+		if err := c.mu.obj.beginOp(); err != nil {
 			return err
 		}
-		defer c.mu.obj.leave()
-		if !c.mu.obj.locks() {
+		defer c.mu.obj.endOp()
+		if !c.mu.obj.holdsLock() {
 			return ErrNotOwner
 		}
 		held, err := arena.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
@@ -89,7 +89,7 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 // notifying, the next process to lock the Mutex gets [ErrOwnerDied], and must call [Cond.NotifyAll]
 // before [Mutex.MarkConsistent].
 func (c *Cond) Notify(n int) error {
-	return c.obj.do(context.Background(), "notify", nil, func() error {
+	return c.obj.runOp(context.Background(), "notify", nil, func() error {
 		arena.Cond{Sync: c.obj.sync}.Notify(n)
 		return nil
 	})

@@ -53,14 +53,14 @@ func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	e.Reset(nil)
 	err := c.plan.Encode(&e, v)
 	if err == nil {
-		err = c.send(ctx, e.Message())
+		err = c.sendCopy(ctx, e.Message())
 	}
 	e.Done(err == nil)
 	return err
 }
 
-// send sends a message with copies of its blocks.
-func (c *Conn[T]) send(ctx context.Context, m codec.Message) error {
+// sendCopy sends a message with copies of its blocks.
+func (c *Conn[T]) sendCopy(ctx context.Context, m codec.Message) error {
 	blocks, ok, err := crossing.Copies(m)
 	if err != nil {
 		return fmt.Errorf("send: %w", err)
@@ -82,27 +82,27 @@ func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
 	}
-	m, err := c.message(ctx)
+	m, err := c.recvMessage(ctx)
 	if err != nil {
 		return v, err
 	}
 	if v, err = crossing.Decode(c.plan, m); err != nil {
-		return v, c.sent(fmt.Errorf("receive: %w", err))
+		return v, c.wrapHost(fmt.Errorf("receive: %w", err))
 	}
 	return v, nil
 }
 
-// sent adds the sender's host to err if it is another machine.
-func (c *Conn[T]) sent(err error) error {
+// wrapHost adds the sender's host to err if it is another machine.
+func (c *Conn[T]) wrapHost(err error) error {
 	if host := c.stream.Host(); err != nil && host != "" {
 		return fmt.Errorf("%w (sent by %s)", err, host)
 	}
 	return err
 }
 
-// message receives an encoded value from the stream. The caller owns one reference to each copied
-// block.
-func (c *Conn[T]) message(ctx context.Context) (m codec.Message, err error) {
+// recvMessage receives an encoded value from the stream. The caller owns one reference to each
+// copied block.
+func (c *Conn[T]) recvMessage(ctx context.Context) (m codec.Message, err error) {
 	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {
 		return m, streamError(ctx, "receive", err, ErrEmpty)
@@ -110,12 +110,12 @@ func (c *Conn[T]) message(ctx context.Context) (m codec.Message, err error) {
 	for _, b := range blocks {
 		if b.Number != crossing.Copied {
 			crossing.Release(m.Blocks)
-			return m, c.sent(fmt.Errorf("receive: %w: block %d, which is nobody's", codec.ErrFormat, b.Number))
+			return m, c.wrapHost(fmt.Errorf("receive: %w: block %d, which is nobody's", codec.ErrFormat, b.Number))
 		}
 	}
 	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {
 		crossing.Release(m.Blocks)
-		return m, c.sent(fmt.Errorf("receive: %w", err))
+		return m, c.wrapHost(fmt.Errorf("receive: %w", err))
 	}
 	return m, nil
 }

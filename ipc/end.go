@@ -45,26 +45,26 @@ type port struct {
 	policy Policy
 }
 
-// enter begins an operation. It returns [ErrClosed] if the end is closed; otherwise the caller must
-// call leave.
-func (e *end) enter() error {
-	_, err := e.enterAlone()
+// beginOp begins an operation. It returns [ErrClosed] if the end is closed; otherwise the caller
+// must call endOp.
+func (e *end) beginOp() error {
+	_, err := e.beginOpAlone()
 	return err
 }
 
-// enterAlone is like enter, and also reports whether no other operation is in progress. See
-// [hold.enterAlone].
-func (e *end) enterAlone() (alone bool, err error) {
+// beginOpAlone is like beginOp, and also reports whether no other operation is in progress. See
+// [hold.beginOpAlone].
+func (e *end) beginOpAlone() (alone bool, err error) {
 	if e == nil { // zero Sender or Receiver
 		return false, ErrClosed
 	}
-	return e.port.enterAlone()
+	return e.port.beginOpAlone()
 }
 
-// leave ends an operation. It is a method of the end, not of the port, because it must keep the end
+// endOp ends an operation. It is a method of the end, not of the port, because it must keep the end
 // reachable until the operation is over.
-func (e *end) leave() {
-	e.port.leave()
+func (e *end) endOp() {
+	e.port.endOp()
 	runtime.KeepAlive(e)
 }
 
@@ -76,19 +76,19 @@ func (e *end) close() error {
 	return e.port.close()
 }
 
-func (e *end) empty() bool {
-	if e.enter() != nil {
+func (e *end) isEmpty() bool {
+	if e.beginOp() != nil {
 		return true
 	}
-	defer e.leave()
+	defer e.endOp()
 	return e.ring.Empty()
 }
 
 func (e *end) len() int {
-	if e.enter() != nil {
+	if e.beginOp() != nil {
 		return 0
 	}
-	defer e.leave()
+	defer e.endOp()
 	return e.ring.Len()
 }
 
@@ -101,10 +101,10 @@ func (e *end) cap() int {
 
 // clone returns a new end for the same side of the same queue, with its own references.
 func (e *end) clone() (*end, error) {
-	if err := e.enter(); err != nil {
+	if err := e.beginOp(); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.endOp()
 	if err := e.d.Retain(e.block); err != nil {
 		return nil, fmt.Errorf("clone: %w", err)
 	}
@@ -113,7 +113,7 @@ func (e *end) clone() (*end, error) {
 	}
 	p := newPort(e.d, e.block, e.token, e.elem)
 	p.policy = e.policy
-	if err := p.open(); err != nil {
+	if err := p.openRing(); err != nil {
 		return nil, fmt.Errorf("clone: %w", err)
 	}
 	return newEnd(p), nil
@@ -123,8 +123,8 @@ func newPort(d *arena.Domain, block, token arena.Handle, elem string) *port {
 	return &port{hold: hold{d: d, blocks: []arena.Handle{token, block}}, block: block, token: token, elem: elem}
 }
 
-// open opens the ring's view. On error it releases the port's references.
-func (p *port) open() (err error) {
+// openRing opens the ring's view. On error it releases the port's references.
+func (p *port) openRing() (err error) {
 	if p.ring, err = p.d.OpenRing(p.block); err != nil {
 		return errors.Join(err, p.d.Release(p.token), p.d.Release(p.block))
 	}
@@ -138,12 +138,12 @@ var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 // marshal encodes references to the end's blocks. The message becomes another owner of the end, so
 // the end stays entered until the encoder is done.
 func (e *end) marshal(enc *codec.Encoder) error {
-	if err := e.enter(); err != nil {
+	if err := e.beginOp(); err != nil {
 		return fmt.Errorf("send an end of a queue: %w", err)
 	}
 	p := e.port
 	enc.Keep(e)
-	enc.OnDone(codec.WatcherFunc(func(bool) { p.leave() }))
+	enc.OnDone(codec.WatcherFunc(func(bool) { p.endOp() }))
 	enc.Tag(endTags, 0)
 	enc.String(p.elem)
 	enc.Uint(uint64(p.policy))
@@ -152,15 +152,15 @@ func (e *end) marshal(enc *codec.Encoder) error {
 	return nil
 }
 
-// unmarshal decodes an end. The end owns one reference to each of its two blocks. It returns
+// unmarshalEnd decodes an end. The end owns one reference to each of its two blocks. It returns
 // [ErrType] if the element type differs from elem, and [ErrNotEnd] if the blocks are not a ring
 // with its token for side s.
-func unmarshal(dec *codec.Decoder, elem string, s side) (*end, error) {
+func unmarshalEnd(dec *codec.Decoder, elem string, s side) (*end, error) {
 	p, err := readPort(dec, elem)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.open(); err != nil {
+	if err := p.openRing(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotEnd, err)
 	}
 	unused := codec.WatcherFunc(func(kept bool) {

@@ -25,26 +25,26 @@ func NewEvent() (*Event, error) {
 // Set sets the flag and wakes all waiting goroutines. They return even if the flag is cleared
 // immediately afterwards.
 func (e *Event) Set() error {
-	return e.obj.do(context.Background(), "set", nil, func() error { e.shm().Set(); return nil })
+	return e.obj.runOp(context.Background(), "set", nil, func() error { e.shm().Set(); return nil })
 }
 
 // Clear clears the flag.
 func (e *Event) Clear() error {
-	return e.obj.do(context.Background(), "clear", nil, func() error { e.shm().Clear(); return nil })
+	return e.obj.runOp(context.Background(), "clear", nil, func() error { e.shm().Clear(); return nil })
 }
 
 // IsSet reports whether the flag is set. It returns false if e is closed.
 func (e *Event) IsSet() bool {
-	if e.obj.enter() != nil {
+	if e.obj.beginOp() != nil {
 		return false
 	}
-	defer e.obj.leave()
+	defer e.obj.endOp()
 	return e.shm().IsSet()
 }
 
 // Wait blocks until the flag is set or ctx is done.
 func (e *Event) Wait(ctx context.Context) error {
-	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
+	return e.obj.runOp(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
 }
 
 func (e *Event) shm() arena.Event { return arena.Event{Sync: e.obj.sync} }

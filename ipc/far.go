@@ -14,10 +14,10 @@ import (
 // schemeEnd separates the scheme of an address from the rest.
 const schemeEnd = "://"
 
-// transport returns the transport for an address on another machine, and the address without its
+// transportFor returns the transport for an address on another machine, and the address without its
 // scheme. The transport is nil for a local address. It returns [errors.ErrUnsupported] for an
 // unknown scheme, and EINVAL for a host:port without a scheme.
-func transport(addr string) (*link.Transport, string, error) {
+func transportFor(addr string) (*link.Transport, string, error) {
 	scheme, host, far := strings.Cut(addr, schemeEnd)
 	if !far && isHostPort(addr) {
 		return nil, "", fmt.Errorf("%q: %w: another machine is at tcp://%[1]s, and a socket of this name at ./%[1]s",
@@ -48,7 +48,7 @@ func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
 	l.scheme = "tcp" + schemeEnd
 	l.sock, err = t.Listen(host, l.key, optionsOf(l.who), func(s link.Stream) {
 		stop := context.AfterFunc(l.ctx, func() { s.Close() })
-		conn, err := l.receive(link.NewConn(s, maxValue))
+		conn, err := l.setUpAccepted(link.NewConn(s, maxValue))
 		switch {
 		case err != nil:
 			stop()
@@ -56,7 +56,7 @@ func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
 		case !stop():
 			conn.Close()
 		default:
-			l.deliver(conn)
+			l.deliverConn(conn)
 		}
 	})
 	if err != nil {

@@ -27,34 +27,34 @@ const (
 	holdReleased = 1 << 61
 )
 
-// enter begins an operation. It returns [ErrClosed] if h is closed; otherwise the caller must call
-// leave or keep.
-func (h *hold) enter() error {
-	_, err := h.enterAlone()
+// beginOp begins an operation. It returns [ErrClosed] if h is closed; otherwise the caller must
+// call endOp or keepHeld.
+func (h *hold) beginOp() error {
+	_, err := h.beginOpAlone()
 	return err
 }
 
-// enterAlone is like enter, and also reports whether no other operation or lock is in progress.
+// beginOpAlone is like beginOp, and also reports whether no other operation or lock is in progress.
 // Until the caller leaves, no other call returns true, so the caller may use state that belongs to
 // a single operation.
-func (h *hold) enterAlone() (alone bool, err error) {
+func (h *hold) beginOpAlone() (alone bool, err error) {
 	n := h.users.Add(1)
 	if n&holdClosed != 0 {
-		h.leave()
+		h.endOp()
 		return false, ErrClosed
 	}
 	return n == 1, nil
 }
 
-// keep turns an operation into a held lock or lease, which lasts until drop.
-func (h *hold) keep() { h.users.Add(holdKept - 1) }
+// keepHeld turns an operation into a held lock or lease, which lasts until dropHeld.
+func (h *hold) keepHeld() { h.users.Add(holdKept - 1) }
 
-func (h *hold) kept() bool { return h.users.Load()&holdKeptMask != 0 }
+func (h *hold) hasHeld() bool { return h.users.Load()&holdKeptMask != 0 }
 
-func (h *hold) drop() { h.tryDrop() }
+func (h *hold) dropHeld() { h.tryDropHeld() }
 
-// tryDrop drops one held lock or lease, and reports whether there was one.
-func (h *hold) tryDrop() bool {
+// tryDropHeld drops one held lock or lease, and reports whether there was one.
+func (h *hold) tryDropHeld() bool {
 	for {
 		n := h.users.Load()
 		if n&holdKeptMask == 0 {
@@ -62,16 +62,16 @@ func (h *hold) tryDrop() bool {
 		}
 		if h.users.CompareAndSwap(n, n-holdKept) {
 			if n-holdKept == holdClosed {
-				h.release()
+				h.releaseBlocks()
 			}
 			return true
 		}
 	}
 }
 
-func (h *hold) leave() {
+func (h *hold) endOp() {
 	if h.users.Add(-1) == holdClosed {
-		h.release()
+		h.releaseBlocks()
 	}
 }
 
@@ -85,16 +85,16 @@ func (h *hold) close() error {
 		h.view.Close()
 	}
 	if h.users.Load() == holdClosed {
-		return h.release()
+		return h.releaseBlocks()
 	}
 	return nil
 }
 
-func (h *hold) release() (err error) {
+func (h *hold) releaseBlocks() (err error) {
 	if !h.users.CompareAndSwap(holdClosed, holdClosed|holdReleased) {
 		return nil
 	}
-	h.peers.remove(h)
+	h.peers.removeHold(h)
 	for _, b := range h.blocks {
 		err = errors.Join(err, h.d.Release(b))
 	}

@@ -77,7 +77,7 @@ func (j *JoinableQueue[T]) Cap() int { return j.out.Cap() }
 // [context.DeadlineExceeded] if the deadline of ctx expires.
 func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	for {
-		v, err := j.take(ctx)
+		v, err := j.takeTask(ctx)
 		if err != ErrEmpty {
 			return v, err
 		}
@@ -92,22 +92,23 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 func (j *JoinableQueue[T]) TryGet() (T, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return j.take(ctx)
+	return j.takeTask(ctx)
 }
 
-// take takes a permit and then the task. The order matters: between the two steps the task is still
-// in the queue, so Join does not miss it. It returns the bare [ErrEmpty] if the queue is empty.
-func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
-	if err := j.lock(ctx); err != nil {
+// takeTask takes a permit and then the task. The order matters: between the two steps the task is
+// still in the queue, so Join does not miss it. It returns the bare [ErrEmpty] if the queue is
+// empty.
+func (j *JoinableQueue[T]) takeTask(ctx context.Context) (v T, err error) {
+	if err := j.lockMutex(ctx); err != nil {
 		return v, err
 	}
 	defer j.mu.Unlock()
-	err = j.permits(ctx, "get", func(s arena.Semaphore) error { return s.Take(ctx) })
+	err = j.withPermits(ctx, "get", func(s arena.Semaphore) error { return s.Take(ctx) })
 	if err != nil {
 		return v, err
 	}
 	if v, err = j.in.TryGet(); err != nil {
-		err = errors.Join(err, j.permits(ctx, "get", arena.Semaphore.Release))
+		err = errors.Join(err, j.withPermits(ctx, "get", arena.Semaphore.Release))
 		if errors.Is(err, ErrEmpty) {
 			err = ErrEmpty
 		}
@@ -115,9 +116,9 @@ func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 	return v, err
 }
 
-// lock locks the mutex. If the previous holder died, it marks the mutex consistent, because the
-// guarded state is consistent after each step.
-func (j *JoinableQueue[T]) lock(ctx context.Context) error {
+// lockMutex locks the mutex. If the previous holder died, it marks the mutex consistent, because
+// the guarded state is consistent after each step.
+func (j *JoinableQueue[T]) lockMutex(ctx context.Context) error {
 	err := j.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
 		return j.mu.MarkConsistent()
@@ -125,14 +126,14 @@ func (j *JoinableQueue[T]) lock(ctx context.Context) error {
 	return err
 }
 
-func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(arena.Semaphore) error) error {
-	return j.taken.do(ctx, op, nil, func() error { return f(arena.Semaphore{Sync: j.taken.sync}) })
+func (j *JoinableQueue[T]) withPermits(ctx context.Context, op string, f func(arena.Semaphore) error) error {
+	return j.taken.runOp(ctx, op, nil, func() error { return f(arena.Semaphore{Sync: j.taken.sync}) })
 }
 
 // TaskDone marks one task as done: a task that this process has received, or else one of another
 // process. It returns [ErrReleased] if no received task is outstanding.
 func (j *JoinableQueue[T]) TaskDone() error {
-	err := j.permits(context.Background(), "task done", arena.Semaphore.Release)
+	err := j.withPermits(context.Background(), "task done", arena.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
 		return fmt.Errorf("%w: more tasks are done than were got", err)
 	}
@@ -146,31 +147,31 @@ func (j *JoinableQueue[T]) TaskDone() error {
 // even if the task is still in the queue and another process completes it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
-		err := j.permits(ctx, "join", func(s arena.Semaphore) error { return s.Watch(ctx, j.idle) })
+		err := j.withPermits(ctx, "join", func(s arena.Semaphore) error { return s.Watch(ctx, j.isIdle) })
 		if err != nil {
 			return err
 		}
-		done, err := j.done(ctx)
+		done, err := j.isDone(ctx)
 		if done || err != nil {
 			return err
 		}
 	}
 }
 
-func (j *JoinableQueue[T]) idle(permits int) bool {
-	return permits == maxCount && j.in.end.empty()
+func (j *JoinableQueue[T]) isIdle(permits int) bool {
+	return permits == maxCount && j.in.end.isEmpty()
 }
 
-// done checks for completion again while the mutex keeps tasks from being taken. It must read the
+// isDone checks for completion again while the mutex keeps tasks from being taken. It must read the
 // permits before the queue: a worker may put a new task and then return its permit, in this order.
-func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
-	if err := j.lock(ctx); err != nil {
+func (j *JoinableQueue[T]) isDone(ctx context.Context) (done bool, err error) {
+	if err := j.lockMutex(ctx); err != nil {
 		return false, err
 	}
 	defer j.mu.Unlock()
-	err = j.permits(ctx, "join", func(s arena.Semaphore) error {
+	err = j.withPermits(ctx, "join", func(s arena.Semaphore) error {
 		n, err := s.Permits()
-		if done = err == nil && j.idle(n); done {
+		if done = err == nil && j.isIdle(n); done {
 			err = s.TakeDeath()
 		}
 		return err

@@ -69,10 +69,10 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 	}
 	defer func() { err = errors.Join(err, l.mu.Unlock()) }()
 	end := l.in.end
-	if err := end.enter(); err != nil {
+	if err := end.beginOp(); err != nil {
 		return 0, err
 	}
-	defer end.leave()
+	defer end.endOp()
 	end.ring.DropOld() // remove messages of a process that died in Store
 	if err := l.in.Put(ctx, v); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
@@ -84,16 +84,16 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 // Load returns the value and its version. The caller must close the shared memory of the value.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	end := l.out.end
-	if err := end.enter(); err != nil {
+	if err := end.beginOp(); err != nil {
 		return v, 0, err
 	}
-	defer end.leave()
+	defer end.endOp()
 	in := newIncoming(end.d)
-	defer in.free()
+	defer in.recycle()
 	if version, err = end.ring.Peek(&in.Message); err != nil {
 		return v, 0, shmError(context.Background(), "load", err, ErrEmpty)
 	}
-	if v, err = read(in, l.out.plan); err != nil {
+	if v, err = decodeMessage(in, l.out.plan); err != nil {
 		return v, 0, fmt.Errorf("load: %w", err)
 	}
 	return v, version, nil
@@ -103,10 +103,10 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 // newer value without loading it.
 func (l *Latest[T]) Version() uint64 {
 	end := l.out.end
-	if end.enter() != nil {
+	if end.beginOp() != nil {
 		return 0
 	}
-	defer end.leave()
+	defer end.endOp()
 	return end.ring.Version()
 }
 
@@ -115,10 +115,10 @@ func (l *Latest[T]) Version() uint64 {
 // wraps the error of ctx. The caller must close the shared memory of the value.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
-	if err := end.enter(); err != nil {
+	if err := end.beginOp(); err != nil {
 		return v, 0, err
 	}
-	defer end.leave()
+	defer end.endOp()
 	if err := end.ring.AwaitNews(ctx, after); err != nil {
 		return v, 0, shmError(ctx, "wait", err, nil)
 	}
@@ -152,10 +152,10 @@ func (l *Latest[T]) unmarshalWire(d *codec.Decoder) (err error) {
 		return err
 	}
 	l.in.plan, l.out.plan = plan, plan
-	if l.in.end, err = unmarshal(d, latestName[T](), sending); err != nil {
+	if l.in.end, err = unmarshalEnd(d, latestName[T](), sending); err != nil {
 		return err
 	}
-	if l.out.end, err = unmarshal(d, latestName[T](), receiving); err != nil {
+	if l.out.end, err = unmarshalEnd(d, latestName[T](), receiving); err != nil {
 		return err
 	}
 	if !l.out.end.ring.News() || l.out.end.block != l.in.end.block {

@@ -16,16 +16,16 @@ import (
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
-	if path, reason := layout(sum, t, codec.FullName(t)); reason != "" {
+	if path, reason := writeLayout(sum, t, codec.FullName(t)); reason != "" {
 		return "", sentinel.New(fmt.Sprintf("ipc: no record of %s: %s %s", t, path, reason), ErrType)
 	}
 	return fmt.Sprintf("%s[%s %x]", kind, codec.FullName(t), sum.Sum(nil)), nil
 }
 
-// layout writes a description of t's memory layout to w. If t has no fixed layout, it returns the
-// path of the offending part and the reason. Other processes read the same bytes, so the type must
-// contain neither pointers nor padding.
-func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
+// writeLayout writes a description of t's memory layout to w. If t has no fixed layout, it returns
+// the path of the offending part and the reason. Other processes read the same bytes, so the type
+// must contain neither pointers nor padding.
+func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
 	switch k := t.Kind(); {
 	case t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic":
@@ -37,36 +37,36 @@ func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	case k >= reflect.Bool && k <= reflect.Complex128:
 		return "", ""
 	case k == reflect.Array:
-		return layout(w, t.Elem(), path+"[]")
+		return writeLayout(w, t.Elem(), path+"[]")
 	case k == reflect.Struct:
-		return structLayout(w, t, path)
+		return writeStructLayout(w, t, path)
 	case k == reflect.String || k == reflect.Slice:
 		return path, fmt.Sprintf("is a %s, which points elsewhere; an array has its bytes in place, as in [32]byte", t)
 	}
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
 
-// structLayout is layout for structs. The fields must be contiguous, without padding.
-func structLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
+// writeStructLayout is layout for structs. The fields must be contiguous, without padding.
+func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	end := uintptr(0)
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name := path + "." + f.Name
 		if f.Offset > end {
-			return name, padding(f.Offset-end, "before it")
+			return name, paddingReason(f.Offset-end, "before it")
 		}
-		if at, reason := layout(w, f.Type, name); reason != "" {
+		if at, reason := writeLayout(w, f.Type, name); reason != "" {
 			return at, reason
 		}
 		end = f.Offset + f.Type.Size()
 	}
 	if end < t.Size() {
-		return path, padding(t.Size()-end, "at its end")
+		return path, paddingReason(t.Size()-end, "at its end")
 	}
 	return "", ""
 }
 
-func padding(n uintptr, where string) string {
+func paddingReason(n uintptr, where string) string {
 	return fmt.Sprintf("has %d bytes of padding %s, which compilers place as they like: put large fields first, or a field `_ [%d]byte` there",
 		n, where, n)
 }

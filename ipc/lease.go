@@ -47,22 +47,22 @@ type claim struct {
 // While a lease is held, receivers of a queue that gets no further puts block instead of returning
 // [ErrClosed], because the value may return to the queue. The errors are the same as for Get.
 func (r *Receiver[T]) Lease(ctx context.Context) (*Lease[T], error) {
-	alone, err := r.end.enterAlone()
+	alone, err := r.end.beginOpAlone()
 	if err != nil {
 		return nil, err
 	}
-	in := r.end.incoming(alone)
-	l, err := r.lease(ctx, in)
+	in := r.end.getIncoming(alone)
+	l, err := r.leaseMessage(ctx, in)
 	r.end.freeIncoming(in)
 	if err != nil {
-		r.end.leave()
+		r.end.endOp()
 		return nil, err
 	}
-	r.end.keep() // dropped when the lease ends
+	r.end.keepHeld() // dropped when the lease ends
 	return l, nil
 }
 
-func (r *Receiver[T]) lease(ctx context.Context, in *incoming) (*Lease[T], error) {
+func (r *Receiver[T]) leaseMessage(ctx context.Context, in *incoming) (*Lease[T], error) {
 	if ctx.Err() == context.Canceled {
 		return nil, contextError(ctx, "lease", ErrEmpty)
 	}
@@ -70,12 +70,12 @@ func (r *Receiver[T]) lease(ctx context.Context, in *incoming) (*Lease[T], error
 	if err != nil {
 		return nil, shmError(ctx, "lease", err, ErrEmpty)
 	}
-	v, err := read(in, r.plan)
+	v, err := decodeMessage(in, r.plan)
 	if err != nil { // no receiver can decode it
 		return nil, errors.Join(fmt.Errorf("lease: %w", err), r.end.ring.Acknowledge(message))
 	}
 	l := &Lease[T]{v, &claim{end: r.end, message: message}}
-	runtime.AddCleanup(l, func(c *claim) { c.settle("collect", (*arena.Ring).Return) }, l.claim)
+	runtime.AddCleanup(l, func(c *claim) { c.endLease("collect", (*arena.Ring).Return) }, l.claim)
 	return l, nil
 }
 
@@ -101,17 +101,17 @@ func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 // call Ack again.
 func (l *Lease[T]) Ack() error {
 	defer runtime.KeepAlive(l)
-	return l.claim.settle("acknowledge", (*arena.Ring).Acknowledge)
+	return l.claim.endLease("acknowledge", (*arena.Ring).Acknowledge)
 }
 
 // Nack returns the value to the front of the queue. The next receiver gets it, which may be this
 // one. The errors are the same as for [Lease.Ack].
 func (l *Lease[T]) Nack() error {
 	defer runtime.KeepAlive(l)
-	return l.claim.settle("return", (*arena.Ring).Return)
+	return l.claim.endLease("return", (*arena.Ring).Return)
 }
 
-func (c *claim) settle(op string, f func(*arena.Ring, arena.Claim) error) error {
+func (c *claim) endLease(op string, f func(*arena.Ring, arena.Claim) error) error {
 	if c == nil || c.settled.Swap(true) {
 		return fmt.Errorf("%s: %w", op, ErrSettled)
 	}
@@ -120,7 +120,7 @@ func (c *claim) settle(op string, f func(*arena.Ring, arena.Claim) error) error 
 		c.settled.Store(false)
 		return shmError(context.Background(), op, err, nil)
 	}
-	c.end.port.drop()
+	c.end.port.dropHeld()
 	if err == arena.ErrNotLeased {
 		return fmt.Errorf("%s: the lease was lost: %w", op, ErrClosed)
 	}

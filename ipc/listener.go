@@ -72,7 +72,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 	}
 	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(sys.MostStrangers),
 		met: make(chan *Conn[T])}
-	t, host, err := transport(addr)
+	t, host, err := transportFor(addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
@@ -92,7 +92,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 		return nil, errors.Join(err, sock.Close())
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(func() { sys.Accept(sock.Accept, l.meet) })
+	l.done.Go(func() { sys.Accept(sock.Accept, l.startHandshake) })
 	return l, nil
 }
 
@@ -132,18 +132,18 @@ func (l *Listener[T]) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.keep(c)
+	return l.storeConn(c)
 }
 
-// keep stores c for the next Accept.
-func (l *Listener[T]) keep(c *Conn[T]) error {
+// storeConn stores c for the next Accept.
+func (l *Listener[T]) storeConn(c *Conn[T]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.ctx.Err() != nil: // Close may have run already
 		return errors.Join(ErrClosed, c.Close())
 	case l.next != nil: // another Poll was faster
-		l.done.Go(func() { l.deliver(c) })
+		l.done.Go(func() { l.deliverConn(c) })
 	default:
 		l.next = c
 	}
@@ -172,10 +172,10 @@ func (l *Listener[T]) Close() error {
 	return err
 }
 
-func (l *Listener[T]) meet(c *sys.Conn) {
+func (l *Listener[T]) startHandshake(c *sys.Conn) {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil {
-		err = welcome(c, l.who)
+		err = checkUser(c, l.who)
 	}
 	if err != nil {
 		c.Close()
@@ -184,7 +184,7 @@ func (l *Listener[T]) meet(c *sys.Conn) {
 	l.strangers.Enter(c, uid)
 	l.done.Go(func() {
 		stop := context.AfterFunc(l.ctx, func() { c.Close() })
-		conn, err := l.greet(c)
+		conn, err := l.handshakeLocal(c)
 		if !stop() && err == nil {
 			conn.Close()
 			return
@@ -193,11 +193,11 @@ func (l *Listener[T]) meet(c *sys.Conn) {
 			c.Close() // the peer sees the end of the stream
 			return
 		}
-		l.deliver(conn)
+		l.deliverConn(conn)
 	})
 }
 
-func (l *Listener[T]) deliver(c *Conn[T]) {
+func (l *Listener[T]) deliverConn(c *Conn[T]) {
 	select {
 	case l.met <- c:
 	case <-l.ctx.Done():

@@ -56,14 +56,14 @@ type encodedValue struct {
 // copy. Then access depends on the key, and on certificates if tcp.Options require them, and
 // AnyUser has no effect.
 func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
-	c, err := dial[T](ctx, addr, key, who)
+	c, err := dialConn[T](ctx, addr, key, who)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
 	return c, nil
 }
 
-func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOption) (_ *Conn[T], err error) {
+func dialConn[T any](ctx context.Context, addr string, key []byte, who []meetingOption) (_ *Conn[T], err error) {
 	if err := codec.Check[T](); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOpti
 		return nil, err
 	}
 	m := meeting{link.NewConn(s, maxValue)}
-	c, err := accepted[T](ctx, m)
+	c, err := setUpDialed[T](ctx, m)
 	if err != nil {
 		m.Close()
 	}
@@ -83,7 +83,7 @@ func dial[T any](ctx context.Context, addr string, key []byte, who []meetingOpti
 
 // dialStream returns a stream to addr on which the key is proven.
 func dialStream(ctx context.Context, addr string, key []byte, who []meetingOption) (link.Stream, error) {
-	t, host, err := transport(addr)
+	t, host, err := transportFor(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 	}
 	bound, err := link.ClientBinding(s)
 	if err == nil {
-		err = welcome(s, who)
+		err = checkUser(s, who)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -136,8 +136,8 @@ func (welcomeOption) MeetingOption() {}
 // default also rejects processes of a user namespace that does not map this user.
 const AnyUser welcomeOption = 1
 
-// welcome returns shm.ErrUser if the peer belongs to another user and [AnyUser] was not given.
-func welcome(s *sys.Conn, who []meetingOption) error {
+// checkUser returns shm.ErrUser if the peer belongs to another user and [AnyUser] was not given.
+func checkUser(s *sys.Conn, who []meetingOption) error {
 	if slices.Contains(who, meetingOption(AnyUser)) {
 		return nil
 	}
@@ -148,23 +148,23 @@ func welcome(s *sys.Conn, who []meetingOption) error {
 	return err
 }
 
-// accepted is the caller's side of the setup after the handshake.
-func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
-	o, err := hear[offer](ctx, m, frameOffer)
+// setUpDialed is the caller's side of the setup after the handshake.
+func setUpDialed[T any](ctx context.Context, m meeting) (*Conn[T], error) {
+	o, err := recvFrame[offer](ctx, m, frameOffer)
 	if err != nil {
 		return nil, err
 	}
-	a := answer{Elem: elemName[T](), Shared: together(ctx, o)}
-	if err := say(ctx, m, frameAnswer, a); err != nil {
+	a := answer{Elem: elemName[T](), Shared: joinOffered(ctx, o)}
+	if err := sendFrame(ctx, m, frameAnswer, a); err != nil {
 		return nil, err
 	}
 	if o.Elem != a.Elem {
 		return nil, fmt.Errorf("%w: it carries %s, not %s", ErrType, o.Elem, a.Elem)
 	}
 	if !a.Shared {
-		return streamOf[T](m)
+		return newStreamConn[T](m)
 	}
-	p, err := hear[encodedValue](ctx, m, framePipe)
+	p, err := recvFrame[encodedValue](ctx, m, framePipe)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +182,9 @@ func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	return &Conn[T]{pipe: pipe}, nil
 }
 
-// together reports whether this process is a member of the offered domain. It joins that domain if
-// it has no domain yet.
-func together(ctx context.Context, o offer) bool {
+// joinOffered reports whether this process is a member of the offered domain. It joins that domain
+// if it has no domain yet.
+func joinOffered(ctx context.Context, o offer) bool {
 	d := arena.Current()
 	if d == nil && o.Addr != "" {
 		var err error
@@ -199,8 +199,8 @@ func together(ctx context.Context, o offer) bool {
 	return d != nil && d.Token() == o.Domain
 }
 
-// greet is the listener's side of the handshake and setup with a process of this machine.
-func (l *Listener[T]) greet(s *sys.Conn) (*Conn[T], error) {
+// handshakeLocal is the listener's side of the handshake and setup with a process of this machine.
+func (l *Listener[T]) handshakeLocal(s *sys.Conn) (*Conn[T], error) {
 	s.SetDeadline(time.Now().Add(meetingTime))
 	bound, err := link.ServerBinding(s)
 	if err == nil {
@@ -211,12 +211,12 @@ func (l *Listener[T]) greet(s *sys.Conn) (*Conn[T], error) {
 		return nil, err
 	}
 	s.SetDeadline(time.Time{})
-	return l.receive(link.NewConn(s, maxValue))
+	return l.setUpAccepted(link.NewConn(s, maxValue))
 }
 
-// receive is the listener's side of the setup after the handshake. It offers no domain to processes
-// of other machines.
-func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
+// setUpAccepted is the listener's side of the setup after the handshake. It offers no domain to
+// processes of other machines.
+func (l *Listener[T]) setUpAccepted(conn *link.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
 	m := meeting{conn}
@@ -231,10 +231,10 @@ func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 	if l.joins != nil {
 		o.Addr, o.Token = l.joins.Addr(), l.joins.Token()
 	}
-	if err := say(ctx, m, frameOffer, o); err != nil {
+	if err := sendFrame(ctx, m, frameOffer, o); err != nil {
 		return nil, err
 	}
-	a, err := hear[answer](ctx, m, frameAnswer)
+	a, err := recvFrame[answer](ctx, m, frameAnswer)
 	if err != nil {
 		return nil, err
 	}
@@ -242,27 +242,27 @@ func (l *Listener[T]) receive(conn *link.Conn) (*Conn[T], error) {
 		return nil, ErrType
 	}
 	if !a.Shared {
-		return streamOf[T](m)
+		return newStreamConn[T](m)
 	}
 	ours, theirs, err := Pipe[T, T]()
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close() // the caller has its own reference if handOver succeeded
-	if err := handOver(ctx, m, theirs); err != nil {
+	defer theirs.Close() // the caller has its own reference if sendPipe succeeded
+	if err := sendPipe(ctx, m, theirs); err != nil {
 		return nil, errors.Join(err, ours.Close())
 	}
 	m.Close()
 	return &Conn[T]{pipe: ours}, nil
 }
 
-func streamOf[T any](m meeting) (*Conn[T], error) {
+func newStreamConn[T any](m meeting) (*Conn[T], error) {
 	plan, err := codec.PlanOf[T]()
 	return &Conn[T]{stream: m.Conn, plan: plan}, err
 }
 
-// handOver sends one side of a pipe and waits until the other process has its own reference.
-func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
+// sendPipe sends one side of a pipe and waits until the other process has its own reference.
+func sendPipe[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
 	plan, err := codec.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
 		return err
@@ -275,10 +275,10 @@ func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 		p.Blocks = append(p.Blocks, uint64(h))
 	}
 	if err == nil {
-		err = say(ctx, m, framePipe, p)
+		err = sendFrame(ctx, m, framePipe, p)
 	}
 	if err == nil {
-		_, err = m.expect(ctx, frameKeep)
+		_, err = m.expectFrame(ctx, frameKeep)
 	}
 	e.Done(err == nil)
 	return err
@@ -327,7 +327,7 @@ func (im importer) Take(i int) (arena.Handle, error) {
 // A meeting is a stream on which the key is proven and the setup is in progress.
 type meeting struct{ *link.Conn }
 
-func (m meeting) expect(ctx context.Context, kind byte) ([]byte, error) {
+func (m meeting) expectFrame(ctx context.Context, kind byte) ([]byte, error) {
 	got, body, err := m.Recv(ctx)
 	if err == nil && got != kind {
 		err = fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
@@ -335,8 +335,8 @@ func (m meeting) expect(ctx context.Context, kind byte) ([]byte, error) {
 	return body, err
 }
 
-func hear[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
-	body, err := m.expect(ctx, kind)
+func recvFrame[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
+	body, err := m.expectFrame(ctx, kind)
 	if err != nil {
 		return v, err
 	}
@@ -350,7 +350,7 @@ func hear[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
 	return v, nil
 }
 
-func say[M any](ctx context.Context, m meeting, kind byte, v M) error {
+func sendFrame[M any](ctx context.Context, m meeting, kind byte, v M) error {
 	plan, err := codec.PlanOf[M]()
 	if err != nil {
 		return err

@@ -66,14 +66,14 @@ func NewMemory(name string, size int) (*Memory, error) {
 	return m, nil
 }
 
-// open reports whether m is neither zero nor closed.
-func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
+// isOpen reports whether m is neither zero nor closed.
+func (m *Memory) isOpen() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
 
 // Bytes returns the buffer, or nil if m is closed. The slice aliases the shared memory, so m must
 // stay open and reachable while the slice is in use. Other processes may read and write the buffer
 // concurrently.
 func (m *Memory) Bytes() []byte {
-	if !m.open() {
+	if !m.isOpen() {
 		return nil
 	}
 	return m.region.bytes
@@ -98,11 +98,11 @@ var memoryTags = &codec.Tags{Type: "memory", Fields: []int{2}}
 // marshalWire encodes a reference to the block. The receiver gets its own reference to the same
 // bytes.
 func (m *Memory) marshalWire(e *codec.Encoder) error {
-	if m.region == nil || m.region.enter() != nil {
+	if m.region == nil || m.region.beginOp() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
 	r := m.region
-	e.OnDone(codec.WatcherFunc(func(bool) { r.leave() }))
+	e.OnDone(codec.WatcherFunc(func(bool) { r.endOp() }))
 	e.Tag(memoryTags, 0)
 	e.Block(r.blocks[0])
 	e.Uint(uint64(len(r.bytes)))

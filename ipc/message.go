@@ -23,8 +23,9 @@ var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0
 
 func newOutgoing() *outgoing { return outgoings.Get().(*outgoing) }
 
-// done releases the resources of the encoded message. sent reports whether the message was sent.
-func (o *outgoing) done(sent bool) {
+// releaseMessage releases the resources of the encoded message. sent reports whether the message
+// was sent.
+func (o *outgoing) releaseMessage(sent bool) {
 	b := o.enc.Message().Body
 	o.enc.Done(sent)
 	if cap(b) <= keepBytes {
@@ -32,15 +33,15 @@ func (o *outgoing) done(sent bool) {
 	}
 }
 
-func (o *outgoing) free() { outgoings.Put(o) }
+func (o *outgoing) recycle() { outgoings.Put(o) }
 
 // keepOwn limits the buffer that an end keeps between messages, in bytes.
 const keepOwn = 64 << 10
 
-// outgoing returns the encoding state for an operation that has entered the end. The end keeps one
-// for operations that are alone, because getting one from a sync.Pool and putting it back takes
+// getOutgoing returns the encoding state for an operation that has entered the end. The end keeps
+// one for operations that are alone, because getting one from a sync.Pool and putting it back takes
 // longer than encoding a number.
-func (e *end) outgoing(alone bool) *outgoing {
+func (e *end) getOutgoing(alone bool) *outgoing {
 	if !alone {
 		return newOutgoing()
 	}
@@ -58,13 +59,13 @@ func (e *end) freeOutgoing(o *outgoing) {
 		e.out, o.own = nil, false
 	}
 	if !o.own {
-		o.free()
+		o.recycle()
 	}
 }
 
-// incoming returns the decoding state for an operation that has entered the end, like
-// [end.outgoing].
-func (e *end) incoming(alone bool) *incoming {
+// getIncoming returns the decoding state for an operation that has entered the end, like
+// [end.getOutgoing].
+func (e *end) getIncoming(alone bool) *incoming {
 	if !alone {
 		return newIncoming(e.d)
 	}
@@ -79,7 +80,7 @@ func (e *end) incoming(alone bool) *incoming {
 func (e *end) freeIncoming(in *incoming) {
 	in.busy = false
 	if !in.own {
-		in.free()
+		in.recycle()
 	}
 }
 
@@ -104,7 +105,7 @@ func newIncoming(d *arena.Domain) *incoming {
 	return in
 }
 
-func (in *incoming) free() {
+func (in *incoming) recycle() {
 	in.d = nil
 	incomings.Put(in)
 }
@@ -121,9 +122,9 @@ func (in *incoming) Take(i int) (arena.Handle, error) {
 	return h, nil
 }
 
-// readN decodes the messages of the batch into vs and returns the number of decoded values. It
-// skips values that cannot be decoded; err is the error of the last of them.
-func readN[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) {
+// decodeBatch decodes the messages of the batch into vs and returns the number of decoded values.
+// It skips values that cannot be decoded; err is the error of the last of them.
+func decodeBatch[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) {
 	for i := range in.batch.Ends {
 		in.dec.Reset(codec.Message{Body: in.batch.At(i)}, nil)
 		v, fault := plan.Decode(&in.dec)
@@ -141,20 +142,20 @@ func readN[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) 
 	return n, err
 }
 
-// read decodes the message and releases it. Blocks that the value did not take are released. If
-// decoding fails, the blocks that it took are released as well.
-func read[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
-	in.begin()
+// decodeMessage decodes the message and releases it. Blocks that the value did not take are
+// released. If decoding fails, the blocks that it took are released as well.
+func decodeMessage[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
+	in.beginDecode()
 	v, err = plan.Decode(&in.dec)
-	if err = in.end(err); err != nil {
+	if err = in.endDecode(err); err != nil {
 		var zero T
 		return zero, err
 	}
 	return v, nil
 }
 
-// begin prepares the decoder for the message.
-func (in *incoming) begin() {
+// beginDecode prepares the decoder for the message.
+func (in *incoming) beginDecode() {
 	in.taken = in.taken[:0]
 	if n := len(in.Blocks); n > 0 {
 		in.taken = append(in.taken, make([]bool, n)...)
@@ -162,9 +163,9 @@ func (in *incoming) begin() {
 	in.dec.Reset(codec.Message{Body: in.Body, Blocks: in.Blocks}, in)
 }
 
-// end releases the message after decoding. err is the result of decoding. If it is nil, end returns
-// an error if the message has trailing data.
-func (in *incoming) end(err error) error {
+// endDecode releases the message after decoding. err is the result of decoding. If it is nil,
+// endDecode returns an error if the message has trailing data.
+func (in *incoming) endDecode(err error) error {
 	if err == nil {
 		err = in.dec.Finish()
 	}

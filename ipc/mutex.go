@@ -43,36 +43,36 @@ func mutexOf(o *object) Mutex { return Mutex{cell{o}} }
 // [Mutex.MarkConsistent] before Unlock. If it unlocks without MarkConsistent, the Mutex becomes
 // unusable: every Lock returns [ErrNotRecoverable].
 func (m *Mutex) Lock(ctx context.Context) error {
-	if err := m.obj.enter(); err != nil {
+	if err := m.obj.beginOp(); err != nil {
 		return err
 	}
 	if err := (arena.Mutex{Sync: m.obj.sync}).Lock(ctx); err != nil {
-		return m.obj.locked(ctx, err)
+		return m.obj.finishLock(ctx, err)
 	}
-	m.obj.keep()
+	m.obj.keepHeld()
 	return nil
 }
 
 // TryLock acquires the lock as [Mutex.Lock] does, or returns [ErrLocked] immediately.
 func (m *Mutex) TryLock() error {
-	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
+	return m.obj.acquireLock(context.Background(), func() error { return m.shm().TryLock() })
 }
 
 // Unlock releases the lock. It returns [ErrNotOwner] if this process does not hold it.
-func (m *Mutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
+func (m *Mutex) Unlock() error { return m.obj.releaseLock(func() error { return m.shm().Unlock() }) }
 
 // MarkConsistent declares that the guarded data was repaired after the previous holder died. It
 // returns [ErrNotOwner] if this process does not hold the lock of a dead process.
 func (m *Mutex) MarkConsistent() error {
-	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
+	return m.obj.runLocked("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
 // Locked reports whether a process holds the lock. It returns false if m is closed.
 func (m *Mutex) Locked() bool {
-	if m.obj.enter() != nil {
+	if m.obj.beginOp() != nil {
 		return false
 	}
-	defer m.obj.leave()
+	defer m.obj.endOp()
 	return m.shm().Holder() != 0
 }
 

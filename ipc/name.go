@@ -37,7 +37,7 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 		return err
 	}
 	o := newOutgoing()
-	defer o.free()
+	defer o.recycle()
 	o.enc.Reset(o.buf)
 	o.enc.Tag(namedTags, 0)
 	o.enc.String(elemName[T]())
@@ -48,7 +48,7 @@ func Bind[T any](ctx context.Context, name string, v T) error {
 	} else {
 		err = fmt.Errorf("bind name %q: %w", name, err)
 	}
-	o.done(err == nil)
+	o.releaseMessage(err == nil)
 	runtime.KeepAlive(v)
 	return err
 }
@@ -65,13 +65,13 @@ func Lookup[T any](name string) (v T, err error) {
 		return v, err
 	}
 	in := newIncoming(d)
-	defer in.free()
+	defer in.recycle()
 	if err := d.Lookup(name, &in.Message); err != nil {
 		return v, err
 	}
-	in.begin()
+	in.beginDecode()
 	v, err = decodeNamed(&in.dec, plan)
-	if err = in.end(err); err != nil {
+	if err = in.endDecode(err); err != nil {
 		var zero T
 		return zero, fmt.Errorf("look up name %q: %w", name, err)
 	}

@@ -35,8 +35,8 @@ func newObject(name string, opts arena.SyncOptions) (*object, error) {
 // tasks.
 const maxCount = 1<<20 - 1
 
-// sized returns [ErrSize] unless low <= n <= high. name is the type's name for the error.
-func sized(name string, n, low, high int) error {
+// checkSize returns [ErrSize] unless low <= n <= high. name is the type's name for the error.
+func checkSize(name string, n, low, high int) error {
 	if n < low || n > high {
 		return fmt.Errorf("new %s of %d: %w: want %d to %d", name, n, ErrSize, low, high)
 	}
@@ -45,65 +45,66 @@ func sized(name string, n, low, high int) error {
 
 func makeObject(d *arena.Domain, name string, s *arena.Sync) *object {
 	o := &object{&hold{d: d, blocks: []arena.Handle{s.Handle()}, view: s}, s, name}
-	o.join()
+	o.joinPeers()
 	runtime.AddCleanup(o, func(h *hold) { h.close() }, o.hold)
 	return o
 }
 
-// enter begins an operation. It returns [ErrClosed] if the object is closed; otherwise the caller
-// must call leave.
-func (o *object) enter() error {
+// beginOp begins an operation. It returns [ErrClosed] if the object is closed; otherwise the caller
+// must call endOp.
+func (o *object) beginOp() error {
 	if o == nil { // zero Mutex
 		return ErrClosed
 	}
-	return o.hold.enter()
+	return o.hold.beginOp()
 }
 
-func (o *object) leave() {
-	o.hold.leave()
+func (o *object) endOp() {
+	o.hold.endOp()
 	runtime.KeepAlive(o)
 }
 
-// do runs f as an operation named op. For state see [shmError].
-func (o *object) do(ctx context.Context, op string, state error, f func() error) error {
-	if err := o.enter(); err != nil {
+// runOp runs f as an operation named op. For state see [shmError].
+func (o *object) runOp(ctx context.Context, op string, state error, f func() error) error {
+	if err := o.beginOp(); err != nil {
 		return err
 	}
-	defer o.leave()
+	defer o.endOp()
 	return shmError(ctx, op, f(), state)
 }
 
-// lock runs f, which acquires a lock. If it succeeds, the object stays referenced until unlock.
-func (o *object) lock(ctx context.Context, f func() error) error {
-	if err := o.enter(); err != nil {
+// acquireLock runs f, which acquires a lock. If it succeeds, the object stays referenced until
+// releaseLock.
+func (o *object) acquireLock(ctx context.Context, f func() error) error {
+	if err := o.beginOp(); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
-		return o.locked(ctx, err)
+		return o.finishLock(ctx, err)
 	}
-	o.keep()
+	o.keepHeld()
 	return nil
 }
 
-// locked completes a lock operation that returned err. With [ErrOwnerDied] the lock is held, so the
-// operation is kept; with other errors it ends.
-func (o *object) locked(ctx context.Context, err error) error {
+// finishLock completes a lock operation that returned err. With [ErrOwnerDied] the lock is held, so
+// the operation is kept; with other errors it ends.
+func (o *object) finishLock(ctx context.Context, err error) error {
 	state := ErrLocked
 	if pid := (arena.Mutex{Sync: o.sync}).Holder(); pid != 0 {
 		state = fmt.Errorf("%w by process %d", ErrLocked, pid)
 	}
 	if errors.Is(err, ErrOwnerDied) {
-		o.keep()
+		o.keepHeld()
 	} else {
-		o.leave()
+		o.endOp()
 	}
 	return shmError(ctx, "lock", err, state)
 }
 
-// unlock runs f, which releases a lock, and then drops the reference of the lock. It works on a
-// closed object that still holds a lock.
-func (o *object) unlock(f func() error) error {
-	err := o.during("unlock", f)
+// releaseLock runs f, which releases a lock, and then drops the reference of the lock. It works on
+// a closed object that still holds a lock.
+func (o *object) releaseLock(f func() error) error {
+	err := o.runLocked("unlock", f)
 	if err == nil {
 		o.dropLock()
 	}
@@ -113,27 +114,27 @@ func (o *object) unlock(f func() error) error {
 // dropLock drops the reference of one held lock. The lock may have been acquired by another object
 // for the same lock in this process.
 func (o *object) dropLock() {
-	if !o.tryDrop() {
-		o.peers.find((*hold).tryDrop)
+	if !o.tryDropHeld() {
+		o.peers.anyHold((*hold).tryDropHeld)
 	}
 }
 
-// locks reports whether this process holds the lock, by this object or by another object for the
-// same lock.
-func (o *object) locks() bool { return o.kept() || o.peers.find((*hold).kept) }
+// holdsLock reports whether this process holds the lock, by this object or by another object for
+// the same lock.
+func (o *object) holdsLock() bool { return o.hasHeld() || o.peers.anyHold((*hold).hasHeld) }
 
-// during runs f as an operation that requires the lock. It returns [ErrNotOwner] if this process
+// runLocked runs f as an operation that requires the lock. It returns [ErrNotOwner] if this process
 // does not hold it. If o itself holds the lock, that works even after close.
-func (o *object) during(op string, f func() error) error {
+func (o *object) runLocked(op string, f func() error) error {
 	switch {
 	case o == nil:
 		return ErrClosed
-	case !o.kept():
-		if err := o.enter(); err != nil {
+	case !o.hasHeld():
+		if err := o.beginOp(); err != nil {
 			return err
 		}
-		defer o.leave()
-		if !o.locks() {
+		defer o.endOp()
+		if !o.holdsLock() {
 			return fmt.Errorf("%s: %w", op, ErrNotOwner)
 		}
 	}
@@ -152,10 +153,10 @@ func (o *object) close() error {
 
 // clone returns a new object for the same block, with its own reference.
 func (o *object) clone(form arena.Form) (*object, error) {
-	if err := o.enter(); err != nil {
+	if err := o.beginOp(); err != nil {
 		return nil, err
 	}
-	defer o.leave()
+	defer o.endOp()
 	if err := o.d.Retain(o.blocks[0]); err != nil {
 		return nil, err
 	}
@@ -178,10 +179,10 @@ var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 // marshal encodes a reference to the object. The message becomes another owner of the block, so the
 // object stays entered until the encoder is done.
 func (o *object) marshal(e *codec.Encoder) error {
-	if err := o.enter(); err != nil {
+	if err := o.beginOp(); err != nil {
 		return fmt.Errorf("send what is closed: %w", err)
 	}
-	e.OnDone(codec.WatcherFunc(func(bool) { o.leave() }))
+	e.OnDone(codec.WatcherFunc(func(bool) { o.endOp() }))
 	e.Tag(objectTags, 0)
 	e.String(o.name)
 	e.Block(o.blocks[0])

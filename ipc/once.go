@@ -53,10 +53,10 @@ func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 
 // Done reports whether the action has been performed.
 func (o *Once) Done() (bool, error) {
-	if err := o.obj.enter(); err != nil {
+	if err := o.obj.beginOp(); err != nil {
 		return false, err
 	}
-	defer o.obj.leave()
+	defer o.obj.endOp()
 	return o.obj.sync.Flag() == onceDone, nil
 }
 

@@ -27,8 +27,8 @@ var allPeers = struct {
 	set map[peersKey]*peers
 }{set: make(map[peersKey]*peers)}
 
-// join adds h to the peers for its first block.
-func (h *hold) join() {
+// joinPeers adds h to the peers for its first block.
+func (h *hold) joinPeers() {
 	key := peersKey{h.d, h.blocks[0]}
 	allPeers.mu.Lock()
 	defer allPeers.mu.Unlock()
@@ -43,7 +43,7 @@ func (h *hold) join() {
 	h.peers = p
 }
 
-func (p *peers) remove(h *hold) {
+func (p *peers) removeHold(h *hold) {
 	if p == nil {
 		return
 	}
@@ -57,8 +57,8 @@ func (p *peers) remove(h *hold) {
 	}
 }
 
-// find calls f for each hold until f returns true, and reports whether it did.
-func (p *peers) find(f func(*hold) bool) bool {
+// anyHold calls f for each hold until f returns true, and reports whether it did.
+func (p *peers) anyHold(f func(*hold) bool) bool {
 	p.mu.Lock()
 	holds := slices.Clone(p.holds)
 	p.mu.Unlock()

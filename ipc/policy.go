@@ -33,8 +33,8 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// put puts a message according to the queue's policy. wait is false for TryPut.
-func (p *port) put(ctx context.Context, m codec.Message, wait bool) (err error) {
+// putByPolicy puts a message according to the queue's policy. wait is false for TryPut.
+func (p *port) putByPolicy(ctx context.Context, m codec.Message, wait bool) (err error) {
 	move := len(m.Given) == len(m.Blocks)
 	switch {
 	case p.policy == DropOldest:

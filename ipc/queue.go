@@ -27,9 +27,9 @@ type Queue[T any] struct {
 	receiver Receiver[T]
 }
 
-// join makes the two ends keep each other reachable. Without it, a process that keeps only the
+// linkEnds makes the two ends keep each other reachable. Without it, a process that keeps only the
 // Sender of its Queue would close the Receiver by garbage collection.
-func (q *Queue[T]) join() {
+func (q *Queue[T]) linkEnds() {
 	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
 }
 
@@ -73,7 +73,7 @@ func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("new queue: %w", err)
 	}
-	q.join()
+	q.linkEnds()
 	return q, nil
 }
 
@@ -83,7 +83,7 @@ func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	ro, err := opts.ring()
+	ro, err := opts.ringOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func makeEnds(ro arena.RingOptions, elem string, policy Policy) (send, recv *end
 	if err := d.Retain(h); err != nil {
 		return nil, nil, errors.Join(err, d.Release(receivers), out.close())
 	}
-	if err := in.open(); err != nil {
+	if err := in.openRing(); err != nil {
 		return nil, nil, errors.Join(err, out.close())
 	}
 	return newEnd(out), newEnd(in), nil
@@ -130,7 +130,7 @@ func defaultMaxBytes(left int64) int64 {
 	return n
 }
 
-func (o QueueOptions) ring() (arena.RingOptions, error) {
+func (o QueueOptions) ringOptions() (arena.RingOptions, error) {
 	switch {
 	case o.Capacity == 0 || o.Capacity < Unbounded || o.Capacity > maxCapacity:
 		return arena.RingOptions{}, fmt.Errorf("capacity %d: %w: want 1 to %d values, or ipc.Unbounded", o.Capacity,
@@ -217,7 +217,7 @@ func (q *Queue[T]) unmarshalWire(d *codec.Decoder) error {
 	if err := unmarshalPair(d, &q.sender, &q.receiver); err != nil {
 		return err
 	}
-	q.join()
+	q.linkEnds()
 	return nil
 }
 

@@ -25,14 +25,14 @@ type Receiver[T any] struct {
 // [context.DeadlineExceeded] if the deadline of ctx expires. Any other error means that a message
 // was taken but could not be decoded.
 func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
-	alone, err := r.end.enterAlone()
+	alone, err := r.end.beginOpAlone()
 	if err != nil {
 		var zero T
 		return zero, err
 	}
-	defer r.end.leave()
-	in := r.end.incoming(alone)
-	v, err := r.get(ctx, in)
+	defer r.end.endOp()
+	in := r.end.getIncoming(alone)
+	v, err := r.getValue(ctx, in)
 	r.end.freeIncoming(in)
 	return v, err
 }
@@ -41,14 +41,14 @@ func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 // the call. If another process is stopped in the middle of a put, TryGet waits for it and returns
 // [context.DeadlineExceeded] after a second.
 func (r *Receiver[T]) TryGet() (T, error) {
-	alone, err := r.end.enterAlone()
+	alone, err := r.end.beginOpAlone()
 	if err != nil {
 		var zero T
 		return zero, err
 	}
-	defer r.end.leave()
-	in := r.end.incoming(alone)
-	v, err := r.tryGet(in)
+	defer r.end.endOp()
+	in := r.end.getIncoming(alone)
+	v, err := r.tryGetValue(in)
 	r.end.freeIncoming(in)
 	return v, err
 }
@@ -57,15 +57,15 @@ func (r *Receiver[T]) TryGet() (T, error) {
 // of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0 immediately. The
 // caller must close the values' shared memory.
 func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
-	alone, err := r.end.enterAlone()
+	alone, err := r.end.beginOpAlone()
 	if err != nil {
 		return 0, err
 	}
-	defer r.end.leave()
+	defer r.end.endOp()
 	if len(vs) == 0 {
 		return 0, nil
 	}
-	in := r.end.incoming(alone)
+	in := r.end.getIncoming(alone)
 	defer r.end.freeIncoming(in)
 	for err == nil && n < len(vs) {
 		if ctx.Err() == nil && r.plan.Plain() {
@@ -76,9 +76,9 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 			}
 		}
 		if n == 0 {
-			vs[0], err = r.get(ctx, in)
+			vs[0], err = r.getValue(ctx, in)
 		} else {
-			vs[n], err = r.tryGet(in)
+			vs[n], err = r.tryGetValue(in)
 		}
 		if err == nil {
 			n++
@@ -91,27 +91,27 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryGetN takes several values in one operation. It returns 0 if the next value needs
-// [Receiver.get], for example because it has blocks.
+// [Receiver.getValue], for example because it has blocks.
 func (r *Receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
 	in.batch.Reset()
 	if _, err := r.end.ring.TryGetBatch(&in.batch, len(vs)); err != nil {
 		return 0, shmError(context.Background(), "get", err, ErrEmpty)
 	}
-	if n, err = readN(in, r.plan, vs); err != nil {
+	if n, err = decodeBatch(in, r.plan, vs); err != nil {
 		err = fmt.Errorf("get: %w", err)
 	}
 	return n, err
 }
 
-func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
-	if err := r.take(ctx, in); err != nil {
+func (r *Receiver[T]) getValue(ctx context.Context, in *incoming) (v T, err error) {
+	if err := r.getMessage(ctx, in); err != nil {
 		return v, err
 	}
-	return r.read(in)
+	return r.decodeMessage(in)
 }
 
-// take waits for a message and takes it into in.
-func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
+// getMessage waits for a message and takes it into in.
+func (r *Receiver[T]) getMessage(ctx context.Context, in *incoming) error {
 	if ctx.Err() == context.Canceled { // after a deadline, an available message is still taken
 		return contextError(ctx, "get", ErrEmpty)
 	}
@@ -121,15 +121,15 @@ func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
 	return nil
 }
 
-func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {
+func (r *Receiver[T]) tryGetValue(in *incoming) (v T, err error) {
 	if err := r.end.ring.TryGet(&in.Message); err != nil {
 		return v, shmError(context.Background(), "get", err, ErrEmpty)
 	}
-	return r.read(in)
+	return r.decodeMessage(in)
 }
 
-func (r *Receiver[T]) read(in *incoming) (T, error) {
-	v, err := read(in, r.plan)
+func (r *Receiver[T]) decodeMessage(in *incoming) (T, error) {
+	v, err := decodeMessage(in, r.plan)
 	if err != nil {
 		return v, fmt.Errorf("get: %w", err)
 	}
@@ -154,10 +154,10 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 // or none can follow. It returns [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx
 // expires.
 func (r *Receiver[T]) Poll(ctx context.Context) error {
-	if err := r.end.enter(); err != nil {
+	if err := r.end.beginOp(); err != nil {
 		return err
 	}
-	defer r.end.leave()
+	defer r.end.endOp()
 	return shmError(ctx, "poll", r.end.ring.Await(ctx), ErrEmpty)
 }
 
@@ -190,6 +190,6 @@ func (r *Receiver[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if r.plan, err = codec.PlanOf[T](); err != nil {
 		return err
 	}
-	r.end, err = unmarshal(d, elemName[T](), receiving)
+	r.end, err = unmarshalEnd(d, elemName[T](), receiving)
 	return err
 }

@@ -80,36 +80,36 @@ func readElements[T any](d *codec.Decoder, kind string) (*object, error) {
 }
 
 // Len returns the number of records, or 0 if r is closed.
-func (r *Records[T]) Len() int { return r.obj.count() }
+func (r *Records[T]) Len() int { return r.obj.elemCount() }
 
 // At returns record i. A negative i counts from the end. It returns [ErrIndex] if i is out of
 // range. As with [Record.Load], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) At(i int) (v T, err error) {
-	err = r.with(i, 1, func(in []T) { v = in[0] })
+	err = r.withRecords(i, 1, func(in []T) { v = in[0] })
 	return v, err
 }
 
 // Set sets record i to v. A negative i counts from the end. It returns [ErrIndex] if i is out of
 // range. As with [Record.Store], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) Set(i int, v T) error {
-	return r.with(i, 1, func(in []T) { in[0] = v })
+	return r.withRecords(i, 1, func(in []T) { in[0] = v })
 }
 
 // Read copies the records starting at index i into dst, until dst is full. A negative i counts from
 // the end. It returns [ErrIndex] if there are fewer than len(dst) records from i on.
 func (r *Records[T]) Read(i int, dst []T) error {
-	return r.with(i, len(dst), func(in []T) { copy(dst, in) })
+	return r.withRecords(i, len(dst), func(in []T) { copy(dst, in) })
 }
 
 // Write copies src to the records starting at index i. A negative i counts from the end. It returns
 // [ErrIndex] if there are fewer than len(src) records from i on.
 func (r *Records[T]) Write(i int, src []T) error {
-	return r.with(i, len(src), func(in []T) { copy(in, src) })
+	return r.withRecords(i, len(src), func(in []T) { copy(in, src) })
 }
 
-// with calls f with the n records starting at index i.
-func (r *Records[T]) with(i, n int, f func([]T)) error {
-	return r.obj.span(i, n, func(at int) { f(arena.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
+// withRecords calls f with the n records starting at index i.
+func (r *Records[T]) withRecords(i, n int, f func([]T)) error {
+	return r.obj.withSpan(i, n, func(at int) { f(arena.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
 }
 
 // unmarshalWire decodes a Record. It returns [ErrType] if T or its layout differs.

@@ -34,15 +34,17 @@ func NewRecursiveMutex() (*RecursiveMutex, error) {
 // Lock returns immediately. The errors are the same as for [Mutex.Lock], and [ErrNotOwner] for the
 // zero Owner.
 func (m *RecursiveMutex) Lock(ctx context.Context, owner Owner) error {
-	return m.obj.lock(ctx, owner.check(func() error { return m.shm().Lock(ctx, owner.id) }))
+	return m.obj.acquireLock(ctx, owner.requireOwner(func() error { return m.shm().Lock(ctx, owner.id) }))
 }
 
 // TryLock acquires the lock as [RecursiveMutex.Lock] does, or returns [ErrLocked] immediately.
 func (m *RecursiveMutex) TryLock(owner Owner) error {
-	return m.obj.lock(context.Background(), owner.check(func() error { return m.shm().TryLock(owner.id) }))
+	return m.obj.acquireLock(context.Background(), owner.requireOwner(func() error {
+		return m.shm().TryLock(owner.id)
+	}))
 }
 
-func (o Owner) check(f func() error) func() error {
+func (o Owner) requireOwner(f func() error) func() error {
 	if o.id == 0 {
 		return func() error { return ErrNotOwner }
 	}
@@ -51,13 +53,13 @@ func (o Owner) check(f func() error) func() error {
 
 // Unlock undoes one Lock. It returns [ErrNotOwner] if owner does not hold the lock.
 func (m *RecursiveMutex) Unlock(owner Owner) error {
-	return m.obj.unlock(func() error { return m.shm().Unlock(owner.id) })
+	return m.obj.releaseLock(func() error { return m.shm().Unlock(owner.id) })
 }
 
 // MarkConsistent declares that the guarded data was repaired after the previous holder died. It
 // returns [ErrNotOwner] if owner does not hold the lock of a dead process.
 func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
-	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent(owner.id) })
+	return m.obj.runLocked("mark consistent", func() error { return m.shm().MarkConsistent(owner.id) })
 }
 
 func (m *RecursiveMutex) shm() arena.RecursiveMutex { return arena.RecursiveMutex{Sync: m.obj.sync} }

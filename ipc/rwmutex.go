@@ -26,48 +26,50 @@ func NewRWMutex() (*RWMutex, error) {
 
 // Lock acquires the lock for writing. The errors are the same as for [Mutex.Lock].
 func (m *RWMutex) Lock(ctx context.Context) error {
-	return m.obj.lock(ctx, func() error { return m.shm().Lock(ctx) })
+	return m.obj.acquireLock(ctx, func() error { return m.shm().Lock(ctx) })
 }
 
 // TryLock acquires the lock for writing, or returns [ErrLocked] immediately.
 func (m *RWMutex) TryLock() error {
-	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
+	return m.obj.acquireLock(context.Background(), func() error { return m.shm().TryLock() })
 }
 
 // Unlock releases the write lock. It returns [ErrNotOwner] if this process does not hold it.
-func (m *RWMutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
+func (m *RWMutex) Unlock() error { return m.obj.releaseLock(func() error { return m.shm().Unlock() }) }
 
 // RLock acquires the lock for reading, shared with other readers. With any error the lock is not
 // held. If the error wraps [ErrOwnerDied], a writer died, and a process must repair the data under
 // [RWMutex.Lock].
 func (m *RWMutex) RLock(ctx context.Context) error {
-	return m.read(ctx, func() error { return m.shm().RLock(ctx) })
+	return m.acquireRead(ctx, func() error { return m.shm().RLock(ctx) })
 }
 
 // TryRLock acquires the lock for reading, or returns [ErrLocked] immediately.
 func (m *RWMutex) TryRLock() error {
-	return m.read(context.Background(), func() error { return m.shm().TryRLock() })
+	return m.acquireRead(context.Background(), func() error { return m.shm().TryRLock() })
 }
 
-func (m *RWMutex) read(ctx context.Context, f func() error) error {
-	if err := m.obj.enter(); err != nil {
+func (m *RWMutex) acquireRead(ctx context.Context, f func() error) error {
+	if err := m.obj.beginOp(); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
-		m.obj.leave()
+		m.obj.endOp()
 		return shmError(ctx, "lock for reading", err, ErrLocked)
 	}
-	m.obj.keep()
+	m.obj.keepHeld()
 	return nil
 }
 
 // RUnlock releases a read lock. It returns [ErrNotOwner] if this process holds none.
-func (m *RWMutex) RUnlock() error { return m.obj.unlock(func() error { return m.shm().RUnlock() }) }
+func (m *RWMutex) RUnlock() error {
+	return m.obj.releaseLock(func() error { return m.shm().RUnlock() })
+}
 
 // MarkConsistent declares that the guarded data was repaired after a writer died. It returns
 // [ErrNotOwner] if this process does not hold the lock of a dead writer.
 func (m *RWMutex) MarkConsistent() error {
-	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
+	return m.obj.runLocked("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
 func (m *RWMutex) shm() arena.RWMutex { return arena.RWMutex{Sync: m.obj.sync} }

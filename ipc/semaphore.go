@@ -35,7 +35,7 @@ func NewBoundedSemaphore(permits int) (*Semaphore, error) {
 }
 
 func newSemaphore(opts arena.SyncOptions) (*Semaphore, error) {
-	if err := sized(semaphoreName, opts.Limit, 0, maxCount); err != nil {
+	if err := checkSize(semaphoreName, opts.Limit, 0, maxCount); err != nil {
 		return nil, err
 	}
 	o, err := newObject(semaphoreName, opts)
@@ -49,27 +49,27 @@ func newSemaphore(opts arena.SyncOptions) (*Semaphore, error) {
 // [context.DeadlineExceeded] if the deadline of ctx expires. An available permit is taken even
 // after the deadline. For that, Acquire may wait up to 20 ms for the operation of another process.
 func (s *Semaphore) Acquire(ctx context.Context) error {
-	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
+	return s.obj.runOp(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }
 
 // TryAcquire takes a permit, or returns [ErrLocked] immediately. If a process is stopped in the
 // middle of an operation on the semaphore, it returns ErrLocked after a second.
 func (s *Semaphore) TryAcquire() error {
-	return s.obj.do(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
+	return s.obj.runOp(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
 }
 
 // Release returns a permit. It returns [ErrReleased] if a bounded semaphore already has all its
 // permits. If a process is stopped in the middle of an operation on the semaphore, Release returns
 // nil immediately, and the permit becomes available when that process continues or dies.
 func (s *Semaphore) Release() error {
-	return s.obj.do(context.Background(), "release", nil, func() error { return s.shm().Release() })
+	return s.obj.runOp(context.Background(), "release", nil, func() error { return s.shm().Release() })
 }
 
 // Permits returns the number of available permits, which may have changed by the time it returns.
 // If a process is stopped in the middle of an operation on the semaphore, the count may lack the
 // permits of dead processes.
 func (s *Semaphore) Permits() (n int, err error) {
-	err = s.obj.do(context.Background(), "count permits", nil, func() (err error) {
+	err = s.obj.runOp(context.Background(), "count permits", nil, func() (err error) {
 		n, err = s.shm().Permits()
 		return err
 	})

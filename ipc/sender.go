@@ -26,13 +26,13 @@ type Sender[T any] struct {
 // same shared memory, Put waits for it as well; then the error is context.DeadlineExceeded alone.
 // If Put returns an error, the value was not put.
 func (s *Sender[T]) Put(ctx context.Context, v T) error {
-	alone, err := s.end.enterAlone()
+	alone, err := s.end.beginOpAlone()
 	if err != nil {
 		return err
 	}
-	defer s.end.leave()
-	o := s.end.outgoing(alone)
-	err = s.put(ctx, o, v, true)
+	defer s.end.endOp()
+	o := s.end.getOutgoing(alone)
+	err = s.putValue(ctx, o, v, true)
 	s.end.freeOutgoing(o)
 	return err
 }
@@ -42,13 +42,13 @@ func (s *Sender[T]) Put(ctx context.Context, v T) error {
 // slot, or of a put or get of the same shared memory, TryPut waits for it and returns
 // [context.DeadlineExceeded] after a second.
 func (s *Sender[T]) TryPut(v T) error {
-	alone, err := s.end.enterAlone()
+	alone, err := s.end.beginOpAlone()
 	if err != nil {
 		return err
 	}
-	defer s.end.leave()
-	o := s.end.outgoing(alone)
-	err = s.put(context.Background(), o, v, false)
+	defer s.end.endOp()
+	o := s.end.getOutgoing(alone)
+	err = s.putValue(context.Background(), o, v, false)
 	s.end.freeOutgoing(o)
 	return err
 }
@@ -58,17 +58,17 @@ func (s *Sender[T]) TryPut(v T) error {
 // structs of these are put in batches, so if the process is killed during PutN, a prefix of the
 // values may have been put.
 func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
-	alone, err := s.end.enterAlone()
+	alone, err := s.end.beginOpAlone()
 	if err != nil {
 		return 0, err
 	}
-	defer s.end.leave()
-	o := s.end.outgoing(alone)
+	defer s.end.endOp()
+	o := s.end.getOutgoing(alone)
 	defer s.end.freeOutgoing(o)
 	for n < len(vs) {
 		k := s.tryPutN(ctx, o, vs[n:])
 		if k == 0 { // no free slot, or the next value cannot be in a batch
-			if err := s.put(ctx, o, vs[n], true); err != nil {
+			if err := s.putValue(ctx, o, vs[n], true); err != nil {
 				return n, err
 			}
 			k = 1
@@ -79,7 +79,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryPutN puts a batch of values and returns their number. It returns 0 if the next value must be
-// put by [Sender.put].
+// put by [Sender.putValue].
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), arena.MaxBatch, ring.Room())
@@ -98,11 +98,11 @@ func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 		o.ends = append(o.ends, to)
 	}
 	n, _ := ring.TryPutBatch(&arena.Batch{Body: o.enc.Message().Body, Ends: o.ends})
-	o.done(true)
+	o.releaseMessage(true)
 	return n
 }
 
-func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
+func (s *Sender[T]) putValue(ctx context.Context, o *outgoing, v T, wait bool) error {
 	if ctx.Err() == context.Canceled { // after a deadline, a free slot is still used
 		return contextError(ctx, "put", ErrFull)
 	}
@@ -110,20 +110,20 @@ func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 	o.enc.Moves = true
 	err := s.plan.Encode(&o.enc, v)
 	if err == nil {
-		err = shmError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)
+		err = shmError(ctx, "put", s.end.putByPolicy(ctx, o.enc.Message(), wait), ErrFull)
 	}
-	o.done(err == nil)
-	runtime.KeepAlive(v) // the message only refers to its blocks until put
+	o.releaseMessage(err == nil)
+	runtime.KeepAlive(v) // the message only refers to its blocks until putByPolicy
 	return err
 }
 
 // Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
 // queue is empty.
 func (s *Sender[T]) Finish() error {
-	if err := s.end.enter(); err != nil {
+	if err := s.end.beginOp(); err != nil {
 		return err
 	}
-	defer s.end.leave()
+	defer s.end.endOp()
 	s.end.ring.Finish()
 	return nil
 }
@@ -157,6 +157,6 @@ func (s *Sender[T]) unmarshalWire(d *codec.Decoder) (err error) {
 	if s.plan, err = codec.PlanOf[T](); err != nil {
 		return err
 	}
-	s.end, err = unmarshal(d, elemName[T](), sending)
+	s.end, err = unmarshalEnd(d, elemName[T](), sending)
 	return err
 }

@@ -69,10 +69,10 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	packed := make([]packed, len(values))
 	for i, v := range values {
 		var err error
-		if packed[i], err = pack(v); err != nil {
+		if packed[i], err = packValue(v); err != nil {
 			return nil, fmt.Errorf("new list: element %d: %w", i, err)
 		}
-		size += 2 * packed[i].room()
+		size += 2 * packed[i].capacity()
 	}
 	if size > math.MaxUint32 {
 		return nil, fmt.Errorf("new list of %d bytes: %w", size, ErrSize)
@@ -88,9 +88,9 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	for i, p := range packed {
 		e := b[listHead+listEntry*i:]
 		binary.LittleEndian.PutUint32(e, uint32(at))
-		binary.LittleEndian.PutUint32(e[4:], uint32(p.room()))
-		at += 2 * p.room()
-		l.entry(b, i).set(p)
+		binary.LittleEndian.PutUint32(e[4:], uint32(p.capacity()))
+		at += 2 * p.capacity()
+		l.entry(b, i).storeValue(p)
 	}
 	return l, nil
 }
@@ -101,9 +101,9 @@ type packed struct {
 	bytes []byte
 }
 
-func (p packed) room() uint64 { return uint64(max(len(p.bytes), 1)+7) &^ 7 }
+func (p packed) capacity() uint64 { return uint64(max(len(p.bytes), 1)+7) &^ 7 }
 
-func pack(v any) (packed, error) {
+func packValue(v any) (packed, error) {
 	var bits uint64
 	kind := byte(kindInt)
 	switch v := v.(type) {
@@ -122,7 +122,7 @@ func pack(v any) (packed, error) {
 	case float64:
 		kind, bits = kindFloat, math.Float64bits(v)
 	default:
-		n, err := integer(v)
+		n, err := toInt64(v)
 		if err != nil {
 			return packed{}, err
 		}
@@ -131,7 +131,7 @@ func pack(v any) (packed, error) {
 	return packed{kind, binary.LittleEndian.AppendUint64(nil, bits)}, nil
 }
 
-func integer(v any) (int64, error) {
+func toInt64(v any) (int64, error) {
 	switch r := reflect.ValueOf(v); {
 	case r.CanInt():
 		return r.Int(), nil
@@ -162,23 +162,23 @@ func (l *ShareableList) entry(b []byte, i int) place {
 	return p
 }
 
-func (p place) room() int { return len(p.halves[0]) }
+func (p place) capacity() int { return len(p.halves[0]) }
 
-func (p place) set(v packed) { p.word.Store(uint64(p.write(v))) }
+func (p place) storeValue(v packed) { p.word.Store(uint64(p.writeUnused(v))) }
 
-// write writes v to the unused buffer. It returns the word that the caller must store to make v the
-// current value.
-func (p place) write(v packed) listWord {
+// writeUnused writes v to the unused buffer. It returns the word that the caller must store to make
+// v the current value.
+func (p place) writeUnused(v packed) listWord {
 	half := 1 - listWord(p.word.Load()).half()
 	copy(p.halves[half], v.bytes)
 	return newListWord(len(v.bytes), v.kind, half)
 }
 
-func (p place) get() (any, error) {
+func (p place) loadValue() (any, error) {
 	w := listWord(p.word.Load())
 	n, kind := w.length(), w.kind()
-	if n > uint64(p.room()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
-		return nil, fmt.Errorf("an element of kind %d, %d of %d bytes: %w", kind, n, p.room(), ErrNotList)
+	if n > uint64(p.capacity()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
+		return nil, fmt.Errorf("an element of kind %d, %d of %d bytes: %w", kind, n, p.capacity(), ErrNotList)
 	}
 	b := p.halves[w.half()][:n]
 	switch kind {
@@ -196,13 +196,13 @@ func (p place) get() (any, error) {
 	return nil, nil
 }
 
-// with calls f with the place of element i. It returns [ErrClosed] if l is closed, and [ErrIndex]
-// if i is out of range.
-func (l *ShareableList) with(i int, f func(place) error) error {
+// withEntry calls f with the place of element i. It returns [ErrClosed] if l is closed, and
+// [ErrIndex] if i is out of range.
+func (l *ShareableList) withEntry(i int, f func(place) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, b := l.open()
-	at := fromEnd(i, n)
+	n, b := l.openMemory()
+	at := resolveIndex(i, n)
 	switch {
 	case b == nil:
 		return ErrClosed
@@ -212,9 +212,9 @@ func (l *ShareableList) with(i int, f func(place) error) error {
 	return f(l.entry(b, at))
 }
 
-// open returns the number of elements and the list's memory, or nil if l is closed. The caller must
-// hold l.mu.
-func (l *ShareableList) open() (int, []byte) {
+// openMemory returns the number of elements and the list's memory, or nil if l is closed. The
+// caller must hold l.mu.
+func (l *ShareableList) openMemory() (int, []byte) {
 	if l.mem == nil {
 		return 0, nil
 	}
@@ -230,15 +230,15 @@ func (l *ShareableList) open() (int, []byte) {
 func (l *ShareableList) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, _ := l.open()
+	n, _ := l.openMemory()
 	return n
 }
 
 // At returns a copy of element i. A negative i counts from the end: -1 is the last element. It
 // returns [ErrIndex] if i is out of range.
 func (l *ShareableList) At(i int) (v any, err error) {
-	err = l.with(i, func(p place) error {
-		v, err = p.get()
+	err = l.withEntry(i, func(p place) error {
+		v, err = p.loadValue()
 		return err
 	})
 	return v, err
@@ -248,16 +248,16 @@ func (l *ShareableList) At(i int) (v any, err error) {
 // out of range, [ErrType] if v has an unsupported type, and [ErrSize] if v does not fit into the
 // element's space. After an error the element is unchanged.
 func (l *ShareableList) Set(i int, v any) error {
-	value, err := pack(v)
+	value, err := packValue(v)
 	if err != nil {
 		return fmt.Errorf("set element %d: %w", i, err)
 	}
-	return l.with(i, func(p place) error {
-		if len(value.bytes) > p.room() {
+	return l.withEntry(i, func(p place) error {
+		if len(value.bytes) > p.capacity() {
 			return fmt.Errorf("set element %d to %d bytes, with room for %d: %w", i, len(value.bytes),
-				p.room(), ErrSize)
+				p.capacity(), ErrSize)
 		}
-		p.set(value)
+		p.storeValue(value)
 		return nil
 	})
 }
@@ -276,9 +276,9 @@ func (l *ShareableList) All() iter.Seq2[int, any] {
 
 // Index returns the index of the first element that equals v, or -1.
 func (l *ShareableList) Index(v any) int {
-	want, err := pack(v)
+	want, err := packValue(v)
 	for i, got := range l.All() {
-		if err == nil && equal(got, want) {
+		if err == nil && equalsPacked(got, want) {
 			return i
 		}
 	}
@@ -287,17 +287,17 @@ func (l *ShareableList) Index(v any) int {
 
 // Count returns the number of elements that equal v.
 func (l *ShareableList) Count(v any) (n int) {
-	want, err := pack(v)
+	want, err := packValue(v)
 	for _, got := range l.All() {
-		if err == nil && equal(got, want) {
+		if err == nil && equalsPacked(got, want) {
 			n++
 		}
 	}
 	return n
 }
 
-func equal(got any, want packed) bool {
-	p, err := pack(got)
+func equalsPacked(got any, want packed) bool {
+	p, err := packValue(got)
 	return err == nil && p.kind == want.kind && string(p.bytes) == string(want.bytes)
 }
 

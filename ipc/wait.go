@@ -49,7 +49,7 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 		polled[i] = make(chan error, 1)
 		go func() {
 			err := t.Poll(at)
-			if !gaveUp(at, err) {
+			if !isContextEnd(at, err) {
 				cancel(errOthers)
 			}
 			polled[i] <- err
@@ -58,10 +58,10 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	<-at.Done()
 	for i, t := range things {
 		err := <-polled[i]
-		if gaveUp(at, err) { // it may have become ready just before its context ended
+		if isContextEnd(at, err) { // it may have become ready just before its context ended
 			err = t.Poll(&pollContext{Context: context.WithoutCancel(at), of: at})
 		}
-		if !gaveUp(at, err) {
+		if !isContextEnd(at, err) {
 			ready = append(ready, i)
 		}
 	}
@@ -74,8 +74,8 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 // errOthers is the cancellation cause for the remaining things once one is ready.
 var errOthers = errors.New("ipc: another is ready")
 
-// gaveUp reports whether err is the error of a Poll that ended because ctx was done.
-func gaveUp(ctx context.Context, err error) bool {
+// isContextEnd reports whether err is the error of a Poll that ended because ctx was done.
+func isContextEnd(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 

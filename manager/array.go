@@ -21,14 +21,14 @@ type Array[T ipc.Number] struct{ typed[Array[T]] }
 
 // NewArray creates an Array with the values vs. The caller must close it.
 func NewArray[T ipc.Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
-	p, err := create[Array[T]](ctx, m, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
+	p, err := createTyped[Array[T]](ctx, m, arrayKind, encodeArg(kindOf[T]()), encodeArg(wordsOf(vs)))
 	return &Array[T]{p}, err
 }
 
 func wordsOf[T ipc.Number](vs []T) []uint64 {
 	ws := make([]uint64, len(vs))
 	for i, v := range vs {
-		ws[i] = word(v)
+		ws[i] = encodeWord(v)
 	}
 	return ws
 }
@@ -39,7 +39,7 @@ func numbersOf[T ipc.Number](ws []uint64, err error) ([]T, error) {
 	}
 	vs := make([]T, len(ws))
 	for i, w := range ws {
-		vs[i] = number[T](w)
+		vs[i] = decodeWord[T](w)
 	}
 	return vs, nil
 }
@@ -47,36 +47,36 @@ func numbersOf[T ipc.Number](ws []uint64, err error) ([]T, error) {
 // Len returns the number of elements.
 func (a *Array[T]) Len(ctx context.Context) (int, error) {
 	defer runtime.KeepAlive(a.ref)
-	if s := a.shared(ctx); s != nil {
+	if s := a.sharedWords(ctx); s != nil {
 		return s.len(), nil
 	}
-	return one[int](a.call(ctx, arrayLength))
+	return oneResult[int](a.call(ctx, arrayLength))
 }
 
 // Get returns element i. It blocks only while a transaction that has changed the array is in
 // progress.
 func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	defer runtime.KeepAlive(a.ref)
-	if s := a.shared(ctx); s != nil && i >= -s.len() && i < s.len() {
+	if s := a.sharedWords(ctx); s != nil && i >= -s.len() && i < s.len() {
 		if w, ok := s.load((i + s.len()) % s.len()); ok {
-			return number[T](w), nil
+			return decodeWord[T](w), nil
 		}
 	}
-	w, err := one[uint64](a.call(ctx, arrayGet, in(i)))
-	return number[T](w), err
+	w, err := oneResult[uint64](a.call(ctx, arrayGet, encodeArg(i)))
+	return decodeWord[T](w), err
 }
 
 // Slice returns a consistent snapshot of the elements from low to high-1. If high is -1, the slice
 // extends to the end.
 func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	defer runtime.KeepAlive(a.ref)
-	if s := a.shared(ctx); s != nil && low >= 0 && low <= high && high <= s.len() {
+	if s := a.sharedWords(ctx); s != nil && low >= 0 && low <= high && high <= s.len() {
 		ws := make([]uint64, high-low)
 		if s.loadAll(low, ws) {
 			return numbersOf[T](ws, nil)
 		}
 	}
-	return numbersOf[T](one[[]uint64](a.call(ctx, arraySlice, in(low), in(high))))
+	return numbersOf[T](oneResult[[]uint64](a.call(ctx, arraySlice, encodeArg(low), encodeArg(high))))
 }
 
 // All returns a consistent snapshot of all elements.
@@ -93,29 +93,29 @@ func (a *Array[T]) Set(ctx context.Context, i int, v T) error { return a.SetSlic
 
 // SetSlice sets the elements starting at index low to vs, atomically.
 func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
-	return a.call(ctx, arraySet, in(low), in(wordsOf(vs))).none()
+	return a.call(ctx, arraySet, encodeArg(low), encodeArg(wordsOf(vs))).noResult()
 }
 
 // Add atomically adds delta to element i and returns the sum.
 func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
-	w, err := one[uint64](a.call(ctx, arrayAdd, in(i), in(word(delta))))
-	return number[T](w), err
+	w, err := oneResult[uint64](a.call(ctx, arrayAdd, encodeArg(i), encodeArg(encodeWord(delta))))
+	return decodeWord[T](w), err
 }
 
 // AddSlice adds deltas to the elements starting at index low, atomically.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
-	return a.call(ctx, arrayAddAll, in(low), in(wordsOf(deltas))).none()
+	return a.call(ctx, arrayAddAll, encodeArg(low), encodeArg(wordsOf(deltas))).noResult()
 }
 
 // CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did.
 func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, error) {
-	return one[bool](a.call(ctx, arrayCas, in(i), in(word(old)), in(word(v))))
+	return oneResult[bool](a.call(ctx, arrayCas, encodeArg(i), encodeArg(encodeWord(old)), encodeArg(encodeWord(v))))
 }
 
-// shared returns the array's memory. It returns nil if a call is needed: if the server is on
+// sharedWords returns the array's memory. It returns nil if a call is needed: if the server is on
 // another machine, in a transaction, and if the proxy has an error to report.
-func (p *proxy) shared(ctx context.Context) words {
-	if c, err := p.open(); err != nil || c.transaction(ctx) != nil {
+func (p *proxy) sharedWords(ctx context.Context) words {
+	if c, err := p.openClient(); err != nil || c.transaction(ctx) != nil {
 		return nil
 	}
 	return p.ref.words
@@ -192,23 +192,23 @@ type array struct {
 var (
 	arrayKind = newKind("Array", newArray)
 
-	arrayLength = define(arrayKind, "len", (*array).length)
-	arrayGet    = define(arrayKind, "get", (*array).get)
-	arraySlice  = define(arrayKind, "slice", (*array).slice)
-	arraySet    = define(arrayKind, "set", (*array).set)
-	arrayAdd    = define(arrayKind, "add", (*array).add)
-	arrayAddAll = define(arrayKind, "addall", (*array).addAll)
-	arrayCas    = define(arrayKind, "cas", (*array).cas)
-	arraySwap   = define(arrayKind, "swap", (*array).swap)
+	arrayLength = defineMethod(arrayKind, "len", (*array).length)
+	arrayGet    = defineMethod(arrayKind, "get", (*array).get)
+	arraySlice  = defineMethod(arrayKind, "slice", (*array).slice)
+	arraySet    = defineMethod(arrayKind, "set", (*array).set)
+	arrayAdd    = defineMethod(arrayKind, "add", (*array).add)
+	arrayAddAll = defineMethod(arrayKind, "addall", (*array).addAll)
+	arrayCas    = defineMethod(arrayKind, "cas", (*array).cas)
+	arraySwap   = defineMethod(arrayKind, "swap", (*array).swap)
 )
 
 func newArray(c *call) (any, error) {
 	a := new(array)
 	var err error
-	if a.arithmetic, err = c.arithmetic(0); err != nil {
+	if a.arithmetic, err = c.arithmeticArg(0); err != nil {
 		return nil, err
 	}
-	vs, err := arg[[]uint64](c, 1)
+	vs, err := decodeArg[[]uint64](c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -228,10 +228,10 @@ func newArray(c *call) (any, error) {
 	return a, nil
 }
 
-func (a *array) shared() arena.Handle { return a.handle }
+func (a *array) sharedBlock() arena.Handle { return a.handle }
 
-// change runs f, which updates the elements, with an odd version.
-func (a *array) change(f func()) {
+// withOddVersion runs f, which updates the elements, with an odd version.
+func (a *array) withOddVersion(f func()) {
 	if !a.held {
 		a.words[wordVersion].Add(1)
 		defer a.words[wordVersion].Add(1)
@@ -239,14 +239,14 @@ func (a *array) change(f func()) {
 	f()
 }
 
-// span decodes two arguments, an index and a list of words. It returns [ErrIndex] unless the words
-// fit into the array from that index on.
-func (a *array) span(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
-	low, err := between(c, a.len())
+// decodeSpan decodes two arguments, an index and a list of words. It returns [ErrIndex] unless the
+// words fit into the array from that index on.
+func (a *array) decodeSpan(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
+	low, err := insertIndexArg(c, a.len())
 	if err != nil {
 		return nil, nil, err
 	}
-	if vs, err = arg[[]uint64](c, 1); err != nil {
+	if vs, err = decodeArg[[]uint64](c, 1); err != nil {
 		return nil, nil, err
 	}
 	if len(vs) > a.len()-low {
@@ -255,26 +255,26 @@ func (a *array) span(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
 	return a.words[wordFirst+low:], vs, nil
 }
 
-func (a *array) elem(c *call) (*atomic.Uint64, error) {
-	i, err := at(c, a.len())
+func (a *array) decodeElem(c *call) (*atomic.Uint64, error) {
+	i, err := indexArg(c, a.len())
 	if err != nil {
 		return nil, err
 	}
 	return &a.words[wordFirst+i], nil
 }
 
-func (a *array) length(c *call) error { return give(c, a.len()) }
+func (a *array) length(c *call) error { return addResult(c, a.len()) }
 
 func (a *array) get(c *call) error {
-	e, err := a.elem(c)
+	e, err := a.decodeElem(c)
 	if err != nil {
 		return err
 	}
-	return give(c, e.Load())
+	return addResult(c, e.Load())
 }
 
 func (a *array) slice(c *call) error {
-	low, high, err := bounds(c, a.len())
+	low, high, err := boundsArgs(c, a.len())
 	if err != nil {
 		return err
 	}
@@ -282,15 +282,15 @@ func (a *array) slice(c *call) error {
 	for i := range vs {
 		vs[i] = a.words[wordFirst+low+i].Load()
 	}
-	return give(c, vs)
+	return addResult(c, vs)
 }
 
 func (a *array) set(c *call) error {
-	elems, vs, err := a.span(c)
+	elems, vs, err := a.decodeSpan(c)
 	if err != nil {
 		return err
 	}
-	a.change(func() {
+	a.withOddVersion(func() {
 		for i, v := range vs {
 			elems[i].Store(v)
 		}
@@ -299,11 +299,11 @@ func (a *array) set(c *call) error {
 }
 
 func (a *array) addAll(c *call) error {
-	elems, vs, err := a.span(c)
+	elems, vs, err := a.decodeSpan(c)
 	if err != nil {
 		return err
 	}
-	a.change(func() {
+	a.withOddVersion(func() {
 		for i, v := range vs {
 			elems[i].Store(a.arithmetic.words(elems[i].Load(), v))
 		}
@@ -311,56 +311,56 @@ func (a *array) addAll(c *call) error {
 	return nil
 }
 
-// update sets an element to next and returns result to the caller, where f computes both from the
-// element and the next argument.
-func (a *array) update(c *call, f func(old, by uint64) (next, result uint64)) error {
-	e, err := a.elem(c)
+// updateElem sets an element to next and returns result to the caller, where f computes both from
+// the element and the next argument.
+func (a *array) updateElem(c *call, f func(old, by uint64) (next, result uint64)) error {
+	e, err := a.decodeElem(c)
 	if err != nil {
 		return err
 	}
-	by, err := arg[uint64](c, 1)
+	by, err := decodeArg[uint64](c, 1)
 	if err != nil {
 		return err
 	}
 	next, result := f(e.Load(), by)
-	a.change(func() { e.Store(next) })
-	return give(c, result)
+	a.withOddVersion(func() { e.Store(next) })
+	return addResult(c, result)
 }
 
 func (a *array) add(c *call) error {
-	return a.update(c, func(old, by uint64) (next, result uint64) {
+	return a.updateElem(c, func(old, by uint64) (next, result uint64) {
 		sum := a.arithmetic.words(old, by)
 		return sum, sum
 	})
 }
 
 func (a *array) swap(c *call) error {
-	return a.update(c, func(old, by uint64) (next, result uint64) { return by, old })
+	return a.updateElem(c, func(old, by uint64) (next, result uint64) { return by, old })
 }
 
 func (a *array) cas(c *call) error {
-	e, err := a.elem(c)
+	e, err := a.decodeElem(c)
 	if err != nil {
 		return err
 	}
-	old, err := arg[uint64](c, 1)
+	old, err := decodeArg[uint64](c, 1)
 	if err != nil {
 		return err
 	}
-	v, err := arg[uint64](c, 2)
+	v, err := decodeArg[uint64](c, 2)
 	if err != nil {
 		return err
 	}
 	same := e.Load() == old
 	if same {
-		a.change(func() { e.Store(v) })
+		a.withOddVersion(func() { e.Store(v) })
 	}
-	return give(c, same)
+	return addResult(c, same)
 }
 
-// save keeps the version odd until the transaction ends, so that readers call the server and block
-// there.
-func (a *array) save(keeper) undo {
+// saveState keeps the version odd until the transaction ends, so that readers call the server and
+// block there.
+func (a *array) saveState(keeper) undo {
 	old := make([]uint64, a.len())
 	for i := range old {
 		old[i] = a.words[wordFirst+i].Load()

@@ -22,7 +22,7 @@ type Barrier struct {
 // NewBarrier creates a barrier for the given number of parties. The caller must close it. It
 // returns [ErrArgument] if parties is less than 1.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
-	p, err := create[Barrier](ctx, m, barrierKind, in(parties))
+	p, err := createTyped[Barrier](ctx, m, barrierKind, encodeArg(parties))
 	return &Barrier{typed: p}, err
 }
 
@@ -34,12 +34,13 @@ func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) 
 // the death of a waiting caller break it as well. After a death the error is a *shm.PeerError that
 // identifies the process.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
-	place, turn, err := pair[int, uint64](b.callUndo(ctx, barrierMiss.with, barrierWait, in(b.Action != nil)))
+	place, turn, err := twoResults[int, uint64](b.callUndo(ctx, barrierMiss.newRequest, barrierWait,
+		encodeArg(b.Action != nil)))
 	switch {
 	case err == nil && turn != 0:
-		err = b.act(ctx, turn)
+		err = b.runAction(ctx, turn)
 	case ctx.Err() != nil && errors.As(err, new(unsent)):
-		b.tell(ctx, barrierAbort)
+		b.callRegardless(ctx, barrierAbort)
 		fallthrough
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		err = fmt.Errorf("%w: %w", ErrBroken, err)
@@ -47,31 +48,32 @@ func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	return place, err
 }
 
-// act runs the action of a round and then ends the round.
-func (b *Barrier) act(ctx context.Context, turn uint64) error {
+// runAction runs the action of a round and then ends the round.
+func (b *Barrier) runAction(ctx context.Context, turn uint64) error {
 	done := false
 	defer func() {
 		if !done { // Action panics
-			b.end(ctx, turn, false)
+			b.endRound(ctx, turn, false)
 		}
 	}()
 	err := b.Action()
 	done = true
-	if e := b.end(ctx, turn, err == nil); err == nil {
+	if e := b.endRound(ctx, turn, err == nil); err == nil {
 		return e
 	}
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// end reports the outcome of the action to the server. The other callers wait for it.
-func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
-	return b.tell(ctx, barrierEnd, in(turn), in(well))
+// endRound reports the outcome of the action to the server. The other callers wait for it.
+func (b *Barrier) endRound(ctx context.Context, turn uint64, well bool) error {
+	return b.callRegardless(ctx, barrierEnd, encodeArg(turn), encodeArg(well))
 }
 
-// tell makes a call even if ctx is done. In that case it only waits giveUpTime for the reply.
-func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) error {
+// callRegardless makes a call even if ctx is done. In that case it only waits giveUpTime for the
+// reply.
+func (b *Barrier) callRegardless(ctx context.Context, method *method, args ...argument) error {
 	told := make(chan error, 1)
-	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).none() }()
+	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).noResult() }()
 	select {
 	case err := <-told:
 		return err
@@ -81,29 +83,29 @@ func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) er
 	case err := <-told:
 		return err
 	case <-time.After(giveUpTime):
-		return cause(ctx, method.name)
+		return contextError(ctx, method.name)
 	}
 }
 
 // Abort breaks the barrier: every Wait returns [ErrBroken] until [Barrier.Reset].
-func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).none() }
+func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).noResult() }
 
 // Reset restores the barrier to its initial state. Waiting callers get [ErrBroken].
-func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).none() }
+func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).noResult() }
 
 // Parties returns the number of parties.
 func (b *Barrier) Parties(ctx context.Context) (int, error) {
-	return one[int](b.call(ctx, barrierCount))
+	return oneResult[int](b.call(ctx, barrierCount))
 }
 
 // Waiting returns the number of waiting parties.
 func (b *Barrier) Waiting(ctx context.Context) (int, error) {
-	return one[int](b.call(ctx, barrierWaiting))
+	return oneResult[int](b.call(ctx, barrierWaiting))
 }
 
 // Broken reports whether the barrier is broken.
 func (b *Barrier) Broken(ctx context.Context) (bool, error) {
-	return one[bool](b.call(ctx, barrierIsBroken))
+	return oneResult[bool](b.call(ctx, barrierIsBroken))
 }
 
 // A barrier is the server's state of a Barrier, with the current round.
@@ -130,28 +132,28 @@ type arrival struct {
 var (
 	barrierKind = newKind("Barrier", newBarrier)
 
-	barrierWait     = define(barrierKind, "wait", (*barrier).wait)
-	barrierEnd      = define(barrierKind, "end", (*barrier).end)
-	barrierMiss     = define(barrierKind, "miss", (*barrier).miss)
-	barrierAbort    = define(barrierKind, "abort", (*barrier).abort)
-	barrierReset    = define(barrierKind, "reset", (*barrier).reset)
-	barrierCount    = define(barrierKind, "parties", (*barrier).count)
-	barrierWaiting  = define(barrierKind, "waiting", (*barrier).waiting)
-	barrierIsBroken = define(barrierKind, "broken", (*barrier).isBroken)
+	barrierWait     = defineMethod(barrierKind, "wait", (*barrier).wait)
+	barrierEnd      = defineMethod(barrierKind, "end", (*barrier).endRound)
+	barrierMiss     = defineMethod(barrierKind, "miss", (*barrier).breakMissedEnd)
+	barrierAbort    = defineMethod(barrierKind, "abort", (*barrier).abort)
+	barrierReset    = defineMethod(barrierKind, "reset", (*barrier).reset)
+	barrierCount    = defineMethod(barrierKind, "parties", (*barrier).count)
+	barrierWaiting  = defineMethod(barrierKind, "waiting", (*barrier).waiting)
+	barrierIsBroken = defineMethod(barrierKind, "broken", (*barrier).isBroken)
 )
 
 func newBarrier(c *call) (any, error) {
-	n, err := arg[int](c, 0)
+	n, err := decodeArg[int](c, 0)
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: %d parties", ErrArgument, n)
 	}
 	b := &barrier{parties: n}
-	b.next()
+	b.startRound()
 	return b, err
 }
 
-// next starts a new round.
-func (b *barrier) next() {
+// startRound starts a new round.
+func (b *barrier) startRound() {
 	b.last++
 	b.round = &round{number: b.last}
 }
@@ -161,7 +163,7 @@ func (b *barrier) next() {
 func (b *barrier) wait(c *call) error {
 	a, ok := c.arrived.(arrival)
 	if !ok {
-		acts, err := arg[bool](c, 0)
+		acts, err := decodeArg[bool](c, 0)
 		switch {
 		case err != nil:
 			return err
@@ -174,43 +176,43 @@ func (b *barrier) wait(c *call) error {
 		b.arrived++
 		if b.arrived == b.parties && acts {
 			b.actor = c.session()
-			return b.place(c, a.place, b.number)
+			return b.addPosition(c, a.place, b.number)
 		}
 		if b.arrived == b.parties {
-			b.pass()
+			b.releaseParties()
 		}
-		c.arrived, c.abandon = a, func() { a.breakUp(c) }
+		c.arrived, c.abandon = a, func() { a.breakRound(c) }
 	}
 	switch {
 	case a.over:
-		return b.place(c, a.place, 0)
+		return b.addPosition(c, a.place, 0)
 	case a.err != nil:
 		return a.err
 	}
 	return errWait
 }
 
-func (b *barrier) place(c *call, place int, turn uint64) error {
-	if err := give(c, place); err != nil {
+func (b *barrier) addPosition(c *call, place int, turn uint64) error {
+	if err := addResult(c, place); err != nil {
 		return err
 	}
-	return give(c, turn)
+	return addResult(c, turn)
 }
 
-// pass releases all parties.
-func (b *barrier) pass() {
+// releaseParties releases all parties.
+func (b *barrier) releaseParties() {
 	b.over = true
-	b.next()
+	b.startRound()
 }
 
-// end is called by the actor of a round after its action. The argument says whether the action
+// endRound is called by the actor of a round after its action. The argument says whether the action
 // succeeded.
-func (b *barrier) end(c *call) error {
-	number, err := arg[uint64](c, 0)
+func (b *barrier) endRound(c *call) error {
+	number, err := decodeArg[uint64](c, 0)
 	if err != nil {
 		return err
 	}
-	well, err := arg[bool](c, 1)
+	well, err := decodeArg[bool](c, 1)
 	switch {
 	case err != nil:
 		return err
@@ -219,37 +221,38 @@ func (b *barrier) end(c *call) error {
 	case b.err != nil:
 		return b.err
 	case well:
-		b.pass()
+		b.releaseParties()
 	default:
 		b.err = ErrBroken
 	}
 	return nil
 }
 
-// miss breaks the barrier on behalf of an actor that no longer waits for its call.
-func (b *barrier) miss(c *call) error {
-	if number, err := arg[uint64](c, 1); err != nil || number != b.number || b.actor != c.session() || b.err != nil {
+// breakMissedEnd breaks the barrier on behalf of an actor that no longer waits for its call.
+func (b *barrier) breakMissedEnd(c *call) error {
+	number, err := decodeArg[uint64](c, 1)
+	if err != nil || number != b.number || b.actor != c.session() || b.err != nil {
 		return err
 	}
 	b.err = ErrBroken
 	return nil
 }
 
-// breakUp breaks the round because a waiting party left.
-func (r *round) breakUp(c *call) {
+// breakRound breaks the round because a waiting party left.
+func (r *round) breakRound(c *call) {
 	if r.over || r.err != nil {
 		return
 	}
 	r.err = ErrBroken
 	if context.Cause(c.ctx) == errGone {
-		r.err = died(c.session().pid, ErrBroken)
+		r.err = newPeerError(c.session().pid, ErrBroken)
 	}
 }
 
-// leave breaks the barrier if the session of its actor has ended.
-func (b *barrier) leave(s *session) {
+// endSession breaks the barrier if the session of its actor has ended.
+func (b *barrier) endSession(s *session) {
 	if b.actor == s && b.err == nil {
-		b.err = died(s.pid, ErrBroken)
+		b.err = newPeerError(s.pid, ErrBroken)
 	}
 }
 
@@ -262,17 +265,17 @@ func (b *barrier) reset(*call) error {
 	if b.err == nil && b.arrived > 0 {
 		b.err = ErrBroken
 	}
-	b.next()
+	b.startRound()
 	return nil
 }
 
-func (b *barrier) count(c *call) error { return give(c, b.parties) }
+func (b *barrier) count(c *call) error { return addResult(c, b.parties) }
 
 func (b *barrier) waiting(c *call) error {
 	if b.err != nil {
-		return give(c, 0)
+		return addResult(c, 0)
 	}
-	return give(c, b.arrived)
+	return addResult(c, b.arrived)
 }
 
-func (b *barrier) isBroken(c *call) error { return give(c, b.err != nil) }
+func (b *barrier) isBroken(c *call) error { return addResult(c, b.err != nil) }

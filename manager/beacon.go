@@ -22,8 +22,8 @@ func newBeacon(d *arena.Domain) (*beacon, arena.Handle, error) {
 	return &beacon{d, ring}, senders, d.Release(receivers) // the ring carries no messages
 }
 
-// await blocks until the token has no more holders.
-func (b *beacon) await(ctx context.Context) error { return b.ring.Await(ctx) }
+// awaitRelease blocks until the token has no more holders.
+func (b *beacon) awaitRelease(ctx context.Context) error { return b.ring.Await(ctx) }
 
 func (b *beacon) close() error {
 	b.ring.Close()

@@ -49,10 +49,10 @@ var clients struct {
 	set map[[16]byte]*client
 }
 
-// clientOf returns the client for the server at a, and increments its use count. It takes ownership
-// of the references in a. It returns [ErrForeign] if a has no rings and the server is not known
-// yet.
-func clientOf(a address) (*client, error) {
+// acquireClient returns the client for the server at a, and increments its use count. It takes
+// ownership of the references in a. It returns [ErrForeign] if a has no rings and the server is not
+// known yet.
+func acquireClient(a address) (*client, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func clientOf(a address) (*client, error) {
 	defer clients.mu.Unlock()
 	if c := clients.set[a.server]; c != nil {
 		c.uses++
-		return c, errors.Join(a.release(d))
+		return c, errors.Join(a.releaseBlocks(d))
 	}
 	if a.accept == 0 {
 		return nil, fmt.Errorf("%w: this process has not met it yet", ErrForeign)
 	}
 	c, err := newClient(d, a)
 	if err != nil {
-		return nil, errors.Join(err, a.release(d))
+		return nil, errors.Join(err, a.releaseBlocks(d))
 	}
 	if clients.set == nil {
 		clients.set = make(map[[16]byte]*client)
@@ -77,7 +77,7 @@ func clientOf(a address) (*client, error) {
 	return c, nil
 }
 
-func (a address) release(k keeper) (err error) {
+func (a address) releaseBlocks(k keeper) (err error) {
 	if a.accept != 0 {
 		err = errors.Join(k.Release(a.accept), k.Release(a.alive))
 	}
@@ -102,52 +102,54 @@ func newClient(d *arena.Domain, a address) (*client, error) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if alive.Await(ctx) == nil {
-			c.lost()
+			c.handleLoss()
 		}
 	})
 	c.hellos = accept
-	c.dial = func(ctx context.Context) (lane[request, reply], error) { return c.greet(ctx, c.session, os.Getpid()) }
+	c.dial = func(ctx context.Context) (lane[request, reply], error) {
+		return c.announceLane(ctx, c.session, os.Getpid())
+	}
 	c.shut = func() {
 		end()
 		alive.Close()
 		accept.Close()
 		watching.Wait()
-		a.release(d)
+		a.releaseBlocks(d)
 	}
 	return c, nil
 }
 
-// greet creates a lane and announces it to the server.
-func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
+// announceLane creates a lane and announces it to the server.
+func (c *client) announceLane(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
 	ours, theirs, err := ipc.Pipe[request, reply]()
 	if err != nil {
 		return nil, err
 	}
-	a := in(hello{Session: session, PID: pid, Lane: theirs})
+	a := encodeArg(hello{Session: session, PID: pid, Lane: theirs})
 	if err = a.err; err == nil {
 		err = c.hellos.Put(ctx, a.body, a.blocks, false)
-		a.done(err == nil)
+		a.releaseArg(err == nil)
 	}
 	err = errors.Join(err, theirs.Close())
 	if err != nil {
 		ours.Close()
 		if errors.Is(err, arena.ErrFinished) {
-			return nil, c.lost()
+			return nil, c.handleLoss()
 		}
 		return nil, err
 	}
 	return ours, nil
 }
 
-// use increments the use count.
-func (c *client) use() {
+// addUse increments the use count.
+func (c *client) addUse() {
 	clients.mu.Lock()
 	defer clients.mu.Unlock()
 	c.uses++
 }
 
-// done decrements the use count. The last user ends the client.
-func (c *client) done() {
+// dropUse decrements the use count. The last user ends the client.
+func (c *client) dropUse() {
 	clients.mu.Lock()
 	c.uses--
 	last := c.uses == 0
@@ -156,17 +158,17 @@ func (c *client) done() {
 	}
 	clients.mu.Unlock()
 	if last {
-		c.fail(ErrClosed)
+		c.abortCalls(ErrClosed)
 		c.shut()
 	}
 }
 
-// lost handles signs that the server is gone. It returns the error for callers.
-func (c *client) lost() error { return c.lostBy(nil) }
+// handleLoss handles signs that the server is gone. It returns the error for callers.
+func (c *client) handleLoss() error { return c.handleLossBy(nil) }
 
-// lostBy is like lost. end is the error of a stream to another machine, or nil; its text identifies
-// the host.
-func (c *client) lostBy(end error) error {
+// handleLossBy is like handleLoss. end is the error of a stream to another machine, or nil; its
+// text identifies the host.
+func (c *client) handleLossBy(end error) error {
 	c.fails.Do(func() {
 		c.mu.Lock()
 		how := c.how
@@ -180,13 +182,13 @@ func (c *client) lostBy(end error) error {
 		if how == nil && end != nil && c.hellos == nil {
 			cause = fmt.Errorf("its connection: %v; connect again", end) // without %w, because it must not match ErrClosed
 		}
-		c.fail(serverDied(c.pid, cause))
+		c.abortCalls(serverDied(c.pid, cause))
 	})
-	return c.failure()
+	return c.failureError()
 }
 
-// fail aborts all calls in progress. Later calls return err.
-func (c *client) fail(err error) {
+// abortCalls aborts all calls in progress. Later calls return err.
+func (c *client) abortCalls(err error) {
 	c.failed.CompareAndSwap(nil, &err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,16 +201,16 @@ func (c *client) fail(err error) {
 	c.lanes, c.idle, c.anchor = nil, nil, nil
 }
 
-func (c *client) failure() error {
+func (c *client) failureError() error {
 	if err := c.failed.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// take returns an idle lane, or dials a new one. The caller must return it with put or drop. A lane
-// carries one call at a time.
-func (c *client) take(ctx context.Context) (lane[request, reply], error) {
+// acquireLane returns an idle lane, or dials a new one. The caller must return it with put or drop.
+// A lane carries one call at a time.
+func (c *client) acquireLane(ctx context.Context) (lane[request, reply], error) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
 		l := c.idle[n-1]
@@ -218,7 +220,7 @@ func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 	}
 	anchored := c.anchor != nil
 	c.mu.Unlock()
-	if err := c.failure(); err != nil {
+	if err := c.failureError(); err != nil {
 		return nil, err
 	}
 	if !anchored {
@@ -226,7 +228,7 @@ func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 		if err != nil {
 			return nil, err
 		}
-		c.moor(l)
+		c.setAnchor(l)
 	}
 	l, err := c.dial(ctx)
 	if err != nil {
@@ -234,7 +236,7 @@ func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.failure(); err != nil {
+	if err := c.failureError(); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -245,18 +247,18 @@ func (c *client) take(ctx context.Context) (lane[request, reply], error) {
 	return l, nil
 }
 
-// moor makes l the anchor, unless there is one already.
-func (c *client) moor(l lane[request, reply]) {
+// setAnchor makes l the anchor, unless there is one already.
+func (c *client) setAnchor(l lane[request, reply]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.anchor != nil || c.failure() != nil {
+	if c.anchor != nil || c.failureError() != nil {
 		l.Close()
 		return
 	}
 	c.anchor = l
 }
 
-func (c *client) put(l lane[request, reply]) {
+func (c *client) releaseLane(l lane[request, reply]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.lanes[l]; ok {
@@ -264,7 +266,7 @@ func (c *client) put(l lane[request, reply]) {
 	}
 }
 
-func (c *client) drop(l lane[request, reply]) {
+func (c *client) closeLane(l lane[request, reply]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.lanes, l)
@@ -284,20 +286,20 @@ type late func(results []item) request
 // server executed the call nevertheless, the request returned by after, if not nil, undoes it.
 // Other calls may or may not have been executed.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {
-	if err := c.failure(); err != nil {
+	if err := c.failureError(); err != nil {
 		return nil, err
 	}
 	if t := c.transaction(ctx); t != nil {
 		r, err := t.call(ctx, req)
-		return c.judge(ctx, req.Method, r, err)
+		return c.callResult(ctx, req.Method, r, err)
 	}
 	switch ctx.Err() {
 	case nil:
-		return c.exchange(ctx, req, after, false)
+		return c.roundTrip(ctx, req, after, false)
 	case context.DeadlineExceeded:
 		return c.callNow(ctx, req, after)
 	}
-	return nil, unsent{cause(ctx, req.Method)}
+	return nil, unsent{contextError(ctx, req.Method)}
 }
 
 // nowTime limits a call after its deadline, which waits only for the server itself.
@@ -308,26 +310,26 @@ const nowTime = time.Second
 func (c *client) callNow(ctx context.Context, req request, after late) ([]item, error) {
 	limit, end := context.WithTimeout(context.WithoutCancel(ctx), nowTime)
 	defer end()
-	results, err := c.exchange(limit, req, after, true)
+	results, err := c.roundTrip(limit, req, after, true)
 	if errors.Is(err, context.Canceled) || limit.Err() != nil {
-		err = cause(ctx, req.Method)
+		err = contextError(ctx, req.Method)
 	}
 	return results, err
 }
 
-// exchange sends a request and waits for the reply. If now is true, it sends a cancellation right
+// roundTrip sends a request and waits for the reply. If now is true, it sends a cancellation right
 // after the request.
-func (c *client) exchange(ctx context.Context, req request, after late, now bool) ([]item, error) {
-	l, err := c.take(ctx)
+func (c *client) roundTrip(ctx context.Context, req request, after late, now bool) ([]item, error) {
+	l, err := c.acquireLane(ctx)
 	if err != nil {
 		return nil, unsent{err}
 	}
 	err = l.Send(ctx, req)
 	if err != nil && !errors.Is(err, ipc.ErrClosed) {
 		if ctx.Err() != nil {
-			c.drop(l) // a stream is closed if ctx ended within the request
+			c.closeLane(l) // a stream is closed if ctx ended within the request
 		} else {
-			c.put(l)
+			c.releaseLane(l)
 		}
 		return nil, unsent{fmt.Errorf("%s: %w", req.Method, err)}
 	}
@@ -339,15 +341,15 @@ func (c *client) exchange(ctx context.Context, req request, after late, now bool
 		r, err = l.Recv(ctx)
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ipc.ErrClosed) {
-		c.giveUp(l, after)
-		return nil, cause(ctx, req.Method)
+		c.abandonCall(l, after)
+		return nil, contextError(ctx, req.Method)
 	}
 	if err == nil {
-		c.put(l)
+		c.releaseLane(l)
 	} else {
-		c.drop(l)
+		c.closeLane(l)
 	}
-	return c.judge(ctx, req.Method, r, err)
+	return c.callResult(ctx, req.Method, r, err)
 }
 
 // An unsent error means that the server did not receive the request.
@@ -355,12 +357,12 @@ type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
 
-func cause(ctx context.Context, method string) error {
+func contextError(ctx context.Context, method string) error {
 	return fmt.Errorf("manager: %s: %w", method, context.Cause(ctx))
 }
 
-// judge returns the results of a call or its error.
-func (c *client) judge(ctx context.Context, method string, r reply, err error) ([]item, error) {
+// callResult returns the results of a call or its error.
+func (c *client) callResult(ctx context.Context, method string, r reply, err error) ([]item, error) {
 	switch {
 	case err == nil && r.Err == nil:
 		return r.Results, nil
@@ -368,9 +370,9 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 		releaseAll(c, r.Results)
 		return nil, r.Err
 	case errors.Is(err, ipc.ErrClosed):
-		return nil, c.lostBy(err)
+		return nil, c.handleLossBy(err)
 	case ctx.Err() != nil:
-		return nil, cause(ctx, method)
+		return nil, contextError(ctx, method)
 	}
 	return nil, fmt.Errorf("reply of %s: %w", method, err)
 }
@@ -379,11 +381,11 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 // cancellation, so that normally no effect of the call remains when it returns.
 const giveUpTime = 100 * time.Millisecond
 
-func (c *client) giveUp(l lane[request, reply], after late) {
+func (c *client) abandonCall(l lane[request, reply], after late) {
 	settled := make(chan struct{})
 	go func() {
 		defer close(settled)
-		c.settle(l, after)
+		c.cancelAndUndo(l, after)
 	}()
 	t := time.NewTimer(giveUpTime)
 	defer t.Stop()
@@ -393,9 +395,9 @@ func (c *client) giveUp(l lane[request, reply], after late) {
 	}
 }
 
-// settle cancels a call after its caller has stopped waiting, receives its reply, and undoes it if
-// necessary. Then its lane can be reused.
-func (c *client) settle(l lane[request, reply], after late) {
+// cancelAndUndo cancels a call after its caller has stopped waiting, receives its reply, and undoes
+// it if necessary. Then its lane can be reused.
+func (c *client) cancelAndUndo(l lane[request, reply], after late) {
 	ctx := context.Background()
 	err := l.Send(ctx, request{Method: cancel})
 	var r reply
@@ -403,10 +405,10 @@ func (c *client) settle(l lane[request, reply], after late) {
 		r, err = l.Recv(ctx)
 	}
 	if err != nil {
-		c.drop(l)
+		c.closeLane(l)
 		return
 	}
-	c.put(l)
+	c.releaseLane(l)
 	if after != nil && (r.Err == nil || errors.Is(r.Err, ErrOwnerDied)) {
 		if results, err := c.call(ctx, after(r.Results), nil); err == nil {
 			releaseAll(c, results)

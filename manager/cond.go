@@ -11,7 +11,7 @@ type Cond struct{ locker[Cond] }
 
 // NewCond creates a Cond with an unlocked lock. The caller must close it.
 func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
-	p, err := create[Cond](ctx, m, condKind)
+	p, err := createTyped[Cond](ctx, m, condKind)
 	return &Cond{locker[Cond]{p}}, err
 }
 
@@ -20,7 +20,7 @@ func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 // hold the lock. If ctx is done first, the caller does not hold the lock. The caller should check
 // its condition in a loop; see [Cond.WaitFor].
 func (c *Cond) Wait(ctx context.Context) error {
-	return c.callUndo(ctx, condGiveUp.alone, condWait).none()
+	return c.callUndo(ctx, condGiveUp.bareRequest, condWait).noResult()
 }
 
 // WaitFor blocks until ready returns true. The caller must hold the lock. WaitFor calls ready first
@@ -37,7 +37,7 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 // Notify wakes up to n waiting callers. It returns [ErrNotOwner] if the caller does not hold the
 // lock.
 func (c *Cond) Notify(ctx context.Context, n int) error {
-	return c.call(ctx, condNotify, in(n)).none()
+	return c.call(ctx, condNotify, encodeArg(n)).noResult()
 }
 
 // NotifyAll wakes all waiting callers. It returns [ErrNotOwner] if the caller does not hold the
@@ -61,14 +61,14 @@ var (
 		func(*call) (any, error) { return &cond{mutex: mutex{recursive: true}}, nil })
 
 	// The methods of a Mutex, which the locker calls by name.
-	_          = define(condKind, mutexLock.name, func(s *cond, c *call) error { return s.mutex.lock(c) })
-	_          = define(condKind, mutexTryLock.name, (*cond).tryLock)
-	_          = define(condKind, mutexUnlock.name, (*cond).unlock)
-	_          = define(condKind, mutexGiveBack.name, (*cond).giveBack)
-	_          = define(condKind, mutexRepair.name, (*cond).repair)
-	condWait   = define(condKind, "wait", (*cond).wait)
-	condNotify = define(condKind, "notify", (*cond).notify)
-	condGiveUp = define(condKind, "abandon", (*cond).giveUp)
+	_          = defineMethod(condKind, mutexLock.name, func(s *cond, c *call) error { return s.mutex.lock(c) })
+	_          = defineMethod(condKind, mutexTryLock.name, (*cond).tryLock)
+	_          = defineMethod(condKind, mutexUnlock.name, (*cond).unlock)
+	_          = defineMethod(condKind, mutexGiveBack.name, (*cond).releaseAbandoned)
+	_          = defineMethod(condKind, mutexRepair.name, (*cond).markConsistent)
+	condWait   = defineMethod(condKind, "wait", (*cond).wait)
+	condNotify = defineMethod(condKind, "notify", (*cond).notify)
+	condGiveUp = defineMethod(condKind, "abandon", (*cond).releaseAbandoned)
 )
 
 func (s *cond) wait(c *call) error {
@@ -78,13 +78,13 @@ func (s *cond) wait(c *call) error {
 			return fmt.Errorf("wait: %w", ErrNotOwner)
 		}
 		w = &waiter{depth: s.depth}
-		c.arrived, c.abandon = w, func() { s.forget(w) }
+		c.arrived, c.abandon = w, func() { s.removeWaiter(w) }
 		s.waiters = append(s.waiters, w)
 		s.owner, s.depth = owner{}, 0
 		if s.dead != nil {
 			s.lost = true // released without MarkConsistent
 		}
-		c.obj.changed.fire() // the lock is free
+		c.obj.changed.broadcast() // the lock is free
 		return errWait
 	}
 	if !w.notified {
@@ -94,14 +94,14 @@ func (s *cond) wait(c *call) error {
 	if err == errWait {
 		return err
 	}
-	s.forget(w)
+	s.removeWaiter(w)
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = w.depth
 	}
 	return err
 }
 
-func (s *cond) forget(w *waiter) {
+func (s *cond) removeWaiter(w *waiter) {
 	for i, x := range s.waiters {
 		if x == w {
 			s.waiters = append(s.waiters[:i:i], s.waiters[i+1:]...)
@@ -114,7 +114,7 @@ func (s *cond) notify(c *call) error {
 	if s.depth == 0 || s.owner != c.owner() {
 		return fmt.Errorf("notify: %w", ErrNotOwner)
 	}
-	n, err := arg[int](c, 0)
+	n, err := decodeArg[int](c, 0)
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,11 @@ func (s *cond) notify(c *call) error {
 	return nil
 }
 
-// giveUp releases the lock of a caller that was woken after it had stopped waiting.
-func (s *cond) giveUp(c *call) error {
+// releaseAbandoned releases the lock of a caller that was woken after it had stopped waiting.
+func (s *cond) releaseAbandoned(c *call) error {
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = 1
-		return s.giveBack(c)
+		return s.releaseAbandoned(c)
 	}
 	return nil
 }

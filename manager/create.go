@@ -8,10 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// create creates an object of the kind named by the first argument and returns a proxy. The other
-// arguments are passed to the constructor.
-func (l *served) create(c *call) error {
-	name, err := arg[string](c, 0)
+// createObject creates an object of the kind named by the first argument and returns a proxy. The
+// other arguments are passed to the constructor.
+func (l *served) createObject(c *call) error {
+	name, err := decodeArg[string](c, 0)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (l *served) create(c *call) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := l.s.add(k, state)
+	proxy, err := l.s.addObject(k, state)
 	if err != nil {
 		return errors.Join(err, closeState(l.s.d, state))
 	}
@@ -33,15 +33,15 @@ func (l *served) create(c *call) error {
 	return nil
 }
 
-// add assigns an id and a beacon to a new object, and returns its first proxy.
-func (s *server) add(k *kind, state any) (proxy item, err error) {
+// addObject assigns an id and a beacon to a new object, and returns its first proxy.
+func (s *server) addObject(k *kind, state any) (proxy item, err error) {
 	life, token, err := newBeacon(s.d)
 	if err != nil {
 		return item{}, err
 	}
 	o := &object{kind: k, life: life, state: state}
 	if sh, ok := state.(sharer); ok {
-		o.data = sh.shared()
+		o.data = sh.sharedBlock()
 	}
 	s.mu.Lock()
 	s.last++
@@ -54,19 +54,19 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 	s.mu.Unlock()
 	f := form{id: o.id, life: token, data: o.data,
 		address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
-	a, err := packWith(false, f.write)
+	a, err := packWith(false, f.encodeForm)
 	if err == nil {
 		proxy, err = a.item.clone(s.d)
-		a.done(err == nil)
+		a.releaseArg(err == nil)
 	}
 	err = errors.Join(err, s.d.Release(token)) // now the proxies hold it
-	s.done.Go(func() { s.outlive(o, token) })
+	s.done.Go(func() { s.awaitAndDispose(o, token) })
 	return proxy, err
 }
 
-// outlive waits until no process has a proxy of o, and then disposes of o.
-func (s *server) outlive(o *object, token arena.Handle) {
-	if o.life.await(s.ctx) != nil {
+// awaitAndDispose waits until no process has a proxy of o, and then disposes of o.
+func (s *server) awaitAndDispose(o *object, token arena.Handle) {
+	if o.life.awaitRelease(s.ctx) != nil {
 		return // the server ends, and closes the remaining objects
 	}
 	s.mu.Lock()
@@ -74,14 +74,14 @@ func (s *server) outlive(o *object, token arena.Handle) {
 	delete(s.named, token)
 	delete(s.named, o.data)
 	s.mu.Unlock()
-	s.dispose(o)
+	s.disposeObject(o)
 }
 
-func (s *server) dispose(o *object) error {
+func (s *server) disposeObject(o *object) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.gone = true
-	o.changed.fire()
+	o.changed.broadcast()
 	return errors.Join(closeState(s.d, o.state), o.life.close())
 }
 
@@ -90,7 +90,7 @@ func closeState(k keeper, state any) error {
 		c.close(k)
 	}
 	if sh, ok := state.(sharer); ok {
-		return k.Release(sh.shared())
+		return k.Release(sh.sharedBlock())
 	}
 	return nil
 }

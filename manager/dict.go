@@ -18,7 +18,7 @@ type Dict[K comparable, V any] struct{ keyed[Dict[K, V], K] }
 // NewDict creates an empty Dict. The caller must close it. The error wraps wire.ErrType if keys or
 // values cannot be sent to other processes.
 func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V], error) {
-	if err := check[map[K]V](); err != nil {
+	if err := checkType[map[K]V](); err != nil {
 		return nil, fmt.Errorf("manager: new Dict: %w", err)
 	}
 	p, err := newKeyed[Dict[K, V], K](ctx, m)
@@ -27,73 +27,75 @@ func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V],
 
 // Get returns the value for k, or [ErrNoKey]. The caller must close the value's shared memory.
 func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
-	return one[V](d.call(ctx, dictGet, in(k)))
+	return oneResult[V](d.call(ctx, dictGet, encodeArg(k)))
 }
 
 // Set sets the value for k. The server keeps a copy of v that shares the blocks of v. The caller
 // must still close v.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
-	return d.call(ctx, dictUpdate, in(k), in(v)).none()
+	return d.call(ctx, dictUpdate, encodeArg(k), encodeArg(v)).noResult()
 }
 
 // Update sets the values for several keys in one call.
 func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	args := make([]argument, 0, 2*len(all))
 	for k, v := range all {
-		args = append(args, in(k), in(v))
+		args = append(args, encodeArg(k), encodeArg(v))
 	}
-	return d.call(ctx, dictUpdate, args...).none()
+	return d.call(ctx, dictUpdate, args...).noResult()
 }
 
 // Add atomically adds delta to the value for k and returns the sum. A missing value counts as 0. It
 // returns [ErrNotNumber] if V is not a number type.
 func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
-	return one[V](d.call(ctx, dictAdd, in(k), in(kindOf[V]()), in(delta)))
+	return oneResult[V](d.call(ctx, dictAdd, encodeArg(k), encodeArg(kindOf[V]()), encodeArg(delta)))
 }
 
 // SetDefault sets the value for k if there is none, and returns the current value. The caller must
 // close its shared memory.
 func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
-	return one[V](d.call(ctx, dictSetDefault, in(k), in(v)))
+	return oneResult[V](d.call(ctx, dictSetDefault, encodeArg(k), encodeArg(v)))
 }
 
 // CompareAndSwap sets the value for k to v if it equals old, and reports whether it did. Values are
 // equal if their encodings are equal.
 func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
-	return one[bool](d.call(ctx, dictCas, in(k), in(old), in(v)))
+	return oneResult[bool](d.call(ctx, dictCas, encodeArg(k), encodeArg(old), encodeArg(v)))
 }
 
 // Pop removes k and returns its value, or [ErrNoKey]. The caller must close the value's shared
 // memory.
 func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 	back := func(results []item) request {
-		key := in(k)
+		key := encodeArg(k)
 		if key.err != nil || len(results) != 1 {
-			return dictLen.with(nil)
+			return dictLen.newRequest(nil)
 		}
-		return dictUpdate.with([]item{key.own(), results[0]})
+		return dictUpdate.newRequest([]item{key.takeItem(), results[0]})
 	}
-	return one[V](d.callUndo(ctx, back, dictPop, in(k)))
+	return oneResult[V](d.callUndo(ctx, back, dictPop, encodeArg(k)))
 }
 
 // PopItem removes an arbitrary key and returns it with its value. It returns [ErrNoKey] if the Dict
 // is empty. The caller must close the value's shared memory.
 func (d *Dict[K, V]) PopItem(ctx context.Context) (K, V, error) {
-	return pair[K, V](d.callUndo(ctx, dictUpdate.with, dictFirst))
+	return twoResults[K, V](d.callUndo(ctx, dictUpdate.newRequest, dictFirst))
 }
 
 // Delete removes k. It returns [ErrNoKey] if there is no such key.
 func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
-	return d.call(ctx, dictDelete, in(k)).none()
+	return d.call(ctx, dictDelete, encodeArg(k)).noResult()
 }
 
 // Keys returns the keys, ordered by their encodings.
-func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, dictKeys)) }
+func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) {
+	return allResults[K](d.call(ctx, dictKeys))
+}
 
 // Values returns the values, ordered by the encodings of their keys. The caller must close the
 // values' shared memory.
 func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
-	return all[V](d.call(ctx, dictValues))
+	return allResults[V](d.call(ctx, dictValues))
 }
 
 // All returns a copy of the whole map, in one call. The caller must close the values' shared
@@ -101,12 +103,12 @@ func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
 func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	a := d.call(ctx, dictAll)
 	if a.err != nil || len(a.items)%2 != 0 {
-		return nil, errors.Join(a.none())
+		return nil, errors.Join(a.noResult())
 	}
 	m := make(map[K]V, len(a.items)/2)
 	for i := 0; i < len(a.items); i += 2 {
-		k, err1 := unpack[K](a.c, a.items[i])
-		v, err2 := unpack[V](a.c, a.items[i+1])
+		k, err1 := unpackItem[K](a.c, a.items[i])
+		v, err2 := unpackItem[V](a.c, a.items[i+1])
 		if err := errors.Join(err1, err2); err != nil {
 			releaseAll(a.c, a.items[i+2:])
 			return nil, err
@@ -121,17 +123,17 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 type keyed[T any, K comparable] struct{ counted[T] }
 
 func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K], error) {
-	p, err := create[T](ctx, m, dictKind)
+	p, err := createTyped[T](ctx, m, dictKind)
 	return keyed[T, K]{counted[T]{p}}, err
 }
 
 // Has reports whether k is present.
 func (p *keyed[T, K]) Has(ctx context.Context, k K) (bool, error) {
-	return one[bool](p.call(ctx, dictHas, in(k)))
+	return oneResult[bool](p.call(ctx, dictHas, encodeArg(k)))
 }
 
 // Clear removes all elements.
-func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).none() }
+func (p *keyed[T, K]) Clear(ctx context.Context) error { return p.call(ctx, dictClear).noResult() }
 
 // A dict is the server's state of a Dict, a Set or a Namespace: items by the encodings of their
 // keys. The entries are in a slice, so that an arbitrary one is found in constant time; an
@@ -152,26 +154,26 @@ func newDict(n int) *dict { return &dict{make([]entry, 0, n), make(map[string]in
 var (
 	dictKind = newKind("Dict", func(*call) (any, error) { return newDict(0), nil })
 
-	dictGet        = define(dictKind, "get", (*dict).get)
-	dictUpdate     = define(dictKind, "update", (*dict).update)
-	dictAdd        = define(dictKind, "add", (*dict).add)
-	dictSetDefault = define(dictKind, "setdefault", (*dict).setDefault)
-	dictCas        = define(dictKind, "cas", (*dict).cas)
-	dictPop        = define(dictKind, "pop", (*dict).pop)
-	dictDelete     = define(dictKind, "delete", (*dict).delete)
-	dictHas        = define(dictKind, "has", (*dict).has)
-	dictLen        = define(dictKind, countedLen.name, (*dict).len)
-	dictKeys       = define(dictKind, "keys", (*dict).keys)
-	dictValues     = define(dictKind, "values", (*dict).values)
-	dictAll        = define(dictKind, "items", (*dict).all)
-	dictClear      = define(dictKind, "clear", (*dict).clear)
-	dictFirst      = define(dictKind, "first", (*dict).first)
-	dictDiscard    = define(dictKind, "discard", (*dict).discard)
-	dictKeep       = define(dictKind, "keep", (*dict).keep)
+	dictGet        = defineMethod(dictKind, "get", (*dict).get)
+	dictUpdate     = defineMethod(dictKind, "update", (*dict).update)
+	dictAdd        = defineMethod(dictKind, "add", (*dict).add)
+	dictSetDefault = defineMethod(dictKind, "setdefault", (*dict).setDefault)
+	dictCas        = defineMethod(dictKind, "cas", (*dict).cas)
+	dictPop        = defineMethod(dictKind, "pop", (*dict).pop)
+	dictDelete     = defineMethod(dictKind, "delete", (*dict).delete)
+	dictHas        = defineMethod(dictKind, "has", (*dict).hasKey)
+	dictLen        = defineMethod(dictKind, countedLen.name, (*dict).len)
+	dictKeys       = defineMethod(dictKind, "keys", (*dict).keys)
+	dictValues     = defineMethod(dictKind, "values", (*dict).values)
+	dictAll        = defineMethod(dictKind, "items", (*dict).all)
+	dictClear      = defineMethod(dictKind, "clear", (*dict).clear)
+	dictFirst      = defineMethod(dictKind, "first", (*dict).popAny)
+	dictDiscard    = defineMethod(dictKind, "discard", (*dict).removeKeys)
+	dictKeep       = defineMethod(dictKind, "keep", (*dict).retainKeys)
 )
 
-func (d *dict) find(c *call) (k string, it item, err error) {
-	if k, err = c.key(0); err != nil {
+func (d *dict) findItem(c *call) (k string, it item, err error) {
+	if k, err = c.keyArg(0); err != nil {
 		return k, it, err
 	}
 	i, ok := d.places[k]
@@ -182,14 +184,14 @@ func (d *dict) find(c *call) (k string, it item, err error) {
 }
 
 func (d *dict) get(c *call) error {
-	_, it, err := d.find(c)
+	_, it, err := d.findItem(c)
 	if err != nil {
 		return err
 	}
-	return c.give(it)
+	return c.addItemResult(it)
 }
 
-func (d *dict) put(k string, it item, keep keeper) {
+func (d *dict) putItem(k string, it item, keep keeper) {
 	if i, ok := d.places[k]; ok {
 		d.entries[i].release(keep)
 		d.entries[i].item = it
@@ -199,9 +201,9 @@ func (d *dict) put(k string, it item, keep keeper) {
 	d.entries = append(d.entries, entry{k, it})
 }
 
-// remove removes the entry for k, which must exist, and returns its item. The last entry moves to
-// its index.
-func (d *dict) remove(k string) item {
+// removeKey removes the entry for k, which must exist, and returns its item. The last entry moves
+// to its index.
+func (d *dict) removeKey(k string) item {
 	i, last := d.places[k], len(d.entries)-1
 	it := d.entries[i].item
 	d.entries[i] = d.entries[last]
@@ -217,106 +219,106 @@ func (d *dict) update(c *call) error {
 		return fmt.Errorf("%w: %d keys and values", ErrArgument, len(c.Args))
 	}
 	for i := 0; i < len(c.Args); i += 2 {
-		if _, err := c.key(i); err != nil {
+		if _, err := c.keyArg(i); err != nil {
 			return err // before any value is set
 		}
 	}
 	for i := 0; i < len(c.Args); i += 2 {
-		k, _ := c.key(i)
-		it, _ := c.item(i + 1)
-		d.put(k, it, c.s.d)
+		k, _ := c.keyArg(i)
+		it, _ := c.takeArg(i + 1)
+		d.putItem(k, it, c.s.d)
 	}
 	return nil
 }
 
 func (d *dict) add(c *call) error {
-	k, old, err := d.find(c)
+	k, old, err := d.findItem(c)
 	if err != nil && err != ErrNoKey {
 		return err
 	}
-	sum, err := c.addTo(old, 1, 2)
+	sum, err := c.addDelta(old, 1, 2)
 	if err != nil {
 		return err
 	}
-	d.put(k, sum, c.s.d)
-	return c.give(sum)
+	d.putItem(k, sum, c.s.d)
+	return c.addItemResult(sum)
 }
 
 func (d *dict) setDefault(c *call) error {
-	k, it, err := d.find(c)
+	k, it, err := d.findItem(c)
 	if err == ErrNoKey {
-		if it, err = c.item(1); err == nil {
-			d.put(k, it, c.s.d)
+		if it, err = c.takeArg(1); err == nil {
+			d.putItem(k, it, c.s.d)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return c.give(it)
+	return c.addItemResult(it)
 }
 
 func (d *dict) cas(c *call) error {
-	k, old, err := d.find(c)
+	k, old, err := d.findItem(c)
 	if err != nil && err != ErrNoKey {
 		return err
 	}
 	if len(c.Args) != 3 {
 		return fmt.Errorf("%w: %d instead of 3", ErrArgument, len(c.Args))
 	}
-	same := err == nil && same(old, c.Args[1])
+	same := err == nil && equalItems(old, c.Args[1])
 	if same {
-		it, _ := c.item(2)
-		d.put(k, it, c.s.d)
+		it, _ := c.takeArg(2)
+		d.putItem(k, it, c.s.d)
 	}
-	return give(c, same)
+	return addResult(c, same)
 }
 
-// same reports whether two items have equal encodings and refer to the same blocks.
-func same(a, b item) bool {
+// equalItems reports whether two items have equal encodings and refer to the same blocks.
+func equalItems(a, b item) bool {
 	return string(a.body) == string(b.body) && slices.Equal(a.blocks, b.blocks)
 }
 
 func (d *dict) pop(c *call) error {
-	k, _, err := d.find(c)
+	k, _, err := d.findItem(c)
 	if err == nil {
-		c.results = append(c.results, d.remove(k))
+		c.results = append(c.results, d.removeKey(k))
 	}
 	return err
 }
 
 func (d *dict) delete(c *call) error {
-	k, _, err := d.find(c)
+	k, _, err := d.findItem(c)
 	if err == nil {
-		d.remove(k).release(c.s.d)
+		d.removeKey(k).release(c.s.d)
 	}
 	return err
 }
 
-func (d *dict) has(c *call) error {
-	_, _, err := d.find(c)
+func (d *dict) hasKey(c *call) error {
+	_, _, err := d.findItem(c)
 	if err != nil && err != ErrNoKey {
 		return err
 	}
-	return give(c, err == nil)
+	return addResult(c, err == nil)
 }
 
-func (d *dict) len(c *call) error { return give(c, len(d.entries)) }
+func (d *dict) len(c *call) error { return addResult(c, len(d.entries)) }
 
-// sorted returns the entries in the order of their keys.
-func (d *dict) sorted() []entry {
+// sortedEntries returns the entries in the order of their keys.
+func (d *dict) sortedEntries() []entry {
 	return slices.SortedFunc(slices.Values(d.entries), func(a, b entry) int { return strings.Compare(a.key, b.key) })
 }
 
 func (d *dict) keys(c *call) error {
-	for _, e := range d.sorted() {
+	for _, e := range d.sortedEntries() {
 		c.results = append(c.results, item{body: []byte(e.key)})
 	}
 	return nil
 }
 
 func (d *dict) values(c *call) error {
-	for _, e := range d.sorted() {
-		if err := c.give(e.item); err != nil {
+	for _, e := range d.sortedEntries() {
+		if err := c.addItemResult(e.item); err != nil {
 			return err
 		}
 	}
@@ -324,30 +326,30 @@ func (d *dict) values(c *call) error {
 }
 
 func (d *dict) all(c *call) error {
-	for _, e := range d.sorted() {
+	for _, e := range d.sortedEntries() {
 		c.results = append(c.results, item{body: []byte(e.key)})
-		if err := c.give(e.item); err != nil {
+		if err := c.addItemResult(e.item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// first removes an arbitrary key and returns it with its value.
-func (d *dict) first(c *call) error {
+// popAny removes an arbitrary key and returns it with its value.
+func (d *dict) popAny(c *call) error {
 	if len(d.entries) == 0 {
 		return ErrNoKey
 	}
 	k := d.entries[len(d.entries)-1].key
-	c.results = append(c.results, item{body: []byte(k)}, d.remove(k))
+	c.results = append(c.results, item{body: []byte(k)}, d.removeKey(k))
 	return nil
 }
 
-// keys returns the set of the arguments, which must be keys.
-func (c *call) keys() (map[string]bool, error) {
+// keySet returns the set of the arguments, which must be keys.
+func (c *call) keySet() (map[string]bool, error) {
 	set := make(map[string]bool, len(c.Args))
 	for i := range c.Args {
-		k, err := c.key(i)
+		k, err := c.keyArg(i)
 		if err != nil {
 			return nil, err
 		}
@@ -356,29 +358,29 @@ func (c *call) keys() (map[string]bool, error) {
 	return set, nil
 }
 
-// discard removes the keys given as arguments.
-func (d *dict) discard(c *call) error {
-	named, err := c.keys()
+// removeKeys removes the keys given as arguments.
+func (d *dict) removeKeys(c *call) error {
+	named, err := c.keySet()
 	if err != nil {
 		return err
 	}
 	for k := range named {
 		if _, ok := d.places[k]; ok {
-			d.remove(k).release(c.s.d)
+			d.removeKey(k).release(c.s.d)
 		}
 	}
 	return nil
 }
 
-// keep removes all keys except the arguments.
-func (d *dict) keep(c *call) error {
-	named, err := c.keys()
+// retainKeys removes all keys except the arguments.
+func (d *dict) retainKeys(c *call) error {
+	named, err := c.keySet()
 	if err != nil {
 		return err
 	}
 	for i := len(d.entries) - 1; i >= 0; i-- { // remove moves an entry that was visited already
 		if k := d.entries[i].key; !named[k] {
-			d.remove(k).release(c.s.d)
+			d.removeKey(k).release(c.s.d)
 		}
 	}
 	return nil
@@ -396,11 +398,11 @@ func (d *dict) close(k keeper) {
 	*d = *newDict(0)
 }
 
-func (d *dict) save(k keeper) undo {
+func (d *dict) saveState(k keeper) undo {
 	old := newDict(len(d.entries))
 	for _, e := range d.entries {
 		if kept, err := e.retain(k); err == nil {
-			old.put(e.key, kept, k)
+			old.putItem(e.key, kept, k)
 		}
 	}
 	return undo{

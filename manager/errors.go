@@ -95,14 +95,16 @@ func init() {
 // cause may be nil.
 func serverDied(pid int, cause error) error {
 	if cause == nil {
-		return died(pid, ErrServerDied)
+		return newPeerError(pid, ErrServerDied)
 	}
-	return died(pid, fmt.Errorf("%w: %w", ErrServerDied, cause))
+	return newPeerError(pid, fmt.Errorf("%w: %w", ErrServerDied, cause))
 }
 
-// died returns the error for the death of a process, which wraps cause. pid is 0 if the process is
-// on another machine.
-func died(pid int, cause error) error { return &shm.PeerError{PID: pid, Seat: -1, Cause: cause} }
+// newPeerError returns the error for the death of a process, which wraps cause. pid is 0 if the
+// process is on another machine.
+func newPeerError(pid int, cause error) error {
+	return &shm.PeerError{PID: pid, Seat: -1, Cause: cause}
+}
 
 // A PanicError reports a panic of a method in the server. Formatted with %+v, it includes the
 // stack.

@@ -9,22 +9,28 @@ type Event struct{ typed[Event] }
 
 // NewEvent creates an event with a cleared flag. The caller must close it.
 func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
-	p, err := create[Event](ctx, m, eventKind)
+	p, err := createTyped[Event](ctx, m, eventKind)
 	return &Event{p}, err
 }
 
 // Set sets the flag and wakes all waiting callers.
-func (e *Event) Set(ctx context.Context) error { return e.call(ctx, eventChange, in(true)).none() }
+func (e *Event) Set(ctx context.Context) error {
+	return e.call(ctx, eventChange, encodeArg(true)).noResult()
+}
 
 // Clear clears the flag.
-func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, eventChange, in(false)).none() }
+func (e *Event) Clear(ctx context.Context) error {
+	return e.call(ctx, eventChange, encodeArg(false)).noResult()
+}
 
 // IsSet reports whether the flag is set.
-func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, eventIsSet)) }
+func (e *Event) IsSet(ctx context.Context) (bool, error) {
+	return oneResult[bool](e.call(ctx, eventIsSet))
+}
 
 // Wait blocks until the flag is set. If ctx is done first, Wait returns its error; if the flag is
 // set, it returns nil even after the deadline of ctx.
-func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
+func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).noResult() }
 
 // An event is the server's state of an Event. round counts the calls of Set: callers that waited
 // during a Set return even if the flag was cleared since.
@@ -37,13 +43,13 @@ type event struct {
 var (
 	eventKind = newKind("Event", func(*call) (any, error) { return new(event), nil })
 
-	eventChange = define(eventKind, "set", (*event).change)
-	eventIsSet  = define(eventKind, "isset", (*event).isSet)
-	eventWait   = define(eventKind, "wait", (*event).wait)
+	eventChange = defineMethod(eventKind, "set", (*event).setState)
+	eventIsSet  = defineMethod(eventKind, "isset", (*event).isSet)
+	eventWait   = defineMethod(eventKind, "wait", (*event).wait)
 )
 
-func (e *event) change(c *call) error {
-	set, err := arg[bool](c, 0)
+func (e *event) setState(c *call) error {
+	set, err := decodeArg[bool](c, 0)
 	if err == nil {
 		e.set = set
 		if set {
@@ -53,7 +59,7 @@ func (e *event) change(c *call) error {
 	return err
 }
 
-func (e *event) isSet(c *call) error { return give(c, e.set) }
+func (e *event) isSet(c *call) error { return addResult(c, e.set) }
 
 func (e *event) wait(c *call) error {
 	if begun, ok := c.arrived.(int); e.set || ok && begun != e.round {

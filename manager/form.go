@@ -45,7 +45,7 @@ func (f form) tag() int {
 	return dataForm
 }
 
-func (f form) write(e *codec.Encoder) error {
+func (f form) encodeForm(e *codec.Encoder) error {
 	tag := f.tag()
 	e.Tag(formTags, tag)
 	e.Bytes(f.server[:])
@@ -88,7 +88,7 @@ func readForm(d *codec.Decoder) (f form, c *client, err error) {
 		}
 	}
 	if isFar(blocks[0]) {
-		r := farOf(blocks[0]) // the other blocks are zero; see adopt
+		r := farOf(blocks[0]) // the other blocks are zero; see importBlocks
 		if r == nil {
 			return f, nil, ErrForeign
 		}
@@ -96,11 +96,11 @@ func readForm(d *codec.Decoder) (f form, c *client, err error) {
 		if r.server != f.server {
 			return f, nil, errors.Join(ErrForeign, r.Release(f.life))
 		}
-		r.use()
+		r.addUse()
 		return f, r, nil
 	}
 	f.life, f.accept, f.alive, f.data = blocks[0], blocks[1], blocks[2], blocks[3]
-	if c, err = clientOf(f.address); err != nil {
+	if c, err = acquireClient(f.address); err != nil {
 		k := defaultKeeper()
 		err = errors.Join(err, k.Release(f.life))
 		if f.data != 0 {

@@ -5,15 +5,15 @@ import "sync"
 // A signal wakes all goroutines that wait for a change.
 type signal struct{ ch chan struct{} }
 
-// wait returns a channel that is closed by the next fire.
-func (s *signal) wait() <-chan struct{} {
+// changeChan returns a channel that is closed by the next fire.
+func (s *signal) changeChan() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})
 	}
 	return s.ch
 }
 
-func (s *signal) fire() {
+func (s *signal) broadcast() {
 	if s.ch != nil {
 		close(s.ch)
 		s.ch = nil
@@ -29,8 +29,8 @@ type gate struct {
 	changed signal
 }
 
-// enter admits a call. The caller must call leave unless it returns an error.
-func (g *gate) enter(c *call) error {
+// admitCall admits a call. The caller must call leave unless it returns an error.
+func (g *gate) admitCall(c *call) error {
 	for {
 		g.mu.Lock()
 		if g.txn == nil {
@@ -42,28 +42,28 @@ func (g *gate) enter(c *call) error {
 			g.mu.Unlock()
 			return nil
 		}
-		changed := g.changed.wait()
+		changed := g.changed.changeChan()
 		g.mu.Unlock()
-		if err := c.await(changed); err != nil {
+		if err := c.awaitChange(changed); err != nil {
 			return err
 		}
 	}
 }
 
-func (g *gate) leave(c *call) {
+func (g *gate) endCall(c *call) {
 	if c.lane.txn != nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inside--; g.inside == 0 {
-		g.changed.fire()
+		g.changed.broadcast()
 	}
 }
 
-// begin excludes all calls except those of t. It claims the gate first and then waits for the
-// admitted calls, so that a stream of new calls cannot starve it.
-func (g *gate) begin(c *call, t *txn) error {
+// lockExclusive excludes all calls except those of t. It claims the gate first and then waits for
+// the admitted calls, so that a stream of new calls cannot starve it.
+func (g *gate) lockExclusive(c *call, t *txn) error {
 	for taken := false; ; {
 		g.mu.Lock()
 		if g.txn == nil {
@@ -73,20 +73,20 @@ func (g *gate) begin(c *call, t *txn) error {
 			g.mu.Unlock()
 			return nil
 		}
-		changed := g.changed.wait()
+		changed := g.changed.changeChan()
 		g.mu.Unlock()
-		if err := c.await(changed); err != nil {
+		if err := c.awaitChange(changed); err != nil {
 			if taken {
-				g.end()
+				g.unlockExclusive()
 			}
 			return err
 		}
 	}
 }
 
-func (g *gate) end() {
+func (g *gate) unlockExclusive() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.txn = nil
-	g.changed.fire()
+	g.changed.broadcast()
 }

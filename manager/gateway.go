@@ -48,7 +48,7 @@ type lent struct {
 func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return err
 	}
@@ -62,9 +62,9 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	if err != nil {
 		return fmt.Errorf("manager: gateway: %w", err)
 	}
-	gu := m.gateway.enter(c, [16]byte(body))
-	defer m.gateway.leave(gu)
-	inner, err := c.greet(ctx, gu.session, 0)
+	gu := m.gateway.addStream(c, [16]byte(body))
+	defer m.gateway.endStream(gu)
+	inner, err := c.announceLane(ctx, gu.session, 0)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 		if err != nil {
 			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
 		} else {
-			r = gu.forward(ctx, outer, inner, req)
+			r = gu.forwardCall(ctx, outer, inner, req)
 			releaseAll(c, req.Args)
 		}
 		err = outer.Send(ctx, r)
@@ -105,15 +105,15 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 // returns its grants of an object.
 var gatewayDrop = &method{name: "drop"}
 
-// forward makes a call to the server on behalf of the guest. It passes on a cancellation, and
+// forwardCall makes a call to the server on behalf of the guest. It passes on a cancellation, and
 // aborts the call if the guest disconnects.
-func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
+func (gu *guest) forwardCall(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
 	req request) reply {
 	switch {
-	case req.Object != 0 && !gu.granted(req.Object):
+	case req.Object != 0 && !gu.isGranted(req.Object):
 		return reply{Err: fmt.Errorf("%w: number %d is not granted", ErrNoObject, req.Object)}
 	case req.Object == 0 && req.Method == gatewayDrop.name:
-		return reply{Err: gu.drop(req)}
+		return reply{Err: gu.revokeGrants(req)}
 	}
 	if err := inner.Send(ctx, req); err != nil {
 		return reply{Err: err}
@@ -143,7 +143,7 @@ func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner 
 	return r
 }
 
-func (g *gateway) enter(c *client, session [16]byte) *guest {
+func (g *gateway) addStream(c *client, session [16]byte) *guest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	gu := g.guests[session]
@@ -158,8 +158,8 @@ func (g *gateway) enter(c *client, session [16]byte) *guest {
 	return gu
 }
 
-// leave ends a stream. After the last one, the guest's references are released.
-func (g *gateway) leave(gu *guest) {
+// endStream ends a stream. After the last one, the guest's references are released.
+func (g *gateway) endStream(gu *guest) {
 	g.mu.Lock()
 	gu.streams--
 	last := gu.streams == 0
@@ -187,9 +187,9 @@ const anyBlock = math.MaxUint64
 func (gu *guest) Retain(h arena.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h arena.Handle) error { return gu.c.Release(h) }
 
-// export grants the guest the objects of the proxies in a reply. Other blocks are marked to be
-// copied.
-func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
+// exportBlocks grants the guest the objects of the proxies in a reply. Other blocks are marked to
+// be copied.
+func (gu *guest) exportBlocks(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
 	}
@@ -197,7 +197,8 @@ func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, e
 	for i, h := range blocks {
 		handles[i] = uint64(h)
 	}
-	numbers, err := one[[]uint64](gu.c.invoke(ctx, serverIdentify.with(nil), nil, []argument{in(handles)}))
+	numbers, err := oneResult[[]uint64](gu.c.invokeMethod(ctx, serverIdentify.newRequest(nil), nil,
+		[]argument{encodeArg(handles)}))
 	if err != nil {
 		return nil, err
 	}
@@ -223,9 +224,9 @@ func (gu *guest) export(ctx context.Context, blocks []arena.Handle) ([]uint64, e
 	return numbers, nil
 }
 
-// adopt translates object ids of a guest to blocks. It returns [ErrNoObject] for an object that was
-// not granted to the guest.
-func (gu *guest) adopt(numbers []uint64) ([]arena.Handle, error) {
+// importBlocks translates object ids of a guest to blocks. It returns [ErrNoObject] for an object
+// that was not granted to the guest.
+func (gu *guest) importBlocks(numbers []uint64) ([]arena.Handle, error) {
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
 	var blocks []arena.Handle
@@ -244,23 +245,23 @@ func (gu *guest) adopt(numbers []uint64) ([]arena.Handle, error) {
 	return blocks, nil
 }
 
-func (gu *guest) granted(object uint64) bool {
+func (gu *guest) isGranted(object uint64) bool {
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
 	return gu.objects[object] != nil
 }
 
-// drop revokes the number of grants that the guest had received when it released the object. Later
-// grants remain.
-func (gu *guest) drop(req request) error {
+// revokeGrants revokes the number of grants that the guest had received when it released the
+// object. Later grants remain.
+func (gu *guest) revokeGrants(req request) error {
 	if len(req.Args) != 2 {
 		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))
 	}
-	id, err := unpack[uint64](unkept{}, item{body: req.Args[0].body})
+	id, err := unpackItem[uint64](unkept{}, item{body: req.Args[0].body})
 	if err != nil {
 		return err
 	}
-	n, err := unpack[int](unkept{}, item{body: req.Args[1].body})
+	n, err := unpackItem[int](unkept{}, item{body: req.Args[1].body})
 	if err != nil {
 		return err
 	}

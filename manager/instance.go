@@ -18,11 +18,11 @@ type Instance struct {
 // New creates an object in the server. args are passed to the type's constructor. The caller must
 // close the Instance.
 func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
-	packed, err := t.make.pack(args)
+	packed, err := t.make.packArgs(args)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.create(ctx, t.kind, packed...)
+	p, err := m.createObject(ctx, t.kind, packed...)
 	return &Instance{p, t}, err
 }
 
@@ -32,9 +32,9 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 // [ErrArgument] if the arguments do not match the types of the parameters. The caller must close
 // the shared memory of the results.
 func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
-	f, a := o.do(ctx, method, args)
+	f, a := o.callMethod(ctx, method, args)
 	if a.err != nil {
-		return nil, a.none()
+		return nil, a.noResult()
 	}
 	if len(a.items) != len(f.out) {
 		return nil, fmt.Errorf("%s: %w: %d results instead of %d", f.name, codec.ErrFormat, len(a.items), len(f.out))
@@ -54,30 +54,30 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 // Call calls a method of o in the server and returns its only result. It returns [ErrType] if the
 // method does not have exactly one result of type R. Other errors are as for [Instance.Call].
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
-	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
+	if f := o.findMethod(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())
 	}
-	_, a := o.do(ctx, method, args)
-	return one[R](a)
+	_, a := o.callMethod(ctx, method, args)
+	return oneResult[R](a)
 }
 
-func (o *Instance) method(name string) *function {
+func (o *Instance) findMethod(name string) *function {
 	if o.typ == nil {
 		return nil
 	}
 	return o.typ.methods[name]
 }
 
-func (o *Instance) do(ctx context.Context, method string, args []any) (*function, answer) {
+func (o *Instance) callMethod(ctx context.Context, method string, args []any) (*function, answer) {
 	defer runtime.KeepAlive(o.ref)
 	if o.typ == nil {
 		return nil, answer{err: ErrClosed}
 	}
-	f := o.method(method)
+	f := o.findMethod(method)
 	if f == nil {
 		return nil, answer{err: fmt.Errorf("%w: %s has no %q", ErrNoMethod, o.typ.name, method)}
 	}
-	packed, err := f.pack(args)
+	packed, err := f.packArgs(args)
 	if err != nil {
 		return nil, answer{err: err}
 	}
@@ -106,5 +106,5 @@ func (o *Instance) unmarshalWire(d *codec.Decoder) error {
 	if o.typ, ok = types.Get(name); !ok {
 		return fmt.Errorf("%w: %s is not registered", ErrType, name)
 	}
-	return o.read(d)
+	return o.decodeForm(d)
 }

@@ -91,25 +91,25 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // keepBytes limits the buffer that a pooled encoder keeps, in bytes.
 const keepBytes = 64 << 10
 
-// done releases the argument. It must be called once. sent reports whether the server received the
-// value.
-func (a *argument) done(sent bool) {
+// releaseArg releases the argument. It must be called once. sent reports whether the server
+// received the value.
+func (a *argument) releaseArg(sent bool) {
 	a.encoder.Done(sent)
 	if cap(a.body) <= keepBytes {
 		encoders.Put(a.encoder)
 	}
 }
 
-// own releases the argument and returns a copy of its item. The value must not have blocks.
-func (a *argument) own() item {
+// takeItem releases the argument and returns a copy of its item. The value must not have blocks.
+func (a *argument) takeItem() item {
 	it := item{body: slices.Clone(a.body)}
-	a.done(true)
+	a.releaseArg(true)
 	return it
 }
 
-// in encodes v as an argument.
-func in[T any](v T) argument {
-	a, err := pack(v)
+// encodeArg encodes v as an argument.
+func encodeArg[T any](v T) argument {
+	a, err := packArg(v)
 	a.err = err
 	if err == nil && a.encoder.Local() {
 		w := v // a copy, so that v does not escape unless this is reached
@@ -120,19 +120,19 @@ func in[T any](v T) argument {
 	return a
 }
 
-// abroad returns the argument re-encoded by value, for another machine.
-func (a argument) abroad() argument {
+// encodeByValue returns the argument re-encoded by value, for another machine.
+func (a argument) encodeByValue() argument {
 	if a.err != nil || a.again == nil {
 		return a
 	}
-	a.done(false)
+	a.releaseArg(false)
 	b, err := a.again()
 	b.err = err
 	return b
 }
 
-// pack encodes v. The caller must keep v alive until it calls done.
-func pack[T any](v T) (argument, error) {
+// packArg encodes v. The caller must keep v alive until it calls done.
+func packArg[T any](v T) (argument, error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		return argument{}, err
@@ -158,14 +158,15 @@ func packWith(byValue bool, encode func(e *codec.Encoder) error) (argument, erro
 	m := e.Message()
 	a.item = item{m.Body, m.Blocks}
 	if err != nil {
-		a.done(false)
+		a.releaseArg(false)
 		return argument{}, err
 	}
 	return a, nil
 }
 
-// unpack decodes an item. It takes ownership of the item's references, even if it returns an error.
-func unpack[T any](k keeper, it item) (v T, err error) {
+// unpackItem decodes an item. It takes ownership of the item's references, even if it returns an
+// error.
+func unpackItem[T any](k keeper, it item) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
 		it.release(k)

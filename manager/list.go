@@ -14,88 +14,88 @@ type List[T any] struct{ counted[List[T]] }
 // NewList creates a List with the values vs. The caller must close it, and must still close vs. The
 // error wraps wire.ErrType if values of type T cannot be sent to other processes.
 func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
-	if err := check[T](); err != nil {
+	if err := checkType[T](); err != nil {
 		return nil, fmt.Errorf("manager: new List: %w", err)
 	}
-	p, err := create[List[T]](ctx, m, listKind, ins(vs)...)
+	p, err := createTyped[List[T]](ctx, m, listKind, encodeArgs(vs)...)
 	return &List[T]{counted[List[T]]{p}}, err
 }
 
-func ins[T any](vs []T) []argument {
+func encodeArgs[T any](vs []T) []argument {
 	args := make([]argument, len(vs))
 	for i, v := range vs {
-		args[i] = in(v)
+		args[i] = encodeArg(v)
 	}
 	return args
 }
 
 // Append appends values, in one call.
 func (l *List[T]) Append(ctx context.Context, vs ...T) error {
-	return l.call(ctx, listAppend, ins(vs)...).none()
+	return l.call(ctx, listAppend, encodeArgs(vs)...).noResult()
 }
 
 // Insert inserts v before element i. As with Python's list.insert, a negative i counts from the
 // end, and an i outside of the list means its beginning or its end.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
-	return l.call(ctx, listInsert, in(i), in(v)).none()
+	return l.call(ctx, listInsert, encodeArg(i), encodeArg(v)).noResult()
 }
 
 // Get returns element i. The caller must close the element's shared memory.
 func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
-	return one[T](l.call(ctx, listGet, in(i)))
+	return oneResult[T](l.call(ctx, listGet, encodeArg(i)))
 }
 
 // Set sets element i to v. The caller must still close v.
 func (l *List[T]) Set(ctx context.Context, i int, v T) error {
-	return l.call(ctx, listSet, in(i), in(v)).none()
+	return l.call(ctx, listSet, encodeArg(i), encodeArg(v)).noResult()
 }
 
 // Add atomically adds delta to element i and returns the sum. It returns [ErrNotNumber] if T is not
 // a number type.
 func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
-	return one[T](l.call(ctx, listAdd, in(i), in(kindOf[T]()), in(delta)))
+	return oneResult[T](l.call(ctx, listAdd, encodeArg(i), encodeArg(kindOf[T]()), encodeArg(delta)))
 }
 
 // Repeat repeats the elements so that the list has n times as many, like Python's l *= n. If n is
 // 0, the list becomes empty. It returns [ErrArgument] if n is negative or the list would have more
 // than 2^24 elements.
 func (l *List[T]) Repeat(ctx context.Context, n int) error {
-	return l.call(ctx, listRepeat, in(n)).none()
+	return l.call(ctx, listRepeat, encodeArg(n)).noResult()
 }
 
 // Pop removes element i and returns it. The caller must close the element's shared memory.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
 		if i == -1 {
-			return listAppend.with(results)
+			return listAppend.newRequest(results)
 		}
-		at := in(i)
+		at := encodeArg(i)
 		if i < 0 { // relative to the end of a list with one element less
-			at = in(i + 1)
+			at = encodeArg(i + 1)
 		}
-		return listInsert.with(append([]item{at.own()}, results...))
+		return listInsert.newRequest(append([]item{at.takeItem()}, results...))
 	}
-	return one[T](l.callUndo(ctx, back, listPop, in(i)))
+	return oneResult[T](l.callUndo(ctx, back, listPop, encodeArg(i)))
 }
 
 // Delete removes element i.
 func (l *List[T]) Delete(ctx context.Context, i int) error {
-	return l.call(ctx, listDelete, in(i)).none()
+	return l.call(ctx, listDelete, encodeArg(i)).noResult()
 }
 
 // Index returns the index of the first element that equals v, or [ErrNoKey].
 func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
-	return one[int](l.call(ctx, listIndex, in(v)))
+	return oneResult[int](l.call(ctx, listIndex, encodeArg(v)))
 }
 
 // Remove removes the first element that equals v. It returns [ErrNoKey] if there is none.
 func (l *List[T]) Remove(ctx context.Context, v T) error {
-	return l.call(ctx, listRemove, in(v)).none()
+	return l.call(ctx, listRemove, encodeArg(v)).noResult()
 }
 
 // Count returns the number of elements that equal v.
 func (l *List[T]) Count(ctx context.Context, v T) (int, error) {
-	return one[int](l.call(ctx, listCount, in(v)))
+	return oneResult[int](l.call(ctx, listCount, encodeArg(v)))
 }
 
 // Has reports whether an element equals v.
@@ -107,7 +107,7 @@ func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 // Slice returns the elements from low to high-1, in one call. If high is -1, the slice extends to
 // the end. The caller must close the elements' shared memory.
 func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
-	return all[T](l.call(ctx, listSlice, in(low), in(high)))
+	return allResults[T](l.call(ctx, listSlice, encodeArg(low), encodeArg(high)))
 }
 
 // All returns all elements, in one call. The caller must close the elements' shared memory.
@@ -117,23 +117,24 @@ func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0,
 // = vs. If high is -1, it replaces all elements from low on. vs may be longer or shorter than the
 // replaced part; if it is empty, Replace deletes that part.
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
-	return l.call(ctx, listReplace, append([]argument{in(low), in(high)}, ins(vs)...)...).none()
+	args := append([]argument{encodeArg(low), encodeArg(high)}, encodeArgs(vs)...)
+	return l.call(ctx, listReplace, args...).noResult()
 }
 
 // Sort sorts numbers or strings in ascending order, in one call. If T is another type, it returns
 // [ErrNotOrdered] and the list is unchanged.
 func (l *List[T]) Sort(ctx context.Context) error {
-	return l.call(ctx, listSort, in(kindOf[T]())).none()
+	return l.call(ctx, listSort, encodeArg(kindOf[T]())).noResult()
 }
 
 // SortFunc sorts the elements with compare, like [slices.SortStableFunc], in a transaction. compare
 // must not retain or close the shared memory of its arguments.
 func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
-	c, err := l.open()
+	c, err := l.openClient()
 	if err != nil {
 		return err
 	}
-	return c.within(ctx, func(tx context.Context) error {
+	return c.runInTransaction(ctx, func(tx context.Context) error {
 		vs, err := l.All(tx)
 		if err != nil {
 			return err
@@ -144,7 +145,7 @@ func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error 
 }
 
 // Reverse reverses the order of the elements.
-func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, listReverse).none() }
+func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, listReverse).noResult() }
 
 // A list is the server's state of a List.
 type list struct{ items []item }
@@ -153,41 +154,42 @@ type list struct{ items []item }
 var (
 	listKind = newKind("List", newList)
 
-	listAppend  = define(listKind, "append", (*list).append)
-	listInsert  = define(listKind, "insert", (*list).insert)
-	listGet     = define(listKind, "get", (*list).get)
-	listSet     = define(listKind, "set", (*list).set)
-	listAdd     = define(listKind, "add", (*list).add)
-	listPop     = define(listKind, "pop", (*list).pop)
-	listDelete  = define(listKind, "delete", (*list).delete)
-	listIndex   = define(listKind, "index", (*list).index)
-	_           = define(listKind, countedLen.name, (*list).len)
-	listSlice   = define(listKind, "slice", (*list).slice)
-	listReplace = define(listKind, "replace", (*list).replace)
-	listReverse = define(listKind, "reverse", (*list).reverse)
-	listSort    = define(listKind, "sort", (*list).sort)
-	listRepeat  = define(listKind, "repeat", (*list).repeat)
-	listRemove  = define(listKind, "remove", (*list).remove)
-	listCount   = define(listKind, "count", (*list).count)
+	listAppend  = defineMethod(listKind, "append", (*list).append)
+	listInsert  = defineMethod(listKind, "insert", (*list).insert)
+	listGet     = defineMethod(listKind, "get", (*list).get)
+	listSet     = defineMethod(listKind, "set", (*list).set)
+	listAdd     = defineMethod(listKind, "add", (*list).add)
+	listPop     = defineMethod(listKind, "pop", (*list).pop)
+	listDelete  = defineMethod(listKind, "delete", (*list).delete)
+	listIndex   = defineMethod(listKind, "index", (*list).index)
+	_           = defineMethod(listKind, countedLen.name, (*list).len)
+	listSlice   = defineMethod(listKind, "slice", (*list).slice)
+	listReplace = defineMethod(listKind, "replace", (*list).replace)
+	listReverse = defineMethod(listKind, "reverse", (*list).reverse)
+	listSort    = defineMethod(listKind, "sort", (*list).sort)
+	listRepeat  = defineMethod(listKind, "repeat", (*list).repeat)
+	listRemove  = defineMethod(listKind, "remove", (*list).remove)
+	listCount   = defineMethod(listKind, "count", (*list).count)
 )
 
 func newList(c *call) (any, error) {
 	l := new(list)
 	for i := range c.Args {
-		it, _ := c.item(i)
+		it, _ := c.takeArg(i)
 		l.items = append(l.items, it)
 	}
 	return l, nil
 }
 
-// at decodes an argument as the index of one of n elements. A negative index counts from the end.
-func at(c *call, n int) (int, error) { return below(c, n, n) }
+// indexArg decodes an argument as the index of one of n elements. A negative index counts from the
+// end.
+func indexArg(c *call, n int) (int, error) { return boundedIndexArg(c, n, n) }
 
-// between is like at, but also accepts the index n, the end.
-func between(c *call, n int) (int, error) { return below(c, n, n+1) }
+// insertIndexArg is like at, but also accepts the index n, the end.
+func insertIndexArg(c *call, n int) (int, error) { return boundedIndexArg(c, n, n+1) }
 
-func below(c *call, n, limit int) (int, error) {
-	i, err := arg[int](c, 0)
+func boundedIndexArg(c *call, n, limit int) (int, error) {
+	i, err := decodeArg[int](c, 0)
 	from := i
 	if i < 0 {
 		i += n
@@ -200,21 +202,21 @@ func below(c *call, n, limit int) (int, error) {
 
 func (l *list) append(c *call) error {
 	for i := range c.Args {
-		it, _ := c.item(i)
+		it, _ := c.takeArg(i)
 		l.items = append(l.items, it)
 	}
 	return nil
 }
 
 func (l *list) insert(c *call) error {
-	i, err := arg[int](c, 0)
+	i, err := decodeArg[int](c, 0)
 	if err != nil {
 		return err
 	}
 	if i < 0 {
 		i += len(l.items)
 	}
-	it, err := c.item(1)
+	it, err := c.takeArg(1)
 	if err == nil {
 		l.items = slices.Insert(l.items, min(max(i, 0), len(l.items)), it)
 	}
@@ -222,19 +224,19 @@ func (l *list) insert(c *call) error {
 }
 
 func (l *list) get(c *call) error {
-	i, err := at(c, len(l.items))
+	i, err := indexArg(c, len(l.items))
 	if err != nil {
 		return err
 	}
-	return c.give(l.items[i])
+	return c.addItemResult(l.items[i])
 }
 
 func (l *list) set(c *call) error {
-	i, err := at(c, len(l.items))
+	i, err := indexArg(c, len(l.items))
 	if err != nil {
 		return err
 	}
-	it, err := c.item(1)
+	it, err := c.takeArg(1)
 	if err == nil {
 		l.items[i].release(c.s.d)
 		l.items[i] = it
@@ -243,21 +245,21 @@ func (l *list) set(c *call) error {
 }
 
 func (l *list) add(c *call) error {
-	i, err := at(c, len(l.items))
+	i, err := indexArg(c, len(l.items))
 	if err != nil {
 		return err
 	}
-	sum, err := c.addTo(l.items[i], 1, 2)
+	sum, err := c.addDelta(l.items[i], 1, 2)
 	if err != nil {
 		return err
 	}
 	l.items[i].release(c.s.d)
 	l.items[i] = sum
-	return c.give(sum)
+	return c.addItemResult(sum)
 }
 
 func (l *list) pop(c *call) error {
-	i, err := at(c, len(l.items))
+	i, err := indexArg(c, len(l.items))
 	if err == nil {
 		c.results = append(c.results, l.items[i])
 		l.items = slices.Delete(l.items, i, i+1)
@@ -266,7 +268,7 @@ func (l *list) pop(c *call) error {
 }
 
 func (l *list) delete(c *call) error {
-	i, err := at(c, len(l.items))
+	i, err := indexArg(c, len(l.items))
 	if err == nil {
 		l.items[i].release(c.s.d)
 		l.items = slices.Delete(l.items, i, i+1)
@@ -274,12 +276,12 @@ func (l *list) delete(c *call) error {
 	return err
 }
 
-// find returns the index of the first element that equals the argument, or [ErrNoKey].
-func (l *list) find(c *call) (int, error) {
+// findIndex returns the index of the first element that equals the argument, or [ErrNoKey].
+func (l *list) findIndex(c *call) (int, error) {
 	if len(c.Args) != 1 {
 		return 0, fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
 	}
-	i := slices.IndexFunc(l.items, func(it item) bool { return same(it, c.Args[0]) })
+	i := slices.IndexFunc(l.items, func(it item) bool { return equalItems(it, c.Args[0]) })
 	if i < 0 {
 		return 0, ErrNoKey
 	}
@@ -287,15 +289,15 @@ func (l *list) find(c *call) (int, error) {
 }
 
 func (l *list) index(c *call) error {
-	i, err := l.find(c)
+	i, err := l.findIndex(c)
 	if err != nil {
 		return err
 	}
-	return give(c, i)
+	return addResult(c, i)
 }
 
 func (l *list) remove(c *call) error {
-	i, err := l.find(c)
+	i, err := l.findIndex(c)
 	if err == nil {
 		l.items[i].release(c.s.d)
 		l.items = slices.Delete(l.items, i, i+1)
@@ -309,22 +311,22 @@ func (l *list) count(c *call) error {
 	}
 	n := 0
 	for _, it := range l.items {
-		if same(it, c.Args[0]) {
+		if equalItems(it, c.Args[0]) {
 			n++
 		}
 	}
-	return give(c, n)
+	return addResult(c, n)
 }
 
-func (l *list) len(c *call) error { return give(c, len(l.items)) }
+func (l *list) len(c *call) error { return addResult(c, len(l.items)) }
 
-// bounds decodes two arguments as the bounds of a slice of n elements. The second one may be -1 for
-// the end.
-func bounds(c *call, n int) (low, high int, err error) {
-	if low, err = arg[int](c, 0); err != nil {
+// boundsArgs decodes two arguments as the bounds of a slice of n elements. The second one may be -1
+// for the end.
+func boundsArgs(c *call, n int) (low, high int, err error) {
+	if low, err = decodeArg[int](c, 0); err != nil {
 		return 0, 0, err
 	}
-	if high, err = arg[int](c, 1); err != nil {
+	if high, err = decodeArg[int](c, 1); err != nil {
 		return 0, 0, err
 	}
 	if high == -1 {
@@ -337,12 +339,12 @@ func bounds(c *call, n int) (low, high int, err error) {
 }
 
 func (l *list) slice(c *call) error {
-	low, high, err := bounds(c, len(l.items))
+	low, high, err := boundsArgs(c, len(l.items))
 	if err != nil {
 		return err
 	}
 	for _, it := range l.items[low:high] {
-		if err := c.give(it); err != nil {
+		if err := c.addItemResult(it); err != nil {
 			return err
 		}
 	}
@@ -350,13 +352,13 @@ func (l *list) slice(c *call) error {
 }
 
 func (l *list) replace(c *call) error {
-	low, high, err := bounds(c, len(l.items))
+	low, high, err := boundsArgs(c, len(l.items))
 	if err != nil {
 		return err
 	}
 	items := make([]item, len(c.Args)-2)
 	for i := range items {
-		items[i], _ = c.item(2 + i)
+		items[i], _ = c.takeArg(2 + i)
 	}
 	releaseAll(c.s.d, l.items[low:high])
 	l.items = slices.Replace(l.items, low, high, items...)
@@ -367,7 +369,7 @@ func (l *list) replace(c *call) error {
 const maxItems = 1 << 24
 
 func (l *list) repeat(c *call) error {
-	n, err := arg[int](c, 0)
+	n, err := decodeArg[int](c, 0)
 	if err != nil {
 		return err
 	}
@@ -390,7 +392,7 @@ func (l *list) repeat(c *call) error {
 }
 
 func (l *list) sort(c *call) error {
-	name, err := arg[string](c, 0)
+	name, err := decodeArg[string](c, 0)
 	if err != nil {
 		return err
 	}
@@ -411,7 +413,7 @@ func (l *list) close(k keeper) {
 	l.items = nil
 }
 
-func (l *list) save(k keeper) undo {
+func (l *list) saveState(k keeper) undo {
 	old := new(list)
 	for _, it := range l.items {
 		if kept, err := it.retain(k); err == nil {

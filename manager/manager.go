@@ -32,8 +32,8 @@ func New(ctx context.Context) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.run() }()
-	m, err := s.manager()
+	go func() { ended <- s.serveLanes() }()
+	m, err := s.openManager()
 	if err != nil {
 		s.end()
 		return nil, errors.Join(fmt.Errorf("manager: %w", err), <-ended)
@@ -48,14 +48,14 @@ var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, bac
 	if err != nil {
 		return err
 	}
-	m, err := s.manager()
+	m, err := s.openManager()
 	if err == nil {
 		err = errors.Join(back.Put(ctx, m), back.Close(), m.Close())
 	}
 	if err != nil {
 		s.end()
 	}
-	return errors.Join(err, s.run())
+	return errors.Join(err, s.serveLanes())
 })
 
 // Start starts a server in a new process and returns when it is ready. The server ends when ctx is
@@ -90,9 +90,9 @@ func (m *Manager) Close() error {
 		return nil
 	}
 	if m.stop != nil {
-		m.c.fail(ErrClosed)
+		m.c.abortCalls(ErrClosed)
 	}
-	m.c.done()
+	m.c.dropUse()
 	if m.stop != nil {
 		return m.stop()
 	}
@@ -107,28 +107,28 @@ func (m *Manager) PID() int {
 	return m.c.pid
 }
 
-func (m *Manager) open() (*client, error) {
+func (m *Manager) openClient() (*client, error) {
 	if m == nil || m.c == nil || m.closed.Load() {
 		return nil, ErrClosed
 	}
-	return m.c, m.c.failure()
+	return m.c, m.c.failureError()
 }
 
-// create creates an object of a kind and returns its proxy.
-func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p proxy, err error) {
-	c, err := m.open()
+// createObject creates an object of a kind and returns its proxy.
+func (m *Manager) createObject(ctx context.Context, kind *kind, args ...argument) (p proxy, err error) {
+	c, err := m.openClient()
 	if err != nil {
-		discard(args)
+		releaseArgs(args)
 		return p, err
 	}
-	a := c.invoke(ctx, serverCreate.with(nil), nil, append([]argument{in(kind.name)}, args...))
+	a := c.invokeMethod(ctx, serverCreate.newRequest(nil), nil, append([]argument{encodeArg(kind.name)}, args...))
 	if a.err != nil {
 		return p, fmt.Errorf("new %s: %w", kind.name, a.err)
 	}
 	if len(a.items) != 1 {
-		return p, errors.Join(codec.ErrFormat, a.none())
+		return p, errors.Join(codec.ErrFormat, a.noResult())
 	}
-	err = unpackWith(c, a.items[0], p.read)
+	err = unpackWith(c, a.items[0], p.decodeForm)
 	return p, err
 }
 
@@ -137,7 +137,7 @@ var managerTags = &codec.Tags{Type: "manager", Fields: []int{4}}
 
 // marshalWire encodes the manager. Close of the received manager does not end the server.
 func (m *Manager) marshalWire(e *codec.Encoder) error {
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return fmt.Errorf("send a manager: %w", err)
 	}
@@ -180,7 +180,7 @@ func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 	if isFar(a.accept) || isFar(a.alive) {
 		return fmt.Errorf("receive a manager: %w", ErrShared)
 	}
-	if m.c, err = clientOf(a); err != nil {
+	if m.c, err = acquireClient(a); err != nil {
 		return err
 	}
 	d.OnDone(codec.WatcherFunc(func(kept bool) {

@@ -15,7 +15,7 @@ type Mutex struct{ locker[Mutex] }
 
 // NewMutex creates an unlocked Mutex. The caller must close it.
 func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
-	p, err := create[Mutex](ctx, m, mutexKind, in(false))
+	p, err := createTyped[Mutex](ctx, m, mutexKind, encodeArg(false))
 	return &Mutex{locker[Mutex]{p}}, err
 }
 
@@ -26,21 +26,23 @@ type locker[T any] struct{ typed[T] }
 // caller holds the lock as well. It returns [ErrNotRecoverable] if an earlier owner did not repair
 // the data.
 func (l *locker[T]) Lock(ctx context.Context) error {
-	return l.callUndo(ctx, mutexGiveBack.alone, mutexLock).none()
+	return l.callUndo(ctx, mutexGiveBack.bareRequest, mutexLock).noResult()
 }
 
 // TryLock acquires the lock as Lock does, or returns [ErrLocked] immediately.
 func (l *locker[T]) TryLock(ctx context.Context) error {
-	return l.callUndo(ctx, mutexGiveBack.alone, mutexTryLock).none()
+	return l.callUndo(ctx, mutexGiveBack.bareRequest, mutexTryLock).noResult()
 }
 
 // Unlock releases the lock once. It returns [ErrNotOwner] if the lock is not held, or if it is a
 // [RecursiveMutex] or a [Cond] that is held by another proxy.
-func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).none() }
+func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).noResult() }
 
 // MarkConsistent declares, after [ErrOwnerDied], that the guarded data was repaired. It returns
 // [ErrNotOwner] if this process does not hold the lock.
-func (l *locker[T]) MarkConsistent(ctx context.Context) error { return l.call(ctx, mutexRepair).none() }
+func (l *locker[T]) MarkConsistent(ctx context.Context) error {
+	return l.call(ctx, mutexRepair).noResult()
+}
 
 // An owner identifies a proxy in a process.
 type owner struct {
@@ -60,15 +62,15 @@ type mutex struct {
 // Methods of a Mutex.
 var (
 	mutexKind = newKind("Mutex", func(c *call) (any, error) {
-		recursive, err := arg[bool](c, 0)
+		recursive, err := decodeArg[bool](c, 0)
 		return &mutex{recursive: recursive}, err
 	})
 
-	mutexLock     = define(mutexKind, "lock", (*mutex).lock)
-	mutexTryLock  = define(mutexKind, "trylock", (*mutex).tryLock)
-	mutexUnlock   = define(mutexKind, "unlock", (*mutex).unlock)
-	mutexGiveBack = define(mutexKind, "giveback", (*mutex).giveBack)
-	mutexRepair   = define(mutexKind, "repair", (*mutex).repair)
+	mutexLock     = defineMethod(mutexKind, "lock", (*mutex).lock)
+	mutexTryLock  = defineMethod(mutexKind, "trylock", (*mutex).tryLock)
+	mutexUnlock   = defineMethod(mutexKind, "unlock", (*mutex).unlock)
+	mutexGiveBack = defineMethod(mutexKind, "giveback", (*mutex).releaseAbandoned)
+	mutexRepair   = defineMethod(mutexKind, "repair", (*mutex).markConsistent)
 )
 
 func (c *call) owner() owner { return owner{c.session(), c.Owner} }
@@ -85,12 +87,12 @@ func (l *mutex) lock(c *call) error {
 		return errWait
 	}
 	if l.dead != nil {
-		return died(l.dead.pid, ErrOwnerDied)
+		return newPeerError(l.dead.pid, ErrOwnerDied)
 	}
 	return nil
 }
 
-func (l *mutex) tryLock(c *call) error { return orState(l.lock(c), ErrLocked) }
+func (l *mutex) tryLock(c *call) error { return waitToState(l.lock(c), ErrLocked) }
 
 func (l *mutex) unlock(c *call) error {
 	if l.depth == 0 || l.recursive && l.owner != c.owner() {
@@ -103,10 +105,10 @@ func (l *mutex) unlock(c *call) error {
 	return nil
 }
 
-// giveBack releases the lock of a caller that stopped waiting before it learned that it holds the
-// lock. Such a caller cannot mark the lock consistent, so the next holder gets [ErrOwnerDied]
-// again.
-func (l *mutex) giveBack(c *call) error {
+// releaseAbandoned releases the lock of a caller that stopped waiting before it learned that it
+// holds the lock. Such a caller cannot mark the lock consistent, so the next holder gets
+// [ErrOwnerDied] again.
+func (l *mutex) releaseAbandoned(c *call) error {
 	if l.depth == 0 || l.owner != c.owner() {
 		return fmt.Errorf("give back: %w", ErrNotOwner)
 	}
@@ -116,7 +118,7 @@ func (l *mutex) giveBack(c *call) error {
 	return nil
 }
 
-func (l *mutex) repair(c *call) error {
+func (l *mutex) markConsistent(c *call) error {
 	if l.depth == 0 || l.owner.session != c.session() {
 		return fmt.Errorf("mark consistent: %w", ErrNotOwner)
 	}
@@ -124,7 +126,7 @@ func (l *mutex) repair(c *call) error {
 	return nil
 }
 
-func (l *mutex) leave(s *session) {
+func (l *mutex) endSession(s *session) {
 	if l.depth > 0 && l.owner.session == s {
 		l.owner, l.depth, l.dead = owner{}, 0, s
 	}

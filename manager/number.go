@@ -11,19 +11,19 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-func fractional[T ipc.Number]() bool { one := T(1); return one/2 != 0 }
+func isFloat[T ipc.Number]() bool { one := T(1); return one/2 != 0 }
 
-// word returns the 64-bit representation of v in shared memory.
-func word[T ipc.Number](v T) uint64 {
-	if fractional[T]() {
+// encodeWord returns the 64-bit representation of v in shared memory.
+func encodeWord[T ipc.Number](v T) uint64 {
+	if isFloat[T]() {
 		return math.Float64bits(float64(v))
 	}
 	return uint64(int64(v))
 }
 
-// number returns the value represented by w. It is the inverse of word.
-func number[T ipc.Number](w uint64) T {
-	if fractional[T]() {
+// decodeWord returns the value represented by w. It is the inverse of word.
+func decodeWord[T ipc.Number](w uint64) T {
+	if isFloat[T]() {
 		return T(math.Float64frombits(w))
 	}
 	return T(int64(w))
@@ -37,24 +37,24 @@ type arithmetic struct {
 
 func arithmeticOf[T ipc.Number]() arithmetic {
 	return arithmetic{
-		words: func(a, b uint64) uint64 { return word(number[T](a) + number[T](b)) },
+		words: func(a, b uint64) uint64 { return encodeWord(decodeWord[T](a) + decodeWord[T](b)) },
 		items: func(a, b item) (item, error) {
 			var sum T
 			for _, it := range []item{a, b} {
 				if it.body == nil {
 					continue
 				}
-				v, err := unpack[T](unkept{}, item{body: it.body})
+				v, err := unpackItem[T](unkept{}, item{body: it.body})
 				if err != nil {
 					return item{}, fmt.Errorf("%w: %w", ErrNotNumber, err)
 				}
 				sum += v
 			}
-			total := in(sum)
+			total := encodeArg(sum)
 			if total.err != nil {
 				return item{}, total.err
 			}
-			return total.own(), nil
+			return total.takeItem(), nil
 		},
 	}
 }
@@ -67,17 +67,18 @@ var (
 )
 
 func init() {
-	for _, know := range []func(){
-		know[int], know[int8], know[int16], know[int32], know[int64], know[uint], know[uint8], know[uint16],
-		know[uint32], know[uint64], know[uintptr],
-		know[float32], know[float64],
+	for _, register := range []func(){
+		registerNumber[int], registerNumber[int8], registerNumber[int16], registerNumber[int32],
+		registerNumber[int64], registerNumber[uint], registerNumber[uint8], registerNumber[uint16],
+		registerNumber[uint32], registerNumber[uint64], registerNumber[uintptr],
+		registerNumber[float32], registerNumber[float64],
 	} {
-		know()
+		register()
 	}
 	orders[kindOf[string]()] = sortBy[string]
 }
 
-func know[T ipc.Number]() {
+func registerNumber[T ipc.Number]() {
 	arithmetics[kindOf[T]()] = arithmeticOf[T]()
 	orders[kindOf[T]()] = sortBy[T]
 }
@@ -90,7 +91,7 @@ type order func(items []item) error
 func sortBy[T cmp.Ordered](items []item) error {
 	keys, places := make([]T, len(items)), make([]int, len(items))
 	for i, it := range items {
-		key, err := unpack[T](unkept{}, item{body: it.body})
+		key, err := unpackItem[T](unkept{}, item{body: it.body})
 		if err != nil {
 			return fmt.Errorf("%w: element %d: %w", ErrNotOrdered, i, err)
 		}
@@ -107,9 +108,9 @@ func sortBy[T cmp.Ordered](items []item) error {
 // kindOf returns the name of T's kind, by which the server selects its operations.
 func kindOf[T any]() string { return reflect.TypeFor[T]().Kind().String() }
 
-// arithmetic decodes an argument that names a number type.
-func (c *call) arithmetic(i int) (arithmetic, error) {
-	name, err := arg[string](c, i)
+// arithmeticArg decodes an argument that names a number type.
+func (c *call) arithmeticArg(i int) (arithmetic, error) {
+	name, err := decodeArg[string](c, i)
 	if err != nil {
 		return arithmetic{}, err
 	}
@@ -120,14 +121,14 @@ func (c *call) arithmetic(i int) (arithmetic, error) {
 	return a, nil
 }
 
-// addTo returns the sum of the item old, which may be empty, and the argument delta. The argument
-// kind names the number type.
-func (c *call) addTo(old item, kind, delta int) (item, error) {
-	a, err := c.arithmetic(kind)
+// addDelta returns the sum of the item old, which may be empty, and the argument delta. The
+// argument kind names the number type.
+func (c *call) addDelta(old item, kind, delta int) (item, error) {
+	a, err := c.arithmeticArg(kind)
 	if err != nil {
 		return item{}, err
 	}
-	by, err := c.item(delta)
+	by, err := c.takeArg(delta)
 	if err != nil {
 		return item{}, err
 	}
@@ -135,6 +136,6 @@ func (c *call) addTo(old item, kind, delta int) (item, error) {
 	return a.items(old, by)
 }
 
-// check returns an error if values of type T cannot be sent to other processes, so that it is
+// checkType returns an error if values of type T cannot be sent to other processes, so that it is
 // reported early.
-func check[T any]() error { return codec.Check[T]() }
+func checkType[T any]() error { return codec.Check[T]() }

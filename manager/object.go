@@ -52,14 +52,14 @@ type method struct {
 	run  func(state any, c *call) error
 }
 
-// with returns a request for the method on object 0. The caller may set another object.
-func (m *method) with(args []item) request { return request{Method: m.name, Args: args} }
+// newRequest returns a request for the method on object 0. The caller may set another object.
+func (m *method) newRequest(args []item) request { return request{Method: m.name, Args: args} }
 
-// alone returns a request for the method without arguments. Its signature fits [late].
-func (m *method) alone([]item) request { return m.with(nil) }
+// bareRequest returns a request for the method without arguments. Its signature fits [late].
+func (m *method) bareRequest([]item) request { return m.newRequest(nil) }
 
-// define adds a method to a kind. S is the type of the state of its objects.
-func define[S any](k *kind, name string, run func(S, *call) error) *method {
+// defineMethod adds a method to a kind. S is the type of the state of its objects.
+func defineMethod[S any](k *kind, name string, run func(S, *call) error) *method {
 	m := &method{name, func(state any, c *call) error { return run(state.(S), c) }}
 	k.methods[name] = m
 	return m
@@ -72,13 +72,13 @@ var errWait = errors.New("wait")
 // Optional interfaces of the state of an object.
 type (
 	// A saver can be rolled back. Other objects cannot take part in transactions.
-	saver interface{ save(k keeper) undo }
+	saver interface{ saveState(k keeper) undo }
 	// A leaver tracks locks, permits or tasks of clients.
-	leaver interface{ leave(s *session) }
+	leaver interface{ endSession(s *session) }
 	// A closer owns items.
 	closer interface{ close(k keeper) }
 	// A sharer has data that clients read from shared memory.
-	sharer interface{ shared() arena.Handle }
+	sharer interface{ sharedBlock() arena.Handle }
 )
 
 // A call is a request that is being served.
@@ -97,58 +97,58 @@ type call struct {
 
 func (c *call) session() *session { return c.lane.session }
 
-// run runs a method until it no longer needs to wait.
-func (c *call) run(m *method) error {
+// runMethod runs a method until it no longer needs to wait.
+func (c *call) runMethod(m *method) error {
 	for {
-		if err := c.s.gate.enter(c); err != nil {
-			c.leave() // the call may have waited before
+		if err := c.s.gate.admitCall(c); err != nil {
+			c.undoWait() // the call may have waited before
 			return err
 		}
-		changed, err := c.once(m)
-		c.s.gate.leave(c)
+		changed, err := c.runOnce(m)
+		c.s.gate.endCall(c)
 		if err != errWait {
 			return err
 		}
 		if c.lane.txn != nil {
 			return fmt.Errorf("%w: %s.%s would wait", ErrTxn, c.obj.kind.name, c.Method)
 		}
-		if err := c.await(changed); err != nil {
-			c.leave()
+		if err := c.awaitChange(changed); err != nil {
+			c.undoWait()
 			return err
 		}
 	}
 }
 
-func (c *call) once(m *method) (changed <-chan struct{}, err error) {
+func (c *call) runOnce(m *method) (changed <-chan struct{}, err error) {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
 	if c.obj.gone {
 		return nil, fmt.Errorf("%w: number %d was closed", ErrNoObject, c.Object)
 	}
 	if t := c.lane.txn; t != nil {
-		if err := t.touch(c.obj); err != nil {
+		if err := t.saveObject(c.obj); err != nil {
 			return nil, err
 		}
 	}
-	if err = c.guard(func() error { return m.run(c.obj.state, c) }); err == errWait {
-		return c.obj.changed.wait(), err
+	if err = c.recoverPanic(func() error { return m.run(c.obj.state, c) }); err == errWait {
+		return c.obj.changed.changeChan(), err
 	}
-	c.obj.changed.fire()
+	c.obj.changed.broadcast()
 	return nil, err
 }
 
-// leave undoes the effect of a call that stops waiting.
-func (c *call) leave() {
+// undoWait undoes the effect of a call that stops waiting.
+func (c *call) undoWait() {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
 	if c.abandon != nil {
 		c.abandon()
-		c.obj.changed.fire()
+		c.obj.changed.broadcast()
 	}
 }
 
-// guard runs f and converts a panic to a [PanicError].
-func (c *call) guard(f func() error) (err error) {
+// recoverPanic runs f and converts a panic to a [PanicError].
+func (c *call) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			name := "manager"
@@ -180,9 +180,9 @@ func panicStack(stack []byte) string {
 	return s
 }
 
-// await blocks until a change, or until the client cancels the call or is gone.
-func (c *call) await(changed <-chan struct{}) error {
-	ctx := c.context()
+// awaitChange blocks until a change, or until the client cancels the call or is gone.
+func (c *call) awaitChange(changed <-chan struct{}) error {
+	ctx := c.callContext()
 	select {
 	case <-changed:
 		return nil
@@ -194,9 +194,9 @@ func (c *call) await(changed <-chan struct{}) error {
 // errGone is the cancellation cause of a call whose client is gone.
 var errGone = errors.New("manager: the client is gone")
 
-// context returns a context that is canceled when the client cancels the call or is gone. From now
-// on a goroutine receives from the lane, until end.
-func (c *call) context() context.Context {
+// callContext returns a context that is canceled when the client cancels the call or is gone. From
+// now on a goroutine receives from the lane, until endCall.
+func (c *call) callContext() context.Context {
 	if c.ctx != nil {
 		return c.ctx
 	}
@@ -213,29 +213,30 @@ func (c *call) context() context.Context {
 	return ctx
 }
 
-// end ends the call. Afterwards no goroutine receives from the lane.
-func (c *call) end() {
+// endCall ends the call. Afterwards no goroutine receives from the lane.
+func (c *call) endCall() {
 	if c.stop != nil {
 		c.stop()
 	}
 	releaseAll(c.s.d, c.Args)
 }
 
-// arg decodes argument i. It returns [ErrArgument] if the argument is missing or of another type.
-func arg[T any](c *call, i int) (v T, err error) {
+// decodeArg decodes argument i. It returns [ErrArgument] if the argument is missing or of another
+// type.
+func decodeArg[T any](c *call, i int) (v T, err error) {
 	if i >= len(c.Args) {
 		return v, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	it := c.Args[i]
 	c.Args[i].blocks = nil // owned by the value, or released
-	if v, err = unpack[T](c.s.d, it); err != nil {
+	if v, err = unpackItem[T](c.s.d, it); err != nil {
 		return v, fmt.Errorf("%w %d of %s.%s: %w", ErrArgument, i, c.obj.kind.name, c.Method, err)
 	}
 	return v, nil
 }
 
-// item transfers argument i to the caller, which then owns its references.
-func (c *call) item(i int) (it item, err error) {
+// takeArg transfers argument i to the caller, which then owns its references.
+func (c *call) takeArg(i int) (it item, err error) {
 	if i >= len(c.Args) {
 		return it, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
@@ -243,9 +244,9 @@ func (c *call) item(i int) (it item, err error) {
 	return it, nil
 }
 
-// key returns the encoding of argument i as a key. It returns [ErrArgument] if the key refers to
+// keyArg returns the encoding of argument i as a key. It returns [ErrArgument] if the key refers to
 // shared memory.
-func (c *call) key(i int) (string, error) {
+func (c *call) keyArg(i int) (string, error) {
 	if i >= len(c.Args) {
 		return "", fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
@@ -256,8 +257,8 @@ func (c *call) key(i int) (string, error) {
 	return string(c.Args[i].body), nil
 }
 
-// give adds an item to the results, with its own references.
-func (c *call) give(it item) error {
+// addItemResult adds an item to the results, with its own references.
+func (c *call) addItemResult(it item) error {
 	it, err := it.retain(c.s.d)
 	if err == nil {
 		c.results = append(c.results, it)
@@ -265,12 +266,12 @@ func (c *call) give(it item) error {
 	return err
 }
 
-// give adds a value without blocks to the results.
-func give[T any](c *call, v T) error {
-	a, err := pack(v)
+// addResult adds a value without blocks to the results.
+func addResult[T any](c *call, v T) error {
+	a, err := packArg(v)
 	if err != nil {
 		return err
 	}
-	c.results = append(c.results, a.own())
+	c.results = append(c.results, a.takeItem())
 	return nil
 }

@@ -13,9 +13,9 @@ func BenchmarkPath(b *testing.B) {
 		b.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.run() }()
+	go func() { ended <- srv.serveLanes() }()
 	defer func() { srv.end(); <-ended }()
-	m, err := srv.manager()
+	m, err := srv.openManager()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func BenchmarkPath(b *testing.B) {
 	buf := make([]byte, 0, 256)
 	b.ReportAllocs()
 	for b.Loop() {
-		a := in(0)
+		a := encodeArg(0)
 		e.Reset(buf)
 		requests.Encode(&e, request{Object: l.ref.id, Method: "get", Owner: l.ref.owner, Args: []item{a.item}})
 		e.Done(true)
@@ -40,15 +40,15 @@ func BenchmarkPath(b *testing.B) {
 		s.req, _ = requests.Decode(&d)
 		d.Done(true)
 		var r reply
-		r.Results, r.Err = s.perform()
+		r.Results, r.Err = s.performCall()
 		e.Reset(buf)
 		replies.Encode(&e, r)
 		e.Done(true)
 		d.Reset(e.Message(), nil)
 		r, _ = replies.Decode(&d)
 		d.Done(true)
-		a.done(true)
-		if v, err := one[int](answer{l.ref.c, r.Results, r.Err}); v != 1 {
+		a.releaseArg(true)
+		if v, err := oneResult[int](answer{l.ref.c, r.Results, r.Err}); v != 1 {
 			b.Fatal(v, err)
 		}
 	}

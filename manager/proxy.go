@@ -50,7 +50,7 @@ func (h *hold) close() error {
 	if h.data != 0 {
 		err = errors.Join(err, h.c.Release(h.data))
 	}
-	h.c.done()
+	h.c.dropUse()
 	if errors.Is(err, arena.ErrClosed) {
 		return nil // the domain was closed before
 	}
@@ -67,12 +67,12 @@ func (p *proxy) Close() error {
 	return p.ref.close()
 }
 
-// open returns the proxy's client. The caller must keep the ref reachable.
-func (p *proxy) open() (*client, error) {
+// openClient returns the proxy's client. The caller must keep the ref reachable.
+func (p *proxy) openClient() (*client, error) {
 	if p.ref == nil || p.ref.closed.Load() {
 		return nil, ErrClosed
 	}
-	return p.ref.c, p.ref.c.failure()
+	return p.ref.c, p.ref.c.failureError()
 }
 
 // An answer is the outcome of a call.
@@ -90,9 +90,9 @@ func (p *proxy) call(ctx context.Context, method *method, args ...argument) answ
 // request that undoes it.
 func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
 	defer runtime.KeepAlive(p.ref)
-	c, err := p.open()
+	c, err := p.openClient()
 	if err != nil {
-		discard(args)
+		releaseArgs(args)
 		return answer{err: err}
 	}
 	req := request{Object: p.ref.id, Method: method.name, Owner: p.ref.owner}
@@ -104,48 +104,48 @@ func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ..
 			return r
 		}
 	}
-	return c.invoke(ctx, req, undo, args)
+	return c.invokeMethod(ctx, req, undo, args)
 }
 
-func (c *client) invoke(ctx context.Context, req request, undo late, args []argument) answer {
+func (c *client) invokeMethod(ctx context.Context, req request, undo late, args []argument) answer {
 	req.Args = make([]item, 0, len(args))
 	_, abroad := c.keeper.(*far)
 	for i, a := range args {
 		if abroad {
-			a = a.abroad()
+			a = a.encodeByValue()
 			args[i] = a
 		}
 		if a.err != nil {
-			discard(args)
+			releaseArgs(args)
 			return answer{err: fmt.Errorf("%w %d of %s: %w", ErrArgument, i, req.Method, a.err)}
 		}
 		req.Args = append(req.Args, a.item)
 	}
 	items, err := c.call(ctx, req, undo)
 	for _, a := range args {
-		a.done(err == nil)
+		a.releaseArg(err == nil)
 	}
 	return answer{c, items, err}
 }
 
-func discard(args []argument) {
+func releaseArgs(args []argument) {
 	for _, a := range args {
 		if a.err == nil {
-			a.done(false)
+			a.releaseArg(false)
 		}
 	}
 }
 
-// none returns the error of a call without results. It releases any results.
-func (a answer) none() error {
+// noResult returns the error of a call without results. It releases any results.
+func (a answer) noResult() error {
 	if a.c != nil {
 		releaseAll(a.c, a.items)
 	}
 	return a.err
 }
 
-// one decodes the only result.
-func one[R any](a answer) (v R, err error) {
+// oneResult decodes the only result.
+func oneResult[R any](a answer) (v R, err error) {
 	if a.err != nil {
 		return v, a.err
 	}
@@ -153,11 +153,11 @@ func one[R any](a answer) (v R, err error) {
 		releaseAll(a.c, a.items)
 		return v, fmt.Errorf("%w: %d results instead of 1", codec.ErrFormat, len(a.items))
 	}
-	return unpack[R](a.c, a.items[0])
+	return unpackItem[R](a.c, a.items[0])
 }
 
-// pair decodes two results.
-func pair[A, B any](a answer) (x A, y B, err error) {
+// twoResults decodes two results.
+func twoResults[A, B any](a answer) (x A, y B, err error) {
 	if a.err != nil {
 		return x, y, a.err
 	}
@@ -165,18 +165,18 @@ func pair[A, B any](a answer) (x A, y B, err error) {
 		releaseAll(a.c, a.items)
 		return x, y, fmt.Errorf("%w: %d results instead of 2", codec.ErrFormat, len(a.items))
 	}
-	if x, err = unpack[A](a.c, a.items[0]); err != nil {
+	if x, err = unpackItem[A](a.c, a.items[0]); err != nil {
 		releaseAll(a.c, a.items[1:])
 		return x, y, err
 	}
-	y, err = unpack[B](a.c, a.items[1])
+	y, err = unpackItem[B](a.c, a.items[1])
 	return x, y, err
 }
 
-// all decodes all results.
-func all[R any](a answer) (vs []R, err error) {
+// allResults decodes all results.
+func allResults[R any](a answer) (vs []R, err error) {
 	for i, it := range a.items {
-		v, e := unpack[R](a.c, it)
+		v, e := unpackItem[R](a.c, it)
 		if e != nil {
 			releaseAll(a.c, a.items[i+1:])
 			return nil, e
@@ -196,11 +196,13 @@ type counted[T any] struct{ typed[T] }
 var countedLen = &method{name: "len"}
 
 // Len returns the number of elements.
-func (p *counted[T]) Len(ctx context.Context) (int, error) { return one[int](p.call(ctx, countedLen)) }
+func (p *counted[T]) Len(ctx context.Context) (int, error) {
+	return oneResult[int](p.call(ctx, countedLen))
+}
 
-// create creates an object of a kind and returns its proxy.
-func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
-	p, err := m.create(ctx, k, args...)
+// createTyped creates an object of a kind and returns its proxy.
+func createTyped[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
+	p, err := m.createObject(ctx, k, args...)
 	return typed[T]{p}, err
 }
 
@@ -227,7 +229,7 @@ var proxyTags = &codec.Tags{Type: "proxy", Fields: []int{2}}
 
 // marshal encodes the proxy with the name of its type.
 func (p *proxy) marshal(e *codec.Encoder, name string) error {
-	c, err := p.open()
+	c, err := p.openClient()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
 		return fmt.Errorf("send a proxy: %w", ErrClosed)
 	}
@@ -236,7 +238,7 @@ func (p *proxy) marshal(e *codec.Encoder, name string) error {
 	e.Tag(proxyTags, 0)
 	e.String(name)
 	f := form{id: r.id, life: r.life, data: r.data, address: c.address}
-	return f.write(e)
+	return f.encodeForm(e)
 }
 
 func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
@@ -250,11 +252,11 @@ func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
 	if found != name {
 		return fmt.Errorf("%w: it is a %s, not a %s", ErrType, found, name)
 	}
-	return p.read(d)
+	return p.decodeForm(d)
 }
 
-// read decodes the form of a proxy.
-func (p *proxy) read(d *codec.Decoder) error {
+// decodeForm decodes the form of a proxy.
+func (p *proxy) decodeForm(d *codec.Decoder) error {
 	f, c, err := readForm(d)
 	if err != nil {
 		return err

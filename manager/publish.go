@@ -9,54 +9,54 @@ import (
 // machines. v is usually a proxy. The manager keeps v until another value is published under the
 // name, or until [Manager.Withdraw]. The caller must still close v.
 func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return err
 	}
-	return c.invoke(ctx, serverPublish.with(nil), nil, []argument{in(name), in(v)}).none()
+	return c.invokeMethod(ctx, serverPublish.newRequest(nil), nil, []argument{encodeArg(name), encodeArg(v)}).noResult()
 }
 
 // Find returns the value published under a name. The caller must close it. It returns [ErrNoKey] if
 // there is none, and [ErrType] if it is a proxy of another type.
 func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) {
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return v, err
 	}
-	return one[T](c.invoke(ctx, serverFind.with(nil), nil, []argument{in(name)}))
+	return oneResult[T](c.invokeMethod(ctx, serverFind.newRequest(nil), nil, []argument{encodeArg(name)}))
 }
 
 // Withdraw removes a published name. It returns [ErrNoKey] if the name is not published.
 func (m *Manager) Withdraw(ctx context.Context, name string) error {
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return err
 	}
-	return c.invoke(ctx, serverWithdraw.with(nil), nil, []argument{in(name)}).none()
+	return c.invokeMethod(ctx, serverWithdraw.newRequest(nil), nil, []argument{encodeArg(name)}).noResult()
 }
 
 func (l *served) publish(c *call) error {
-	name, err := arg[string](c, 0)
+	name, err := decodeArg[string](c, 0)
 	if err != nil {
 		return err
 	}
-	it, err := c.item(1)
+	it, err := c.takeArg(1)
 	if err != nil {
 		return err
 	}
-	return l.s.rename(name, &it)
+	return l.s.setName(name, &it)
 }
 
 func (l *served) withdraw(c *call) error {
-	name, err := arg[string](c, 0)
+	name, err := decodeArg[string](c, 0)
 	if err != nil {
 		return err
 	}
-	return l.s.rename(name, nil)
+	return l.s.setName(name, nil)
 }
 
-// rename replaces the value published under a name. If it is nil, the name is removed.
-func (s *server) rename(name string, it *item) error {
+// setName replaces the value published under a name. If it is nil, the name is removed.
+func (s *server) setName(name string, it *item) error {
 	s.mu.Lock()
 	old, ok := s.names[name]
 	if it != nil {
@@ -73,7 +73,7 @@ func (s *server) rename(name string, it *item) error {
 }
 
 func (l *served) find(c *call) error {
-	name, err := arg[string](c, 0)
+	name, err := decodeArg[string](c, 0)
 	if err != nil {
 		return err
 	}
@@ -83,5 +83,5 @@ func (l *served) find(c *call) error {
 	if !ok {
 		return fmt.Errorf("%w: %q is not published", ErrNoKey, name)
 	}
-	return c.give(it)
+	return c.addItemResult(it)
 }

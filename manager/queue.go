@@ -15,7 +15,7 @@ type Queue[T any] struct{ fifo[T] }
 // NewQueue creates a queue with the given capacity, which may be ipc.Unbounded. The caller must
 // close it. It returns [ErrArgument] if capacity is 0 or another negative number.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
-	if err := check[T](); err != nil {
+	if err := checkType[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
 	}
 	switch capacity {
@@ -24,7 +24,7 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 	case ipc.Unbounded:
 		capacity = 0
 	}
-	p, err := create[Queue[T]](ctx, m, queueKind, in(capacity))
+	p, err := createTyped[Queue[T]](ctx, m, queueKind, encodeArg(capacity))
 	return &Queue[T]{fifo[T]{counted[Queue[T]]{p}}}, err
 }
 
@@ -34,12 +34,12 @@ type fifo[T any] struct{ counted[Queue[T]] }
 // Put puts v, and blocks while the queue is full. The caller must still close v. If the deadline of
 // ctx expires, the error wraps [ErrFull] and [context.DeadlineExceeded].
 func (q *fifo[T]) Put(ctx context.Context, v T) error {
-	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
+	return joinState(q.call(ctx, queuePut, encodeArg(v)).noResult(), ErrFull)
 }
 
 // TryPut puts v, or returns [ErrFull] immediately. The caller must still close v.
 func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
-	return q.call(ctx, queueTryPut, in(v)).none()
+	return q.call(ctx, queueTryPut, encodeArg(v)).noResult()
 }
 
 // Get takes the oldest value, and blocks while the queue is empty. The caller must close the
@@ -48,27 +48,27 @@ func (q *fifo[T]) TryPut(ctx context.Context, v T) error {
 // [ipc.Receiver.Get]. A value that is delivered after ctx is done returns to the front of the
 // queue.
 func (q *fifo[T]) Get(ctx context.Context) (T, error) {
-	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
-	return v, outlasted(err, ErrEmpty)
+	v, err := oneResult[T](q.callUndo(ctx, queueUnget.newRequest, queueGet))
+	return v, joinState(err, ErrEmpty)
 }
 
 // TryGet takes the oldest value, or returns [ErrEmpty] immediately. The caller must close the
 // value's shared memory.
 func (q *fifo[T]) TryGet(ctx context.Context) (T, error) {
-	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
+	return oneResult[T](q.callUndo(ctx, queueUnget.newRequest, queueTryGet))
 }
 
 // Cap returns the queue's capacity, or ipc.Unbounded.
 func (q *fifo[T]) Cap(ctx context.Context) (int, error) {
-	n, err := one[int](q.call(ctx, queueCap))
+	n, err := oneResult[int](q.call(ctx, queueCap))
 	if err == nil && n == 0 {
 		n = ipc.Unbounded
 	}
 	return n, err
 }
 
-// outlasted adds state to an error if the deadline was exceeded.
-func outlasted(err, state error) error {
+// joinState adds state to an error if the deadline was exceeded.
+func joinState(err, state error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", state, err)
 	}
@@ -91,13 +91,15 @@ func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*Jo
 
 // TaskDone marks one value that the caller has received as done. It returns [ErrReleased] if no
 // received value is unfinished.
-func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, queueDone).none() }
+func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error {
+	return q.call(ctx, queueDone).noResult()
+}
 
 // Join blocks until no value is unfinished. If a process died with unfinished values, Join waits
 // for the values of other processes and then returns [ErrTasksLost], with the process id and the
 // number of values for each dead process. Each death is reported by one Join only. Lost values do
 // not count as unfinished.
-func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, queueJoin).none() }
+func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, queueJoin).noResult() }
 
 // A queue is the server's state of a Queue or a JoinableQueue.
 type queue struct {
@@ -112,19 +114,19 @@ type queue struct {
 var (
 	queueKind = newKind("Queue", newQueue)
 
-	queuePut    = define(queueKind, "put", (*queue).put)
-	queueTryPut = define(queueKind, "tryput", (*queue).tryPut)
-	queueGet    = define(queueKind, "get", (*queue).get)
-	queueTryGet = define(queueKind, "tryget", (*queue).tryGet)
-	queueUnget  = define(queueKind, "unget", (*queue).unget)
-	_           = define(queueKind, countedLen.name, (*queue).len)
-	queueCap    = define(queueKind, "cap", (*queue).cap)
-	queueDone   = define(queueKind, "done", (*queue).done)
-	queueJoin   = define(queueKind, "join", (*queue).join)
+	queuePut    = defineMethod(queueKind, "put", (*queue).put)
+	queueTryPut = defineMethod(queueKind, "tryput", (*queue).tryPut)
+	queueGet    = defineMethod(queueKind, "get", (*queue).get)
+	queueTryGet = defineMethod(queueKind, "tryget", (*queue).tryGet)
+	queueUnget  = defineMethod(queueKind, "unget", (*queue).ungetItem)
+	_           = defineMethod(queueKind, countedLen.name, (*queue).len)
+	queueCap    = defineMethod(queueKind, "cap", (*queue).cap)
+	queueDone   = defineMethod(queueKind, "done", (*queue).done)
+	queueJoin   = defineMethod(queueKind, "join", (*queue).join)
 )
 
 func newQueue(c *call) (any, error) {
-	n, err := arg[int](c, 0)
+	n, err := decodeArg[int](c, 0)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: capacity %d", ErrArgument, n)
 	}
@@ -135,7 +137,7 @@ func (q *queue) tryPut(c *call) error {
 	if q.capacity > 0 && len(q.items) >= q.capacity {
 		return ErrFull
 	}
-	it, err := c.item(0)
+	it, err := c.takeArg(0)
 	if err == nil {
 		q.items = append(q.items, it)
 		q.unfinished++
@@ -143,7 +145,7 @@ func (q *queue) tryPut(c *call) error {
 	return err
 }
 
-func (q *queue) put(c *call) error { return orWait(q.tryPut(c), ErrFull) }
+func (q *queue) put(c *call) error { return stateToWait(q.tryPut(c), ErrFull) }
 
 func (q *queue) tryGet(c *call) error {
 	if len(q.items) == 0 {
@@ -155,27 +157,27 @@ func (q *queue) tryGet(c *call) error {
 	return nil
 }
 
-func (q *queue) get(c *call) error { return orWait(q.tryGet(c), ErrEmpty) }
+func (q *queue) get(c *call) error { return stateToWait(q.tryGet(c), ErrEmpty) }
 
-// orWait translates the error state of a non-blocking operation to errWait.
-func orWait(err, state error) error {
+// stateToWait translates the error state of a non-blocking operation to errWait.
+func stateToWait(err, state error) error {
 	if err == state {
 		return errWait
 	}
 	return err
 }
 
-// orState translates errWait to the error state of a non-blocking operation.
-func orState(err, state error) error {
+// waitToState translates errWait to the error state of a non-blocking operation.
+func waitToState(err, state error) error {
 	if err == errWait {
 		return state
 	}
 	return err
 }
 
-// unget returns a value to the front of the queue, because its receiver stopped waiting.
-func (q *queue) unget(c *call) error {
-	it, err := c.item(0)
+// ungetItem returns a value to the front of the queue, because its receiver stopped waiting.
+func (q *queue) ungetItem(c *call) error {
+	it, err := c.takeArg(0)
 	if err == nil {
 		q.items = append([]item{it}, q.items...)
 		q.taken[c.session()]--
@@ -183,9 +185,9 @@ func (q *queue) unget(c *call) error {
 	return err
 }
 
-func (q *queue) len(c *call) error { return give(c, len(q.items)) }
+func (q *queue) len(c *call) error { return addResult(c, len(q.items)) }
 
-func (q *queue) cap(c *call) error { return give(c, q.capacity) }
+func (q *queue) cap(c *call) error { return addResult(c, q.capacity) }
 
 // done counts for the calling process, which is usually the one that received the value.
 func (q *queue) done(c *call) error {
@@ -208,10 +210,10 @@ func (q *queue) join(*call) error {
 	return err
 }
 
-func (q *queue) leave(s *session) {
+func (q *queue) endSession(s *session) {
 	if n := q.taken[s]; n > 0 {
 		q.unfinished = max(q.unfinished-n, len(q.items))
-		q.lost = append(q.lost, died(s.pid, fmt.Errorf("%w: %d of them", ErrTasksLost, n)))
+		q.lost = append(q.lost, newPeerError(s.pid, fmt.Errorf("%w: %d of them", ErrTasksLost, n)))
 	}
 	delete(q.taken, s)
 }
@@ -221,7 +223,7 @@ func (q *queue) close(k keeper) {
 	q.items = nil
 }
 
-func (q *queue) save(k keeper) undo {
+func (q *queue) saveState(k keeper) undo {
 	old := *q
 	old.items, old.taken = nil, make(map[*session]int)
 	for _, it := range q.items {
@@ -239,7 +241,7 @@ func (q *queue) save(k keeper) undo {
 			*q = old
 			for s := range old.taken {
 				if _, ok := here[s]; !ok { // it has left during the transaction
-					q.leave(s)
+					q.endSession(s)
 				}
 			}
 		},

@@ -8,6 +8,6 @@ type RecursiveMutex struct{ locker[RecursiveMutex] }
 
 // NewRecursiveMutex creates an unlocked RecursiveMutex. The caller must close it.
 func NewRecursiveMutex(ctx context.Context, m *Manager) (*RecursiveMutex, error) {
-	p, err := create[RecursiveMutex](ctx, m, mutexKind, in(true))
+	p, err := createTyped[RecursiveMutex](ctx, m, mutexKind, encodeArg(true))
 	return &RecursiveMutex{locker[RecursiveMutex]{p}}, err
 }

@@ -50,7 +50,7 @@ func Register(name string, construct any, methods ...any) *Type {
 		panic(fmt.Sprintf("manager: Register(%q): the name is empty or taken", name))
 	}
 	types.Add("manager: Register", name, t)
-	t.define()
+	t.defineKind()
 	return t
 }
 
@@ -152,9 +152,9 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 	return fn, nil
 }
 
-// pack encodes values as arguments. It returns [ErrArgument] unless they are assignable to the
+// packArgs encodes values as arguments. It returns [ErrArgument] unless they are assignable to the
 // parameters.
-func (f *function) pack(vs []any) ([]argument, error) {
+func (f *function) packArgs(vs []any) ([]argument, error) {
 	if len(vs) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(vs))
 	}
@@ -164,20 +164,20 @@ func (f *function) pack(vs []any) ([]argument, error) {
 		if v == nil {
 			x = reflect.Zero(want.typ)
 		}
-		if v == nil && !nilable(want.typ) || !x.Type().AssignableTo(want.typ) {
-			discard(args[:i])
+		if v == nil && !isNilable(want.typ) || !x.Type().AssignableTo(want.typ) {
+			releaseArgs(args[:i])
 			return nil, fmt.Errorf("%w %d of %s: want %s, not %T", ErrArgument, i+1, f.name, want.typ, v)
 		}
 		var err error
 		if args[i], err = packValue(want.plan, x); err != nil {
-			discard(args[:i])
+			releaseArgs(args[:i])
 			return nil, fmt.Errorf("%w %d of %s: %w", ErrArgument, i+1, f.name, err)
 		}
 	}
 	return args, nil
 }
 
-func nilable(t reflect.Type) bool {
+func isNilable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
 		return true
@@ -185,8 +185,8 @@ func nilable(t reflect.Type) bool {
 	return false
 }
 
-// call runs the function in the server with the arguments of a call.
-func (f *function) call(c *call, self any) ([]reflect.Value, error) {
+// callFunc runs the function in the server with the arguments of a call.
+func (f *function) callFunc(c *call, self any) ([]reflect.Value, error) {
 	if len(c.Args) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args))
 	}
@@ -195,10 +195,10 @@ func (f *function) call(c *call, self any) ([]reflect.Value, error) {
 		args = append(args, reflect.ValueOf(self))
 	}
 	if f.context {
-		args = append(args, reflect.ValueOf(c.context()))
+		args = append(args, reflect.ValueOf(c.callContext()))
 	}
 	for i, p := range f.in {
-		it, err := c.item(i)
+		it, err := c.takeArg(i)
 		if err != nil {
 			return nil, err
 		}
@@ -219,10 +219,10 @@ func (f *function) call(c *call, self any) ([]reflect.Value, error) {
 	return out, nil
 }
 
-// define adds the type's kind and methods to the server.
-func (t *Type) define() {
+// defineKind adds the type's kind and methods to the server.
+func (t *Type) defineKind() {
 	t.kind = newKind(t.name, func(c *call) (any, error) {
-		out, err := t.make.call(c, nil)
+		out, err := t.make.callFunc(c, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -236,12 +236,14 @@ func (t *Type) define() {
 		return own{self}, nil
 	})
 	for name, f := range t.methods {
-		f.method = define(t.kind, name, func(state registered, c *call) error { return f.serve(c, state.object()) })
+		f.method = defineMethod(t.kind, name, func(state registered, c *call) error {
+			return f.serveCall(c, state.object())
+		})
 	}
 }
 
-func (f *function) serve(c *call, self any) error {
-	out, err := f.call(c, self)
+func (f *function) serveCall(c *call, self any) error {
+	out, err := f.callFunc(c, self)
 	if err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ func (f *function) serve(c *call, self any) error {
 			return fmt.Errorf("result %d of %s: %w", i+1, f.name, err)
 		}
 		kept, err := a.item.clone(c.s.d)
-		a.done(err == nil)
+		a.releaseArg(err == nil)
 		if err != nil {
 			return err
 		}
@@ -274,4 +276,4 @@ type savable struct {
 	saver Saver
 }
 
-func (s savable) save(keeper) undo { return undo{restore: s.saver.Save(), discard: func() {}} }
+func (s savable) saveState(keeper) undo { return undo{restore: s.saver.Save(), discard: func() {}} }

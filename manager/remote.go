@@ -28,10 +28,10 @@ func farBlock(object uint64, client uint32) arena.Handle {
 	return arena.Handle(object<<32 | farBit | uint64(client))
 }
 
-func isFar(h arena.Handle) bool            { return uint64(h)&farBit != 0 }
-func farObject(h arena.Handle) uint64      { return uint64(h) >> 32 }
-func farClient(h arena.Handle) uint32      { return uint32(h) &^ farBit }
-func (r *far) block(o uint64) arena.Handle { return farBlock(o, r.number) }
+func isFar(h arena.Handle) bool                { return uint64(h)&farBit != 0 }
+func farObject(h arena.Handle) uint64          { return uint64(h) >> 32 }
+func farClient(h arena.Handle) uint32          { return uint32(h) &^ farBit }
+func (r *far) farHandle(o uint64) arena.Handle { return farBlock(o, r.number) }
 
 // far is the keeper of a client of a server on another machine: it counts the references to the
 // objects of its proxies.
@@ -84,7 +84,7 @@ func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)
 			return nil, err
 		}
 		conn := link.NewConn(s, maxFrame)
-		if err := c.introduce(ctx, conn); err != nil {
+		if err := c.handshake(ctx, conn); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 		return &streamLane[request, reply]{conn, f}, nil
@@ -93,13 +93,13 @@ func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)
 	if err != nil {
 		return nil, fmt.Errorf("manager: connect: %w", err)
 	}
-	c.moor(anchor)
+	c.setAnchor(anchor)
 	fars.byNo.Store(f.number, c)
 	return newManager(c), nil
 }
 
-// introduce announces the client to the gateway, and verifies the id of the server.
-func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
+// handshake announces the client to the gateway, and verifies the id of the server.
+func (c *client) handshake(ctx context.Context, conn *link.Conn) error {
 	if err := conn.Send(ctx, frameHello, c.session[:]); err != nil {
 		return err
 	}
@@ -158,15 +158,16 @@ func (r *far) Release(h arena.Handle) error {
 		return nil
 	}
 	delete(r.objects, id)
-	r.c.use() // keep the client until the gateway is notified
+	r.c.addUse() // keep the client until the gateway is notified
 	go func() {
-		defer r.c.done()
-		r.c.invoke(context.Background(), gatewayDrop.with(nil), nil, []argument{in(id), in(g.grants)}).none()
+		defer r.c.dropUse()
+		r.c.invokeMethod(context.Background(), gatewayDrop.newRequest(nil), nil,
+			[]argument{encodeArg(id), encodeArg(g.grants)}).noResult()
 	}()
 	return nil
 }
 
-func (r *far) export(_ context.Context, blocks []arena.Handle) ([]uint64, error) {
+func (r *far) exportBlocks(_ context.Context, blocks []arena.Handle) ([]uint64, error) {
 	numbers := make([]uint64, len(blocks))
 	for i, h := range blocks {
 		switch {
@@ -181,7 +182,7 @@ func (r *far) export(_ context.Context, blocks []arena.Handle) ([]uint64, error)
 	return numbers, nil
 }
 
-func (r *far) adopt(numbers []uint64) ([]arena.Handle, error) {
+func (r *far) importBlocks(numbers []uint64) ([]arena.Handle, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	blocks := make([]arena.Handle, len(numbers))
@@ -189,7 +190,7 @@ func (r *far) adopt(numbers []uint64) ([]arena.Handle, error) {
 		if id > 1<<32-1 {
 			return nil, fmt.Errorf("%w: object %d", codec.ErrFormat, id)
 		}
-		blocks[i] = r.block(id)
+		blocks[i] = r.farHandle(id)
 		if id == 0 {
 			continue
 		}

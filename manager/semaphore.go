@@ -16,35 +16,37 @@ type Semaphore struct{ typed[Semaphore] }
 // NewSemaphore creates a semaphore with n permits. The caller must close it. It returns
 // [ErrArgument] if n is negative.
 func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(false))
+	p, err := createTyped[Semaphore](ctx, m, semaphoreKind, encodeArg(n), encodeArg(false))
 	return &Semaphore{p}, err
 }
 
 // NewBoundedSemaphore creates a semaphore that never has more than n permits: a Release beyond that
 // returns [ErrReleased]. The caller must close it. It returns [ErrArgument] if n is negative.
 func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(true))
+	p, err := createTyped[Semaphore](ctx, m, semaphoreKind, encodeArg(n), encodeArg(true))
 	return &Semaphore{p}, err
 }
 
 // Acquire takes a permit, and blocks until one is available. An available permit is taken even
 // after the deadline of ctx.
 func (s *Semaphore) Acquire(ctx context.Context) error {
-	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
+	return s.callUndo(ctx, semaphoreGiveBack.bareRequest, semaphoreAcquire).noResult()
 }
 
 // TryAcquire takes a permit, or returns [ErrLocked] immediately.
 func (s *Semaphore) TryAcquire(ctx context.Context) error {
-	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire).none()
+	return s.callUndo(ctx, semaphoreGiveBack.bareRequest, semaphoreTryAcquire).noResult()
 }
 
 // Release returns a permit. It returns [ErrReleased] if a bounded semaphore already has all its
 // permits.
-func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
+func (s *Semaphore) Release(ctx context.Context) error {
+	return s.call(ctx, semaphoreRelease).noResult()
+}
 
 // Permits returns the number of available permits.
 func (s *Semaphore) Permits(ctx context.Context) (int, error) {
-	return one[int](s.call(ctx, semaphorePermits))
+	return oneResult[int](s.call(ctx, semaphorePermits))
 }
 
 // A semaphore is the server's state of a Semaphore.
@@ -58,19 +60,19 @@ type semaphore struct {
 var (
 	semaphoreKind = newKind("Semaphore", newSemaphore)
 
-	semaphoreAcquire    = define(semaphoreKind, "acquire", (*semaphore).acquire)
-	semaphoreTryAcquire = define(semaphoreKind, "tryacquire", (*semaphore).tryAcquire)
-	semaphoreRelease    = define(semaphoreKind, "release", (*semaphore).release)
-	semaphoreGiveBack   = define(semaphoreKind, "return", (*semaphore).giveBack)
-	semaphorePermits    = define(semaphoreKind, "permits", (*semaphore).permits)
+	semaphoreAcquire    = defineMethod(semaphoreKind, "acquire", (*semaphore).acquire)
+	semaphoreTryAcquire = defineMethod(semaphoreKind, "tryacquire", (*semaphore).tryAcquire)
+	semaphoreRelease    = defineMethod(semaphoreKind, "release", (*semaphore).release)
+	semaphoreGiveBack   = defineMethod(semaphoreKind, "return", (*semaphore).releaseAbandoned)
+	semaphorePermits    = defineMethod(semaphoreKind, "permits", (*semaphore).permits)
 )
 
 func newSemaphore(c *call) (any, error) {
-	n, err := arg[int](c, 0)
+	n, err := decodeArg[int](c, 0)
 	if err != nil {
 		return nil, err
 	}
-	bounded, err := arg[bool](c, 1)
+	bounded, err := decodeArg[bool](c, 1)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: %d permits", ErrArgument, n)
 	}
@@ -86,7 +88,7 @@ func (s *semaphore) acquire(c *call) error {
 	return nil
 }
 
-func (s *semaphore) tryAcquire(c *call) error { return orState(s.acquire(c), ErrLocked) }
+func (s *semaphore) tryAcquire(c *call) error { return waitToState(s.acquire(c), ErrLocked) }
 
 func (s *semaphore) release(c *call) error {
 	if s.bounded && s.free == s.first {
@@ -105,18 +107,18 @@ func (s *semaphore) release(c *call) error {
 	return nil
 }
 
-// giveBack returns the permit of a caller that stopped waiting, unless it has been released
+// releaseAbandoned returns the permit of a caller that stopped waiting, unless it has been released
 // already.
-func (s *semaphore) giveBack(c *call) error {
+func (s *semaphore) releaseAbandoned(c *call) error {
 	if s.held[c.session()] == 0 {
 		return nil
 	}
 	return s.release(c)
 }
 
-func (s *semaphore) permits(c *call) error { return give(c, s.free) }
+func (s *semaphore) permits(c *call) error { return addResult(c, s.free) }
 
-func (s *semaphore) leave(p *session) {
+func (s *semaphore) endSession(p *session) {
 	s.free = max(s.free, min(s.free+s.held[p], s.first))
 	delete(s.held, p)
 }

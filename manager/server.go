@@ -62,30 +62,31 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	return s, nil
 }
 
-// manager returns a Manager for the server, which owns references to its two rings.
-func (s *server) manager() (*Manager, error) {
+// openManager returns a Manager for the server, which owns references to its two rings.
+func (s *server) openManager() (*Manager, error) {
 	if err := s.d.Retain(s.accept.Handle()); err != nil {
 		return nil, err
 	}
 	if err := s.d.Retain(s.alive.ring.Handle()); err != nil {
 		return nil, errors.Join(err, s.d.Release(s.accept.Handle()))
 	}
-	c, err := clientOf(address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()})
+	a := address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}
+	c, err := acquireClient(a)
 	if err != nil {
 		return nil, err
 	}
 	return newManager(c), nil
 }
 
-// run serves until the server's context is done, and then releases all resources.
-func (s *server) run() error {
+// serveLanes serves until the server's context is done, and then releases all resources.
+func (s *server) serveLanes() error {
 	defer s.end()
 	for s.ctx.Err() == nil {
 		var m arena.Message
 		err := s.accept.Get(s.ctx, &m)
 		switch {
 		case err == nil:
-			s.welcome(&m)
+			s.acceptLane(&m)
 		case arena.Lost(err): // only this hello is lost
 		default:
 			s.end()
@@ -94,16 +95,16 @@ func (s *server) run() error {
 	return s.close()
 }
 
-// welcome starts serving a lane.
-func (s *server) welcome(m *arena.Message) {
+// acceptLane starts serving a lane.
+func (s *server) acceptLane(m *arena.Message) {
 	it := item{slices.Clone(m.Body), m.Blocks}
 	m.Done()
-	h, err := unpack[hello](s.d, it)
+	h, err := unpackItem[hello](s.d, it)
 	if err != nil {
 		return // the sender finds its lane closed
 	}
-	l := &served{s: s, lane: h.Lane, session: s.enter(h)}
-	s.done.Go(l.serve)
+	l := &served{s: s, lane: h.Lane, session: s.joinSession(h)}
+	s.done.Go(l.serveCalls)
 }
 
 // close releases the remaining resources. The lane of a client that sends a hello too late is
@@ -120,14 +121,14 @@ func (s *server) close() error {
 		}
 	}
 	for name := range s.names {
-		s.rename(name, nil)
+		s.setName(name, nil)
 	}
 	s.mu.Lock()
 	left := s.objects
 	s.objects = nil
 	s.mu.Unlock()
 	for _, o := range left {
-		s.dispose(o)
+		s.disposeObject(o)
 	}
 	s.accept.Close()
 	return errors.Join(err, s.d.Release(s.senders), s.d.Release(s.accept.Handle()), s.d.Release(s.light),
@@ -141,7 +142,7 @@ type session struct {
 	lanes int // guarded by server.mu
 }
 
-func (s *server) enter(h hello) *session {
+func (s *server) joinSession(h hello) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.sessions[h.Session]
@@ -153,8 +154,8 @@ func (s *server) enter(h hello) *session {
 	return p
 }
 
-// depart ends a lane. After the last one, the locks, permits and tasks of the client are released.
-func (s *server) depart(p *session) {
+// endLane ends a lane. After the last one, the locks, permits and tasks of the client are released.
+func (s *server) endLane(p *session) {
 	s.mu.Lock()
 	p.lanes--
 	var all []*object
@@ -168,8 +169,8 @@ func (s *server) depart(p *session) {
 	for _, o := range all {
 		o.mu.Lock()
 		if l, ok := o.state.(leaver); ok {
-			l.leave(p)
-			o.changed.fire()
+			l.endSession(p)
+			o.changed.broadcast()
 		}
 		o.mu.Unlock()
 	}
@@ -185,12 +186,12 @@ type served struct {
 	req     request
 }
 
-func (l *served) serve() {
-	defer l.s.depart(l.session)
+func (l *served) serveCalls() {
+	defer l.s.endLane(l.session)
 	defer l.lane.Close()
 	defer func() {
 		if l.txn != nil {
-			l.txn.end(false)
+			l.txn.endTxn(false)
 		}
 	}()
 	for {
@@ -207,7 +208,7 @@ func (l *served) serve() {
 		if err != nil { // it could not be decoded, but its sender waits for a reply
 			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
 		} else {
-			r.Results, r.Err = l.perform()
+			r.Results, r.Err = l.performCall()
 		}
 		err = l.lane.Send(l.s.ctx, r)
 		if err != nil && !errors.Is(err, ipc.ErrClosed) { // a result cannot be sent
@@ -220,36 +221,36 @@ func (l *served) serve() {
 	}
 }
 
-// perform executes the call in l.req. Its results are valid until the next call.
-func (l *served) perform() ([]item, error) {
+// performCall executes the call in l.req. Its results are valid until the next call.
+func (l *served) performCall() ([]item, error) {
 	c := &l.now
 	clear(c.results)
 	*c = call{request: &l.req, s: l.s, lane: l, results: c.results[:0]}
-	defer c.end()
-	err := l.dispatch(c)
+	defer c.endCall()
+	err := l.dispatchCall(c)
 	return c.results, err
 }
 
-func (l *served) dispatch(c *call) error {
+func (l *served) dispatchCall(c *call) error {
 	if c.Object == 0 {
 		c.obj = &object{kind: serverKind}
 		m, ok := serverKind.methods[c.Method]
 		if !ok {
 			return fmt.Errorf("%w: %q of the server", ErrNoMethod, c.Method)
 		}
-		return c.guard(func() error { return m.run(l, c) })
+		return c.recoverPanic(func() error { return m.run(l, c) })
 	}
-	if c.obj = l.s.object(c.Object); c.obj == nil {
+	if c.obj = l.s.findObject(c.Object); c.obj == nil {
 		return fmt.Errorf("%w: number %d", ErrNoObject, c.Object)
 	}
 	m, ok := c.obj.kind.methods[c.Method]
 	if !ok {
 		return fmt.Errorf("%w: %s has no %q", ErrNoMethod, c.obj.kind.name, c.Method)
 	}
-	return c.run(m)
+	return c.runMethod(m)
 }
 
-func (s *server) object(id uint64) *object {
+func (s *server) findObject(id uint64) *object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[id]
@@ -259,41 +260,41 @@ func (s *server) object(id uint64) *object {
 var (
 	serverKind = &kind{name: "server", methods: make(map[string]*method)}
 
-	serverCreate   = define(serverKind, "new", (*served).create)
-	serverBegin    = define(serverKind, "begin", (*served).begin)
-	serverCommit   = define(serverKind, "commit", func(l *served, _ *call) error { return l.finish(true) })
-	serverRollback = define(serverKind, "rollback", func(l *served, _ *call) error { return l.finish(false) })
-	serverIdentify = define(serverKind, "identify", (*served).identify)
-	serverPublish  = define(serverKind, "publish", (*served).publish)
-	serverFind     = define(serverKind, "find", (*served).find)
-	serverWithdraw = define(serverKind, "withdraw", (*served).withdraw)
+	serverCreate   = defineMethod(serverKind, "new", (*served).createObject)
+	serverBegin    = defineMethod(serverKind, "begin", (*served).beginTxn)
+	serverCommit   = defineMethod(serverKind, "commit", func(l *served, _ *call) error { return l.endTxn(true) })
+	serverRollback = defineMethod(serverKind, "rollback", func(l *served, _ *call) error { return l.endTxn(false) })
+	serverIdentify = defineMethod(serverKind, "identify", (*served).identifyBlocks)
+	serverPublish  = defineMethod(serverKind, "publish", (*served).publish)
+	serverFind     = defineMethod(serverKind, "find", (*served).find)
+	serverWithdraw = defineMethod(serverKind, "withdraw", (*served).withdraw)
 )
 
-func (l *served) begin(c *call) error {
+func (l *served) beginTxn(c *call) error {
 	if l.txn != nil {
 		return fmt.Errorf("%w: it has begun already", ErrTxn)
 	}
 	t := &txn{s: l.s, touched: make(map[*object]undo)}
-	if err := l.s.gate.begin(c, t); err != nil {
+	if err := l.s.gate.lockExclusive(c, t); err != nil {
 		return err
 	}
 	l.txn = t
 	return nil
 }
 
-func (l *served) finish(commit bool) error {
+func (l *served) endTxn(commit bool) error {
 	if l.txn == nil {
 		return fmt.Errorf("%w: there is none", ErrTxn)
 	}
-	l.txn.end(commit)
+	l.txn.endTxn(commit)
 	l.txn = nil
 	return nil
 }
 
-// identify returns for each block the id of the object that it is the life of, [anyBlock] for other
-// blocks of proxies, and 0 for blocks of other values.
-func (l *served) identify(c *call) error {
-	handles, err := arg[[]uint64](c, 0)
+// identifyBlocks returns for each block the id of the object that it is the life of, [anyBlock] for
+// other blocks of proxies, and 0 for blocks of other values.
+func (l *served) identifyBlocks(c *call) error {
+	handles, err := decodeArg[[]uint64](c, 0)
 	if err != nil {
 		return err
 	}
@@ -302,5 +303,5 @@ func (l *served) identify(c *call) error {
 		handles[i] = l.s.named[arena.Handle(h)]
 	}
 	l.s.mu.Unlock()
-	return give(c, handles)
+	return addResult(c, handles)
 }

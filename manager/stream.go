@@ -37,11 +37,11 @@ const maxFrame = 64 << 20
 // machine, to 0. Blocks of other values are copied.
 type translator interface {
 	keeper
-	// export returns the numbers of blocks to be sent, and crossing.Copied for blocks that must be
-	// copied.
-	export(ctx context.Context, blocks []arena.Handle) ([]uint64, error)
-	// adopt returns the blocks for received numbers. The caller owns one reference to each.
-	adopt(numbers []uint64) ([]arena.Handle, error)
+	// exportBlocks returns the numbers of blocks to be sent, and crossing.Copied for blocks that
+	// must be copied.
+	exportBlocks(ctx context.Context, blocks []arena.Handle) ([]uint64, error)
+	// importBlocks returns the blocks for received numbers. The caller owns one reference to each.
+	importBlocks(numbers []uint64) ([]arena.Handle, error)
 }
 
 // A streamLane is a lane to another machine. Each call is a frame in the format of package
@@ -52,28 +52,29 @@ type streamLane[S, R any] struct {
 }
 
 // A carrier is a request or a reply. The blocks of its items are the blocks of its message.
-type carrier interface{ carries() []item }
+type carrier interface{ messageItems() []item }
 
-func (r request) carries() []item { return r.Args }
-func (r reply) carries() []item   { return r.Results }
+func (r request) messageItems() []item { return r.Args }
+func (r reply) messageItems() []item   { return r.Results }
 
 func (l *streamLane[S, R]) Send(ctx context.Context, v S) error {
-	a, err := pack(v)
+	a, err := packArg(v)
 	if err != nil {
 		return err
 	}
-	blocks, err := l.stands(ctx, a.blocks, any(v).(carrier).carries())
+	blocks, err := l.describeBlocks(ctx, a.blocks, any(v).(carrier).messageItems())
 	if err == nil {
 		err = crossing.Send(ctx, l.conn, frameCall, codec.Message{Body: a.body, Blocks: a.blocks}, blocks)
 	}
-	a.done(err == nil)
+	a.releaseArg(err == nil)
 	return laneError(err)
 }
 
-// stands returns the descriptions of the blocks of a message, including the spans to copy. It
-// returns [ErrShared] if a block cannot be copied.
-func (l *streamLane[S, R]) stands(ctx context.Context, handles []arena.Handle, items []item) ([]crossing.Block, error) {
-	numbers, err := l.export(ctx, handles)
+// describeBlocks returns the descriptions of the blocks of a message, including the spans to copy.
+// It returns [ErrShared] if a block cannot be copied.
+func (l *streamLane[S, R]) describeBlocks(ctx context.Context, handles []arena.Handle,
+	items []item) ([]crossing.Block, error) {
+	numbers, err := l.exportBlocks(ctx, handles)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
 			numbers = append(numbers, b.Number)
 		}
 	}
-	adopted, err := l.adopt(numbers)
+	adopted, err := l.importBlocks(numbers)
 	if err != nil {
 		crossing.Release(m.Blocks)
 		return v, err
@@ -127,14 +128,14 @@ func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
 			m.Blocks[i], adopted = adopted[0], adopted[1:]
 		}
 	}
-	if v, err = unpack[R](l, item{m.Body, m.Blocks}); err != nil {
+	if v, err = unpackItem[R](l, item{m.Body, m.Blocks}); err != nil {
 		return v, err
 	}
 	place := make(map[arena.Handle]int, len(m.Blocks))
 	for i, h := range m.Blocks {
 		place[h] = i
 	}
-	items := any(v).(carrier).carries()
+	items := any(v).(carrier).messageItems()
 	for _, it := range items {
 		err = crossing.Check(codec.Message{Body: it.body, Blocks: it.blocks}, blocks,
 			func(i int) int { return place[it.blocks[i]] })

@@ -18,9 +18,9 @@ type txn struct {
 	touched map[*object]undo
 }
 
-// touch saves the state of an object before the transaction first uses it. o.mu must be held. It
-// returns [ErrTxn] if the object cannot be rolled back.
-func (t *txn) touch(o *object) error {
+// saveObject saves the state of an object before the transaction first uses it. o.mu must be held.
+// It returns [ErrTxn] if the object cannot be rolled back.
+func (t *txn) saveObject(o *object) error {
 	if _, ok := t.touched[o]; ok {
 		return nil
 	}
@@ -28,12 +28,12 @@ func (t *txn) touch(o *object) error {
 	if !ok {
 		return fmt.Errorf("%w: a %s cannot be undone", ErrTxn, o.kind.name)
 	}
-	t.touched[o] = s.save(t.s.d)
+	t.touched[o] = s.saveState(t.s.d)
 	return nil
 }
 
-// end commits the transaction or rolls it back.
-func (t *txn) end(commit bool) {
+// endTxn commits the transaction or rolls it back.
+func (t *txn) endTxn(commit bool) {
 	for o, u := range t.touched {
 		o.mu.Lock()
 		if commit || o.gone {
@@ -41,10 +41,10 @@ func (t *txn) end(commit bool) {
 		} else {
 			u.restore()
 		}
-		o.changed.fire()
+		o.changed.broadcast()
 		o.mu.Unlock()
 	}
-	t.s.gate.end()
+	t.s.gate.unlockExclusive()
 }
 
 // A transaction is the client's state of a transaction: calls with its context use its lane.
@@ -83,53 +83,53 @@ func (c *client) transaction(ctx context.Context) *transaction {
 // take part. A call on another object returns [ErrTxn]. So does a call that would block, such as a
 // Get from an empty queue, and a Txn within f.
 func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
-	c, err := m.open()
+	c, err := m.openClient()
 	if err != nil {
 		return err
 	}
 	if c.transaction(ctx) != nil {
 		return fmt.Errorf("%w: it has begun already", ErrTxn)
 	}
-	return c.within(ctx, f)
+	return c.runInTransaction(ctx, f)
 }
 
-// within runs f in the transaction of ctx, or else in a new one.
-func (c *client) within(ctx context.Context, f func(tx context.Context) error) (err error) {
+// runInTransaction runs f in the transaction of ctx, or else in a new one.
+func (c *client) runInTransaction(ctx context.Context, f func(tx context.Context) error) (err error) {
 	if c.transaction(ctx) != nil {
 		return f(ctx)
 	}
-	l, err := c.take(ctx)
+	l, err := c.acquireLane(ctx)
 	if err != nil {
 		return err
 	}
 	t := &transaction{c: c, turn: make(chan struct{}, 1), lane: l}
 	ctx = context.WithValue(ctx, transactionKey{}, t)
-	if _, err := c.call(ctx, serverBegin.with(nil), nil); err != nil {
-		t.giveBack()
+	if _, err := c.call(ctx, serverBegin.newRequest(nil), nil); err != nil {
+		t.returnLane()
 		return err
 	}
 	committed := false
 	defer func() {
 		if !committed { // also if f panics or calls runtime.Goexit
-			err = errors.Join(err, t.end(ctx, serverRollback))
+			err = errors.Join(err, t.endTransaction(ctx, serverRollback))
 		}
-		t.giveBack()
+		t.returnLane()
 	}()
 	if err := f(ctx); err != nil {
 		return err
 	}
 	committed = true
-	return t.end(ctx, serverCommit)
+	return t.endTransaction(ctx, serverCommit)
 }
 
-// end commits or rolls back the transaction with the method how. If the call fails, the lane is
-// closed, which also rolls back the transaction.
-func (t *transaction) end(ctx context.Context, how *method) error {
-	_, err := t.c.call(ctx, how.with(nil), nil)
+// endTransaction commits or rolls back the transaction with the method how. If the call fails, the
+// lane is closed, which also rolls back the transaction.
+func (t *transaction) endTransaction(ctx context.Context, how *method) error {
+	_, err := t.c.call(ctx, how.newRequest(nil), nil)
 	if err == nil {
 		return nil
 	}
-	t.c.drop(t.lane) // aborts a call in progress
+	t.c.closeLane(t.lane) // aborts a call in progress
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.failed != nil && how == serverRollback {
@@ -138,11 +138,11 @@ func (t *transaction) end(ctx context.Context, how *method) error {
 	return err
 }
 
-func (t *transaction) giveBack() {
+func (t *transaction) returnLane() {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.failed == nil {
-		t.c.put(t.lane)
+		t.c.releaseLane(t.lane)
 	}
 }
 
@@ -172,7 +172,7 @@ func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	}
 	if err != nil {
 		t.failed = err
-		t.c.drop(t.lane)
+		t.c.closeLane(t.lane)
 	}
 	return r, err
 }

@@ -30,8 +30,8 @@ func (v *Value[T]) Add(ctx context.Context, delta T) (T, error) { return v.array
 
 // Swap atomically sets the value and returns the previous one.
 func (v *Value[T]) Swap(ctx context.Context, to T) (T, error) {
-	w, err := one[uint64](v.call(ctx, arraySwap, in(0), in(word(to))))
-	return number[T](w), err
+	w, err := oneResult[uint64](v.call(ctx, arraySwap, encodeArg(0), encodeArg(encodeWord(to))))
+	return decodeWord[T](w), err
 }
 
 // CompareAndSwap atomically sets the value to to if it equals old, and reports whether it did.

@@ -51,7 +51,7 @@ func TestConn_SenderIsKilledInTheMiddle(t *testing.T) {
 func senderIsKilled(t *testing.T, opts tcp.Options, env ...string) {
 	ctx := testutil.Context(t)
 	before := blocks(t)
-	l := listen[*tensor.Tensor](t, opts)
+	l := listenStream[*tensor.Tensor](t, opts)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), senderVar+"="+l.Addr()), env...)
 	cmd.Stderr = os.Stderr

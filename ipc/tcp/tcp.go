@@ -49,8 +49,8 @@ type Options struct {
 // MeetingOption marks Options as an option of ipc.Listen and ipc.Dial.
 func (Options) MeetingOption() {}
 
-// among returns the last Options in opts together with the key.
-func among(opts []link.Option, key []byte) secure.Options {
+// optionsFrom returns the last Options in opts together with the key.
+func optionsFrom(opts []link.Option, key []byte) secure.Options {
 	s := secure.Options{Key: key}
 	for _, o := range opts {
 		if o, ok := o.(Options); ok {
@@ -61,19 +61,19 @@ func among(opts []link.Option, key []byte) secure.Options {
 }
 
 func init() {
-	link.AddTransport("tcp", link.Transport{Listen: listen, Dial: dial})
+	link.AddTransport("tcp", link.Transport{Listen: listenStream, Dial: dialStream})
 }
 
-func listen(addr string, key []byte, opts []link.Option, met func(link.Stream)) (link.Listener, error) {
-	l, err := secure.Listen(addr, among(opts, key), func(c *secure.Conn) { met(c) })
+func listenStream(addr string, key []byte, opts []link.Option, met func(link.Stream)) (link.Listener, error) {
+	l, err := secure.Listen(addr, optionsFrom(opts, key), func(c *secure.Conn) { met(c) })
 	if err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func dial(ctx context.Context, addr string, key []byte, opts []link.Option) (link.Stream, error) {
-	c, err := secure.Dial(ctx, addr, among(opts, key))
+func dialStream(ctx context.Context, addr string, key []byte, opts []link.Option) (link.Stream, error) {
+	c, err := secure.Dial(ctx, addr, optionsFrom(opts, key))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 var key = []byte("sixteen bytes, or more")
 
-func listen[T any](t *testing.T, opts ...tcp.Options) *ipc.Listener[T] {
+func listenStream[T any](t *testing.T, opts ...tcp.Options) *ipc.Listener[T] {
 	t.Helper()
 	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key, only(opts))
 	testutil.NoError(t, err)
@@ -66,7 +66,7 @@ func only(opts []tcp.Options) tcp.Options {
 func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 	t.Helper()
 	ctx := testutil.Context(t)
-	l := listen[T](t, opts...)
+	l := listenStream[T](t, opts...)
 	b, err := ipc.Dial[T](ctx, l.Addr(), key, only(opts))
 	testutil.NoError(t, err)
 	a, err = l.Accept(ctx)
@@ -229,7 +229,7 @@ func TestConn_SenderWaitsForTheReceiver(t *testing.T) {
 
 func TestDial_OfAnotherKeyIsRefused(t *testing.T) {
 	ctx := testutil.Context(t)
-	l := listen[int](t)
+	l := listenStream[int](t)
 	_, err := ipc.Dial[int](ctx, l.Addr(), []byte("a guess"))
 	testutil.ErrorIs(t, err, ipc.ErrKey)
 	testutil.ErrorContains(t, err, l.Addr())
@@ -272,7 +272,7 @@ type liar struct {
 func lie(t *testing.T) (*ipc.Conn[*tensor.Tensor], liar) {
 	t.Helper()
 	ctx := testutil.Context(t)
-	l := listen[*tensor.Tensor](t)
+	l := listenStream[*tensor.Tensor](t)
 	s, err := secure.Dial(ctx, strings.TrimPrefix(l.Addr(), "tcp://"), secure.Options{Key: key})
 	testutil.NoError(t, err)
 	x := liar{s, link.NewConn(s, 1<<20)}

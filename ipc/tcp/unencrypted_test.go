@@ -43,7 +43,7 @@ func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testutil.Context(t)
-			l := listen[int](t, c.listen)
+			l := listenStream[int](t, c.listen)
 			begin := time.Now()
 			_, err := ipc.Dial[int](ctx, l.Addr(), key, c.dial)
 			testutil.ErrorIs(t, err, ipc.ErrPeer)
@@ -59,7 +59,7 @@ func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
 }
 
 func TestUnencrypted_OfAnotherKeyIsRefused(t *testing.T) {
-	l := listen[int](t, open)
+	l := listenStream[int](t, open)
 	_, err := ipc.Dial[int](testutil.Context(t), l.Addr(), []byte("another key"), open)
 	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
@@ -79,7 +79,7 @@ func TestUnencrypted_HasNoCertificates(t *testing.T) {
 // Somebody in the middle passes the proof of a caller without TLS on to a listener that has it. It
 // proves nothing there.
 func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
-	l := listen[int](t)
+	l := listenStream[int](t)
 	middle, err := net.Listen("tcp", "127.0.0.1:0")
 	testutil.NoError(t, err)
 	defer middle.Close()
@@ -109,7 +109,7 @@ func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
 // What is garbage is sent away, and what is silent holds nobody up.
 func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 	ctx := testutil.Context(t)
-	l := listen[int](t, open)
+	l := listenStream[int](t, open)
 	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "shoalU\x01\x00GET / HTTP/1.1" + string(make([]byte, 100)), ""} {
 		c, err := net.Dial("tcp", l.Addr()[len("tcp://"):])
 		testutil.NoError(t, err)
@@ -134,7 +134,7 @@ func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 // many than each may take.)
 func TestDial_ManyAtOnce(t *testing.T) {
 	ctx := testutil.Context(t)
-	l := listen[int](t, open)
+	l := listenStream[int](t, open)
 	var wg sync.WaitGroup
 	closing := func(c *ipc.Conn[int], err error) {
 		if err == nil {

@@ -14,7 +14,7 @@ import (
 // network.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {
-		c, err := secure.Dial(ctx, addr, opts.secure())
+		c, err := secure.Dial(ctx, addr, opts.secureOptions())
 		if err != nil {
 			return nil, fmt.Errorf("dial %s: %w", addr, err)
 		}

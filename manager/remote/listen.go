@@ -50,8 +50,8 @@ type Options struct {
 	Fingerprint [sha256.Size]byte
 }
 
-// secure returns the options of the connection. TLS is always enabled.
-func (o Options) secure() secure.Options {
+// secureOptions returns the options of the connection. TLS is always enabled.
+func (o Options) secureOptions() secure.Options {
 	return secure.Options{Key: o.Key, TLS: o.TLS, Fingerprint: o.Fingerprint}
 }
 
@@ -69,7 +69,7 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	var err error
 	// Errors of a stream are ignored: the client sees the stream end.
-	l.l, err = secure.Listen(addr, opts.secure(), func(c *secure.Conn) { m.Serve(l.ctx, c) })
+	l.l, err = secure.Listen(addr, opts.secureOptions(), func(c *secure.Conn) { m.Serve(l.ctx, c) })
 	if err != nil {
 		l.end()
 		return nil, fmt.Errorf("remote: %w", err)
