@@ -13,15 +13,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// rearm restarts the task timer for the oldest outstanding task, and asks the worker to stop that
-// task if its result is no longer wanted. It must be called whenever the oldest task may have
+// rearmTimer restarts the task timer for the oldest outstanding task, and asks the worker to stop
+// that task if its result is no longer wanted. It must be called whenever the oldest task may have
 // changed, with Pool.mu held.
-func (m *member) rearm() {
+func (m *member) rearmTimer() {
 	limit := m.p.opts.TaskTimeout
 	var oldest *task
 	if len(m.sent) > 0 {
 		oldest = m.sent[0]
-		m.stop(oldest)
+		m.requestStop(oldest)
 	}
 	if limit == 0 || oldest == m.timed {
 		return
@@ -30,34 +30,34 @@ func (m *member) rearm() {
 		m.alarm.Stop()
 	}
 	if m.timed = oldest; oldest != nil {
-		m.alarm = time.AfterFunc(limit*time.Duration(oldest.n), func() { m.timeout(oldest) })
+		m.alarm = time.AfterFunc(limit*time.Duration(oldest.n), func() { m.killIfLate(oldest) })
 	}
 }
 
-// stop asks the worker to cancel the context of the call t, if its owner no longer wants the
+// requestStop asks the worker to cancel the context of the call t, if its owner no longer wants the
 // result. It sends at most one request per call. The worker may not have started the call yet.
 // Pool.mu must be held.
-func (m *member) stop(t *task) {
-	if t.id != m.stopped && t.owner.away() && m.stops.TryPut(t.id) == nil {
+func (m *member) requestStop(t *task) {
+	if t.id != m.stopped && t.owner.isAway() && m.stops.TryPut(t.id) == nil {
 		m.stopped = t.id
 	}
 }
 
-// stop sets away, the flag of an owner that no longer wants its results, and asks workers to stop
-// its running tasks.
-func (p *Pool) stop(away *atomic.Bool) {
+// stopOwner sets away, the flag of an owner that no longer wants its results, and asks workers to
+// stop its running tasks.
+func (p *Pool) stopOwner(away *atomic.Bool) {
 	away.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.members {
 		if m != nil && len(m.sent) > 0 {
-			m.stop(m.sent[0])
+			m.requestStop(m.sent[0])
 		}
 	}
 }
 
-// timeout kills the worker if it is still running t.
-func (m *member) timeout(t *task) {
+// killIfLate kills the worker if it is still running t.
+func (m *member) killIfLate(t *task) {
 	m.p.mu.Lock()
 	late := len(m.sent) > 0 && m.sent[0] == t
 	m.late = m.late || late
@@ -67,22 +67,22 @@ func (m *member) timeout(t *task) {
 	}
 }
 
-// remove handles the end of the worker: it retries or fails the worker's tasks, and starts a
+// handleEnd handles the end of the worker: it retries or fails the worker's tasks, and starts a
 // replacement.
-func (m *member) remove() {
+func (m *member) handleEnd() {
 	p := m.p
 	err := m.process.Wait(context.Background())
 	m.group.Close()
 	m.feeding.Lock()
 	p.mu.Lock()
-	lost := m.lose(m.calls.Len())
+	lost := m.takeLost(m.calls.Len())
 	m.over = true
 	var broken error
 	if !m.ready && err != nil {
-		broken = p.despair(m.rank, err)
+		broken = p.recordBarren(m.rank, err)
 	}
-	why := m.why(err)
-	ends := p.judge(m.rank, lost, why)
+	why := m.taskError(err)
+	ends := p.retryOrFail(m.rank, lost, why)
 	died := p.cause == nil && err != nil
 	p.mu.Unlock()
 	m.feeding.Unlock()
@@ -90,7 +90,7 @@ func (m *member) remove() {
 	m.replies.Close()
 	m.stops.Close()
 	if broken != nil {
-		p.end(broken)
+		p.endPool(broken)
 	}
 	switch {
 	case died && m.ready:
@@ -102,7 +102,7 @@ func (m *member) remove() {
 		end()
 	}
 	p.feedAll()
-	p.succeed(m.rank)
+	p.replaceWorker(m.rank)
 }
 
 // maxBarren is the number of consecutive workers of a rank that may end before being ready while no
@@ -114,7 +114,7 @@ const (
 	maxPause  = time.Second
 )
 
-func backOff(barren int) time.Duration {
+func startPause(barren int) time.Duration {
 	if barren == 0 {
 		return 0
 	}
@@ -125,12 +125,12 @@ func backOff(barren int) time.Duration {
 // lack of descriptors, processes or memory before that counts as a failure of the rank.
 const transientPatience = time.Minute
 
-// despair records that a worker of the rank ended before it was ready. It returns the error that
-// breaks the pool, or nil if the pool should continue. A failure other than a kill or a lack of
-// resources, in a rank without a ready worker so far, breaks the pool, because it would repeat. A
-// worker that was killed may succeed on the next attempt, so that breaks the pool only if no rank
+// recordBarren records that a worker of the rank ended before it was ready. It returns the error
+// that breaks the pool, or nil if the pool should continue. A failure other than a kill or a lack
+// of resources, in a rank without a ready worker so far, breaks the pool, because it would repeat.
+// A worker that was killed may succeed on the next attempt, so that breaks the pool only if no rank
 // has a working worker and each has reached its limit. p.mu must be held.
-func (p *Pool) despair(rank int, err error) error {
+func (p *Pool) recordBarren(rank int, err error) error {
 	if p.cause != nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p *Pool) despair(rank int, err error) error {
 		r.since = time.Now()
 	}
 	r.barren, r.why = r.barren+1, err
-	if !r.begun && !badLuck(err) {
+	if !r.begun && !isTransientStart(err) {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	for _, m := range p.members {
@@ -158,14 +158,14 @@ func (p *Pool) despair(rank int, err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, errors.Join(reasons...))
 }
 
-func badLuck(err error) bool { return errors.Is(err, shoal.ErrExited) || sys.Transient(err) }
+func isTransientStart(err error) bool { return errors.Is(err, shoal.ErrExited) || sys.Transient(err) }
 
 // startLimit returns the number of consecutive workers of a rank that may end with an error like
 // err before they are ready.
 func (o Options) startLimit(err error) int {
 	dead, ok := errors.AsType[*shoal.ProcessError](err)
 	switch {
-	case !badLuck(err):
+	case !isTransientStart(err):
 		return 0
 	case ok && dead.Signal != nil:
 		return max(maxBarren, 1+o.Retries, 1+o.StartRetries)
@@ -173,22 +173,22 @@ func (o Options) startLimit(err error) int {
 	return maxBarren
 }
 
-// lose returns the tasks that the dead worker had started, at most one, and returns the others to
-// the pending queue. untaken is the number of calls left in the worker's queue; see the note at
+// takeLost returns the tasks that the dead worker had started, at most one, and returns the others
+// to the pending queue. untaken is the number of calls left in the worker's queue; see the note at
 // [member]. Pool.mu must be held.
-func (m *member) lose(untaken int) (lost []*task) {
+func (m *member) takeLost(untaken int) (lost []*task) {
 	taken := max(0, len(m.sent)-untaken)
 	lost, rest := m.sent[:taken], m.sent[taken:]
-	m.p.pending.back(rest...)
+	m.p.pending.pushFront(rest...)
 	m.p.given -= len(m.sent)
 	m.sent, m.leaving = nil, true
-	m.rearm()
+	m.rearmTimer()
 	return lost
 }
 
-// why returns the error for the task that the worker was running. It wraps [ErrTimeout] if the
-// worker was killed for its timeout.
-func (m *member) why(err error) error {
+// taskError returns the error for the task that the worker was running. It wraps [ErrTimeout] if
+// the worker was killed for its timeout.
+func (m *member) taskError(err error) error {
 	if err == nil {
 		err = fmt.Errorf("%w: the worker left before it had answered", shoal.ErrExited)
 	}
@@ -198,27 +198,27 @@ func (m *member) why(err error) error {
 	return err
 }
 
-// judge retries or fails the tasks that a dead worker of the rank had started. p.mu must be held.
-// The caller must call the returned functions after releasing it, because they run callbacks that
-// may need it.
-func (p *Pool) judge(rank int, lost []*task, err error) (ends []func()) {
+// retryOrFail retries or fails the tasks that a dead worker of the rank had started. p.mu must be
+// held. The caller must call the returned functions after releasing it, because they run callbacks
+// that may need it.
+func (p *Pool) retryOrFail(rank int, lost []*task, err error) (ends []func()) {
 	for _, t := range lost {
 		if p.cause == nil && t.tries < p.opts.Retries {
 			t.tries++
-			p.pending.back(t)
+			p.pending.pushFront(t)
 			e := RetryEvent{Func: t.fn, Index: t.first, Rank: rank, Attempt: t.tries, Err: err}
 			ends = append(ends, func() { p.reportRetry(e) })
 			continue
 		}
-		end := func() { t.die(err) }
+		end := func() { t.failLost(err) }
 		if p.cause != nil {
-			end = func() { t.fail(p.cause) }
+			end = func() { t.failTask(p.cause) }
 		}
 		ends = append(ends, end)
 	}
 	if p.cause != nil {
-		for _, t := range p.pending.clear() {
-			ends = append(ends, func() { t.fail(p.cause) })
+		for _, t := range p.pending.popAll() {
+			ends = append(ends, func() { t.failTask(p.cause) })
 		}
 	}
 	return ends
@@ -229,7 +229,7 @@ func (p *Pool) reportBarren(rank int, err error) {
 	p.mu.Lock()
 	attempt := p.ranks[rank].barren
 	p.mu.Unlock()
-	slog.Warn("pool: a worker was not started", "rank", rank, "attempt", attempt, "pause", backOff(attempt), "cause", err)
+	slog.Warn("pool: a worker was not started", "rank", rank, "attempt", attempt, "pause", startPause(attempt), "cause", err)
 }
 
 // reportRetry logs and counts that a task is run again, and calls Options.OnRetry on a new
@@ -245,10 +245,10 @@ func (p *Pool) reportRetry(e RetryEvent) {
 	}
 }
 
-// rest lets the workers exit if no work is left and none can follow.
-func (p *Pool) rest() {
+// releaseIdle lets the workers exit if no work is left and none can follow.
+func (p *Pool) releaseIdle() {
 	p.mu.Lock()
-	over := p.exhausted()
+	over := p.isExhausted()
 	if over && !p.restful {
 		p.restful = true
 		close(p.rested)

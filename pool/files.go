@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// duplicate returns duplicates of files, which the pool owns, so that it can pass them to
+// duplicateFiles returns duplicates of files, which the pool owns, so that it can pass them to
 // replacement workers. The caller must close them.
-func duplicate(files []*os.File) (own []*os.File, err error) {
+func duplicateFiles(files []*os.File) (own []*os.File, err error) {
 	for _, f := range files {
 		fd, err := sys.Duplicate(f)
 		if err != nil {

@@ -60,16 +60,16 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
-// run executes a call in a worker. It stops at the first value that fails, or when ctx is done. The
-// results of earlier values are then discarded, and given tensors among them are closed.
-func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
-	r.err = c.args.unpack(func(d *codec.Decoder) (err error) {
-		r.results, err = pack(true, func(e *codec.Encoder) error {
+// runCall executes a call in a worker. It stops at the first value that fails, or when ctx is done.
+// The results of earlier values are then discarded, and given tensors among them are closed.
+func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
+	r.err = c.args.decodeValues(func(d *codec.Decoder) (err error) {
+		r.results, err = packPayload(true, func(e *codec.Encoder) error {
 			for r.index = range c.n {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				if err := f.one(ctx, d, e); err != nil {
+				if err := f.runValue(ctx, d, e); err != nil {
 					return err
 				}
 			}
@@ -80,9 +80,9 @@ func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
 	return r
 }
 
-// one decodes a value, runs the function on it and encodes the result.
-func (f *Func[In, Out]) one(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
-	in, err := next(f.in, d)
+// runValue decodes a value, runs the function on it and encodes the result.
+func (f *Func[In, Out]) runValue(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
+	in, err := decodeNext(f.in, d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", shoal.ErrArgument, err)
 	}
@@ -98,20 +98,20 @@ func (f *Func[In, Out]) one(ctx context.Context, d *codec.Decoder, e *codec.Enco
 
 // A function is the type-erased interface of a Func for workers.
 type function interface {
-	run(ctx context.Context, c call) reply
+	runCall(ctx context.Context, c call) reply
 }
 
 // functions contains the registered functions of this program.
 var functions registry.Table[function]
 
-// perform executes a call by the name of its function. The error is shoal.ErrNotRegistered if there
-// is none.
-func perform(ctx context.Context, c call) reply {
+// performCall executes a call by the name of its function. The error is shoal.ErrNotRegistered if
+// there is none.
+func performCall(ctx context.Context, c call) reply {
 	f, ok := functions.Get(c.fn)
 	if !ok {
 		return reply{err: fmt.Errorf("%w: %s", shoal.ErrNotRegistered, c.fn)}
 	}
-	return f.run(ctx, c)
+	return f.runCall(ctx, c)
 }
 
 // RegisterInit registers fn so that it can be used as Options.Initializer. It returns a function
@@ -132,7 +132,7 @@ func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error
 	f := Register(name, func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, fn(ctx, in) })
 	return func(in In) Initializer {
 		return Initializer{func() (call, error) {
-			args, err := packAll(f.in, []In{in})
+			args, err := packValues(f.in, []In{in})
 			return call{fn: f.name, n: 1, args: args}, err
 		}}
 	}

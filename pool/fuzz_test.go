@@ -14,7 +14,7 @@ import (
 // their payloads.
 func FuzzPool_Messages(f *testing.F) {
 	calls, replies := must(codec.PlanOf[call]()), must(codec.PlanOf[reply]())
-	args, err := packAll(tiny.in, []int{1, 2, 3})
+	args, err := packValues(tiny.in, []int{1, 2, 3})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -28,12 +28,12 @@ func FuzzPool_Messages(f *testing.F) {
 				t.Errorf("%+v comes back as %+v, %v", c, again, err)
 			}
 			c.fn, c.n = "tiny", min(c.n, 1000)
-			if r := perform(t.Context(), c); r.err == nil && len(r.results.body) < c.n {
+			if r := performCall(t.Context(), c); r.err == nil && len(r.results.body) < c.n {
 				t.Errorf("%d results in %d bytes", c.n, len(r.results.body))
 			}
 		}
 		if r, err := decoded(replies, body); err == nil {
-			unpackAll(tiny.out, r.results, make([]int, 3))
+			unpackValues(tiny.out, r.results, make([]int, 3))
 		}
 	})
 }
@@ -63,20 +63,21 @@ func decoded[T any](p *codec.Plan[T], body []byte) (T, error) {
 // A chunk of which the bytes say less or more than its count is an error of its task, and nothing
 // worse.
 func TestPool_RefusesACallThatContradictsItself(t *testing.T) {
-	args, err := packAll(tiny.in, []int{1, 2, 3})
+	args, err := packValues(tiny.in, []int{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 2, 4, -1} {
-		r := perform(t.Context(), call{id: 1, fn: "tiny", n: n, args: args})
+		r := performCall(t.Context(), call{id: 1, fn: "tiny", n: n, args: args})
 		if r.err == nil || n == 4 && r.index != 3 {
 			t.Errorf("%d values of 3: %+v", n, r)
 		}
 	}
-	if r := perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
+	if r := performCall(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
 		t.Error("an unknown function runs")
 	}
-	if _, err := unpackAll(tiny.out, payload{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, codec.ErrFormat) {
+	_, err = unpackValues(tiny.out, payload{body: args.body[:1]}, make([]int, 3))
+	if !errors.Is(err, codec.ErrFormat) {
 		t.Errorf("half a reply: %v", err)
 	}
 }

@@ -23,17 +23,17 @@ import (
 //
 // To continue after a timeout, use [Func.ImapAsync].
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
-	return f.lazily(ctx, p, in, true)
+	return f.imapSeq(ctx, p, in, true)
 }
 
 // ImapUnordered is like [Func.Imap], but yields the results in order of completion.
 func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
-	return f.lazily(ctx, p, in, false)
+	return f.imapSeq(ctx, p, in, false)
 }
 
-func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], ordered bool) iter.Seq2[Out, error] {
+func (f *Func[In, Out]) imapSeq(ctx context.Context, p *Pool, in iter.Seq[In], ordered bool) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
-		m := f.imap(p, in, sys.DeadlineOf(ctx), ordered)
+		m := f.newIMap(p, in, sys.DeadlineOf(ctx), ordered)
 		defer m.Close()
 		for {
 			v, err := m.Next(ctx)
@@ -48,12 +48,12 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 // a context per result. ImapAsync pulls the first Options.Window values before it returns. The
 // caller must close the IMap.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
-	return f.imap(p, in, 0, true).fill()
+	return f.newIMap(p, in, 0, true).submitChunks()
 }
 
 // ImapUnorderedAsync is like [Func.ImapAsync], but Next returns the results in order of completion.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
-	return f.imap(p, in, 0, false).fill()
+	return f.newIMap(p, in, 0, false).submitChunks()
 }
 
 // An IMap delivers the results of [Func.ImapAsync], like Python's IMapIterator. It must not be used
@@ -70,12 +70,12 @@ type IMap[Out any] struct {
 	users  users             // users of the ready results
 }
 
-func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered bool) *IMap[Out] {
-	size, window := p.opts.lazy(f.chunk)
+func (f *Func[In, Out]) newIMap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered bool) *IMap[Out] {
+	size, window := p.opts.imapWindow(f.chunk)
 	m := &IMap[Out]{p: p, window: window}
 	s := &stream[In, Out]{f: f, p: p, size: size, by: by.Earlier(p.deadline), drop: &m.drop}
 	s.next, m.stop = iter.Pull(in)
-	m.draw = s.draw
+	m.draw = s.submitChunk
 	if !ordered {
 		m.any = make(chan chunk[Out], window)
 	}
@@ -88,21 +88,21 @@ func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], by sys.Deadline, ordered 
 // once per chunk; the caller may then call Next for the following chunks unless the pool has ended.
 func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	if len(m.ready) == 0 {
-		if err := m.await(ctx); err != nil {
+		if err := m.awaitChunk(ctx); err != nil {
 			return v, err
 		}
 	}
-	v, m.ready, m.users = m.ready[0], m.ready[1:], m.users.first()
+	v, m.ready, m.users = m.ready[0], m.ready[1:], m.users.markFirst()
 	return v, nil
 }
 
-// await waits for the next chunk and stores its results in m.ready.
-func (m *IMap[Out]) await(ctx context.Context) error {
-	if m.fill(); len(m.chunks) == 0 {
+// awaitChunk waits for the next chunk and stores its results in m.ready.
+func (m *IMap[Out]) awaitChunk(ctx context.Context) error {
+	if m.submitChunks(); len(m.chunks) == 0 {
 		m.Close()
 		return io.EOF
 	}
-	c, err := m.first(ctx)
+	c, err := m.firstChunk(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,15 @@ func (m *IMap[Out]) await(ctx context.Context) error {
 		m.ready, m.users = c.out, c.users
 		return nil
 	}
-	if !m.p.open() {
+	if !m.p.isOpen() {
 		m.Close()
 	}
 	return c.err
 }
 
-// first waits for the next chunk to deliver. An available chunk is returned even if ctx is done.
-func (m *IMap[Out]) first(ctx context.Context) (c chunk[Out], err error) {
+// firstChunk waits for the next chunk to deliver. An available chunk is returned even if ctx is
+// done.
+func (m *IMap[Out]) firstChunk(ctx context.Context) (c chunk[Out], err error) {
 	select {
 	case c = <-m.chunks[0]:
 		return c, nil
@@ -132,8 +133,8 @@ func (m *IMap[Out]) first(ctx context.Context) (c chunk[Out], err error) {
 	}
 }
 
-// fill submits chunks until the window is full.
-func (m *IMap[Out]) fill() *IMap[Out] {
+// submitChunks submits chunks until the window is full.
+func (m *IMap[Out]) submitChunks() *IMap[Out] {
 	for len(m.chunks) < m.window {
 		to := cmp.Or(m.any, make(chan chunk[Out], 1))
 		if !m.draw(to) {
@@ -149,20 +150,20 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 // [io.EOF]. Close is idempotent.
 func (m *IMap[Out]) Close() error {
 	m.stop()
-	m.p.stop(&m.drop)
-	m.users.done(false)
+	m.p.stopOwner(&m.drop)
+	m.users.markAll(false)
 	for _, c := range m.chunks {
-		unread(c)
+		discardChunk(c)
 	}
 	m.ready, m.users, m.chunks, m.window = nil, nil, nil, 0
 	return nil
 }
 
-// unread discards a chunk from the channel, if there is one.
-func unread[Out any](from <-chan chunk[Out]) {
+// discardChunk discards a chunk from the channel, if there is one.
+func discardChunk[Out any](from <-chan chunk[Out]) {
 	select {
 	case c := <-from:
-		c.users.done(false)
+		c.users.markAll(false)
 	default:
 	}
 }
@@ -185,9 +186,9 @@ type stream[In, Out any] struct {
 	drop  *atomic.Bool
 }
 
-// draw submits one more chunk. It returns false at the end of the input.
-func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
-	in := s.take()
+// submitChunk submits one more chunk. It returns false at the end of the input.
+func (s *stream[In, Out]) submitChunk(to chan chunk[Out]) bool {
+	in := s.pullChunk()
 	if len(in) == 0 {
 		return false
 	}
@@ -197,12 +198,12 @@ func (s *stream[In, Out]) draw(to chan chunk[Out]) bool {
 		to <- chunk[Out]{err: err}
 		return true
 	}
-	s.p.submit([]*task{t})
+	s.p.submitTasks([]*task{t})
 	return true
 }
 
-// take pulls the values of one chunk.
-func (s *stream[In, Out]) take() (in []In) {
+// pullChunk pulls the values of one chunk.
+func (s *stream[In, Out]) pullChunk() (in []In) {
 	for s.next != nil && len(in) < s.size {
 		v, ok := s.next()
 		if !ok {
@@ -220,20 +221,20 @@ type chunkOwner[In, Out any] struct {
 	to chan chunk[Out]
 }
 
-func (o *chunkOwner[In, Out]) dropped() bool { return o.s.drop.Load() }
-func (o *chunkOwner[In, Out]) away() bool    { return o.s.drop.Load() }
+func (o *chunkOwner[In, Out]) isDropped() bool { return o.s.drop.Load() }
+func (o *chunkOwner[In, Out]) isAway() bool    { return o.s.drop.Load() }
 
-func (o *chunkOwner[In, Out]) over(t *task, r reply, err error) {
+func (o *chunkOwner[In, Out]) completeTask(t *task, r reply, err error) {
 	out := make([]Out, t.n)
-	u, err := o.s.f.results(t, r, err, out)
+	u, err := o.s.f.decodeResults(t, r, err, out)
 	o.to <- chunk[Out]{out, u, err}
-	if o.dropped() { // Close may have emptied the channel before the send
-		unread(o.to)
+	if o.isDropped() { // Close may have emptied the channel before the send
+		discardChunk(o.to)
 	}
 }
 
-// open reports whether the pool has not ended.
-func (p *Pool) open() bool {
+// isOpen reports whether the pool has not ended.
+func (p *Pool) isOpen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cause == nil

@@ -12,19 +12,19 @@ import (
 
 // newTask encodes a chunk of values as a task.
 func (f *Func[In, Out]) newTask(in []In, first int, by sys.Deadline, o owner) (*task, error) {
-	args, err := packAll(f.in, in)
+	args, err := packValues(f.in, in)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: first, Err: err}
 	}
 	return &task{call: call{fn: f.name, n: len(in), args: args, deadline: by}, owner: o, first: first}, nil
 }
 
-// results decodes the results of a task into out, unless err is not nil.
-func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) (users, error) {
+// decodeResults decodes the results of a task into out, unless err is not nil.
+func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := unpackAll(f.out, r.results, out)
+	u, err := unpackValues(f.out, r.results, out)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
 	}
@@ -50,11 +50,11 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 		if err == nil {
 			v = out[0]
 		}
-		r.set(v, err)
+		r.complete(v, err)
 	}
 	whole := f.MapAsync(p, []In{in})
 	r.cancel = whole.Cancel
-	whole.then(one, one)
+	whole.onDone(one, one)
 	return r
 }
 
@@ -65,20 +65,22 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 // context of the running tasks. In both cases the pool releases the shared memory of the results so
 // far.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
-	g := f.gather(p, in, sys.DeadlineOf(ctx))
+	g := f.startGather(p, in, sys.DeadlineOf(ctx))
 	out, err := g.result.Get(ctx)
 	if at, ok := ctx.Deadline(); ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
 		<-ctx.Done() // a worker noticed the deadline first
 		err = context.Cause(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		p.stop(&g.gone)
+		p.stopOwner(&g.gone)
 	}
 	return out, err
 }
 
 // MapAsync submits the values to the pool and returns as soon as they are copied.
-func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in, 0).result }
+func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] {
+	return f.startGather(p, in, 0).result
+}
 
 // A gathering collects the results of one Map.
 type gathering[In, Out any] struct {
@@ -98,44 +100,44 @@ type gathering[In, Out any] struct {
 // handIn is the number of chunks submitted at once.
 const handIn = 64
 
-func (f *Func[In, Out]) gather(p *Pool, in []In, by sys.Deadline) *gathering[In, Out] {
-	size := p.opts.chunk(f.chunk, len(in))
+func (f *Func[In, Out]) startGather(p *Pool, in []In, by sys.Deadline) *gathering[In, Out] {
+	size := p.opts.chunkSize(f.chunk, len(in))
 	chunks := (len(in) + size - 1) / size
 	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
-	g.result.cancel = func() bool { return g.cancel(p) }
+	g.result.cancel = func() bool { return g.cancelRest(p) }
 	if chunks == 0 {
-		g.result.set(g.out, nil)
+		g.result.complete(g.out, nil)
 	}
 	tasks := make([]*task, 0, min(chunks, handIn))
 	for lo := 0; lo < len(in); lo += size {
 		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, by.Earlier(p.deadline), g)
 		if err != nil {
-			g.count((len(in)-lo+size-1)/size, nil, err)
+			g.recordChunks((len(in)-lo+size-1)/size, nil, err)
 			break
 		}
 		if tasks = append(tasks, t); len(tasks) == handIn {
-			p.submit(tasks)
+			p.submitTasks(tasks)
 			tasks = tasks[:0]
 		}
 	}
-	p.submit(tasks)
+	p.submitTasks(tasks)
 	return g
 }
 
-func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() || g.gone.Load() }
-func (g *gathering[In, Out]) away() bool    { return g.gone.Load() }
+func (g *gathering[In, Out]) isDropped() bool { return g.drop.Load() || g.gone.Load() }
+func (g *gathering[In, Out]) isAway() bool    { return g.gone.Load() }
 
-func (g *gathering[In, Out]) over(t *task, r reply, err error) {
-	if err == nil && g.dropped() {
+func (g *gathering[In, Out]) completeTask(t *task, r reply, err error) {
+	if err == nil && g.isDropped() {
 		err = errDropped // results that are not decoded are released by the pool
 	}
-	u, err := g.f.results(t, r, err, g.out[t.first:t.first+t.n])
-	g.count(1, u, err)
+	u, err := g.f.decodeResults(t, r, err, g.out[t.first:t.first+t.n])
+	g.recordChunks(1, u, err)
 }
 
-// count records the outcome of a number of chunks. The last one completes the result. If any chunk
-// failed, the shared memory of all results is released.
-func (g *gathering[In, Out]) count(chunks int, u users, err error) {
+// recordChunks records the outcome of a number of chunks. The last one completes the result. If any
+// chunk failed, the shared memory of all results is released.
+func (g *gathering[In, Out]) recordChunks(chunks int, u users, err error) {
 	g.mu.Lock()
 	g.users = append(g.users, u...)
 	if err != nil && g.err == nil {
@@ -148,24 +150,24 @@ func (g *gathering[In, Out]) count(chunks int, u users, err error) {
 	if !over {
 		return
 	}
-	if all.done(err == nil && !canceled); err != nil {
+	if all.markAll(err == nil && !canceled); err != nil {
 		g.out = nil
 	}
 	if !canceled {
-		g.result.set(g.out, err)
+		g.result.complete(g.out, err)
 	}
 }
 
-// cancel completes the result with [ErrCanceled], unless all chunks have an outcome. The outcomes
-// of the other chunks are then discarded.
-func (g *gathering[In, Out]) cancel(p *Pool) bool {
+// cancelRest completes the result with [ErrCanceled], unless all chunks have an outcome. The
+// outcomes of the other chunks are then discarded.
+func (g *gathering[In, Out]) cancelRest(p *Pool) bool {
 	g.mu.Lock()
 	cancel := g.left > 0 && !g.canceled
 	g.canceled = g.canceled || cancel
 	g.mu.Unlock()
 	if cancel {
-		p.stop(&g.gone)
-		g.result.set(nil, ErrCanceled)
+		p.stopOwner(&g.gone)
+		g.result.complete(nil, ErrCanceled)
 	}
 	return cancel
 }

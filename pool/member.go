@@ -26,7 +26,7 @@ type member struct {
 	rank    int
 	group   *shoal.Group
 	process *shoal.Process
-	calls   *ipc.Queue[call] // we also have the receiving end: see giveBack
+	calls   *ipc.Queue[call] // we also have the receiving end: see returnOne
 	replies *ipc.Queue[reply]
 	stops   *ipc.Queue[uint64] // ids of calls to be canceled; the last one counts
 
@@ -71,12 +71,12 @@ func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	opts.FirstRank = rank
 	m.group = shoal.NewGroup(seed.With(p.ctx, seed.New(s)), opts)
 	m.process = poolWorker.Go(m.group, workerArgs{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
-	go m.attend()
+	go m.readReplies()
 	return m, nil
 }
 
-// attend reads the worker's replies until the worker has ended.
-func (m *member) attend() {
+// readReplies reads the worker's replies until the worker has ended.
+func (m *member) readReplies() {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-m.process.Done()
@@ -85,13 +85,13 @@ func (m *member) attend() {
 	replies := make([]reply, maxAhead)
 	for {
 		n, err := m.replies.GetN(ctx, replies)
-		m.answered(replies[:n])
+		m.completeTasks(replies[:n])
 		clear(replies)
 		if ctx.Err() != nil || errors.Is(err, ipc.ErrClosed) {
 			break
 		}
 		if err != nil {
-			m.unreadable(err)
+			m.failUnreadable(err)
 		}
 	}
 	<-m.process.Done()
@@ -101,17 +101,17 @@ func (m *member) attend() {
 			break
 		}
 		if err != nil {
-			m.unreadable(err)
+			m.failUnreadable(err)
 			continue
 		}
-		m.answered([]reply{r})
+		m.completeTasks([]reply{r})
 	}
-	m.remove()
+	m.handleEnd()
 }
 
-// answered completes the tasks of the replies, which are in the order of the calls. A reply with id
-// 0 means that the worker is ready.
-func (m *member) answered(replies []reply) {
+// completeTasks completes the tasks of the replies, which are in the order of the calls. A reply
+// with id 0 means that the worker is ready.
+func (m *member) completeTasks(replies []reply) {
 	if len(replies) == 0 {
 		return
 	}
@@ -121,43 +121,43 @@ func (m *member) answered(replies []reply) {
 	tasks := make([]*task, len(replies))
 	for i, r := range replies {
 		if r.id == 0 {
-			m.begin()
+			m.markReady()
 			continue
 		}
-		m.measure(r.took)
-		tasks[i] = m.drop(r.id)
+		m.updatePace(r.took)
+		tasks[i] = m.removeSent(r.id)
 	}
-	m.rearm()
+	m.rearmTimer()
 	p.mu.Unlock()
-	m.feed()
+	m.feedWorker()
 	for i, t := range tasks {
 		if t != nil {
-			t.finish(replies[i])
+			t.deliverReply(replies[i])
 		}
 	}
-	p.rest()
+	p.releaseIdle()
 }
 
-// unreadable fails the task of a reply that could not be decoded. That is the oldest outstanding
-// task, because replies are in the order of the calls.
-func (m *member) unreadable(err error) {
+// failUnreadable fails the task of a reply that could not be decoded. That is the oldest
+// outstanding task, because replies are in the order of the calls.
+func (m *member) failUnreadable(err error) {
 	m.p.mu.Lock()
 	var t *task
 	if len(m.sent) > 0 {
-		t = m.drop(m.sent[0].id)
-		m.rearm()
+		t = m.removeSent(m.sent[0].id)
+		m.rearmTimer()
 	}
 	m.p.mu.Unlock()
 	if t == nil {
 		m.process.Kill() // a reply without a call: the worker violates the protocol
 		return
 	}
-	t.die(fmt.Errorf("its result cannot be read: %w", err))
-	m.feed()
+	t.failLost(fmt.Errorf("its result cannot be read: %w", err))
+	m.feedWorker()
 }
 
-// begin records that the worker is ready. Pool.mu must be held.
-func (m *member) begin() {
+// markReady records that the worker is ready. Pool.mu must be held.
+func (m *member) markReady() {
 	p := m.p
 	r := &p.ranks[m.rank]
 	first := !r.begun
@@ -169,11 +169,11 @@ func (m *member) begin() {
 	}
 }
 
-// measure updates the moving average of the call duration. Pool.mu must be held.
-func (m *member) measure(took time.Duration) { m.pace += (took - m.pace) / 4 }
+// updatePace updates the moving average of the call duration. Pool.mu must be held.
+func (m *member) updatePace(took time.Duration) { m.pace += (took - m.pace) / 4 }
 
-// ahead returns the number of outstanding calls that the worker may have. Pool.mu must be held.
-func (m *member) ahead() int {
+// sendLimit returns the number of outstanding calls that the worker may have. Pool.mu must be held.
+func (m *member) sendLimit() int {
 	if !m.ready || m.leaving {
 		return 0
 	}
@@ -181,12 +181,12 @@ func (m *member) ahead() int {
 	if m.pace > 0 {
 		n = min(max(n, int(aheadTime/m.pace)), maxAhead)
 	}
-	return min(n, max(m.p.share(), m.worth()))
+	return min(n, max(m.p.fairShare(), m.callsPerWake()))
 }
 
-// drop removes a task from the outstanding ones, and returns nil if it is not among them. Pool.mu
-// must be held.
-func (m *member) drop(id uint64) *task {
+// removeSent removes a task from the outstanding ones, and returns nil if it is not among them.
+// Pool.mu must be held.
+func (m *member) removeSent(id uint64) *task {
 	for i, t := range m.sent {
 		if t.id == id {
 			if i == 0 {
@@ -201,34 +201,34 @@ func (m *member) drop(id uint64) *task {
 	return nil
 }
 
-// fill sends pending calls to the worker. Tasks that cannot be sent are failed after all locks are
-// released, because their owner may submit more.
-func (m *member) fill() {
-	for _, end := range m.fillUp() {
+// sendPending sends pending calls to the worker. Tasks that cannot be sent are failed after all
+// locks are released, because their owner may submit more.
+func (m *member) sendPending() {
+	for _, end := range m.trySendPending() {
 		end()
 	}
 }
 
-func (m *member) fillUp() (ends []func()) {
+func (m *member) trySendPending() (ends []func()) {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
-	for m.next(); len(m.batch) > 0; m.next() {
-		ends = append(ends, m.put()...)
+	for m.assignPending(); len(m.batch) > 0; m.assignPending() {
+		ends = append(ends, m.sendBatch()...)
 	}
-	if m.parts() {
+	if m.isLeaving() {
 		m.calls.Finish()
 	}
 	return ends
 }
 
-// next assigns pending tasks to the worker and stores them in m.batch. To amortize the cost, it
-// does nothing until at most half of the allowed calls are outstanding.
-func (m *member) next() {
+// assignPending assigns pending tasks to the worker and stores them in m.batch. To amortize the
+// cost, it does nothing until at most half of the allowed calls are outstanding.
+func (m *member) assignPending() {
 	p := m.p
 	m.batch = m.batch[:0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ahead := m.ahead()
+	ahead := m.sendLimit()
 	if len(m.sent) > ahead/2 {
 		return
 	}
@@ -248,16 +248,16 @@ func (m *member) next() {
 			break
 		}
 	}
-	m.rearm()
+	m.rearmTimer()
 }
 
-// put sends the batch to the worker's queue, which has room. The caller must call the returned
-// functions, which fail the tasks that could not be sent, without holding a lock.
-func (m *member) put() (ends []func()) {
+// sendBatch sends the batch to the worker's queue, which has room. The caller must call the
+// returned functions, which fail the tasks that could not be sent, without holding a lock.
+func (m *member) sendBatch() (ends []func()) {
 	m.out = m.out[:0]
 	for _, t := range m.batch {
-		if t.owner.dropped() {
-			ends = append(ends, m.refuse(t, errDropped))
+		if t.owner.isDropped() {
+			ends = append(ends, m.withdrawTask(t, errDropped))
 			continue
 		}
 		m.out = append(m.out, t.call)
@@ -265,7 +265,7 @@ func (m *member) put() (ends []func()) {
 	for out := m.out; len(out) > 0; {
 		n, err := m.calls.PutN(context.Background(), out)
 		if err != nil {
-			ends = append(ends, m.refuse(m.of(out[n].id), err))
+			ends = append(ends, m.withdrawTask(m.batchTask(out[n].id), err))
 			n++
 		}
 		out = out[n:]
@@ -275,28 +275,28 @@ func (m *member) put() (ends []func()) {
 	return ends
 }
 
-// of returns the task of the batch with the given id.
-func (m *member) of(id uint64) *task {
+// batchTask returns the task of the batch with the given id.
+func (m *member) batchTask(id uint64) *task {
 	i := slices.IndexFunc(m.batch, func(t *task) bool { return t.id == id })
 	return m.batch[i]
 }
 
-// refuse withdraws a task that was not sent. The caller must call the returned function, which
-// fails the task, without holding a lock.
-func (m *member) refuse(t *task, err error) func() {
+// withdrawTask withdraws a task that was not sent. The caller must call the returned function,
+// which fails the task, without holding a lock.
+func (m *member) withdrawTask(t *task, err error) func() {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
-	m.drop(t.id)
-	m.rearm()
+	m.removeSent(t.id)
+	m.rearmTimer()
 	m.count--
 	m.leaving = false
-	return func() { t.die(err) }
+	return func() { t.failLost(err) }
 }
 
-// parts reports whether the worker will get no more calls.
-func (m *member) parts() bool {
+// isLeaving reports whether the worker will get no more calls.
+func (m *member) isLeaving() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
-	m.leaving = m.leaving || m.p.exhausted()
+	m.leaving = m.leaving || m.p.isExhausted()
 	return m.leaving
 }

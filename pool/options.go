@@ -71,8 +71,8 @@ type RetryEvent struct {
 
 const defaultGrace = 100 * time.Millisecond
 
-// complete validates the options and fills in the defaults.
-func (o Options) complete() (Options, error) {
+// withDefaults validates the options and fills in the defaults.
+func (o Options) withDefaults() (Options, error) {
 	for name, n := range map[string]int{
 		"Workers": o.Workers, "MaxTasksPerWorker": o.MaxTasksPerWorker, "ChunkSize": o.ChunkSize,
 		"Window": o.Window, "Retries": o.Retries, "StartRetries": o.StartRetries,
@@ -90,15 +90,15 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// chunk returns the chunk size for a call with n values. wanted is the function's own chunk size,
-// or 0.
-func (o Options) chunk(wanted, n int) int {
+// chunkSize returns the chunk size for a call with n values. wanted is the function's own chunk
+// size, or 0.
+func (o Options) chunkSize(wanted, n int) int {
 	return cmp.Or(wanted, o.ChunkSize, max(1, (n+4*o.Workers-1)/(4*o.Workers)))
 }
 
-// lazy returns the chunk size of Imap, and the maximum number of chunks in flight. wanted is the
-// function's own chunk size, or 0.
-func (o Options) lazy(wanted int) (chunk, chunks int) {
+// imapWindow returns the chunk size of Imap, and the maximum number of chunks in flight. wanted is
+// the function's own chunk size, or 0.
+func (o Options) imapWindow(wanted int) (chunk, chunks int) {
 	chunk = cmp.Or(wanted, o.ChunkSize, 1)
 	if o.Window == 0 {
 		return chunk, 16 * o.Workers

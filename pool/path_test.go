@@ -18,21 +18,21 @@ func BenchmarkPath(b *testing.B) {
 	in := []int{7}
 	b.ReportAllocs()
 	for b.Loop() {
-		args, _ := packAll(tiny.in, in)
+		args, _ := packValues(tiny.in, in)
 		e.Reset(buf)
 		callPlan.Encode(&e, call{id: 7, fn: "tiny", n: 1, args: args})
 		e.Done(true)
 		d.Reset(e.Message(), nil)
 		c, _ := callPlan.Decode(&d)
 		d.Done(true)
-		r := perform(b.Context(), c)
+		r := performCall(b.Context(), c)
 		e.Reset(buf)
 		replyPlan.Encode(&e, r)
 		e.Done(true)
 		d.Reset(e.Message(), nil)
 		r, _ = replyPlan.Decode(&d)
 		d.Done(true)
-		unpackAll(tiny.out, r.results, in)
+		unpackValues(tiny.out, r.results, in)
 		in[0] = 7
 	}
 }

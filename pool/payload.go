@@ -21,10 +21,10 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // would not be faster.
 const smallBody = 64
 
-// pack returns a payload with the values written by encode. Values that are given away are closed
-// if pack succeeds. If gone is true they are closed in any case, even if encode panics, because no
-// other code would close them.
-func pack(gone bool, encode func(e *codec.Encoder) error) (p payload, err error) {
+// packPayload returns a payload with the values written by encode. Values that are given away are
+// closed if packPayload succeeds. If gone is true they are closed in any case, even if encode
+// panics, because no other code would close them.
+func packPayload(gone bool, encode func(e *codec.Encoder) error) (p payload, err error) {
 	e := encoders.Get().(*codec.Encoder)
 	e.Reset(make([]byte, 0, smallBody))
 	defer func() {
@@ -36,16 +36,16 @@ func pack(gone bool, encode func(e *codec.Encoder) error) (p payload, err error)
 	}
 	m := e.Message()
 	p.body, p.kept = m.Body, e.Kept()
-	if err := p.hold(m.Blocks); err != nil {
+	if err := p.retainBlocks(m.Blocks); err != nil {
 		return p, err
 	}
 	gone = true
 	return p, nil
 }
 
-// packAll returns a payload with the given values. The caller keeps ownership of them.
-func packAll[T any](plan *codec.Plan[T], vs []T) (payload, error) {
-	return pack(false, func(e *codec.Encoder) error {
+// packValues returns a payload with the given values. The caller keeps ownership of them.
+func packValues[T any](plan *codec.Plan[T], vs []T) (payload, error) {
+	return packPayload(false, func(e *codec.Encoder) error {
 		for _, v := range vs {
 			if err := plan.Encode(e, v); err != nil {
 				return err
@@ -55,8 +55,8 @@ func packAll[T any](plan *codec.Plan[T], vs []T) (payload, error) {
 	})
 }
 
-// hold retains all blocks, or none if it returns an error.
-func (p *payload) hold(blocks []arena.Handle) error {
+// retainBlocks retains all blocks, or none if it returns an error.
+func (p *payload) retainBlocks(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (p *payload) hold(blocks []arena.Handle) error {
 	}
 	for _, h := range blocks {
 		if err := d.Retain(h); err != nil {
-			p.release()
+			p.releaseBlocks()
 			return err
 		}
 		p.blocks = append(p.blocks, h)
@@ -74,9 +74,9 @@ func (p *payload) hold(blocks []arena.Handle) error {
 	return nil
 }
 
-// release drops the references to the blocks. It ignores errors, because the domain may already be
-// closed.
-func (p *payload) release() {
+// releaseBlocks drops the references to the blocks. It ignores errors, because the domain may
+// already be closed.
+func (p *payload) releaseBlocks() {
 	p.kept = nil
 	if len(p.blocks) == 0 {
 		return
@@ -92,9 +92,9 @@ func (p *payload) release() {
 
 var decoders = sync.Pool{New: func() any { return new(codec.Decoder) }}
 
-// unpack calls decode with a decoder for the payload's values. decode must decode all of them. The
-// decoded values own their own references.
-func (p payload) unpack(decode func(d *codec.Decoder) error) error {
+// decodeValues calls decode with a decoder for the payload's values. decode must decode all of
+// them. The decoded values own their own references.
+func (p payload) decodeValues(decode func(d *codec.Decoder) error) error {
 	d := decoders.Get().(*codec.Decoder)
 	d.Reset(codec.Message{Body: p.body, Blocks: p.blocks}, p)
 	err := decode(d)
@@ -105,17 +105,17 @@ func (p payload) unpack(decode func(d *codec.Decoder) error) error {
 	return err
 }
 
-// next decodes one value. The value is valid even if decoding a later one fails.
-func next[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
+// decodeNext decodes one value. The value is valid even if decoding a later one fails.
+func decodeNext[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 	v, err := plan.Decode(d)
 	d.Done(err == nil)
 	return v, err
 }
 
-// unpackAll decodes the payload's values into vs. The caller must call done or first on the
+// unpackValues decodes the payload's values into vs. The caller must call done or first on the
 // returned users, to say whether the values are used.
-func unpackAll[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
-	err = p.unpack(func(d *codec.Decoder) (err error) {
+func unpackValues[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
+	err = p.decodeValues(func(d *codec.Decoder) (err error) {
 		for i := range vs {
 			vs[i], err = plan.Decode(d)
 			if w := d.Watchers(); len(w) > 0 {
@@ -131,7 +131,7 @@ func unpackAll[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err erro
 		return nil
 	})
 	if err != nil {
-		u.done(false)
+		u.markAll(false)
 		return nil, err
 	}
 	return u, nil
@@ -141,14 +141,14 @@ func unpackAll[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err erro
 // because an unused value releases its shared memory. It is nil if no value has a watcher.
 type users []codec.Watchers
 
-func (u users) done(used bool) {
+func (u users) markAll(used bool) {
 	for _, w := range u {
 		w.Done(used)
 	}
 }
 
-// first marks the first value as used and returns the users of the other values.
-func (u users) first() users {
+// markFirst marks the first value as used and returns the users of the other values.
+func (u users) markFirst() users {
 	if u == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (p *payload) MarshalWire(e *codec.Encoder) error {
 
 // UnmarshalWire decodes a payload, which has its own references to the blocks.
 func (p *payload) UnmarshalWire(d *codec.Decoder) error {
-	m, err := d.Parcel(func(h arena.Handle) { (&payload{blocks: []arena.Handle{h}}).release() })
+	m, err := d.Parcel(func(h arena.Handle) { (&payload{blocks: []arena.Handle{h}}).releaseBlocks() })
 	p.body, p.blocks = m.Body, m.Blocks
 	return err
 }

@@ -36,7 +36,7 @@ type Pool struct {
 	lastID   uint64
 	lives    int         // ranks that have a worker or will get one
 	newborn  int         // ranks that have not had a ready worker yet
-	spread   *time.Timer // see lookAgain
+	spread   *time.Timer // see scheduleFeed
 	finished bool
 	restful  bool
 	rested   chan struct{} // closed, and restful set, when no work is left and none can follow
@@ -60,11 +60,11 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	if !registry.Sealed() {
 		return nil, fmt.Errorf("pool: %w", shoal.ErrNoMain)
 	}
-	opts, err := opts.complete()
+	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if opts.Process.Files, err = duplicate(opts.Process.Files); err != nil {
+	if opts.Process.Files, err = duplicateFiles(opts.Process.Files); err != nil {
 		return nil, fmt.Errorf("pool: Process.Files: %w", err)
 	}
 	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers,
@@ -79,9 +79,9 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	p.members, p.ranks = make([]*member, opts.Workers), make([]rank, opts.Workers)
 	p.lives = opts.Workers
 	for rank := range opts.Workers {
-		p.hire(rank)
+		p.startWorker(rank)
 	}
-	p.detach = context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
+	p.detach = context.AfterFunc(ctx, func() { p.endPool(context.Cause(ctx)) })
 	return p, nil
 }
 
@@ -104,7 +104,7 @@ func (p *Pool) Finish() {
 	p.mu.Lock()
 	p.finished = true
 	p.mu.Unlock()
-	p.rest()
+	p.releaseIdle()
 	p.feedAll()
 }
 
@@ -115,18 +115,18 @@ func (p *Pool) Finish() {
 // concurrent.futures.
 func (p *Pool) CancelPending() int {
 	p.mu.Lock()
-	tasks := p.pending.clear()
+	tasks := p.pending.popAll()
 	members := slices.Clone(p.members)
 	p.mu.Unlock()
 	for _, m := range members {
 		if m != nil {
-			tasks = append(tasks, m.takeAll()...)
+			tasks = append(tasks, m.takeBackAll()...)
 		}
 	}
 	for _, t := range tasks {
-		t.fail(ErrCanceled)
+		t.failTask(ErrCanceled)
 	}
-	p.rest()
+	p.releaseIdle()
 	p.feedAll()
 	return len(tasks)
 }
@@ -157,7 +157,7 @@ func (p *Pool) Join(ctx context.Context) error {
 // Unfinished tasks fail with [ErrClosed]. To complete all tasks, the caller must call [Pool.Finish]
 // and [Pool.Join] before Close. Close is idempotent.
 func (p *Pool) Close() error {
-	p.end(ErrClosed)
+	p.endPool(ErrClosed)
 	<-p.gone
 	if p.detach != nil {
 		p.detach()
@@ -165,15 +165,15 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// end fails the pending tasks and cancels the workers. The workers' tasks fail when the workers
+// endPool fails the pending tasks and cancels the workers. The workers' tasks fail when the workers
 // have exited.
-func (p *Pool) end(cause error) {
+func (p *Pool) endPool(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
 		p.cause = cause
 		p.cancel(cause)
 	}
-	waiting := p.pending.clear()
+	waiting := p.pending.popAll()
 	if p.spread != nil {
 		p.spread.Stop()
 	}
@@ -183,26 +183,26 @@ func (p *Pool) end(cause error) {
 	}
 	p.mu.Unlock()
 	for _, t := range waiting {
-		t.fail(cause)
+		t.failTask(cause)
 	}
 }
 
-// leave records that a rank gets no more workers. The last one releases the pool's resources.
-func (p *Pool) leave() {
+// endRank records that a rank gets no more workers. The last one releases the pool's resources.
+func (p *Pool) endRank() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lives--; p.lives > 0 {
 		return
 	}
 	p.cancel(p.cause)
-	p.init.args.release()
+	p.init.args.releaseBlocks()
 	closeFiles(p.opts.Process.Files)
 	close(p.gone)
 }
 
-// submit adds tasks to the pending queue and assigns them. If the pool does not accept them, they
-// fail.
-func (p *Pool) submit(tasks []*task) {
+// submitTasks adds tasks to the pending queue and assigns them. If the pool does not accept them,
+// they fail.
+func (p *Pool) submitTasks(tasks []*task) {
 	p.mu.Lock()
 	err := p.cause
 	if err == nil && p.finished {
@@ -218,7 +218,7 @@ func (p *Pool) submit(tasks []*task) {
 	p.mu.Unlock()
 	if err != nil {
 		for _, t := range tasks {
-			t.fail(err)
+			t.failTask(err)
 		}
 		return
 	}
@@ -232,58 +232,58 @@ func (p *Pool) feedAll() {
 	p.mu.Unlock()
 	for _, m := range members {
 		if m != nil {
-			m.feed()
+			m.feedWorker()
 		}
 	}
 }
 
-// hire starts a worker of the rank, which is already included in p.lives.
-func (p *Pool) hire(rank int) {
+// startWorker starts a worker of the rank, which is already included in p.lives.
+func (p *Pool) startWorker(rank int) {
 	m, err := newMember(p, rank, p.seedOf(rank))
 	if err != nil {
 		p.mu.Lock()
-		broken := p.despair(rank, err)
+		broken := p.recordBarren(rank, err)
 		p.mu.Unlock()
 		p.reportBarren(rank, err)
 		if broken != nil {
-			p.end(broken)
+			p.endPool(broken)
 		}
-		p.succeed(rank)
+		p.replaceWorker(rank)
 		return
 	}
 	p.mu.Lock()
 	p.members[rank] = m
 	p.mu.Unlock()
-	m.feed() // the worker may have been ready before it was in p.members
+	m.feedWorker() // the worker may have been ready before it was in p.members
 }
 
-// succeed starts the next worker of the rank, after a pause if the previous ones failed to start.
-// If there is nothing left to do, it ends the rank.
-func (p *Pool) succeed(rank int) {
+// replaceWorker starts the next worker of the rank, after a pause if the previous ones failed to
+// start. If there is nothing left to do, it ends the rank.
+func (p *Pool) replaceWorker(rank int) {
 	p.mu.Lock()
-	over := p.cause != nil || p.exhausted()
-	pause := backOff(p.ranks[rank].barren)
+	over := p.cause != nil || p.isExhausted()
+	pause := startPause(p.ranks[rank].barren)
 	p.mu.Unlock()
 	switch {
 	case over:
-		p.leave()
+		p.endRank()
 	case pause == 0:
-		p.hire(rank)
+		p.startWorker(rank)
 	default:
 		go func() {
 			select {
 			case <-time.After(pause):
 				p.mu.Lock()
-				over := p.cause != nil || p.exhausted()
+				over := p.cause != nil || p.isExhausted()
 				p.mu.Unlock()
 				if !over {
-					p.hire(rank)
+					p.startWorker(rank)
 					return
 				}
 			case <-p.ctx.Done():
 			case <-p.rested:
 			}
-			p.leave()
+			p.endRank()
 		}()
 	}
 }
@@ -297,5 +297,5 @@ func (p *Pool) seedOf(rank int) uint64 {
 	return seed.Of(p.seed, "", rank, p.ranks[rank].hired-1)
 }
 
-// exhausted reports whether no work is left and none can follow. p.mu must be held.
-func (p *Pool) exhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }
+// isExhausted reports whether no work is left and none can follow. p.mu must be held.
+func (p *Pool) isExhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }

@@ -62,7 +62,7 @@ func (r *Result[T]) Cancel() bool { return r.cancel() }
 // goroutine, and the goroutine that serves a worker waits for it. f should therefore return
 // quickly: it may start further calls, but must not wait for them.
 func (r *Result[T]) Then(f func(value T, err error)) {
-	r.then(f, func(value T, err error) {
+	r.onDone(f, func(value T, err error) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -76,9 +76,9 @@ func (r *Result[T]) Then(f func(value T, err error)) {
 	})
 }
 
-// then calls now immediately if the result is available. Otherwise it registers later, which set
+// onDone calls now immediately if the result is available. Otherwise it registers later, which set
 // calls.
-func (r *Result[T]) then(now, later func(value T, err error)) {
+func (r *Result[T]) onDone(now, later func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {
 		r.waiting = append(r.waiting, later)
@@ -89,8 +89,8 @@ func (r *Result[T]) then(now, later func(value T, err error)) {
 	now(r.value, r.err)
 }
 
-// set completes the result and calls the registered functions. It must be called once.
-func (r *Result[T]) set(value T, err error) {
+// complete completes the result and calls the registered functions. It must be called once.
+func (r *Result[T]) complete(value T, err error) {
 	r.mu.Lock()
 	r.value, r.err = value, err
 	waiting := r.waiting
@@ -113,7 +113,7 @@ func AsCompleted[T any](ctx context.Context, results ...*Result[T]) iter.Seq2[*R
 		available := make(chan *Result[T], len(results))
 		for _, r := range results {
 			f := func(T, error) { available <- r }
-			r.then(f, f)
+			r.onDone(f, f)
 		}
 		for range results {
 			select {

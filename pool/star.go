@@ -44,12 +44,12 @@ func (f *Func2[A, B, Out]) ChunkSize(n int) *Func2[A, B, Out] {
 // StarMap runs the function with each pair of arguments and returns the results in the order of the
 // pairs, like [Func.Map]. With slices.All(values), the pairs consist of an index and a value.
 func (f *Func2[A, B, Out]) StarMap(ctx context.Context, p *Pool, in iter.Seq2[A, B]) ([]Out, error) {
-	return f.Func.Map(ctx, p, pairs(in))
+	return f.Func.Map(ctx, p, collectPairs(in))
 }
 
 // StarMapAsync submits the pairs to the pool and returns as soon as they are copied.
 func (f *Func2[A, B, Out]) StarMapAsync(p *Pool, in iter.Seq2[A, B]) *Result[[]Out] {
-	return f.Func.MapAsync(p, pairs(in))
+	return f.Func.MapAsync(p, collectPairs(in))
 }
 
 // Apply runs the function with one pair of arguments and returns the result, like [Func.Apply].
@@ -62,7 +62,7 @@ func (f *Func2[A, B, Out]) ApplyAsync(p *Pool, a A, b B) *Result[Out] {
 	return f.Func.ApplyAsync(p, Pair[A, B]{a, b})
 }
 
-func pairs[A, B any](in iter.Seq2[A, B]) (all []Pair[A, B]) {
+func collectPairs[A, B any](in iter.Seq2[A, B]) (all []Pair[A, B]) {
 	for a, b := range in {
 		all = append(all, Pair[A, B]{a, b})
 	}

@@ -12,54 +12,54 @@ const (
 	spreadTime = time.Millisecond
 )
 
-// share returns one worker's share of all pending and assigned tasks. p.mu must be held.
-func (p *Pool) share() int {
+// fairShare returns one worker's share of all pending and assigned tasks. p.mu must be held.
+func (p *Pool) fairShare() int {
 	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
 }
 
-// worth returns the number of calls that the worker is estimated to complete in the time that
-// waking another worker takes. Pool.mu must be held.
-func (m *member) worth() int {
+// callsPerWake returns the number of calls that the worker is estimated to complete in the time
+// that waking another worker takes. Pool.mu must be held.
+func (m *member) callsPerWake() int {
 	if m.pace <= 0 {
 		return 1
 	}
 	return max(1, int(wakeTime/m.pace))
 }
 
-// feed assigns as many calls to the worker as it may have. If it remains idle, feed steals calls
-// from other workers.
-func (m *member) feed() {
-	for m.fill(); m.idle() && m.p.takeBack(); m.fill() {
+// feedWorker assigns as many calls to the worker as it may have. If it remains idle, feedWorker
+// steals calls from other workers.
+func (m *member) feedWorker() {
+	for m.sendPending(); m.isIdle() && m.p.stealCall(); m.sendPending() {
 	}
 }
 
-// idle reports whether the worker is ready and has no calls.
-func (m *member) idle() bool {
+// isIdle reports whether the worker is ready and has no calls.
+func (m *member) isIdle() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
 	return m.ready && !m.leaving && len(m.sent) == 0
 }
 
-// takeBack takes one call back from the queue of the worker with the most calls, and reports
-// whether it did. If a worker may keep its calls for now, takeBack schedules another look.
-func (p *Pool) takeBack() bool {
+// stealCall takes one call back from the queue of the worker with the most calls, and reports
+// whether it did. If a worker may keep its calls for now, stealCall schedules another look.
+func (p *Pool) stealCall() bool {
 	p.mu.Lock()
 	var from *member
 	for _, m := range p.members {
 		if m != nil && len(m.sent) > 1 && (from == nil || len(m.sent) > len(from.sent)) {
-			if len(m.sent) <= m.worth() && time.Since(m.since) < spreadTime {
-				p.lookAgain()
+			if len(m.sent) <= m.callsPerWake() && time.Since(m.since) < spreadTime {
+				p.scheduleFeed()
 				continue
 			}
 			from = m
 		}
 	}
 	p.mu.Unlock()
-	return from != nil && from.giveBack()
+	return from != nil && from.returnOne()
 }
 
-// lookAgain schedules feedAll after spreadTime. p.mu must be held.
-func (p *Pool) lookAgain() {
+// scheduleFeed schedules feedAll after spreadTime. p.mu must be held.
+func (p *Pool) scheduleFeed() {
 	if p.spread == nil && p.cause == nil {
 		p.spread = time.AfterFunc(spreadTime, func() {
 			p.mu.Lock()
@@ -70,37 +70,37 @@ func (p *Pool) lookAgain() {
 	}
 }
 
-// giveBack takes one call that the worker has not started back to the pending queue, and reports
+// returnOne takes one call that the worker has not started back to the pending queue, and reports
 // whether there was one.
-func (m *member) giveBack() bool {
+func (m *member) returnOne() bool {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
-	return m.takeOne(m.p.pending.back) != nil
+	return m.takeBackOne(m.p.pending.pushFront) != nil
 }
 
-// takeAll takes all calls back that the worker has not started. They are no longer assigned.
-func (m *member) takeAll() (tasks []*task) {
+// takeBackAll takes all calls back that the worker has not started. They are no longer assigned.
+func (m *member) takeBackAll() (tasks []*task) {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
 	add := func(ts ...*task) { tasks = append(tasks, ts...) }
-	for m.takeOne(add) != nil {
+	for m.takeBackOne(add) != nil {
 	}
 	return tasks
 }
 
-// takeOne takes one call back that the worker has not started, and passes its task to add with
+// takeBackOne takes one call back that the worker has not started, and passes its task to add with
 // Pool.mu held. It returns nil if there is none. m.feeding must be held.
-func (m *member) takeOne(add func(...*task)) *task {
+func (m *member) takeBackOne(add func(...*task)) *task {
 	c, err := m.calls.TryGet()
 	if err != nil {
 		return nil
 	}
-	c.args.release()
+	c.args.releaseBlocks()
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
-	t := m.drop(c.id)
+	t := m.removeSent(c.id)
 	if t != nil {
-		m.rearm()
+		m.rearmTimer()
 		m.count--
 		add(t)
 	}

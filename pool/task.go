@@ -11,29 +11,29 @@ type task struct {
 
 // An owner submits tasks and receives their outcomes.
 type owner interface {
-	dropped() bool                    // no further task should be started
-	away() bool                       // no running task should be completed
-	over(t *task, r reply, err error) // delivers the outcome of t: r, unless err is not nil
+	isDropped() bool                          // no further task should be started
+	isAway() bool                             // no running task should be completed
+	completeTask(t *task, r reply, err error) // delivers the outcome of t: r, unless err is not nil
 }
 
-// finish delivers the reply of a worker.
-func (t *task) finish(r reply) {
-	t.args.release()
+// deliverReply delivers the reply of a worker.
+func (t *task) deliverReply(r reply) {
+	t.args.releaseBlocks()
 	var err error
 	if r.err != nil {
 		err = &TaskError{Func: t.fn, Index: t.first + min(max(r.index, 0), t.n-1), Err: r.err}
 	}
-	t.owner.over(t, r, err)
-	r.results.release()
+	t.owner.completeTask(t, r, err)
+	r.results.releaseBlocks()
 }
 
-// die fails a task with a [*TaskError] because its worker did not reply.
-func (t *task) die(err error) { t.fail(&TaskError{Func: t.fn, Index: t.first, Err: err}) }
+// failLost fails a task with a [*TaskError] because its worker did not reply.
+func (t *task) failLost(err error) { t.failTask(&TaskError{Func: t.fn, Index: t.first, Err: err}) }
 
-// fail fails a task with err as it is.
-func (t *task) fail(err error) {
-	t.args.release()
-	t.owner.over(t, reply{}, err)
+// failTask fails a task with err as it is.
+func (t *task) failTask(err error) {
+	t.args.releaseBlocks()
+	t.owner.completeTask(t, reply{}, err)
 }
 
 // A queue is a first-in-first-out queue of tasks.
@@ -47,8 +47,8 @@ func (q *queue) len() int { return len(q.front) + len(q.tasks) - q.head }
 
 func (q *queue) push(ts ...*task) { q.tasks = append(q.tasks, ts...) }
 
-// back inserts tasks at the front, in their order.
-func (q *queue) back(ts ...*task) {
+// pushFront inserts tasks at the front, in their order.
+func (q *queue) pushFront(ts ...*task) {
 	for i := len(ts) - 1; i >= 0; i-- {
 		q.front = append(q.front, ts[i])
 	}
@@ -71,8 +71,8 @@ func (q *queue) pop() (t *task) {
 	return t
 }
 
-// clear removes and returns all tasks.
-func (q *queue) clear() (all []*task) {
+// popAll removes and returns all tasks.
+func (q *queue) popAll() (all []*task) {
 	for t := q.pop(); t != nil; t = q.pop() {
 		all = append(all, t)
 	}

@@ -19,19 +19,19 @@ type workerArgs struct {
 }
 
 // poolWorker is the registered entry point of every worker.
-var poolWorker = shoal.Register("pool", work)
+var poolWorker = shoal.Register("pool", runWorker)
 
-// work runs calls until there are no more or the pool ends. A panic of a task ends the worker,
+// runWorker runs calls until there are no more or the pool ends. A panic of a task ends the worker,
 // because the task may have left shared state inconsistent for the next one.
-func work(ctx context.Context, rank int, s workerArgs) error {
+func runWorker(ctx context.Context, rank int, s workerArgs) error {
 	defer s.Calls.Close()
 	defer s.Replies.Close()
-	defer s.Init.args.release()
+	defer s.Init.args.releaseBlocks()
 	defer s.Stops.Close()
 	ctx, end := context.WithCancel(context.WithValue(ctx, rankKey{}, rank))
 	defer end()
 	if s.Init.fn != "" {
-		if r := perform(ctx, s.Init); r.err != nil {
+		if r := performCall(ctx, s.Init); r.err != nil {
 			return r.err
 		}
 	}
@@ -39,32 +39,32 @@ func work(ctx context.Context, rank int, s workerArgs) error {
 		return err
 	}
 	b := &cancelableCall{ctx: ctx}
-	go b.listen(s.Stops)
+	go b.watchStops(s.Stops)
 	for {
 		c, err := s.Calls.Get(ctx)
 		if errors.Is(err, ipc.ErrClosed) {
 			return nil
 		}
 		if err == nil && ctx.Err() != nil {
-			c.args.release() // the pool may have reassigned this call already
+			c.args.releaseBlocks() // the pool may have reassigned this call already
 			err = context.Cause(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.answer(ctx, b, c); err != nil {
+		if err := s.answerCall(ctx, b, c); err != nil {
 			return err
 		}
 	}
 }
 
-// answer runs one call and sends the reply.
-func (s *workerArgs) answer(ctx context.Context, b *cancelableCall, c call) error {
-	defer c.args.release()
+// answerCall runs one call and sends the reply.
+func (s *workerArgs) answerCall(ctx context.Context, b *cancelableCall, c call) error {
+	defer c.args.releaseBlocks()
 	begin := time.Now()
-	r := s.perform(b.begin(c.id), c)
+	r := s.performCall(b.beginCall(c.id), c)
 	r.id, r.took = c.id, time.Since(begin)
-	defer r.results.release()
+	defer r.results.releaseBlocks()
 	err := s.Replies.Put(ctx, r)
 	if err == nil || ctx.Err() != nil || errors.Is(err, ipc.ErrClosed) {
 		return err
@@ -73,14 +73,14 @@ func (s *workerArgs) answer(ctx context.Context, b *cancelableCall, c call) erro
 	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// perform runs a call with the deadline of its caller, if there is one.
-func (s *workerArgs) perform(ctx context.Context, c call) reply {
+// performCall runs a call with the deadline of its caller, if there is one.
+func (s *workerArgs) performCall(ctx context.Context, c call) reply {
 	if c.deadline == 0 {
-		return perform(ctx, c)
+		return performCall(ctx, c)
 	}
 	ctx, cancel := c.deadline.Context(ctx)
 	defer cancel()
-	return perform(ctx, c)
+	return performCall(ctx, c)
 }
 
 // A cancelableCall tracks the running call, so that it can be canceled. Consecutive calls share a
@@ -95,8 +95,8 @@ type cancelableCall struct {
 	cancel  context.CancelCauseFunc
 }
 
-// begin returns the context for a call.
-func (b *cancelableCall) begin(id uint64) context.Context {
+// beginCall returns the context for a call.
+func (b *cancelableCall) beginCall(id uint64) context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.task == nil {
@@ -104,25 +104,25 @@ func (b *cancelableCall) begin(id uint64) context.Context {
 	}
 	task := b.task
 	if b.at = id; id == b.stopped {
-		b.stop()
+		b.cancelCall()
 	}
 	return task
 }
 
-func (b *cancelableCall) stop() {
+func (b *cancelableCall) cancelCall() {
 	b.cancel(errDropped)
 	b.task = nil
 }
 
-// listen cancels calls on request until the worker ends.
-func (b *cancelableCall) listen(stops *ipc.Receiver[uint64]) {
+// watchStops cancels calls on request until the worker ends.
+func (b *cancelableCall) watchStops(stops *ipc.Receiver[uint64]) {
 	for id, err := range stops.All(b.ctx) {
 		if err != nil {
 			return
 		}
 		b.mu.Lock()
 		if b.stopped = id; id == b.at && b.task != nil {
-			b.stop()
+			b.cancelCall()
 		}
 		b.mu.Unlock()
 	}
