@@ -20,11 +20,11 @@ func Threads() int {
 	if n := chosenThreads.Load(); n > 0 {
 		return int(n)
 	}
-	return granted()
+	return threadBudget()
 }
 
-// granted returns the number of threads that this process was given.
-func granted() int {
+// threadBudget returns the number of threads that this process was given.
+func threadBudget() int {
 	if self != nil {
 		return self.threads
 	}
@@ -42,7 +42,7 @@ func SetThreads(n int) {
 	}
 	chosenThreads.Store(int64(n))
 	runtime.GOMAXPROCS(n)
-	if share := granted(); n > share {
+	if share := threadBudget(); n > share {
 		slog.Warn("shoal: SetThreads exceeds the share of this process", "threads", n, "share", share, "cpus",
 			machineThreads())
 	}
@@ -52,8 +52,8 @@ var chosenThreads atomic.Int64 // 0: not set
 
 var machineThreads = sync.OnceValue(sys.CPUs)
 
-// share divides a budget among workers. Each worker gets at least one thread.
-func share(total, workers int) int { return max(1, total/max(1, workers)) }
+// shareThreads divides a budget among workers. Each worker gets at least one thread.
+func shareThreads(total, workers int) int { return max(1, total/max(1, workers)) }
 
 // budgetEnv returns the environment variables that limit the threads of Go and of common numeric
 // libraries, which read them at start.

@@ -38,22 +38,23 @@ type child struct {
 // newChild gives the job of p to a child: a new one, or one that waits for a job.
 func newChild(p *Process, s *encodedArg) (execution, error) {
 	opts := p.group.opts
-	body, err := encode(jobPlan, job{
+	body, err := encodeControl(jobPlan, job{
 		Func: p.name, Rank: p.rank, Arg: s.parcel,
-		Threads: opts.threads(), Nice: opts.Nice, CPUs: opts.cpus(p.rank), Parent: identity(), Seed: p.seed(),
+		Threads: opts.workerThreads(), Nice: opts.Nice, CPUs: opts.rankCPUs(p.rank),
+		Parent: currentIdentity(), Seed: p.nextSeed(),
 		Deadline: sys.DeadlineOf(p.group.ctx),
 	})
 	if err != nil {
-		return nil, describe("encode job: "+err.Error(), ErrArgument, err)
+		return nil, newDescribed("encode job: "+err.Error(), ErrArgument, err)
 	}
 	b := launchOf(opts)
 	var c *child
 	if opts.Start == WarmStart {
-		c = reserve.take(b)
+		c = reserve.takeChild(b)
 		defer reserve.refill(b)
 	}
 	if c == nil {
-		b.title = title(p.name, p.rank)
+		b.title = processTitle(p.name, p.rank)
 		if opts.Output == Files {
 			b.files = func() (out, errs *os.File, err error) { return openOutputs(opts.Dir, p.name, p.rank) }
 		}
@@ -61,16 +62,16 @@ func newChild(p *Process, s *encodedArg) (execution, error) {
 			return nil, err
 		}
 	}
-	c.serve(p, appendFrame(nil, frameJob, body))
+	c.sendJob(p, appendFrame(nil, frameJob, body))
 	return c, nil
 }
 
 // atOnce is the maximum size of a job that fits in the buffer of a new socket.
 const atOnce = 32 << 10
 
-// serve writes the job, on a goroutine if that may block, and starts reading the child's output. It
-// ignores write errors, because the process has ended then.
-func (c *child) serve(p *Process, job []byte) {
+// sendJob writes the job, on a goroutine if that may block, and starts reading the child's output.
+// It ignores write errors, because the process has ended then.
+func (c *child) sendJob(p *Process, job []byte) {
 	c.owner = p
 	write := func() {
 		c.control.Write(job)
@@ -81,14 +82,14 @@ func (c *child) serve(p *Process, job []byte) {
 	} else {
 		go write()
 	}
-	c.listen()
+	c.startReaders()
 }
 
 func (c *child) pid() int { return c.process.Pid }
 
 func (c *child) signal(sig os.Signal) error { return c.process.Signal(sig) }
 
-func (c *child) end(sig os.Signal, why string) error {
+func (c *child) terminate(sig os.Signal, why string) error {
 	if why != "" {
 		c.forced.Store(&why)
 	}
@@ -109,17 +110,17 @@ func (c *child) cancel(cause error) {
 
 // cancelFrame encodes the cause, or an error with its text if it cannot be encoded.
 func cancelFrame(cause error) []byte {
-	body, err := encode(cancellationPlan, cancellation{cause})
+	body, err := encodeControl(cancellationPlan, cancellation{cause})
 	if err != nil {
-		body, _ = encode(cancellationPlan, cancellation{errors.New(cause.Error())})
+		body, _ = encodeControl(cancellationPlan, cancellation{errors.New(cause.Error())})
 	}
 	return appendFrame(nil, frameCancel, body)
 }
 
-// listen starts reading the child's control frames and output.
-func (c *child) listen() {
+// startReaders starts reading the child's control frames and output.
+func (c *child) startReaders() {
 	p := c.owner
-	c.pump(c.control, &controlFrames{each: c.receive})
+	c.copyInBackground(c.control, &controlFrames{each: c.handleFrame})
 	if c.stdout == nil {
 		return
 	}
@@ -128,14 +129,14 @@ func (c *child) listen() {
 		prefix = fmt.Sprintf("[%s %d] ", p.name, p.rank)
 	}
 	c.tail = new(tail)
-	c.pump(c.stdout, &lines{to: p.group.out, prefix: prefix})
-	c.pump(c.stderr, &lines{to: p.group.err, prefix: prefix, tail: c.tail})
+	c.copyInBackground(c.stdout, &lines{to: p.group.out, prefix: prefix})
+	c.copyInBackground(c.stderr, &lines{to: p.group.err, prefix: prefix, tail: c.tail})
 }
 
-// pump copies r to w on a goroutine, until the other end is closed, or until the process has ended
-// and all of its output has been read. These differ if another program that the child started still
-// has the other end.
-func (c *child) pump(r *os.File, w io.Writer) {
+// copyInBackground copies r to w on a goroutine, until the other end is closed, or until the
+// process has ended and all of its output has been read. These differ if another program that the
+// child started still has the other end.
+func (c *child) copyInBackground(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
 		goexit.Call(func() error { copyOutput(r, w); return nil }, func(err error) {
 			if err != nil {
@@ -160,14 +161,14 @@ func copyOutput(r *os.File, w io.Writer) {
 		}
 	}
 	if l, ok := w.(*lines); ok {
-		l.finish()
+		l.flushLast()
 	}
 }
 
 // wait blocks until the child has ended and all of its output has been copied.
-func (c *child) wait() error { return c.exitError(c.await()) }
+func (c *child) wait() error { return c.exitError(c.awaitEnd()) }
 
-func (c *child) await() ending {
+func (c *child) awaitEnd() ending {
 	var e ending
 	if e.err = c.death.wait(); e.err == nil {
 		e.state, e.err = c.process.Wait()

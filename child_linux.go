@@ -27,7 +27,7 @@ func startChild(b launch) (_ *child, err error) {
 			err = sys.Advised(err)
 		}
 	}()
-	files, err := c.open(b)
+	files, err := c.openFiles(b)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func startChild(b launch) (_ *child, err error) {
 			Sys:   sys.GoesOnAsOrphan(),
 		})
 	if err != nil {
-		return nil, fmt.Errorf("start process: %w", cmp.Or(b.astray(), err))
+		return nil, fmt.Errorf("start process: %w", cmp.Or(b.checkWorkDir(), err))
 	}
 	leak.Started(c.process.Pid)
 	if c.death.pidfd, err = sys.OpenPidfd(c.process.Pid); err != nil {
@@ -51,9 +51,9 @@ func startChild(b launch) (_ *child, err error) {
 	return c, nil
 }
 
-// astray returns an error if the working directory is not accessible. The error of os.StartProcess
-// would name the program instead.
-func (b launch) astray() error {
+// checkWorkDir returns an error if the working directory is not accessible. The error of
+// os.StartProcess would name the program instead.
+func (b launch) checkWorkDir() error {
 	if b.workDir == "" {
 		return nil
 	}
@@ -63,10 +63,10 @@ func (b launch) astray() error {
 	return nil
 }
 
-// open creates the descriptors of a worker, in the order of the fd constants. It stores this
+// openFiles creates the descriptors of a worker, in the order of the fd constants. It stores this
 // process's ends in c, and the worker's ends in c.theirs.
-func (c *child) open(b launch) ([]*os.File, error) {
-	inherited, err := inherited()
+func (c *child) openFiles(b launch) ([]*os.File, error) {
+	inherited, err := openInherited()
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +117,14 @@ func (c *child) openControl() (*os.File, error) {
 	}
 	their := os.NewFile(uintptr(fds[1]), "control")
 	c.theirs = append(c.theirs, their)
-	c.control, err = pollable(fds[0], "control")
+	c.control, err = newPollable(fds[0], "control")
 	sys.Opened(c.control, their)
 	return their, err
 }
 
-// pollable returns a file for fd that uses Go's poller, so that a read blocks a goroutine instead
-// of a thread.
-func pollable(fd int, name string) (*os.File, error) {
+// newPollable returns a file for fd that uses Go's poller, so that a read blocks a goroutine
+// instead of a thread.
+func newPollable(fd int, name string) (*os.File, error) {
 	err := syscall.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), name), err
 }
@@ -142,13 +142,13 @@ var lineage struct {
 	files *inheritedFiles
 }
 
-// inherited opens the files that stay open while this process lives. If this fails, for example
+// openInherited opens the files that stay open while this process lives. If this fails, for example
 // because too many files are open, the next call tries again.
 //
 // Note [Lifelines]: the write end of a process's lifeline exists only in that process. Therefore
 // the kernel closes it when the process dies, for any reason. All descendants have the read end. A
 // program that is being started has a copy between fork and exec, which close-on-exec closes.
-func inherited() (*inheritedFiles, error) {
+func openInherited() (*inheritedFiles, error) {
 	lineage.Lock()
 	defer lineage.Unlock()
 	if lineage.files != nil {
@@ -204,8 +204,8 @@ type death struct{ pidfd *sys.Pidfd }
 // process.
 func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
 
-// over reports whether the process has ended, without blocking.
-func (d death) over() bool {
+// hasEnded reports whether the process has ended, without blocking.
+func (d death) hasEnded() bool {
 	ended, err := d.pidfd.Exited()
 	return ended || err != nil
 }

@@ -18,9 +18,9 @@ func drain(r *os.File, w io.Writer, buf []byte) {}
 
 type death struct{}
 
-func (death) wait() error { return errors.ErrUnsupported }
-func (death) over() bool  { return true }
-func (death) close()      {}
+func (death) wait() error    { return errors.ErrUnsupported }
+func (death) hasEnded() bool { return true }
+func (death) close()         {}
 
 func signalOf(s *os.ProcessState) os.Signal { return nil }
 
@@ -28,4 +28,4 @@ func initWorker() *worker { return nil }
 
 func childrenOf() []string { return nil }
 
-func inherited() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }
+func openInherited() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }

@@ -16,27 +16,27 @@ func init() {
 	leak.Processes = leak.Program{
 		Begin: func() {
 			if self != nil {
-				self.serve()
+				self.serveJob()
 			}
 			registry.Seal()
-			inherited() // opens the files that stay open for the life of the process
+			openInherited() // opens the files that stay open for the life of the process
 		},
-		Rest:     reserve.rest,
-		Children: children,
+		Rest:     reserve.endWaiting,
+		Children: describeChildren,
 		End:      groups.close,
 		Leave:    leaveDomain,
 	}
 }
 
-// children describes every child process that has not ended.
-func children() []string {
+// describeChildren describes every child process that has not ended.
+func describeChildren() []string {
 	var left []string
 	known := make(map[string]bool)
 	for _, g := range groups.list() {
-		for _, p := range g.running() {
+		for _, p := range g.runningProcesses() {
 			known[strconv.Itoa(p.PID())] = true
 			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s%s", p.name, p.rank, p.PID(),
-				p.origin.place(), leak.Calls(p.origin)))
+				p.origin.callSite(), leak.Calls(p.origin)))
 		}
 	}
 	for _, pid := range childrenOf() {
@@ -51,13 +51,13 @@ func children() []string {
 // A trail is a call stack, innermost call first. Recording it does not look up file names.
 type trail []uintptr
 
-func callers() trail {
+func callerTrail() trail {
 	pcs := make(trail, 16)
 	return pcs[:runtime.Callers(2, pcs)]
 }
 
-// place returns the file and line of the innermost call from outside this package.
-func (t trail) place() string {
+// callSite returns the file and line of the innermost call from outside this package.
+func (t trail) callSite() string {
 	frames := runtime.CallersFrames(t)
 	for {
 		f, more := frames.Next()

@@ -72,8 +72,8 @@ func mustPlan[T any]() *codec.Plan[T] {
 	return p
 }
 
-// encode encodes a control message. It must not contain blocks.
-func encode[T any](p *codec.Plan[T], v T) ([]byte, error) {
+// encodeControl encodes a control message. It must not contain blocks.
+func encodeControl[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	e := codec.Encoder{Limits: codec.Limits{Bytes: maxFrame}}
 	e.Reset(nil)
 	err := p.Encode(&e, v)
@@ -81,8 +81,8 @@ func encode[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	return e.Message().Body, err
 }
 
-// decode decodes a control message.
-func decode[T any](p *codec.Plan[T], body []byte) (v T, err error) {
+// decodeControl decodes a control message.
+func decodeControl[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 	d := codec.Decoder{Limits: codec.Limits{Bytes: maxFrame}}
 	d.Reset(codec.Message{Body: body}, nil)
 	v, err = p.Decode(&d)
@@ -93,8 +93,8 @@ func decode[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 // argument encodes and decodes values of type In.
 type argument[In any] struct{}
 
-// check returns an error if values of type In cannot be encoded.
-func (argument[In]) check() error { return codec.Check[In]() }
+// checkType returns an error if values of type In cannot be encoded.
+func (argument[In]) checkType() error { return codec.Check[In]() }
 
 // An encodedArg is an encoded argument. It holds references to the argument's blocks until each
 // receiver has its own or has ended.
@@ -119,20 +119,20 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 	}
 	if err != nil {
 		e.Done(false)
-		return nil, describe(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
+		return nil, newDescribed(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
 	}
 	m := e.Message()
 	s := &encodedArg{parcel: parcel{Body: m.Body}, receivers: n, kept: e.Kept()}
-	err = s.hold(m.Blocks)
+	err = s.retainBlocks(m.Blocks)
 	e.Done(err == nil)
 	if err != nil {
-		return nil, describe(fmt.Sprintf("hold the blocks of the argument: %v", err), ErrArgument, err)
+		return nil, newDescribed(fmt.Sprintf("hold the blocks of the argument: %v", err), ErrArgument, err)
 	}
 	return s, nil
 }
 
-// hold acquires a reference to each block. If it fails, it acquires none.
-func (s *encodedArg) hold(blocks []arena.Handle) error {
+// retainBlocks acquires a reference to each block. If it fails, it acquires none.
+func (s *encodedArg) retainBlocks(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (s *encodedArg) hold(blocks []arena.Handle) error {
 	return nil
 }
 
-// done must be called when a receiver has its own references to the blocks.
-func (s *encodedArg) done() {
+// markReceived must be called when a receiver has its own references to the blocks.
+func (s *encodedArg) markReceived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.receivers--; s.receivers == 0 && s.delivery != nil {
@@ -158,15 +158,15 @@ func (s *encodedArg) done() {
 	}
 }
 
-// lost must be called when a receiver has ended without references to the blocks. It notifies the
-// processes that hold the blocks. pid is 0 if the receiver could not be started.
-func (s *encodedArg) lost(pid int) {
+// markLost must be called when a receiver has ended without references to the blocks. It notifies
+// the processes that hold the blocks. pid is 0 if the receiver could not be started.
+func (s *encodedArg) markLost(pid int) {
 	if s.delivery != nil {
 		s.mu.Lock()
 		s.delivery.Lost(pid)
 		s.mu.Unlock()
 	}
-	s.done()
+	s.markReceived()
 }
 
 // decode decodes an argument and its files in the receiver. The sender must hold the blocks

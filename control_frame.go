@@ -81,14 +81,14 @@ type controlFrames struct {
 func (f *controlFrames) Write(p []byte) (int, error) {
 	if f.err == nil {
 		f.part = append(f.part, p...)
-		for f.next() {
+		for f.handleNext() {
 		}
 	}
 	return len(p), nil
 }
 
-// next calls each with one complete frame. It returns false if there is none.
-func (f *controlFrames) next() bool {
+// handleNext calls each with one complete frame. It returns false if there is none.
+func (f *controlFrames) handleNext() bool {
 	if len(f.part) < frameHeader {
 		return false
 	}

@@ -9,9 +9,9 @@ import (
 
 // This file manages the domain. Every process that this package starts joins its parent's domain.
 
-// home returns the token of the current domain. A new process inherits the domain that its parent
-// has at that time.
-func home() arena.Token {
+// domainToken returns the token of the current domain. A new process inherits the domain that its
+// parent has at that time.
+func domainToken() arena.Token {
 	d, err := arena.Default()
 	if err != nil {
 		return arena.Token{} // starting a process returns this error

@@ -74,8 +74,8 @@ type ProcessError struct {
 	OOM      bool      // whether the out-of-memory killer has probably ended it; see Err
 }
 
-// follows reports whether the process failed because another one had ended.
-func (e *ProcessError) follows() bool {
+// isConsequence reports whether the process failed because another one had ended.
+func (e *ProcessError) isConsequence() bool {
 	peer, ok := errors.AsType[*arena.PeerError](e.Err)
 	return ok && peer.PID != e.PID || errors.Is(e.Err, arena.ErrBroken) || errors.Is(e.Err, os.ErrClosed)
 }
@@ -97,11 +97,11 @@ func (e *ProcessError) Format(s fmt.State, verb rune) {
 	if verb != 'v' || !s.Flag('+') {
 		return
 	}
-	section(s, "stack", e.Stack)
-	section(s, "last lines on stderr", e.Stderr)
+	writeSection(s, "stack", e.Stack)
+	writeSection(s, "last lines on stderr", e.Stderr)
 }
 
-func section(w io.Writer, title, text string) {
+func writeSection(w io.Writer, title, text string) {
 	if text = strings.TrimRight(text, "\n"); text != "" {
 		fmt.Fprintf(w, "\n    %s:\n\t%s", title, strings.ReplaceAll(text, "\n", "\n\t"))
 	}
@@ -139,8 +139,8 @@ func (f failures) Format(s fmt.State, verb rune) {
 	}
 }
 
-// join combines the errors of a group into one.
-func join(errs []error) error {
+// joinErrors combines the errors of a group into one.
+func joinErrors(errs []error) error {
 	switch len(errs) {
 	case 0:
 		return nil
@@ -159,4 +159,4 @@ type described struct {
 func (d *described) Error() string   { return d.text }
 func (d *described) Unwrap() []error { return d.kinds }
 
-func describe(text string, kinds ...error) error { return &described{text, kinds} }
+func newDescribed(text string, kinds ...error) error { return &described{text, kinds} }

@@ -25,59 +25,59 @@ func (c *child) exitError(e ending) error {
 		pe.ExitCode, pe.Signal = e.state.ExitCode(), signalOf(e.state)
 	}
 	switch r := c.reply; {
-	case r.done && r.result.failed():
-		pe.Err, pe.Stack = r.result.err(), r.result.Stack
-	case e.threadless():
-		pe.Err = c.died(describe(e.state.String()+": its Go runtime got no thread; "+
+	case r.done && r.result.isFailed():
+		pe.Err, pe.Stack = r.result.outcomeError(), r.result.Stack
+	case e.lacksThreads():
+		pe.Err = c.addPeerError(newDescribed(e.state.String()+": its Go runtime got no thread; "+
 			"raise the limit of processes (ulimit -u, or pids.max of the control group), or start fewer",
 			ErrExited, syscall.EAGAIN))
 	case e.crash != "":
 		var text string
 		text, pe.Stack = splitCrash(e.crash, e.fatal)
-		pe.Err = c.died(describe(text, ErrPanic))
+		pe.Err = c.addPeerError(newDescribed(text, ErrPanic))
 	case r.done && pe.ExitCode == 0:
 		return nil
 	default:
-		pe.Err = c.died(c.untimely(e, pe))
+		pe.Err = c.addPeerError(c.exitedError(e, pe))
 	}
 	return pe
 }
 
-// threadless reports whether the runtime failed to create a thread, according to its message or
+// lacksThreads reports whether the runtime failed to create a thread, according to its message or
 // cgo's.
-func (e ending) threadless() bool {
+func (e ending) lacksThreads() bool {
 	said := e.crash + e.fatal + e.stderr
 	return e.state != nil && (strings.Contains(said, "failed to create new OS thread") ||
 		strings.Contains(said, cgoPrefix+"pthread_create failed"))
 }
 
-// died adds a PeerError to the error if the process was a participant of the domain. Its holdings
-// have been reaped.
-func (c *child) died(how error) error {
+// addPeerError adds a PeerError to the error if the process was a participant of the domain. Its
+// holdings have been reaped.
+func (c *child) addPeerError(how error) error {
 	if !c.reply.member {
 		return how
 	}
-	return describe(how.Error(), how, &arena.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
+	return newDescribed(how.Error(), how, &arena.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
-// untimely returns the error for a process that ended without a reply, or abnormally after its
+// exitedError returns the error for a process that ended without a reply, or abnormally after its
 // reply.
-func (c *child) untimely(e ending, pe *ProcessError) error {
+func (c *child) exitedError(e ending, pe *ProcessError) error {
 	if e.state == nil {
-		return describe(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
+		return newDescribed(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
 	}
 	how, kinds := e.state.String(), []error{ErrExited}
 	switch {
 	case c.reply.other != "":
-		err := c.reply.refusal()
-		return describe(err.Error(), ErrExited, err)
+		err := c.reply.refusalError()
+		return newDescribed(err.Error(), ErrExited, err)
 	case c.reply.err != nil:
-		return describe(fmt.Sprintf("%s, after a malformed reply: %v", how, c.reply.err), ErrExited, c.reply.err)
+		return newDescribed(fmt.Sprintf("%s, after a malformed reply: %v", how, c.reply.err), ErrExited, c.reply.err)
 	case c.forced.Load() != nil:
 		how += ", because " + *c.forced.Load()
 	case pe.Signal == os.Kill:
 		var probable string
-		if pe.OOM, probable = oom().explain(); pe.OOM {
+		if pe.OOM, probable = oom().explainKill(); pe.OOM {
 			how, kinds = how+": "+probable, append(kinds, ErrOOM)
 		}
 	case pe.ExitCode == 66:
@@ -91,12 +91,12 @@ func (c *child) untimely(e ending, pe *ProcessError) error {
 	case pe.ExitCode == 0:
 		how += " before its function had returned"
 	}
-	return describe(how, kinds...)
+	return newDescribed(how, kinds...)
 }
 
-// explain describes the result of blame.
-func (c *oomCounter) explain() (rose bool, text string) {
-	rose, shared := c.blame()
+// explainKill describes the result of checkKills.
+func (c *oomCounter) explainKill() (rose bool, text string) {
+	rose, shared := c.checkKills()
 	if shared {
 		return rose,
 			"probably the kernel's out-of-memory killer, which has been active in the control group that this program shares"
@@ -104,11 +104,11 @@ func (c *oomCounter) explain() (rose bool, text string) {
 	return rose, "by the kernel's out-of-memory killer"
 }
 
-// failed reports whether the process failed.
-func (o outcome) failed() bool { return o.Kind != kindReturned || o.Err != nil }
+// isFailed reports whether the process failed.
+func (o outcome) isFailed() bool { return o.Kind != kindReturned || o.Err != nil }
 
-// err returns the error of a failed outcome.
-func (o outcome) err() error {
+// outcomeError returns the error of a failed outcome.
+func (o outcome) outcomeError() error {
 	switch o.Kind {
 	case kindReturned:
 		return o.Err
@@ -117,11 +117,11 @@ func (o outcome) err() error {
 	case kindUnprepared:
 		return o.Err
 	case kindArgument:
-		return describe(fmt.Sprintf("decode argument: %v", o.Err), ErrArgument, o.Err)
+		return newDescribed(fmt.Sprintf("decode argument: %v", o.Err), ErrArgument, o.Err)
 	}
 	kinds := []error{ErrPanic}
 	if o.Err != nil {
 		kinds = append(kinds, o.Err)
 	}
-	return describe(o.Text, kinds...)
+	return newDescribed(o.Text, kinds...)
 }

@@ -34,10 +34,10 @@ func ReadFrames(stream []byte) (kinds []byte, bodies [][]byte) {
 
 // Understand decodes a control message as each of the kinds there are.
 func Understand(body []byte) {
-	decode(jobPlan, body)
-	decode(readyPlan, body)
-	decode(outcomePlan, body)
-	decode(cancellationPlan, body)
+	decodeControl(jobPlan, body)
+	decodeControl(readyPlan, body)
+	decodeControl(outcomePlan, body)
+	decodeControl(cancellationPlan, body)
 }
 
 // OversubscriptionPeriod is how often oversubscription is looked at.
@@ -53,12 +53,12 @@ func OversubscriptionLooks() int {
 var (
 	SplitCrash        = splitCrash
 	SwitchesPerSecond = switchesPerSecond
-	RestartRow        = Restart.row
-	RestartPause      = Restart.pause
+	RestartRow        = Restart.failuresInRow
+	RestartPause      = Restart.backoff
 )
 
 // Unsaid returns what is reported of sig besides err.
-func Unsaid(sig os.Signal, err error) error { return (&interrupt{sig}).unlessIn(err) }
+func Unsaid(sig os.Signal, err error) error { return (&interrupt{sig}).omitIfReported(err) }
 
 // ReadMark reads the value by which a worker is told what it is, and writes it again.
 func ReadMark(value string) (again string, err error) {

@@ -87,12 +87,12 @@ func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Grou
 
 // startIn starts n processes with one copy of the argument.
 func (f *Func[In]) startIn(g *Group, n int, in In) error {
-	s, err := f.ship(g, in, n)
+	s, err := f.encodeArgument(g, in, n)
 	if err != nil {
 		return err
 	}
 	for range n {
-		g.start(f.name, s)
+		g.startProcess(f.name, s)
 	}
 	return nil
 }
@@ -101,15 +101,15 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 // for the process, and never returns nil. If the process cannot be started, [Process.Wait] and
 // [Group.Wait] return the error.
 func (f *Func[In]) Go(g *Group, in In) *Process {
-	s, err := f.ship(g, in, 1)
+	s, err := f.encodeArgument(g, in, 1)
 	if err != nil {
-		return g.unstarted(f.name, err)
+		return g.addUnstarted(f.name, err)
 	}
-	return g.start(f.name, s)
+	return g.startProcess(f.name, s)
 }
 
-// ship encodes the argument for n processes of g.
-func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
+// encodeArgument encodes the argument for n processes of g.
+func (f *Func[In]) encodeArgument(g *Group, in In, n int) (*encodedArg, error) {
 	switch {
 	case !registry.Sealed():
 		return nil, ErrNoMain
@@ -119,33 +119,33 @@ func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
 	return f.arg.encode(in, g.opts.Files, n)
 }
 
-// start adds a process to the group and starts it.
-func (g *Group) start(name string, s *encodedArg) *Process {
-	p, err := g.enter(name)
+// startProcess adds a process to the group and starts it.
+func (g *Group) startProcess(name string, s *encodedArg) *Process {
+	p, err := g.addProcess(name)
 	if err != nil {
-		s.lost(0)
+		s.markLost(0)
 	} else {
-		err = p.start(s)
+		err = p.startFirst(s)
 	}
 	if err != nil {
-		p.finish(p.failure(err))
+		p.publishResult(p.newFailure(err))
 	}
 	return p
 }
 
-// unstarted adds a process that failed before its start.
-func (g *Group) unstarted(name string, err error) *Process {
-	p, refused := g.enter(name)
-	p.finish(p.failure(cmp.Or(refused, err)))
+// addUnstarted adds a process that failed before its start.
+func (g *Group) addUnstarted(name string, err error) *Process {
+	p, refused := g.addProcess(name)
+	p.publishResult(p.newFailure(cmp.Or(refused, err)))
 	return p
 }
 
-// enter adds a process to the group and assigns its rank. The process is valid even if there is an
-// error.
-func (g *Group) enter(name string) (*Process, error) {
+// addProcess adds a process to the group and assigns its rank. The process is valid even if there
+// is an error.
+func (g *Group) addProcess(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(),
+	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callerTrail(),
 		ended: make(chan struct{})}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
@@ -159,30 +159,30 @@ func (g *Group) enter(name string) (*Process, error) {
 	if g.ctx.Err() != nil {
 		return p, fmt.Errorf("not started, because its group is cancelled: %w", context.Cause(g.ctx))
 	}
-	return p, g.opts.check()
+	return p, g.opts.validate()
 }
 
-// leave records the end of a process.
-func (g *Group) leave(p *Process, err error) {
+// removeProcess records the end of a process.
+func (g *Group) removeProcess(p *Process, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.live, p)
 	if len(g.live) == 0 {
 		groups.remove(g)
 	}
-	if err != nil && !p.asked.Load() && !g.echo(err) {
-		g.fail(p, err)
+	if err != nil && !p.asked.Load() && !g.isCancellation(err) {
+		g.recordFailure(p, err)
 		g.cancel(&halt{err})
 	}
 	g.changed.Broadcast()
 }
 
-// fail records a failure. A process that detects the end of another one may end before the other's
-// failure is known: its own failure is then ordered last.
-func (g *Group) fail(p *Process, err error) {
+// recordFailure records a failure. A process that detects the end of another one may end before the
+// other's failure is known: its own failure is then ordered last.
+func (g *Group) recordFailure(p *Process, err error) {
 	pe, ok := err.(*ProcessError)
 	switch {
-	case ok && (p.forced.Load() || pe.follows()):
+	case ok && (p.forced.Load() || pe.isConsequence()):
 		g.failures = append(g.failures, err)
 		return
 	case ok && pe.Signal != nil:
@@ -203,8 +203,8 @@ func (g *Group) awaitDeadline(err error) {
 	}
 }
 
-// echo reports whether err is only the result of the cancellation.
-func (g *Group) echo(err error) bool {
+// isCancellation reports whether err is only the result of the cancellation.
+func (g *Group) isCancellation(err error) bool {
 	if g.ctx.Err() == nil {
 		return false
 	}
@@ -223,19 +223,19 @@ func (g *Group) Wait() error {
 	for len(g.live) > 0 {
 		g.changed.Wait()
 	}
-	return g.conclude()
+	return g.closeGroup()
 }
 
-// conclude closes a group without running processes and returns its error. mu must be held.
-func (g *Group) conclude() error {
+// closeGroup closes a group without running processes and returns its error. mu must be held.
+func (g *Group) closeGroup() error {
 	if !g.closed {
 		g.closed = true
-		if g.ctx.Err() != nil && !g.halted() && len(g.ranks) > 0 {
+		if g.ctx.Err() != nil && !g.isHalted() && len(g.ranks) > 0 {
 			g.failures = append([]error{context.Cause(g.ctx)}, g.failures...)
 		}
 		g.cancel(&halt{ErrClosed})
 	}
-	return join(g.failures)
+	return joinErrors(g.failures)
 }
 
 // Join waits like [Group.Wait], but only until ctx is done. If no process has failed by then, it
@@ -253,7 +253,7 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 		}
 		g.changed.Wait()
 	}
-	return true, g.conclude()
+	return true, g.closeGroup()
 }
 
 // Poll waits until no process of the group is running. It lets ipc.Wait wait for a group together
@@ -295,7 +295,7 @@ type halt struct{ error }
 
 func (h *halt) Unwrap() error { return h.error }
 
-func (g *Group) halted() bool {
+func (g *Group) isHalted() bool {
 	_, own := context.Cause(g.ctx).(*halt)
 	return own
 }

@@ -51,13 +51,13 @@ func (l *groupSet) close() {
 func ActiveChildren() []*Process {
 	var all []*Process
 	for _, g := range groups.list() {
-		all = append(all, g.running()...)
+		all = append(all, g.runningProcesses()...)
 	}
 	return all
 }
 
-// running returns the processes that have not ended.
-func (g *Group) running() []*Process {
+// runningProcesses returns the processes that have not ended.
+func (g *Group) runningProcesses() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var all []*Process

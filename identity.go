@@ -23,7 +23,7 @@ func (i Identity) String() string { return fmt.Sprintf("%s rank %d (pid %d)", i.
 // Current returns the identity of this process. A goroutine that replaces a process shares it. When
 // the Parent dies, the context of a worker is canceled with [ErrOrphaned].
 func Current() Identity {
-	i := identity()
+	i := currentIdentity()
 	if self != nil {
 		i.Parent = new(Identity)
 		*i.Parent = self.job.Parent
@@ -31,8 +31,9 @@ func Current() Identity {
 	return i
 }
 
-// identity returns the identity of this process without its Parent, as its workers receive it.
-func identity() Identity {
+// currentIdentity returns the identity of this process without its Parent, as its workers receive
+// it.
+func currentIdentity() Identity {
 	if self != nil {
 		return Identity{Name: self.job.Func, Rank: self.job.Rank, PID: os.Getpid()}
 	}

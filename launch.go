@@ -19,17 +19,19 @@ type launch struct {
 }
 
 func launchOf(o Options) launch {
-	return launch{executable: o.Executable, workDir: o.WorkDir, env: o.Env, threads: o.threads(),
+	return launch{executable: o.Executable, workDir: o.WorkDir, env: o.Env, threads: o.workerThreads(),
 		orphanGrace: o.OrphanGrace}
 }
 
-// kind returns a key that is equal for interchangeable launches. The number of threads is not part
-// of it: it is sent with the job.
-func (b launch) kind() string {
+// launchKey returns a key that is equal for interchangeable launches. The number of threads is not
+// part of it: it is sent with the job.
+func (b launch) launchKey() string {
 	return fmt.Sprintf("%q %q %q %d", b.executable, b.workDir, b.env, b.orphanGrace)
 }
 
 const titlePrefix = "shoal: "
 
-// title returns the name of a worker in ps.
-func title(name string, rank int) string { return fmt.Sprintf("%s%s %d", titlePrefix, name, rank) }
+// processTitle returns the name of a worker in ps.
+func processTitle(name string, rank int) string {
+	return fmt.Sprintf("%s%s %d", titlePrefix, name, rank)
+}

@@ -38,7 +38,7 @@ import (
 // passed in the argument.
 func Main(run func(ctx context.Context) error) {
 	if self != nil {
-		self.serve()
+		self.serveJob()
 	}
 	runRoot(run)
 }
@@ -62,7 +62,7 @@ func runRoot(run func(ctx context.Context) error) {
 		cancel(s)
 	}()
 	goexit.Call(func() error { return run(ctx) }, func(err error) {
-		leave()
+		shutDownProcess()
 		os.Exit(exitStatus(err, caught.Load()))
 	})
 }
@@ -103,13 +103,13 @@ func exitStatus(err error, s *interrupt) int {
 	}](err)
 	switch {
 	case ok:
-		report(err)
+		printError(err)
 		return exitCode(chosen)
 	case s != nil:
-		report(errors.Join(err, s.unlessIn(err)))
+		printError(errors.Join(err, s.omitIfReported(err)))
 		return s.status()
 	}
-	report(err)
+	printError(err)
 	return 1
 }
 
@@ -122,25 +122,25 @@ func exitCode(e interface{ ExitCode() int }) int {
 	return 1
 }
 
-// leave ends the processes that this process has started, and leaves the domain.
-func leave() {
+// shutDownProcess ends the processes that this process has started, and leaves the domain.
+func shutDownProcess() {
 	groups.close()
 	reserve.close()
 	leaveDomain()
 }
 
-// report prints the error of the program, with the stacks of other processes.
-func report(err error) {
+// printError prints the error of the program, with the stacks of other processes.
+func printError(err error) {
 	name, text := filepath.Base(os.Args[0]), fmt.Sprintf("%+v", err)
-	if d := details(err); d != "" && text == err.Error() {
+	if d := errorDetails(err); d != "" && text == err.Error() {
 		text += "\n" + d
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
 }
 
-// details returns the text that %+v adds to err or to an error that it wraps, because fmt.Errorf
-// and errors.Join do not forward %+v.
-func details(err error) string {
+// errorDetails returns the text that %+v adds to err or to an error that it wraps, because
+// fmt.Errorf and errors.Join do not forward %+v.
+func errorDetails(err error) string {
 	if _, ok := err.(fmt.Formatter); ok {
 		if text := fmt.Sprintf("%+v", err); text != err.Error() {
 			return text
@@ -148,11 +148,11 @@ func details(err error) string {
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
-		return details(e.Unwrap())
+		return errorDetails(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		var parts []string
 		for _, part := range e.Unwrap() {
-			if text := details(part); text != "" {
+			if text := errorDetails(part); text != "" {
 				parts = append(parts, text)
 			}
 		}
@@ -167,8 +167,8 @@ type interrupt struct{ sig os.Signal }
 func (i *interrupt) Error() string        { return i.sig.String() }
 func (i *interrupt) Is(target error) bool { return target == context.Canceled }
 
-// unlessIn returns i unless err contains it already, so that it is reported once.
-func (i *interrupt) unlessIn(err error) error {
+// omitIfReported returns i unless err contains it already, so that it is reported once.
+func (i *interrupt) omitIfReported(err error) error {
 	// A terminal also sends the signal to workers that do not catch it yet.
 	p, ok := errors.AsType[*ProcessError](err)
 	if errors.Is(err, context.Canceled) || ok && p.Signal == i.sig {

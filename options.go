@@ -101,10 +101,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns an error if no process can be started with the options.
-func (o Options) check() error {
+// validate returns an error if no process can be started with the options.
+func (o Options) validate() error {
 	switch {
-	case !o.Start.valid():
+	case !o.Start.isValid():
 		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, startMethods)
 	case o.Start == WarmStart && o.Output == Files:
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
@@ -126,19 +126,19 @@ func (o Options) check() error {
 	return nil
 }
 
-// threads returns the thread budget of one worker.
-func (o Options) threads() int {
+// workerThreads returns the thread budget of one worker.
+func (o Options) workerThreads() int {
 	switch {
 	case o.Threads > 0:
 		return o.Threads
 	case o.Workers > 0:
-		return share(Threads(), o.Workers)
+		return shareThreads(Threads(), o.Workers)
 	}
 	return 1
 }
 
-// cpus returns the processors of the worker with the given rank, or nil for all.
-func (o Options) cpus(rank int) []int {
+// rankCPUs returns the processors of the worker with the given rank, or nil for all.
+func (o Options) rankCPUs(rank int) []int {
 	if len(o.CPUs) == 0 {
 		return nil
 	}

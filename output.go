@@ -42,14 +42,14 @@ type stream struct {
 func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	out = &stream{new(sync.Mutex), stdout}
 	err = &stream{new(sync.Mutex), stderr}
-	if same(stdout, stderr) {
+	if sameWriter(stdout, stderr) {
 		err.mu = out.mu
 	}
 	return out, err
 }
 
-// same compares two writers. It returns false if their type is not comparable.
-func same(a, b io.Writer) bool {
+// sameWriter compares two writers. It returns false if their type is not comparable.
+func sameWriter(a, b io.Writer) bool {
 	defer func() { recover() }()
 	return a == b
 }
@@ -71,7 +71,7 @@ type lines struct {
 
 func (l *lines) Write(p []byte) (int, error) {
 	if l.tail != nil {
-		l.tail.add(p)
+		l.tail.appendBytes(p)
 	}
 	l.part = append(l.part, p...)
 	end := bytes.LastIndexByte(l.part, '\n') + 1
@@ -79,13 +79,13 @@ func (l *lines) Write(p []byte) (int, error) {
 		end = len(l.part)
 	}
 	if end > 0 {
-		l.flush(end)
+		l.flushBytes(end)
 	}
 	return len(p), nil
 }
 
-// flush writes the first n bytes.
-func (l *lines) flush(n int) {
+// flushBytes writes the first n bytes.
+func (l *lines) flushBytes(n int) {
 	out := l.part[:n]
 	if l.tail != nil {
 		l.tail.noteFatal(out)
@@ -102,11 +102,11 @@ func (l *lines) flush(n int) {
 	l.part = append(l.part[:0], l.part[n:]...)
 }
 
-// finish terminates and writes the last line.
-func (l *lines) finish() {
+// flushLast terminates and writes the last line.
+func (l *lines) flushLast() {
 	if len(l.part) > 0 {
 		l.part = append(l.part, '\n')
-		l.flush(len(l.part))
+		l.flushBytes(len(l.part))
 	}
 }
 
@@ -137,7 +137,7 @@ func (t *tail) noteFatal(whole []byte) {
 	}
 }
 
-func (t *tail) add(p []byte) {
+func (t *tail) appendBytes(p []byte) {
 	if t.b = append(t.b, p...); len(t.b) > 2*tailBytes {
 		t.b = append(t.b[:0], t.b[len(t.b)-tailBytes:]...)
 	}

@@ -46,10 +46,10 @@ func SetThreadWarning(on bool) {
 	watchOversubscription()
 }
 
-// allowed returns the number of threads that the running workers may keep busy.
-func allowed() (threads int) {
+// allowedThreads returns the number of threads that the running workers may keep busy.
+func allowedThreads() (threads int) {
 	for _, p := range busyProcesses() {
-		threads += p.group.opts.threads()
+		threads += p.group.opts.workerThreads()
 	}
 	return threads
 }
@@ -59,9 +59,9 @@ func busyProcesses() []*Process {
 	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
 }
 
-// busy returns the number of workers with runnable threads, and the number of these threads. It
-// takes several samples while there are more threads than CPUs.
-func busy(cpus int) (workers, threads int) {
+// countBusy returns the number of workers with runnable threads, and the number of these threads.
+// It takes several samples while there are more threads than CPUs.
+func countBusy(cpus int) (workers, threads int) {
 	for n := range oversubscriptionLooks {
 		if n > 0 {
 			time.Sleep(oversubscriptionPeriod / 100)
@@ -86,7 +86,7 @@ func watchOversubscription() {
 	oversubscription.mu.Lock()
 	defer oversubscription.mu.Unlock()
 	o := &oversubscription
-	if cpus := machineThreads(); !o.off && !o.watching && !o.hurt && allowed() > cpus {
+	if cpus := machineThreads(); !o.off && !o.watching && !o.hurt && allowedThreads() > cpus {
 		o.watching = true
 		watchBusy(workerSwitches(), cpus)
 	}
@@ -96,28 +96,28 @@ func watchOversubscription() {
 // been logged. It uses timers instead of a goroutine.
 func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(oversubscriptionPeriod, func() {
-		workers, threads := busy(cpus)
+		workers, threads := countBusy(cpus)
 		now := workerSwitches()
-		if !judgeBusy(workers, threads, cpus, switchesPerSecond(before, now, oversubscriptionPeriod)) {
+		if !reportBusy(workers, threads, cpus, switchesPerSecond(before, now, oversubscriptionPeriod)) {
 			watchBusy(now, cpus)
 		}
 	})
 }
 
-// judgeBusy logs warnings and reports whether the monitor has finished.
-func judgeBusy(workers, threads, cpus int, switches float64) (over bool) {
+// reportBusy logs warnings and reports whether the monitor has finished.
+func reportBusy(workers, threads, cpus int, switches float64) (over bool) {
 	oversubscription.mu.Lock()
 	defer oversubscription.mu.Unlock()
 	oversubscription.looks++
 	if threads > cpus && !oversubscription.off {
-		sayOversubscription(workers, threads, cpus, switches)
+		logOversubscription(workers, threads, cpus, switches)
 	}
-	oversubscription.watching = !oversubscription.off && !oversubscription.hurt && allowed() > cpus
+	oversubscription.watching = !oversubscription.off && !oversubscription.hurt && allowedThreads() > cpus
 	return !oversubscription.watching
 }
 
-// sayOversubscription logs the warnings that have not been logged. mu must be held.
-func sayOversubscription(workers, threads, cpus int, switches float64) {
+// logOversubscription logs the warnings that have not been logged. mu must be held.
+func logOversubscription(workers, threads, cpus int, switches float64) {
 	if !oversubscription.warned {
 		oversubscription.warned = true
 		warnOversubscription(workers, threads, cpus)
@@ -126,7 +126,7 @@ func sayOversubscription(workers, threads, cpus int, switches float64) {
 		oversubscription.hurt = true
 		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
 			"involuntary_switches_per_s", int(switches), "workers", workers, "threads", threads, "cpus", cpus,
-			"share", share(cpus, workers))
+			"share", shareThreads(cpus, workers))
 	}
 }
 
@@ -138,7 +138,7 @@ func warnOversubscription(workers, threads, cpus int) {
 		return
 	}
 	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false)",
-		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
+		"workers", workers, "threads", threads, "cpus", cpus, "share", shareThreads(cpus, workers))
 }
 
 // workerSwitches returns the number of involuntary context switches of each worker.

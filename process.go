@@ -39,10 +39,10 @@ type Process struct {
 // has several.
 type execution interface {
 	pid() int
-	cancel(cause error)                  // cancels the function's context; must not block
-	signal(sig os.Signal) error          // sends any signal
-	end(sig os.Signal, why string) error // sends a signal to end it, with why in the error
-	wait() error                         // waits for the end; nil or a *ProcessError; called once
+	cancel(cause error)                        // cancels the function's context; must not block
+	signal(sig os.Signal) error                // sends any signal
+	terminate(sig os.Signal, why string) error // sends a signal to end it, with why in the error
+	wait() error                               // waits for the end; nil or a *ProcessError; called once
 }
 
 // Name returns the name of the process's function.
@@ -54,7 +54,7 @@ func (p *Process) Rank() int { return p.rank }
 // PID returns the process id, which changes with a restart. It is 0 if the process could not be
 // started. For a goroutine it is the id of this process.
 func (p *Process) PID() int {
-	if l := p.now(); l != nil {
+	if l := p.currentExecution(); l != nil {
 		return l.pid()
 	}
 	return 0
@@ -73,7 +73,7 @@ func (p *Process) Alive() bool {
 	case <-p.ended:
 		return false
 	default:
-		return p.now() != nil
+		return p.currentExecution() != nil
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *Process) Alive() bool {
 // worker ignores SIGINT, which a terminal sends to every process; use [Process.Interrupt] to cancel
 // a worker. For a goroutine the error wraps [errors.ErrUnsupported].
 func (p *Process) Signal(sig os.Signal) error {
-	l := p.now()
+	l := p.currentExecution()
 	if l == nil || !p.Alive() {
 		return os.ErrProcessDone
 	}
@@ -96,62 +96,62 @@ func (p *Process) Interrupt() error {
 	if !p.Alive() {
 		return os.ErrProcessDone
 	}
-	p.now().cancel(ErrInterrupted)
+	p.currentExecution().cancel(ErrInterrupted)
 	return nil
 }
 
 // Terminate sends SIGTERM, which ends a worker that does not catch it. For a goroutine, it cancels
 // the context.
-func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
+func (p *Process) Terminate() error { return p.terminate(syscall.SIGTERM) }
 
 // Kill sends SIGKILL. A goroutine cannot be killed: its context is canceled and it is abandoned, so
 // Wait returns an error that wraps [ErrAbandoned].
-func (p *Process) Kill() error { return p.end(os.Kill) }
+func (p *Process) Kill() error { return p.terminate(os.Kill) }
 
-func (p *Process) end(sig os.Signal) error {
+func (p *Process) terminate(sig os.Signal) error {
 	p.asked.Store(true)
 	if !p.Alive() {
 		return os.ErrProcessDone
 	}
-	return p.now().end(sig, "")
+	return p.currentExecution().terminate(sig, "")
 }
 
-// seed returns the seed of the next execution's random numbers.
-func (p *Process) seed() uint64 {
+// nextSeed returns the seed of the next execution's random numbers.
+func (p *Process) nextSeed() uint64 {
 	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
 
-func (p *Process) now() execution {
+func (p *Process) currentExecution() execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.execution
 }
 
-// start starts the first execution. A goroutine starts later executions and handles the end.
-func (p *Process) start(s *encodedArg) error {
+// startFirst starts the first execution. A goroutine starts later executions and handles the end.
+func (p *Process) startFirst(s *encodedArg) error {
 	p.kept = s.kept
 	p.settle = sync.OnceFunc(func() {
 		if p.got.Load() {
-			s.done()
+			s.markReceived()
 		} else {
-			s.lost(p.PID())
+			s.markLost(p.PID())
 		}
 	})
-	first, err := p.begin(s)
+	first, err := p.startExecution(s)
 	if err != nil && (p.group.opts.Restart.Max == 0 || !sys.Transient(err)) {
 		return err
 	}
-	uncancel := context.AfterFunc(p.group.ctx, p.stop)
+	uncancel := context.AfterFunc(p.group.ctx, p.stopWithinGrace)
 	go func() {
 		defer uncancel()
-		p.finish(p.live(first, err, s))
+		p.publishResult(p.runExecutions(first, err, s))
 	}()
 	watchOversubscription()
 	return nil
 }
 
-// begin starts an execution.
-func (p *Process) begin(s *encodedArg) (l execution, err error) {
+// startExecution starts an execution.
+func (p *Process) startExecution(s *encodedArg) (l execution, err error) {
 	p.got.Store(false)
 	switch p.group.opts.Start {
 	case GoroutineStart:
@@ -171,65 +171,65 @@ func (p *Process) begin(s *encodedArg) (l execution, err error) {
 	return l, nil
 }
 
-// live waits for all executions and returns the error of the last one. failed is the reason if the
-// first execution could not be started.
-func (p *Process) live(l execution, failed error, s *encodedArg) error {
+// runExecutions waits for all executions and returns the error of the last one. failed is the
+// reason if the first execution could not be started.
+func (p *Process) runExecutions(l execution, failed error, s *encodedArg) error {
 	r := p.group.opts.Restart
 	for row, attempts := 0, 0; ; {
 		began := time.Now()
 		var err error
 		if failed != nil {
-			err = p.failure(failed)
+			err = p.newFailure(failed)
 		} else {
 			err = l.wait()
 			p.group.awaitDeadline(err)
 		}
 		// An unused execution is replaced without counting as a restart.
-		if c, ok := l.(*child); !ok || !c.unused() || !p.wanted() {
+		if c, ok := l.(*child); !ok || !c.endedUnused() || !p.mayRestart() {
 			permanent := failed != nil && !sys.Transient(failed)
-			if err == nil || permanent || !r.allows(attempts) || !p.wanted() {
+			if err == nil || permanent || !r.allows(attempts) || !p.mayRestart() {
 				return err
 			}
-			row, attempts = r.row(row, time.Since(began)), attempts+1
-			pause := r.pause(row)
+			row, attempts = r.failuresInRow(row, time.Since(began)), attempts+1
+			pause := r.backoff(row)
 			p.group.reportRestart(RestartEvent{Func: p.name, Rank: p.rank, Attempt: attempts, Pause: pause, Err: err})
-			if !p.rest(pause) {
+			if !p.pauseRestart(pause) {
 				return err
 			}
 			if failed == nil { // counted once, regardless of the number of attempts
 				p.countRestart()
 			}
 		}
-		l, failed = p.begin(s)
+		l, failed = p.startExecution(s)
 	}
 }
 
-// wanted reports whether neither p nor its group has been told to end.
-func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
+// mayRestart reports whether neither p nor its group has been told to end.
+func (p *Process) mayRestart() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
 
-// rest waits before a restart. It returns false if p must not be restarted.
-func (p *Process) rest(pause time.Duration) bool {
+// pauseRestart waits before a restart. It returns false if p must not be restarted.
+func (p *Process) pauseRestart(pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
-		return p.wanted()
+		return p.mayRestart()
 	case <-p.group.ctx.Done():
 		return false
 	}
 }
 
-// arrived must be called when the process has decoded the argument. The argument is kept if the
-// process may be restarted.
-func (p *Process) arrived() {
+// markArgReceived must be called when the process has decoded the argument. The argument is kept if
+// the process may be restarted.
+func (p *Process) markArgReceived() {
 	p.got.Store(true)
 	if p.group.opts.Restart.Max == 0 {
 		p.settle()
 	}
 }
 
-// stop is called when the group is canceled. It cancels the process, and ends it if that has no
-// effect.
-func (p *Process) stop() {
-	if l := p.now(); l != nil { // nil if the first start failed and is not repeated
+// stopWithinGrace is called when the group is canceled. It cancels the process, and ends it if that
+// has no effect.
+func (p *Process) stopWithinGrace() {
+	if l := p.currentExecution(); l != nil { // nil if the first start failed and is not repeated
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {
@@ -237,8 +237,8 @@ func (p *Process) stop() {
 			return
 		}
 		p.forced.Store(true)
-		if l := p.now(); l != nil {
-			l.end(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
+		if l := p.currentExecution(); l != nil {
+			l.terminate(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
 		}
 	}
 }
@@ -254,18 +254,18 @@ func (p *Process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// finish publishes the result.
-func (p *Process) finish(err error) {
+// publishResult publishes the result.
+func (p *Process) publishResult(err error) {
 	if p.settle != nil {
 		p.settle()
 	}
 	p.err, p.kept = err, nil
 	close(p.ended)
-	p.group.leave(p, err)
+	p.group.removeProcess(p, err)
 }
 
-// failure returns the error for a process that could not be started.
-func (p *Process) failure(err error) error {
+// newFailure returns the error for a process that could not be started.
+func (p *Process) newFailure(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -34,7 +34,7 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	}
 	f := &Func[In]{name: name, body: fn}
 	if self == nil { // the parent is the same program and has checked this
-		if err := f.arg.check(); err != nil {
+		if err := f.arg.checkType(); err != nil {
 			panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
 		}
 	}
@@ -42,8 +42,8 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	return f
 }
 
-// prepare decodes the argument in the new process. The returned function runs fn.
-func (f *Func[In]) prepare(m parcel) (run task, err error) {
+// prepareTask decodes the argument in the new process. The returned function runs fn.
+func (f *Func[In]) prepareTask(m parcel) (run task, err error) {
 	in, files, held, err := f.arg.decode(m)
 	if err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func (f *Func[In]) prepare(m parcel) (run task, err error) {
 type task func(ctx context.Context, rank int) error
 
 // compilePlans compiles the codec of the argument. Errors are returned when it is used.
-func (f *Func[In]) compilePlans() { f.arg.check() }
+func (f *Func[In]) compilePlans() { f.arg.checkType() }
 
 // runnable is the interface of a Func in the new process.
 type runnable interface {
 	compilePlans()
-	prepare(m parcel) (task, error)
+	prepareTask(m parcel) (task, error)
 }
 
 // functions contains the registered functions.

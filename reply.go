@@ -19,49 +19,49 @@ type reply struct {
 	err    error  // error of a malformed reply
 }
 
-// receive handles a control frame of the child.
-func (c *child) receive(kind frameKind, body []byte) {
-	c.reply.take(kind, body)
+// handleFrame handles a control frame of the child.
+func (c *child) handleFrame(kind frameKind, body []byte) {
+	c.reply.decodeFrame(kind, body)
 	if kind == frameReady {
 		c.reply.begun = true
-		c.owner.arrived()
+		c.owner.markArgReceived()
 	}
 }
 
-// take decodes a frame.
-func (r *reply) take(kind frameKind, body []byte) {
+// decodeFrame decodes a frame.
+func (r *reply) decodeFrame(kind frameKind, body []byte) {
 	switch kind {
 	case frameReady:
-		r.join(body)
+		r.recordSeat(body)
 	case frameDone:
-		r.result, r.err = decode(outcomePlan, body)
+		r.result, r.err = decodeControl(outcomePlan, body)
 		r.done = r.err == nil
 	case frameRefused:
-		r.other = cut(strings.ToValidUTF8(string(body), "?"))
+		r.other = truncateText(strings.ToValidUTF8(string(body), "?"))
 	default:
 		r.err = fmt.Errorf("control frame of unknown kind %d", kind)
 	}
 }
 
-// refusal returns the reason reported by a child that could not start its function, or nil.
-func (r *reply) refusal() error {
+// refusalError returns the reason reported by a child that could not start its function, or nil.
+func (r *reply) refusalError() error {
 	switch {
 	case r.other != "":
 		return fmt.Errorf("%w: %s", shm.ErrVersion, r.other)
-	case r.done && r.result.failed():
-		return r.result.err()
+	case r.done && r.result.isFailed():
+		return r.result.outcomeError()
 	}
 	return nil
 }
 
-// unused reports whether a child that waited for a job died before it got one. This is not a
+// endedUnused reports whether a child that waited for a job died before it got one. This is not a
 // failure of the function.
-func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
+func (c *child) endedUnused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
-// join records the seat in the domain.
-func (r *reply) join(body []byte) {
+// recordSeat records the seat in the domain.
+func (r *reply) recordSeat(body []byte) {
 	var m ready
-	if m, r.err = decode(readyPlan, body); r.err == nil {
+	if m, r.err = decodeControl(readyPlan, body); r.err == nil {
 		r.member, r.seat = true, m.Seat
 	}
 }

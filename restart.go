@@ -45,17 +45,17 @@ type RestartEvent struct {
 // allows reports whether a restart is allowed after n others.
 func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
 
-// row returns the number of consecutive failures, given the previous number and the duration of the
-// life that failed. A server that is killed once a day never waits longer.
-func (r Restart) row(n int, execution time.Duration) int {
+// failuresInRow returns the number of consecutive failures, given the previous number and the
+// duration of the life that failed. A server that is killed once a day never waits longer.
+func (r Restart) failuresInRow(n int, execution time.Duration) int {
 	if execution >= r.MaxBackoff {
 		return 1
 	}
 	return n + 1
 }
 
-// pause returns the pause after n consecutive failures. n must be at least 1.
-func (r Restart) pause(n int) time.Duration {
+// backoff returns the pause after n consecutive failures. n must be at least 1.
+func (r Restart) backoff(n int) time.Duration {
 	d := r.Backoff
 	for ; n > 1 && d < r.MaxBackoff; n-- {
 		d *= 2

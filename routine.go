@@ -27,56 +27,56 @@ type routine struct {
 func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
-	ctx, r.undo = context.WithCancelCause(seed.With(context.Background(), seed.New(p.seed())))
+	ctx, r.undo = context.WithCancelCause(seed.With(context.Background(), seed.New(p.nextSeed())))
 	ctx, r.stop = sys.DeadlineOf(p.group.ctx).Context(ctx)
-	go r.run(ctx, r.prepare(s))
+	go r.runJob(ctx, r.prepareJob(s))
 	return r
 }
 
-// prepare returns a function that does the job, or a function that returns the reason why it cannot
-// be done.
-func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) {
+// prepareJob returns a function that does the job, or a function that returns the reason why it
+// cannot be done.
+func (r *routine) prepareJob(s *encodedArg) (do func(ctx context.Context) outcome) {
 	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
 	defer func() {
 		if v := recover(); v != nil {
-			do = fail(panicked(v, debug.Stack()))
+			do = fail(panicOutcome(v, debug.Stack()))
 		}
 	}()
 	f, ok := functions.Get(r.p.name)
 	if !ok {
 		return fail(outcome{Kind: kindNotRegistered})
 	}
-	run, err := f.prepare(s.parcel)
+	run, err := f.prepareTask(s.parcel)
 	if err != nil {
 		return fail(outcome{Kind: kindArgument, Err: err})
 	}
-	r.p.arrived()
+	r.p.markArgReceived()
 	return func(ctx context.Context) outcome { return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)} }
 }
 
-// run does the job. The deferred function runs even if the job calls runtime.Goexit.
-func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome) {
+// runJob does the job. The deferred function runs even if the job calls runtime.Goexit.
+func (r *routine) runJob(ctx context.Context, do func(ctx context.Context) outcome) {
 	o := goexited
 	defer func() {
 		if v := recover(); v != nil {
-			o = panicked(v, debug.Stack())
+			o = panicOutcome(v, debug.Stack())
 		}
 		r.undo(nil)
 		r.stop()
-		r.tell(o)
+		r.setOutcome(o)
 	}()
 	o = do(ctx)
 }
 
-// tell sets the error of an outcome. Only the first call has an effect.
-func (r *routine) tell(o outcome) {
+// setOutcome sets the error of an outcome. Only the first call has an effect.
+func (r *routine) setOutcome(o outcome) {
 	r.conclude.Do(func() {
-		if o.failed() {
+		if o.isFailed() {
 			code := exitFailed
 			if o.Kind == kindPanicked {
 				code = exitPanicked
 			}
-			r.err = &ProcessError{Func: r.p.name, Rank: r.p.rank, PID: r.pid(), Err: o.err(), Stack: o.Stack,
+			r.err = &ProcessError{Func: r.p.name, Rank: r.p.rank, PID: r.pid(), Err: o.outcomeError(), Stack: o.Stack,
 				ExitCode: code}
 		}
 		close(r.ended)
@@ -91,8 +91,8 @@ func (r *routine) signal(sig os.Signal) error {
 	return fmt.Errorf("send %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
-// end cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return.
-func (r *routine) end(sig os.Signal, why string) error {
+// terminate cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return.
+func (r *routine) terminate(sig os.Signal, why string) error {
 	r.cancel(ErrInterrupted)
 	if sig != os.Kill {
 		return nil
@@ -101,7 +101,7 @@ func (r *routine) end(sig os.Signal, why string) error {
 	if why != "" {
 		text += ": " + why
 	}
-	r.tell(outcome{Kind: kindReturned, Err: describe(text, ErrAbandoned)})
+	r.setOutcome(outcome{Kind: kindReturned, Err: newDescribed(text, ErrAbandoned)})
 	return nil
 }
 

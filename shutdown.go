@@ -18,7 +18,7 @@ import (
 func Shutdown() {
 	shutdown.Store(true)
 	groups.close()
-	reserve.rest(true)
+	reserve.endWaiting(true)
 	leaveDomain()
 }
 

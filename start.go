@@ -37,13 +37,13 @@ var startNames = [...]string{"default", "spawn", "warm", "goroutine"}
 
 // String returns the name: default, spawn, warm or goroutine.
 func (m StartMethod) String() string {
-	if m.valid() {
+	if m.isValid() {
 		return startNames[m]
 	}
 	return fmt.Sprintf("StartMethod(%d)", int(m))
 }
 
-func (m StartMethod) valid() bool { return m >= 0 && int(m) < len(startNames) }
+func (m StartMethod) isValid() bool { return m >= 0 && int(m) < len(startNames) }
 
 // startMethods contains all methods except DefaultStart.
 var startMethods = []StartMethod{SpawnStart, WarmStart, GoroutineStart}
@@ -69,7 +69,7 @@ func SetStartMethod(m StartMethod) error { return setStartMethod(m, false) }
 func ReplaceStartMethod(m StartMethod) error { return setStartMethod(m, true) }
 
 func setStartMethod(m StartMethod, replace bool) error {
-	if !m.valid() || m == DefaultStart {
+	if !m.isValid() || m == DefaultStart {
 		return fmt.Errorf("%w: got %v, want one of %v", ErrStartMethod, m, startMethods)
 	}
 	programStart.mu.Lock()

@@ -346,13 +346,13 @@ func TestOptions_WorkerGetsItsAttributes(t *testing.T) {
 
 // confinement prints the processors of a rank.
 var confinement = shoal.Register("confinement", func(_ context.Context, rank int, _ struct{}) error {
-	_, err := fmt.Printf("%d %s\n", rank, allowed())
+	_, err := fmt.Printf("%d %s\n", rank, allowedThreads())
 	return err
 })
 
 func TestOptions_CPUsAreDealtToWorkers(t *testing.T) {
 	t.Parallel()
-	all := allowed()
+	all := allowedThreads()
 	var every []int
 	for part := range strings.SplitSeq(all, ",") {
 		var low, high int
@@ -380,8 +380,8 @@ func TestOptions_CPUsAreDealtToWorkers(t *testing.T) {
 	}
 }
 
-// allowed returns the processors that this process may use, as the kernel lists them.
-func allowed() string {
+// allowedThreads returns the processors that this process may use, as the kernel lists them.
+func allowedThreads() string {
 	status, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
 		return err.Error()
@@ -393,7 +393,7 @@ func allowed() string {
 
 // firstCPU returns the number of a processor that this process may use.
 func firstCPU(t *testing.T) (n int) {
-	if _, err := fmt.Sscanf(allowed(), "%d", &n); err != nil {
+	if _, err := fmt.Sscanf(allowedThreads(), "%d", &n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -22,9 +22,9 @@ var oom = sync.OnceValue(func() *oomCounter {
 	return c
 })
 
-// blame is called after a process was killed. rose reports whether the count has increased, and
-// shared whether the kills may have hit a process of another program.
-func (c *oomCounter) blame() (rose, shared bool) {
+// checkKills is called after a process was killed. rose reports whether the count has increased,
+// and shared whether the kills may have hit a process of another program.
+func (c *oomCounter) checkKills() (rose, shared bool) {
 	n, shared, err := sys.OOMKills()
 	if err != nil {
 		return false, false

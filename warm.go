@@ -35,7 +35,7 @@ func Warm(ctx context.Context, n int, opts Options) error {
 		return errShutdown
 	}
 	opts.Workers = cmp.Or(opts.Workers, n)
-	return reserve.keep(ctx, launchOf(opts.withDefaults()), n)
+	return reserve.setTarget(ctx, launchOf(opts.withDefaults()), n)
 }
 
 // reserve contains the processes that wait for a job.
@@ -62,15 +62,15 @@ type warmKind struct {
 // kindOf returns the warmKind for a launch. New processes are started with the requested number of
 // threads, because changing it later stops the world. mu must be held.
 func (w *warmPool) kindOf(b launch) *warmKind {
-	if h := home(); h != w.home { // waiting processes in another domain can get no job
+	if h := domainToken(); h != w.home { // waiting processes in another domain can get no job
 		w.home = h
 		for _, r := range w.kinds {
 			r.want = 0
-			r.clear()
+			r.trimExcess()
 		}
 	}
 	b.warm, b.title = true, titlePrefix+"warm"
-	kind := fmt.Sprintf("%x %s", w.home, b.kind())
+	kind := fmt.Sprintf("%x %s", w.home, b.launchKey())
 	r := w.kinds[kind]
 	if r == nil {
 		r = &warmKind{launch: b, more: make(chan struct{})}
@@ -80,21 +80,21 @@ func (w *warmPool) kindOf(b launch) *warmKind {
 	return r
 }
 
-func (r *warmKind) changed() {
+func (r *warmKind) signalChange() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// keep sets the number of waiting processes, and blocks until they are ready and no goroutine is
-// starting more.
-func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
+// setTarget sets the number of waiting processes, and blocks until they are ready and no goroutine
+// is starting more.
+func (w *warmPool) setTarget(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.kindOf(b)
 	r.want = n
 	r.asked++
-	r.clear()
-	w.fill(r)
+	r.trimExcess()
+	w.startMissing(r)
 	for (len(r.ready) < r.want || r.busy) && r.err == nil && !w.closed {
 		more := r.more
 		w.mu.Unlock()
@@ -117,19 +117,19 @@ func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 // the worker that starts its job.
 const refillDelay = time.Millisecond
 
-// take returns a waiting process, or nil if there is none. The caller must call refill after it has
-// sent the job.
-func (w *warmPool) take(b launch) *child {
+// takeChild returns a waiting process, or nil if there is none. The caller must call refill after
+// it has sent the job.
+func (w *warmPool) takeChild(b launch) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.kindOf(b)
 	for len(r.ready) > 0 {
 		c := r.ready[0]
 		r.ready = r.ready[1:]
-		if !c.death.over() {
+		if !c.death.hasEnded() {
 			return c
 		}
-		go c.await() // the process died while waiting
+		go c.awaitEnd() // the process died while waiting
 	}
 	return nil
 }
@@ -147,30 +147,30 @@ func (w *warmPool) refill(b launch) {
 			return
 		}
 		r.want = max(r.want, 1)
-		w.fill(r)
+		w.startMissing(r)
 	})
 }
 
-// fill starts the missing processes one after the other, unless a goroutine already does. mu must
-// be held.
-func (w *warmPool) fill(r *warmKind) {
+// startMissing starts the missing processes one after the other, unless a goroutine already does.
+// mu must be held.
+func (w *warmPool) startMissing(r *warmKind) {
 	if r.busy || w.closed || len(r.ready) >= r.want {
 		return
 	}
 	r.busy, r.err = true, nil
 	go func() {
-		for w.add(r) {
+		for w.startOne(r) {
 		}
 	}()
 }
 
-// add starts one process. It returns false if there are enough.
-func (w *warmPool) add(r *warmKind) bool {
+// startOne starts one process. It returns false if there are enough.
+func (w *warmPool) startOne(r *warmKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || r.err != nil || len(r.ready) >= r.want {
 		r.busy = false
-		r.changed()
+		r.signalChange()
 		return false
 	}
 	b := r.launch
@@ -182,9 +182,9 @@ func (w *warmPool) add(r *warmKind) bool {
 		r.err = err
 	default:
 		r.ready = append(r.ready, c)
-		r.clear() // the new process may not be needed any more
+		r.trimExcess() // the new process may not be needed any more
 	}
-	r.changed()
+	r.signalChange()
 	return true
 }
 
@@ -196,42 +196,42 @@ func startWarm(b launch) (*child, error) {
 	}
 	kind, body, err := readFrame(c.control)
 	if err == nil {
-		if c.reply.take(kind, body); c.reply.member {
+		if c.reply.decodeFrame(kind, body); c.reply.member {
 			return c, nil
 		}
 	}
-	return nil, c.stillborn(cmp.Or(c.reply.err, err))
+	return nil, c.startupError(cmp.Or(c.reply.err, err))
 }
 
-// stillborn returns the error of a process that ended before it could wait for a job.
-func (c *child) stillborn(err error) error {
+// startupError returns the error of a process that ended before it could wait for a job.
+func (c *child) startupError(err error) error {
 	c.process.Kill()
 	c.death.wait()
 	var said strings.Builder
 	drain(c.stderr, &said, make([]byte, 4<<10))
-	e := c.await()
+	e := c.awaitEnd()
 	if e.state != nil {
 		err = fmt.Errorf("%w: %v", ErrExited, e.state)
 	}
-	if why := c.reply.refusal(); why != nil {
+	if why := c.reply.refusalError(); why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
 }
 
-// clear ends the waiting processes in excess of the wanted number. mu must be held.
-func (r *warmKind) clear() {
+// trimExcess ends the waiting processes in excess of the wanted number. mu must be held.
+func (r *warmKind) trimExcess() {
 	for len(r.ready) > r.want {
-		r.dismiss()
+		r.endOne()
 	}
 }
 
-// dismiss ends one waiting process. mu must be held.
-func (r *warmKind) dismiss() {
+// endOne ends one waiting process. mu must be held.
+func (r *warmKind) endOne() {
 	c := r.ready[len(r.ready)-1]
 	r.ready = r.ready[:len(r.ready)-1]
 	c.process.Kill()
-	c.await()
+	c.awaitEnd()
 }
 
 // close ends all waiting processes, including those that are being started.
@@ -242,7 +242,7 @@ func (w *warmPool) close() {
 	for _, r := range w.kinds {
 		for len(r.ready) > 0 || r.busy {
 			if len(r.ready) > 0 {
-				r.dismiss()
+				r.endOne()
 				continue
 			}
 			more := r.more
@@ -253,8 +253,8 @@ func (w *warmPool) close() {
 	}
 }
 
-// rest ends all waiting processes. Unless forGood is set, later starts may create new ones.
-func (w *warmPool) rest(forGood bool) {
+// endWaiting ends all waiting processes. Unless forGood is set, later starts may create new ones.
+func (w *warmPool) endWaiting(forGood bool) {
 	w.close()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -43,13 +43,13 @@ const (
 	exitOrphaned = 3
 )
 
-// serve does the job of this process. It never returns.
-func (w *worker) serve() {
+// serveJob does the job of this process. It never returns.
+func (w *worker) serveJob() {
 	codec.Trust(false)
 	registry.Seal()
 	if w.warm {
-		if err := w.enterEarly(); err != nil {
-			w.end(outcome{Kind: kindUnprepared, Err: err})
+		if err := w.joinEarly(); err != nil {
+			w.exit(outcome{Kind: kindUnprepared, Err: err})
 		}
 	}
 	kind, body, err := readFrame(w.control)
@@ -58,37 +58,37 @@ func (w *worker) serve() {
 	}
 	var j job
 	if kind == frameJob {
-		j, err = decode(jobPlan, body)
+		j, err = decodeControl(jobPlan, body)
 	} else {
 		err = fmt.Errorf("control frame of kind %d instead of a job", kind)
 	}
 	if err != nil {
-		w.end(outcome{Kind: kindArgument, Err: err})
+		w.exit(outcome{Kind: kindArgument, Err: err})
 	}
 	w.job = j
 	ctx, cancel := context.WithCancelCause(context.Background())
-	go w.listen(cancel)
+	go w.awaitCancel(cancel)
 	ctx, _ = j.Deadline.Context(ctx) // until the process ends
-	w.run(ctx)
+	w.runJob(ctx)
 }
 
-// enter joins the domain.
-func (w *worker) enter() (err error) {
+// joinInherited joins the domain.
+func (w *worker) joinInherited() (err error) {
 	if w.seat, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
 		w.guarded.Wait() // do not run user code unmonitored
 	}
 	return err
 }
 
-// enterEarly joins the domain before the job is known, and performs the other steps that are the
+// joinEarly joins the domain before the job is known, and performs the other steps that are the
 // same for all jobs.
-func (w *worker) enterEarly() error {
-	if err := w.enter(); err != nil {
+func (w *worker) joinEarly() error {
+	if err := w.joinInherited(); err != nil {
 		return err
 	}
 	w.title, _ = sys.OpenProcessName()
 	compilePlans()
-	return w.ready()
+	return w.reportReady()
 }
 
 // compilePlans compiles the codecs for reading and completing a job. It runs while no other process
@@ -97,8 +97,9 @@ func compilePlans() {
 	for f := range functions.All {
 		f.compilePlans()
 	}
-	if body, err := encode(jobPlan, job{Func: "none", Arg: parcel{Body: []byte{0}}, Parent: identity()}); err == nil {
-		decode(jobPlan, body)
+	j := job{Func: "none", Arg: parcel{Body: []byte{0}}, Parent: currentIdentity()}
+	if body, err := encodeControl(jobPlan, j); err == nil {
+		decodeControl(jobPlan, body)
 	}
 	encodeOutcome(outcome{Kind: kindReturned})
 	startThreads(2)
@@ -123,9 +124,9 @@ func startThreads(n int) {
 	close(enough)
 }
 
-// ready tells the parent that this process is ready for the next message.
-func (w *worker) ready() error {
-	body, err := encode(readyPlan, ready{w.seat})
+// reportReady tells the parent that this process is ready for the next message.
+func (w *worker) reportReady() error {
+	body, err := encodeControl(readyPlan, ready{w.seat})
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,9 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// listen waits for a cancellation and for the end of the parent. An error of the socket counts as
-// the end of the parent.
-func (w *worker) listen(cancel context.CancelCauseFunc) {
+// awaitCancel waits for a cancellation and for the end of the parent. An error of the socket counts
+// as the end of the parent.
+func (w *worker) awaitCancel(cancel context.CancelCauseFunc) {
 	for {
 		kind, body, err := readFrame(w.control)
 		if err != nil {
@@ -145,7 +146,7 @@ func (w *worker) listen(cancel context.CancelCauseFunc) {
 			return
 		}
 		if kind == frameCancel {
-			c, err := decode(cancellationPlan, body)
+			c, err := decodeControl(cancellationPlan, body)
 			cancel(&cancelled{errors.Join(c.Cause, err)})
 		}
 	}
@@ -160,44 +161,44 @@ func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled}
 // goexited is the outcome of a function that has neither returned nor panicked.
 var goexited = outcome{Kind: kindPanicked, Text: goexit.Err.Error()}
 
-// run does the job on the main goroutine, and exits. The deferred function runs even if the job
+// runJob does the job on the main goroutine, and exits. The deferred function runs even if the job
 // calls runtime.Goexit.
-func (w *worker) run(ctx context.Context) {
+func (w *worker) runJob(ctx context.Context) {
 	o := goexited
 	defer func() {
 		if v := recover(); v != nil {
-			o = panicked(v, debug.Stack())
+			o = panicOutcome(v, debug.Stack())
 		}
-		w.end(o)
+		w.exit(o)
 	}()
-	o = w.perform(ctx)
+	o = w.performJob(ctx)
 }
 
-func (w *worker) perform(ctx context.Context) outcome {
+func (w *worker) performJob(ctx context.Context) outcome {
 	// The seed must be set before the argument is decoded, which may draw random numbers.
 	seed.Process.Set(w.job.Seed)
 	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}
 	}
-	if err := w.prepare(); err != nil {
+	if err := w.prepareProcess(); err != nil {
 		return outcome{Kind: kindUnprepared, Err: err}
 	}
-	run, err := f.prepare(w.job.Arg)
+	run, err := f.prepareTask(w.job.Arg)
 	if err != nil {
 		return outcome{Kind: kindArgument, Err: err}
 	}
-	if err := w.ready(); err != nil {
+	if err := w.reportReady(); err != nil {
 		return outcome{Kind: kindReturned, Err: err}
 	}
 	return outcome{Kind: kindReturned, Err: run(ctx, w.job.Rank)}
 }
 
-// prepare sets up this process for the job.
-func (w *worker) prepare() error {
+// prepareProcess sets up this process for the job.
+func (w *worker) prepareProcess() error {
 	if w.warm {
 		w.applyOptions()
-	} else if err := w.enter(); err != nil {
+	} else if err := w.joinInherited(); err != nil {
 		return err
 	}
 	if n := w.job.Nice; n != 0 {
@@ -214,7 +215,7 @@ func (w *worker) prepare() error {
 // applyOptions sets the properties that other workers get at their start: the process name, as far
 // as possible, and the number of threads.
 func (w *worker) applyOptions() {
-	os.Args[0] = title(w.job.Func, w.job.Rank)
+	os.Args[0] = processTitle(w.job.Func, w.job.Rank)
 	// This fails with os.ErrInvalid if w.title is nil.
 	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix))
 	w.title.Close()
@@ -228,8 +229,8 @@ func (w *worker) applyOptions() {
 	}
 }
 
-// panicked returns the outcome for a recovered value.
-func panicked(v any, stack []byte) outcome {
+// panicOutcome returns the outcome for a recovered value.
+func panicOutcome(v any, stack []byte) outcome {
 	o := outcome{Kind: kindPanicked, Stack: panicStack(stack)}
 	if err, ok := v.(error); ok {
 		o.Err = err
@@ -254,12 +255,12 @@ func textOf(v any) (s string) {
 	return fmt.Sprint(v)
 }
 
-// end reports the outcome, leaves the domain and exits.
-func (w *worker) end(o outcome) {
-	leave()
+// exit reports the outcome, leaves the domain and exits.
+func (w *worker) exit(o outcome) {
+	shutDownProcess()
 	w.control.Write(appendFrame(nil, frameDone, encodeOutcome(o)))
 	switch {
-	case !o.failed():
+	case !o.isFailed():
 		os.Exit(0)
 	case o.Kind == kindPanicked:
 		os.Exit(exitPanicked)
@@ -276,9 +277,9 @@ func encodeOutcome(o outcome) []byte {
 		return body
 	}
 	if o.Err != nil {
-		o.Err = errors.New(cut(textOf(o.Err)))
+		o.Err = errors.New(truncateText(textOf(o.Err)))
 	}
-	o.Text, o.Stack = cut(o.Text), cut(o.Stack)
+	o.Text, o.Stack = truncateText(o.Text), truncateText(o.Stack)
 	body, err := tryEncode(o)
 	if err != nil {
 		body, _ = tryEncode(outcome{Kind: kindPanicked, Text: "outcome cannot be encoded: " + err.Error()})
@@ -292,11 +293,11 @@ func tryEncode(o outcome) (body []byte, err error) {
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	return encode(outcomePlan, o)
+	return encodeControl(outcomePlan, o)
 }
 
-// cut truncates a text to maxText bytes.
-func cut(s string) string {
+// truncateText truncates a text to maxText bytes.
+func truncateText(s string) string {
 	if len(s) <= maxText {
 		return s
 	}

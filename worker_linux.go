@@ -32,7 +32,7 @@ func initWorker() *worker {
 		err = fmt.Errorf("shoal: %w", err)
 	}
 	if err != nil {
-		fatal(err)
+		exitFatal(err)
 	}
 	// Without this, ps -e and top would show "exe". Package initialization runs on the main thread,
 	// and its name is the name of the process.
@@ -42,11 +42,11 @@ func initWorker() *worker {
 		syscall.CloseOnExec(fd)
 	}
 	w.watchOver()
-	if w.control, err = pollable(fdControl, "control"); err != nil {
-		fatal(err)
+	if w.control, err = newPollable(fdControl, "control"); err != nil {
+		exitFatal(err)
 	}
 	if err := catchCrashes(os.NewFile(fdCrash, "crash")); err != nil {
-		fatal(err)
+		exitFatal(err)
 	}
 	// A terminal sends SIGINT to every process, and the root converts it to a cancellation. The
 	// worker catches SIGINT instead of ignoring it, because an ignored signal stays ignored in
@@ -57,8 +57,8 @@ func initWorker() *worker {
 	return w
 }
 
-// fatal ends a process that cannot be a worker.
-func fatal(err error) {
+// exitFatal ends a process that cannot be a worker.
+func exitFatal(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(exitPanicked)
 }
@@ -78,7 +78,7 @@ func (w *worker) watchOver() {
 	}
 	o, err := sys.NewOrphanage(fds, fdControl, w.orphanGrace, exitOrphaned)
 	if err != nil {
-		fatal(fmt.Errorf("shoal: %w", err))
+		exitFatal(fmt.Errorf("shoal: %w", err))
 	}
 	w.guarded.Add(1)
 	go func() {
