@@ -210,7 +210,7 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 				continue
 			}
 			if len(m.Data) != len(places[n]) {
-				return 0, fmt.Errorf("%w: a chunk of %d bytes, not %d", codec.ErrFormat, len(m.Data), len(places[n]))
+				return 0, fmt.Errorf("%w: chunk has %d bytes, want %d", codec.ErrFormat, len(m.Data), len(places[n]))
 			}
 			copy(places[n], m.Data)
 			have[n] = true
@@ -223,7 +223,7 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 			begun = time.Now()
 		}
 		if time.Since(begun) > k.c.timeout {
-			return 0, fmt.Errorf("%w: %d of %d chunks are missing", errMissing, left, len(places))
+			return 0, fmt.Errorf("%w: %d of %d chunks missing", errMissing, left, len(places))
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return 0, err
@@ -234,7 +234,7 @@ func (k chunks) read(ctx context.Context, prefix, id string, first int, from uin
 }
 
 // errMissing is returned if chunks of a value are missing.
-var errMissing = errors.New("nats: a value is not complete")
+var errMissing = errors.New("nats: value is incomplete")
 
 // decodeLarge reads and decodes a value that is stored in chunks.
 func decodeLarge[T any](ctx context.Context, plan *codec.Plan[T], k chunks, prefix string, l large) (v T, err error) {
@@ -356,12 +356,12 @@ func (s scanning) more(m *client.Msg) (bool, error) {
 	case "503":
 		return false, client.ErrNoResponders
 	default:
-		return false, fmt.Errorf("%w: status %s %s", ErrBroker, status, m.Header.Get("Description"))
+		return false, fmt.Errorf("%w: unexpected status %s %s", ErrBroker, status, m.Header.Get("Description"))
 	}
 }
 
 // errSilent is returned if the broker stops in the middle of a batch.
-var errSilent = errors.New("nats: the broker is silent")
+var errSilent = errors.New("nats: the broker stopped responding")
 
 func (c *Conn) scanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg, error) {
 	select {

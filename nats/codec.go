@@ -127,7 +127,7 @@ func (l large) append(b []byte) []byte {
 // itself. It returns an error that wraps [wire.ErrFormat] for a malformed payload.
 func largeOf(b []byte) (l large, ok bool, err error) {
 	if len(b) < lengthSize {
-		return l, false, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
+		return l, false, fmt.Errorf("%w: message has %d bytes, want at least 4", codec.ErrFormat, len(b))
 	}
 	if binary.LittleEndian.Uint32(b) != largeMark {
 		return l, false, nil
@@ -138,7 +138,7 @@ func largeOf(b []byte) (l large, ok bool, err error) {
 			binary.LittleEndian.Uint64(b[lengthSize+8:])}
 	}
 	if l.size == 0 || l.size > mostChunk || l.head == 0 || l.head > mostHead || len(l.id) > mostID || !plain(l.id) {
-		return l, false, fmt.Errorf("%w: a value in chunks, of %d bytes each, that it does not name", codec.ErrFormat, l.size)
+		return l, false, fmt.Errorf("%w: invalid reference to a value in chunks of %d bytes", codec.ErrFormat, l.size)
 	}
 	return l, true, nil
 }
@@ -168,7 +168,7 @@ func (o *outgoing) pieces(size int) [][]byte {
 func decode[T any](plan *codec.Plan[T], b []byte) (v T, err error) {
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-lengthSize) {
-		return v, fmt.Errorf("%w: a head of %d bytes in a message of %d", codec.ErrFormat, n, len(b))
+		return v, fmt.Errorf("%w: head has %d bytes, its message %d", codec.ErrFormat, n, len(b))
 	}
 	head, rest := b[lengthSize:lengthSize+n], b[lengthSize+n:]
 	m, parts, err := crossing.Open(head)
@@ -178,7 +178,7 @@ func decode[T any](plan *codec.Plan[T], b []byte) (v T, err error) {
 	for _, p := range parts {
 		if len(p) > len(rest) {
 			crossing.Release(m.Blocks)
-			return v, fmt.Errorf("%w: a message of %d bytes ends too early", codec.ErrFormat, len(b))
+			return v, fmt.Errorf("%w: message of %d bytes is truncated", codec.ErrFormat, len(b))
 		}
 		rest = rest[copy(p, rest):]
 	}

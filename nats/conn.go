@@ -60,7 +60,7 @@ type Conn struct {
 }
 
 // errCut is the error of a request that got no response because the connection broke.
-var errCut = errors.New("nats: the connection was cut")
+var errCut = errors.New("nats: connection lost")
 
 // Connect connects to a broker and checks that it supports queues. url may be a list of URLs,
 // separated by commas; Connect uses the first that answers. It waits up to 4 times Options.Timeout
@@ -176,11 +176,11 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 // begin checks the version and the limits of the broker, and subscribes to responses.
 func (c *Conn) begin(ctx context.Context) (err error) {
 	if v := c.nc.ConnectedServerVersion(); older(v, leastVersion) {
-		return &HostError{"connect", c.Host(), fmt.Errorf("%w: it is version %s", ErrBroker, v),
+		return &HostError{"connect", c.Host(), fmt.Errorf("%w: its version is %s", ErrBroker, v),
 			"install nats-server " + leastVersion + " or later, or use shoal broker"}
 	}
 	if n := c.nc.MaxPayload(); n < leastPayload {
-		return &HostError{"connect", c.Host(), fmt.Errorf("%w: its messages end at %d bytes", ErrBroker, n),
+		return &HostError{"connect", c.Host(), fmt.Errorf("%w: its max_payload is %d bytes", ErrBroker, n),
 			fmt.Sprintf("set max_payload to %d or more", leastPayload)}
 	}
 	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.timeout)); err != nil {

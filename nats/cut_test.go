@@ -311,7 +311,7 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 	defer cancel()
 	err := q.Put(short, 1)
 	testutil.ErrorIs(t, err, nats.ErrUnreachable)
-	testutil.ErrorContains(t, err, "127.0.0.1:", "see that the broker runs")
+	testutil.ErrorContains(t, err, "127.0.0.1:", "check that the broker runs")
 	_, err = q.Get(short)
 	if err == nil {
 		t.Error("it got a value from nowhere")

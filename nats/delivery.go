@@ -263,7 +263,7 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 			return nil
 		case has(codeNoMessage, codeNotDeleted)(err):
 			w.settle(h)
-			return fail(fmt.Errorf("%w: another receiver has acknowledged the value", ErrExpired))
+			return fail(fmt.Errorf("%w: another receiver acknowledged the value", ErrExpired))
 		case refused && !has(codeUnavailable)(err):
 			return fail(err)
 		case refused, errors.Is(err, client.ErrTimeout), errors.Is(err, client.ErrNoResponders):
@@ -296,14 +296,14 @@ func deleted(m *client.Msg) error {
 	case answer.Error != nil:
 		return answer.Error
 	case !answer.Success:
-		return fmt.Errorf("%w: an answer without success", ErrBroker)
+		return fmt.Errorf("%w: it answered a deletion without success", ErrBroker)
 	}
 	return nil
 }
 
 // late returns the [ErrExpired] error of a message without a heartbeat.
 func (h *held) late(wait time.Duration) error {
-	return fmt.Errorf("%w: no sign of life for %v of %v", ErrExpired,
+	return fmt.Errorf("%w: last heartbeat %v ago, want at most %v", ErrExpired,
 		time.Duration(sinceStart()-h.at.Load()).Round(time.Millisecond), wait)
 }
 
@@ -315,7 +315,7 @@ func (w *work) answered(h *held) error {
 		since = h.born
 	}
 	if time.Duration(sinceStart()-since) > h.limit {
-		return fmt.Errorf("%w: %w: the answer took too long", ErrUncertain, ErrExpired)
+		return fmt.Errorf("%w: %w: the confirmation came after the limit of the delivery", ErrUncertain, ErrExpired)
 	}
 	return nil
 }
@@ -410,7 +410,7 @@ func (d *Delivery[T]) over(op string) error {
 	if d.h.expired() {
 		return fmt.Errorf("nats: %s: %w", op, ErrExpired)
 	}
-	return fmt.Errorf("nats: %s: %w: it is acknowledged or given back", op, ErrClosed)
+	return fmt.Errorf("nats: %s: %w: the delivery is already acknowledged or returned", op, ErrClosed)
 }
 
 // Nak returns the value to the queue, for any receiver, after the given delay. The caller must

@@ -77,7 +77,7 @@ func TestDisk_NearlyFullRefusesValues(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // slower than the broker looks
 	}
 	testutil.ErrorIs(t, err, nats.ErrStorage)
-	testutil.ErrorContains(t, err, "127.0.0.1:", "make room on the broker's disk")
+	testutil.ErrorContains(t, err, "127.0.0.1:", "free space on the broker's disk")
 	if errors.Is(err, nats.ErrUncertain) || len(put) < 20 || !b.Stats().Full {
 		t.Errorf("%d values, then %v; full: %v", len(put), err, b.Stats().Full)
 	}

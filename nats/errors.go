@@ -36,26 +36,26 @@ var (
 	ErrUnreachable = errors.New("nats: no broker answers")
 	// ErrCredentials is returned if the broker rejects the credentials, or if this process rejects
 	// the broker's certificate.
-	ErrCredentials = errors.New("nats: credentials are refused")
+	ErrCredentials = errors.New("nats: credentials rejected")
 	// ErrBroker is returned if the server does not support queues: it lacks JetStream, is too old,
 	// or its max_payload is too small.
-	ErrBroker = errors.New("nats: this server cannot keep queues")
+	ErrBroker = errors.New("nats: this server does not support queues")
 	// ErrStorage is returned if the broker's disk or the account's quota is full.
-	ErrStorage = errors.New("nats: the broker has no room")
+	ErrStorage = errors.New("nats: the broker's storage is full")
 	// ErrTooLarge is returned for a value that exceeds the size limit of the queue.
-	ErrTooLarge = errors.New("nats: larger than the queue")
+	ErrTooLarge = errors.New("nats: value exceeds the size limit of the queue")
 	// ErrOptions is returned for invalid options, and for options that conflict with an existing
 	// queue or store.
-	ErrOptions = errors.New("nats: options do not fit")
+	ErrOptions = errors.New("nats: invalid or conflicting options")
 	// ErrUncertain is wrapped if a write got no answer in time, so it may have taken effect.
-	ErrUncertain = errors.New("nats: not known whether it was stored")
+	ErrUncertain = errors.New("nats: unknown whether the write took effect")
 	// ErrExpired is returned by [Delivery.Ack] if no heartbeat reached the broker for too long, so
 	// it may have redelivered the value to another consumer.
-	ErrExpired = errors.New("nats: the delivery has expired")
+	ErrExpired = errors.New("nats: delivery expired")
 	// ErrVersion is returned by [Store.CompareAndSwap] if the key has another version.
-	ErrVersion = errors.New("nats: another version")
+	ErrVersion = errors.New("nats: version mismatch")
 	// ErrExist is returned by [Store.Create] if the key exists. It wraps [fs.ErrExist].
-	ErrExist = sentinel.New("nats: the key exists", fs.ErrExist)
+	ErrExist = sentinel.New("nats: key already exists", fs.ErrExist)
 	// ErrNotExist is returned if the key does not exist. It wraps [fs.ErrNotExist].
 	ErrNotExist = sentinel.New("nats: no such key", fs.ErrNotExist)
 )
@@ -144,23 +144,23 @@ const (
 	codeNotDeleted       = 10057 // message not deleted, whether it exists or not
 )
 
-const unreachableAdvice = "see that the broker runs there and that the port is open"
+const unreachableAdvice = "check that the broker runs there and that the port is open"
 
 var faults = []fault{
 	{isRefused, ErrCredentials,
-		"give Options the user and password, the token, the NKey or the credentials file that this broker knows"},
-	{isAny(client.ErrNkeysNotSupported), ErrCredentials, "check the file of the key"},
+		"set the user and password, token, NKey or credentials file in Options to one that this broker accepts"},
+	{isAny(client.ErrNkeysNotSupported), ErrCredentials, "check the NKey file"},
 	{isAny(client.ErrSecureConnRequired), ErrCredentials,
-		"the broker wants TLS: write tls:// in the URL, and Options.TLS if its certificate is of your own authority"},
+		"the broker requires TLS: write tls:// in the URL, and set Options.TLS if a private authority signed its certificate"},
 	{isAny(client.ErrSecureConnWanted), ErrCredentials,
-		"the broker has no TLS: write nats:// in the URL, or give the broker a certificate"},
+		"the broker does not use TLS: write nats:// in the URL, or configure a certificate in the broker"},
 	{isCertificate, ErrCredentials,
-		"the certificates do not fit: Options.TLS needs the authority that signed the broker's, and a certificate if the broker asks for one"},
+		"certificate mismatch: Options.TLS needs the authority that signed the broker's certificate, and a client certificate if the broker asks for one"},
 	{isAny(jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount), ErrBroker,
 		"start the server with JetStream (nats-server -js, or shoal broker), and allow it for this account"},
 	{has(codeStorage, codeAccountResources, codeInsufficient, codeMemory), ErrStorage,
-		"make room on the broker's disk, raise its limit, or give the queue a smaller MaxBytes"},
-	{has(codeNoPeers, codeReplicas), ErrBroker, "the cluster has too few brokers with room: start more, or ask for fewer Replicas"},
+		"free space on the broker's disk, raise its limit, or give the queue a smaller MaxBytes"},
+	{has(codeNoPeers, codeReplicas), ErrBroker, "the cluster has too few brokers with free space: start more, or lower Replicas"},
 	{has(codeTooLarge), ErrTooLarge, "raise the limit of the stream"},
 	{isAny(ErrCredentials), ErrCredentials, "check the file"},
 	{isAny(ErrUnreachable, client.ErrNoServers, client.ErrTimeout, client.ErrNoResponders,

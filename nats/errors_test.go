@@ -42,13 +42,13 @@ func TestConnect_NobodyAnswers(t *testing.T) {
 	testutil.NoError(t, err)
 	free := "nats://" + l.Addr().String()
 	testutil.NoError(t, l.Close())
-	refused(t, free, nats.Options{}, nats.ErrUnreachable, "see that the broker runs")
+	refused(t, free, nats.Options{}, nats.ErrUnreachable, "check that the broker runs")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	testutil.NoError(t, err)
 	defer silent.Close()
 	refused(t, "nats://secret:word@"+silent.Addr().String(), nats.Options{Timeout: 50 * time.Millisecond},
-		nats.ErrUnreachable, "see that the broker runs")
+		nats.ErrUnreachable, "check that the broker runs")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = nats.Connect(ctx, "nats://secret:word@"+silent.Addr().String(), nats.Options{})
@@ -125,7 +125,7 @@ func TestConnect_TLS(t *testing.T) {
 	both := start(t, broker.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: authority,
 		ClientAuth: tls.RequireAndVerifyClientCert}}).URL()
 	refused(t, both, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name, InsecureSkipVerify: true}},
-		nats.ErrCredentials, "a certificate if the broker asks for one")
+		nats.ErrCredentials, "a client certificate if the broker asks for one")
 }
 
 func TestConnect_ServersThatCannotKeepQueues(t *testing.T) {
@@ -140,7 +140,7 @@ func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
 	c := connect(t, b.URL())
 	_, err := nats.OpenQueue[int](ctx, c, "reserves", nats.QueueOptions{MaxBytes: 8 << 20})
 	testutil.ErrorIs(t, err, nats.ErrStorage)
-	testutil.ErrorContains(t, err, c.Host(), "make room")
+	testutil.ErrorContains(t, err, c.Host(), "free space")
 
 	q := open[[]byte](t, c, "grows", nats.QueueOptions{})
 	n := 0
@@ -150,7 +150,7 @@ func TestQueue_TheBrokerHasNoRoom(t *testing.T) {
 		}
 	}
 	testutil.ErrorIs(t, err, nats.ErrStorage)
-	testutil.ErrorContains(t, err, c.Host(), "make room")
+	testutil.ErrorContains(t, err, c.Host(), "free space")
 	testutil.ErrorIs(t, q.Put(ctx, make([]byte, 300<<10)), nats.ErrStorage)
 	for range n {
 		v, err := q.Get(ctx)

@@ -40,7 +40,7 @@ func ExampleConnect() {
 	fmt.Println(host.Host + ": " + host.Advice)
 	// Output:
 	// true true
-	// 127.0.0.1:1: see that the broker runs there and that the port is open
+	// 127.0.0.1:1: check that the broker runs there and that the port is open
 }
 
 // One machine puts tensors, and another takes them.
@@ -115,7 +115,7 @@ func ExampleDelivery() {
 	// good 1
 	// bad 1
 	// bad 2
-	// bad given out 2 times and not acknowledged <nil>
+	// bad delivered 2 times and not acknowledged <nil>
 }
 
 // Several processes change one value, and no change is lost.

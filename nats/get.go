@@ -63,7 +63,7 @@ func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err er
 	h.claimed.Store(true)
 	if h.attempt > q.most {
 		h.attempt--
-		reason := fmt.Sprintf("given out %d times and not acknowledged", h.attempt)
+		reason := fmt.Sprintf("delivered %d times and not acknowledged", h.attempt)
 		if err := q.deadLetter(ctx, h, reason); err != nil && !errors.Is(err, ErrExpired) {
 			q.giveBack(h, 0)
 			return v, false, q.failed("get", err)

@@ -78,11 +78,11 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 	url := start(t, broker.Options{Operator: trusted, Accounts: []string{textSystem, textA, textB, textNone}}).URL()
 
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: trusted, Accounts: []string{textOther}})
-	testutil.ErrorContains(t, err, "has not signed it")
+	testutil.ErrorContains(t, err, "is not signed by")
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: trusted, Accounts: []string{textA}})
 	testutil.ErrorContains(t, err, "the operator's system account")
 	_, err = broker.Start(broker.Options{Dir: t.TempDir(), Operator: "no JWT"})
-	testutil.ErrorContains(t, err, "the operator's JWT")
+	testutil.ErrorContains(t, err, "operator JWT")
 
 	refused(t, url, nats.Options{}, nats.ErrCredentials, "credentials file")
 	refused(t, url, nats.Options{User: "u", Password: "p"}, nats.ErrCredentials, "credentials file")
@@ -114,7 +114,7 @@ func TestConnect_CredentialsOfAnOperator(t *testing.T) {
 		}
 	}
 	testutil.ErrorIs(t, err, nats.ErrStorage)
-	testutil.ErrorContains(t, err, "make room")
+	testutil.ErrorContains(t, err, "free space")
 	testutil.NoError(t, second.Put(ctx, []byte{3}))
 
 	// A user whose time is over is cut off, and is told why.

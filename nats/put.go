@@ -41,7 +41,7 @@ func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err
 		return false, err
 	}
 	if id == "" {
-		return false, fmt.Errorf("nats: put: %w: an empty id", ErrOptions)
+		return false, fmt.Errorf("nats: put: %w: id is empty", ErrOptions)
 	}
 	s, err := q.put(ctx, "once "+id, v, true)
 	return err == nil && !s.Duplicate, q.failed("put", err)
@@ -74,7 +74,7 @@ func (q *Queue[T]) put(ctx context.Context, id string, v T, wait bool) (s stored
 // store stores an encoded value, in one message or in chunks.
 func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (stored, error) {
 	if w.config.MaxBytes > 0 && int64(o.size) > w.config.MaxBytes {
-		return stored{}, fmt.Errorf("%w: %d bytes, of %d", ErrTooLarge, o.size, w.config.MaxBytes)
+		return stored{}, fmt.Errorf("%w: value has %d bytes, want at most %d", ErrTooLarge, o.size, w.config.MaxBytes)
 	}
 	if o.size <= w.c.mostInline() {
 		m := newWrite(w.small(), id, o.payload())

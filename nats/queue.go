@@ -143,7 +143,7 @@ func finishedSubjects(name string) []string { return []string{"shoal.finished." 
 func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
 	plan, err := codec.PlanOf[T]()
 	if err == nil && (!plain(name) || len(name) > mostName) {
-		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
+		err = fmt.Errorf("%[1]w: name %[3]q, want 1 to %[2]d letters, digits, - and _", ErrOptions, mostName, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nats: open queue: %w", err)
@@ -160,7 +160,7 @@ func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptio
 func (o QueueOptions) check() error {
 	switch {
 	case o.Capacity < 0, o.MaxBytes < 0, o.MaxDeliveries < 0, o.History < 0, o.Replicas < 0, o.Prefetch < 0:
-		return fmt.Errorf("%w: a negative number", ErrOptions)
+		return fmt.Errorf("%w: Capacity, MaxBytes, MaxDeliveries, History, Replicas or Prefetch is negative, want 0 or more", ErrOptions)
 	case o.AckWait != 0 && o.AckWait < leastAckWait:
 		return fmt.Errorf("%w: AckWait %v, want at least %v", ErrOptions, o.AckWait, leastAckWait)
 	case o.Prefetch > pullMost/2:
@@ -213,10 +213,10 @@ func (c *Conn) replicas(n int) int {
 func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
 	had, ours := s.Metadata[typeKey]
 	if !ours {
-		return fmt.Errorf("%w: stream %s is of another program", ErrOptions, s.Name)
+		return fmt.Errorf("%w: stream %s was not created by this package", ErrOptions, s.Name)
 	}
 	if had != elem {
-		return fmt.Errorf("%w: it has values of %s, not %s", ErrType, had, elem)
+		return fmt.Errorf("%w: got values of %s, want %s", ErrType, had, elem)
 	}
 	for _, c := range []struct {
 		name      string
@@ -231,7 +231,7 @@ func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
 		{"InMemory", s.Storage == jetstream.MemoryStorage, o.InMemory, o.InMemory},
 	} {
 		if c.asked && c.has != c.want {
-			return fmt.Errorf("%w: the queue has %s %v, not %v", ErrOptions, c.name, c.has, c.want)
+			return fmt.Errorf("%w: the existing queue has %s %v, want %v", ErrOptions, c.name, c.has, c.want)
 		}
 	}
 	return nil
@@ -323,7 +323,7 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 	}
 	w.consumer, w.ackWait = k, k.CachedInfo().Config.AckWait
 	if opts.AckWait != 0 && opts.AckWait != w.ackWait {
-		return fmt.Errorf("%w: the queue has AckWait %v, not %v", ErrOptions, w.ackWait, opts.AckWait)
+		return fmt.Errorf("%w: the existing queue has AckWait %v, want %v", ErrOptions, w.ackWait, opts.AckWait)
 	}
 	return nil
 }

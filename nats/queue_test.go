@@ -428,7 +428,7 @@ func TestQueue_DeadLetters(t *testing.T) {
 		if len(dead) != 1 || dead[0].Attempts != 2 || dead[0].Err != nil {
 			t.Fatalf("%+v", dead)
 		}
-		testutil.ErrorContains(t, errors.New(dead[0].Reason), "given out 2 times")
+		testutil.ErrorContains(t, errors.New(dead[0].Reason), "delivered 2 times")
 		same(t, dead[0].Value, x)
 		testutil.NoError(t, dead[0].Value.Close())
 
@@ -533,7 +533,7 @@ func TestOpenQueue_ChecksWhatThereIs(t *testing.T) {
 	open[int](t, c, "checked", nats.QueueOptions{Capacity: 5, MaxDeliveries: 3, AckWait: time.Second})
 	_, err := nats.OpenQueue[string](ctx, c, "checked", nats.QueueOptions{})
 	testutil.ErrorIs(t, err, nats.ErrType, ipc.ErrType)
-	testutil.ErrorContains(t, err, "checked", "values of int, not string", c.Host())
+	testutil.ErrorContains(t, err, "checked", "got values of int, want string", c.Host())
 	for _, o := range []nats.QueueOptions{{Capacity: 6}, {AckWait: 2 * time.Second}, {MaxDeliveries: 4}, {History: 1},
 		{InMemory: true}, {MaxBytes: 1 << 20}, {Replicas: 3}, {Replicas: 2}, {Capacity: -1}, {AckWait: 1}} {
 		_, err := nats.OpenQueue[int](ctx, c, "checked", o)

@@ -71,7 +71,7 @@ func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptio
 	plan, err := codec.PlanOf[T]()
 	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
 	if err == nil && (!plain(name) || len(name) > mostName) {
-		err = fmt.Errorf("%w: a name of 1 to %d letters, digits, - and _, not %q", ErrOptions, mostName, name)
+		err = fmt.Errorf("%[1]w: name %[3]q, want 1 to %[2]d letters, digits, - and _", ErrOptions, mostName, name)
 	}
 	if err == nil {
 		err = q.check()
@@ -172,7 +172,7 @@ func (s *Store[T]) failed(op, key string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrInvalidKey):
-		return fmt.Errorf("nats: %s %q: %w: a key has letters, digits and - _ / = and dots", op, key, ErrOptions)
+		return fmt.Errorf("nats: %s %q: %w: want a key of letters, digits and - _ / = and dots", op, key, ErrOptions)
 	case errors.Is(err, ErrVersion), errors.Is(err, ErrExist), errors.Is(err, ErrNotExist), errors.Is(err, ErrShared):
 		return fmt.Errorf("nats: %s %q: %w", op, key, err)
 	}
@@ -301,7 +301,7 @@ func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64,
 func (s *Store[T]) CompareAndSwap(ctx context.Context, key string, version uint64, v T) (uint64, error) {
 	return s.write(ctx, "compare and swap", key, v, func(now currentValue) error {
 		if now.version != version && !(version == 0 && now.data == nil) {
-			return fmt.Errorf("%w: %d, not %d", ErrVersion, now.version, version)
+			return fmt.Errorf("%w: got version %d, want %d", ErrVersion, now.version, version)
 		}
 		return nil
 	})
@@ -421,7 +421,7 @@ func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, 
 	stored, err := s.c.finish(ctx, w, s.gone)
 	switch {
 	case has(codeOtherVersion)(err):
-		return 0, fmt.Errorf("%w: it is not %d any more", ErrVersion, *expected)
+		return 0, fmt.Errorf("%w: the version is no longer %d", ErrVersion, *expected)
 	case isFull(err):
 		return 0, both(ErrStorage, err)
 	}

@@ -87,12 +87,12 @@ func Start(o Options) (*Broker, error) {
 	s.Start()
 	if !s.ReadyForConnections(readyTime) {
 		s.Shutdown()
-		return nil, fmt.Errorf("broker: %w: see that %s is free, and %s can be written", errNotReady,
+		return nil, fmt.Errorf("broker: %w: check that %s is free and that %s is writable", errNotReady,
 			net.JoinHostPort(so.Host, strconv.Itoa(so.Port)), so.StoreDir)
 	}
 	if so.JetStream && !s.JetStreamEnabled() {
 		s.Shutdown()
-		return nil, fmt.Errorf("broker: %w: see that %s can be written", errNotReady, so.StoreDir)
+		return nil, fmt.Errorf("broker: %w: check that %s is writable", errNotReady, so.StoreDir)
 	}
 	b := &Broker{s: s, tls: o.TLS != nil}
 	if so.JetStream {
@@ -105,7 +105,7 @@ func Start(o Options) (*Broker, error) {
 	return b, nil
 }
 
-var errNotReady = errors.New("it does not start")
+var errNotReady = errors.New("the server did not start")
 
 func (o Options) server() (*server.Options, error) {
 	so := &server.Options{

@@ -110,11 +110,11 @@ func (d *disk) watch() {
 func (d *disk) refuse(room int64) {
 	for _, a := range d.accounts {
 		if err := a.refuse(); err != nil {
-			d.say("account %s does not refuse values: %v", a.Name, err)
+			d.say("cannot make account %s refuse values: %v", a.Name, err)
 		}
 	}
 	d.full.Store(true)
-	d.say("%s has %d MiB left, and %d are to stay free: no value is stored until there is room",
+	d.say("%s has %d MiB free, want at least %d MiB: refusing new values until there is more free space",
 		d.s.StoreDir(), room>>20, d.reserve>>20)
 }
 
@@ -143,7 +143,7 @@ func (d *disk) yield() (some bool) {
 				}
 			}
 			if failed != nil {
-				d.say("%s stays with this node: %v", s.Name, failed)
+				d.say("cannot transfer leadership of %s: %v", s.Name, failed)
 			}
 		}
 	}
@@ -154,30 +154,30 @@ func (d *disk) yield() (some bool) {
 func (d *disk) admit(room int64) {
 	for _, a := range d.accounts {
 		if err := a.admit(d.s); err != nil {
-			d.say("account %s still refuses values: %v", a.Name, err)
+			d.say("cannot make account %s accept values: %v", a.Name, err)
 			return
 		}
 	}
 	d.full.Store(false)
-	d.say("%s has %d MiB left: values are stored again", d.s.StoreDir(), room>>20)
+	d.say("%s has %d MiB free: accepting values again", d.s.StoreDir(), room>>20)
 }
 
 // renew restarts JetStream if it has stopped, or if a write of a stream or consumer has failed, for
 // lack of space. It reports whether it did so.
 func (d *disk) renew() bool {
-	why := "JetStream has ended"
+	why := "JetStream has stopped"
 	if d.s.JetStreamEnabled() {
 		why = d.failed()
 	}
 	if why == "" {
 		return false
 	}
-	d.say("%s: started anew", why)
+	d.say("%s: restarting JetStream", why)
 	if err := d.s.ShutdownJetStream(); err != nil {
-		d.say("JetStream does not stop: %v", err)
+		d.say("stop JetStream: %v", err)
 	}
 	if err := d.s.EnableJetStream(&d.config); err != nil {
-		d.say("JetStream does not start: %v", err)
+		d.say("start JetStream: %v", err)
 	}
 	return true
 }

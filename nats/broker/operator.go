@@ -12,16 +12,16 @@ import (
 func (o Options) trust(so *server.Options) error {
 	operator, err := jwt.DecodeOperatorClaims(o.Operator)
 	if err != nil {
-		return fmt.Errorf("the operator's JWT: %w", err)
+		return fmt.Errorf("operator JWT: %w", err)
 	}
 	known := &server.MemAccResolver{}
 	for _, text := range o.Accounts {
 		account, err := jwt.DecodeAccountClaims(text)
 		if err != nil {
-			return fmt.Errorf("the JWT of an account: %w", err)
+			return fmt.Errorf("account JWT: %w", err)
 		}
 		if !operator.DidSign(account) {
-			return fmt.Errorf("the JWT of account %s: %s has not signed it", account.Name, operator.Name)
+			return fmt.Errorf("JWT of account %s is not signed by operator %s", account.Name, operator.Name)
 		}
 		if err := known.Store(account.Subject, text); err != nil {
 			return err
@@ -29,7 +29,7 @@ func (o Options) trust(so *server.Options) error {
 	}
 	so.SystemAccount = operator.SystemAccount
 	if _, err := known.Fetch(so.SystemAccount); err != nil { // the server would exit this process
-		return fmt.Errorf("the JWT of the operator's system account %q is not among those of the accounts", so.SystemAccount)
+		return fmt.Errorf("no JWT for the operator's system account %q: add it to Accounts", so.SystemAccount)
 	}
 	so.TrustedOperators, so.AccountResolver = []*jwt.OperatorClaims{operator}, known
 	return nil
