@@ -107,7 +107,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	var home tensor.Device
 	for p := range nn.Params(net) {
 		if home = p.T.Device(); len(devices) > 0 && home != devices[0] {
-			return nil, fmt.Errorf("%w: parameter %s is on %v, and the first device is %v", ErrTensor, p.Name,
+			return nil, fmt.Errorf("%w: parameter %s is on %v, want the first device, %v", ErrTensor, p.Name,
 				tensor.Place{Device: home}, tensor.Place{Device: devices[0]})
 		}
 	}
@@ -122,7 +122,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	defer group.Close() // the processes have received it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
 	if _, ok := any(net).(nn.Layer); !ok {
-		d.layer = fmt.Errorf("%w: %T has no Forward of one value: compute its loss, by Backward", ErrTensor, net)
+		d.layer = fmt.Errorf("%w: %T is not an nn.Layer, so it has no Forward of one value: call Backward to compute its loss", ErrTensor, net)
 	}
 	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe[request, reply]()
@@ -170,7 +170,7 @@ func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd
 		return nil, err
 	}
 	if x.Dim(0) == 0 {
-		return nil, fmt.Errorf("%w: a batch of no samples", ErrTensor)
+		return nil, fmt.Errorf("%w: batch has 0 samples, want at least 1", ErrTensor)
 	}
 	replies, err := d.callReplicas(ctx, request{taskForward, []*tensor.Tensor{x}, d.mode})
 	if err != nil {
@@ -213,11 +213,11 @@ func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) erro
 	case d.pipes == nil:
 		return ErrClosed
 	case d.out == nil:
-		return fmt.Errorf("%w: there was no Forward, or one after Train(false), to go back from", ErrTensor)
+		return fmt.Errorf("%w: no output to differentiate: call Forward first, in training mode", ErrTensor)
 	case dy == nil:
-		return fmt.Errorf("%w: no derivatives: call Backward of the loss first", ErrTensor)
+		return fmt.Errorf("%w: derivative is nil: call Backward of the loss first", ErrTensor)
 	case dy.DType() != d.out.DType() || !slices.Equal(dy.Shape(), d.out.Shape()):
-		return fmt.Errorf("%w: derivatives of %v %v, and the output is %v %v", ErrTensor, dy.DType(),
+		return fmt.Errorf("%w: derivative is %v %v, want %v %v like the output", ErrTensor, dy.DType(),
 			dy.Shape(), d.out.DType(), d.out.Shape())
 	}
 	_, err := d.callReplicas(ctx, request{taskBackward, []*tensor.Tensor{dy}, d.mode})
@@ -240,11 +240,11 @@ func (d *DataParallel) checkBatch(batch []*tensor.Tensor) error {
 		return ErrClosed
 	}
 	if len(batch) == 0 {
-		return fmt.Errorf("%w: a batch of no tensors", ErrTensor)
+		return fmt.Errorf("%w: batch has 0 tensors, want at least 1", ErrTensor)
 	}
 	for _, t := range batch {
 		if t.Dims() == 0 || t.Dim(0) != batch[0].Dim(0) {
-			return fmt.Errorf("%w: a batch of tensors of shape %v and %v", ErrTensor, batch[0].Shape(), t.Shape())
+			return fmt.Errorf("%w: batch has tensors of shape %v and %v, want the same first dimension", ErrTensor, batch[0].Shape(), t.Shape())
 		}
 	}
 	return nil
@@ -440,7 +440,7 @@ func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	}
 	out := any(t.Net).(nn.Layer).Forward(in)
 	if s := out.Shape(); len(s) == 0 || s[0] != to-from {
-		return nil, fmt.Errorf("%w: %T makes an output of shape %v of %d samples: want a row for each",
+		return nil, fmt.Errorf("%w: %T returned an output of shape %v for %d samples, want one row per sample",
 			ErrTensor, t.Net, s, to-from)
 	}
 	t.out, t.from = out, from

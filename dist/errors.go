@@ -16,19 +16,19 @@ var (
 	ErrMismatch = errors.New("dist: ranks make different calls")
 	// ErrTensor is returned to a rank if its tensors do not fit the call, for example because one
 	// is not contiguous. The other ranks get [ErrMismatch].
-	ErrTensor = errors.New("dist: tensor does not fit the call")
+	ErrTensor = errors.New("dist: invalid tensor for the call")
 	// ErrLeft is returned if a rank that the call needs has closed its group.
-	ErrLeft = errors.New("dist: closed by a rank")
+	ErrLeft = errors.New("dist: a rank closed its group")
 	// ErrBroken is returned if a rank died, or if the context of a rank ended before all ranks had
 	// made the call.
 	ErrBroken = ipc.ErrBroken
 	// ErrRank is returned by [Group.Join] for a rank that is taken or out of range, and by calls on
 	// a group before Join.
-	ErrRank = errors.New("dist: not a free rank")
+	ErrRank = errors.New("dist: rank not available")
 	// ErrTag is returned for a negative tag.
-	ErrTag = errors.New("dist: not a tag")
+	ErrTag = errors.New("dist: invalid tag")
 	// ErrSize is returned by [NewGroup] for a size below 1 or above 256.
-	ErrSize = errors.New("dist: size of a group")
+	ErrSize = errors.New("dist: invalid group size")
 	// ErrClosed is returned by calls on a closed group.
 	ErrClosed = ipc.ErrClosed
 )

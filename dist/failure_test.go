@@ -104,8 +104,8 @@ func TestGroup_TensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 		"scatter": func(g *dist.Group, large *tensor.Tensor) error { return g.Scatter(ctx, 0, ones(2), large) },
 	} {
 		for what, large := range map[string][]*tensor.Tensor{
-			"missing": {nil, nil}, "rank 1": {ones(4), ones(4)},
-			"3 elements are not 2 times 2": {ones(3), nil}, "not contiguous": {ones(2, 2).T(), nil},
+			"is nil": {nil, nil}, "rank 1": {ones(4), ones(4)},
+			"large tensor has 3 elements, want 2 times 2": {ones(3), nil}, "not contiguous": {ones(2, 2).T(), nil},
 		} {
 			errs := together(groups, func(g *dist.Group) error { return f(g, large[g.Rank()]) })
 			if !errors.Is(errors.Join(errs...), dist.ErrTensor) || errs[0] == nil || errs[1] == nil ||

@@ -334,9 +334,9 @@ func (g *Group) handleNotice(from int, kind byte, calls int64, text string, blam
 		return
 	}
 	if f.broken == nil {
-		f.broken = &RankError{Ranks: blamed, Err: fmt.Errorf("%w: rank %d says: %s", ErrBroken, from, text)}
+		f.broken = &RankError{Ranks: blamed, Err: fmt.Errorf("%w: reported by rank %d: %s", ErrBroken, from, text)}
 		if blamed == nil {
-			f.broken.Err = fmt.Errorf("%w; it is unknown which rank has failed", f.broken.Err)
+			f.broken.Err = fmt.Errorf("%w; the failed rank is unknown", f.broken.Err)
 		}
 	}
 	g.box.recordGone(nil, ErrBroken)
@@ -407,7 +407,7 @@ func (g *Group) leaveFar() error {
 		if f.job.abrupt.Load() {
 			return nil
 		}
-		return fmt.Errorf("close group: other ranks have not closed theirs within %v: %w", closeTime, errLate)
+		return fmt.Errorf("close group: other ranks did not close their groups within %v: %w", closeTime, errLate)
 	}
 	g.pollConnections()
 	f.job.over.Store(true)
@@ -466,4 +466,4 @@ func (g *Group) drainMessages(limit time.Time) bool {
 	}
 }
 
-var errLate = errors.New("left without them")
+var errLate = errors.New("closed without waiting for them")

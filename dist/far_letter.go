@@ -77,7 +77,7 @@ func (m farMailbox) TryGet() (letter, error) {
 		return letter{}, err
 	}
 	if size < sealBytes {
-		return letter{}, fmt.Errorf("a letter of %d bytes from rank %d: %w", size, from, codec.ErrFormat)
+		return letter{}, fmt.Errorf("message of %d bytes from rank %d is too short: %w", size, from, codec.ErrFormat)
 	}
 	if whole := int(binary.LittleEndian.Uint64(b)); whole > size {
 		b = append(make([]byte, 0, whole), b...)
@@ -181,7 +181,7 @@ func sealTensor(b []byte, t *tensor.Tensor) ([]byte, error) {
 }
 
 func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
-	bad := fmt.Errorf("a tensor of another rank: %w", codec.ErrFormat)
+	bad := fmt.Errorf("tensor of another rank: %w", codec.ErrFormat)
 	if len(b) < 2 || len(b) < 2+8*int(b[1]) {
 		return nil, bad
 	}
@@ -226,7 +226,7 @@ func (p payload) sealValue(b []byte) ([]byte, error) {
 }
 
 func unsealValue(b []byte) (p payload, err error) {
-	bad := fmt.Errorf("a value of another rank: %w", codec.ErrFormat)
+	bad := fmt.Errorf("value of another rank: %w", codec.ErrFormat)
 	if len(b) < 4 {
 		return p, bad
 	}

@@ -106,15 +106,15 @@ func (g *Group) Join(rank int) error {
 		return fmt.Errorf("join as rank %d: %w", rank, g.outside)
 	}
 	if g.far != nil {
-		return fmt.Errorf("join as rank %d after %d: %w", rank, g.Rank(), ErrRank)
+		return fmt.Errorf("join as rank %d: this process is already rank %d: %w", rank, g.Rank(), ErrRank)
 	}
 	if rank < 0 || rank >= g.Size() {
-		return fmt.Errorf("join as rank %d of %d: %w", rank, g.Size(), ErrRank)
+		return fmt.Errorf("join as rank %d: rank out of range, group size is %d: %w", rank, g.Size(), ErrRank)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Rank() >= 0 {
-		return fmt.Errorf("join as rank %d after %d: %w", rank, g.Rank(), ErrRank)
+		return fmt.Errorf("join as rank %d: this process is already rank %d: %w", rank, g.Rank(), ErrRank)
 	}
 	free, err := g.ranks.CompareAndSwap(rank, 0, int64(os.Getpid()))
 	if err != nil {
@@ -122,7 +122,7 @@ func (g *Group) Join(rank int) error {
 	}
 	if !free {
 		pid, _ := g.ranks.At(rank)
-		return fmt.Errorf("join as rank %d, which process %d is or was: %w", rank, max(pid, -pid), ErrRank)
+		return fmt.Errorf("join as rank %d: rank already used by process %d: %w", rank, max(pid, -pid), ErrRank)
 	}
 	g.seat.Store(int64(rank) + 1)
 	return nil
@@ -224,7 +224,7 @@ func (g *Group) marshal(e *codec.Encoder) error {
 		return fmt.Errorf("send group: %w", g.outside)
 	}
 	if g.far != nil {
-		return fmt.Errorf("send group: %w: its ranks are processes of several machines, and each calls Init", ipc.ErrShared)
+		return fmt.Errorf("send group: %w: its ranks span several machines: call Init in each process instead", ipc.ErrShared)
 	}
 	e.Tag(groupTags, 0)
 	return errors.Join(codec.Encode(e, *g.barrier), codec.Encode(e, *g.life), codec.Encode(e, *g.ranks),
@@ -259,7 +259,7 @@ func (g *Group) unmarshal(d *codec.Decoder) error {
 	size := m.barrier.Parties()
 	if size > maxSize || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 ||
 		m.memory.Size() != stageBytes(size) {
-		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), codec.ErrFormat)
+		return fmt.Errorf("read group: %d ranks do not fit in %d bytes: %w", size, m.memory.Size(), codec.ErrFormat)
 	}
 	if err := m.setUp(size); err != nil {
 		return err

@@ -113,13 +113,13 @@ func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 	h.ranks, h.of = sortCards(cards, placeAt, machineAt)
 	switch way := cards[0][0]; {
 	case way == wayUnknown:
-		return "", fmt.Errorf("%w: %s of rank 0 is %q: set it to 1 or 0, or leave it out", ErrEngine, hierarchicalKey,
+		return "", fmt.Errorf("%w: %s of rank 0 is %q, want 1 or 0, or unset", ErrEngine, hierarchicalKey,
 			os.Getenv(hierarchicalKey))
 	case way == wayLibrary || way == wayMeasured && len(h.ranks) == 1:
 		return "", nil
 	case mostRanks(h.ranks) == 1:
 		if machines, _ := sortCards(cards, machineAt, cardBytes); len(machines) < g.size {
-			g.logUnshared("ranks of one machine are in several containers, or of several users")
+			g.cannotShare("ranks of one machine run in several containers or as several users")
 		}
 		return "", nil
 	case way == wayHosts:
@@ -149,7 +149,7 @@ func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 // logUnshared logs once per job that calls use only the library.
 func (g *Group) logUnshared(why string) {
 	if g.Rank() == 0 {
-		slog.Warn("dist.Init: the ranks of a host do not share memory; all goes by the library", "reason", why)
+		slog.Warn("dist.Init: ranks of one host cannot share memory; sending all data through the MPI library", "reason", why)
 	}
 }
 

@@ -331,7 +331,7 @@ func TestFar_BlamesNobodyForAnErrorOfTheLibrary(t *testing.T) {
 		blamed []int
 		says   string
 	}{
-		{nil, "rank 1 says: MPI_Allreduce: Other MPI error; it is unknown which rank has failed"},
+		{nil, "reported by rank 1: MPI_Allreduce: Other MPI error; the failed rank is unknown"},
 		{[]int{1}, "rank 1: "},
 	} {
 		g := newFarGroup(newFar(&brokenLane{}, new(job)))

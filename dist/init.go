@@ -63,7 +63,7 @@ func Init(ctx context.Context) (*Group, error) {
 
 // ErrEngine is wrapped by errors of [Init] if the ranks cannot reach each other: the program links
 // no engine, the engine's library is missing, or the library does not match the launcher.
-var ErrEngine = errors.New("dist: no way from rank to rank")
+var ErrEngine = errors.New("dist: no transport between ranks")
 
 func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 	if l.Size == 1 {
@@ -71,7 +71,7 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		if err == nil {
 			err = g.Join(0)
 		}
-		return g, "none: there is one rank", err
+		return g, "none (one rank)", err
 	}
 	if open := collective.Of(collective.MPI); open != nil && l.MPI {
 		world, err := open(ctx, collective.Launch{By: l.By, Rank: l.Rank, Size: l.Size})
@@ -92,9 +92,9 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		how = append(how, fmt.Sprintf("import _ %q in the program", "github.com/shoal-mp/shoal/dist/mpi"))
 	}
 	if !l.MPI {
-		how = append(how, "start it by mpirun, by shoal run --mpi, or by srun --mpi=pmix with Open MPI or --mpi=pmi2 with MPICH")
+		how = append(how, "start it with mpirun, shoal run --mpi, or srun --mpi=pmix with Open MPI or --mpi=pmi2 with MPICH")
 	}
-	return nil, "", fmt.Errorf("%w: %d of %d ranks are on this machine, and shared memory does not reach the others: %s",
+	return nil, "", fmt.Errorf("%w: only %d of %d ranks are on this machine, and the others cannot use its shared memory: %s",
 		ErrEngine, l.LocalSize, l.Size, strings.Join(how, ", and "))
 }
 
@@ -185,7 +185,7 @@ func leadInit(ctx context.Context, l launch.Launch, addr string, key []byte) (_ 
 	for len(met) < l.Size-1 {
 		c, err := at.Accept(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%d of %d ranks have called Init: %w", len(met)+1, l.Size, err)
+			return nil, fmt.Errorf("only %d of %d ranks have called Init: %w", len(met)+1, l.Size, err)
 		}
 		met = append(met, c)
 		if err := c.Send(ctx, g); err != nil {
@@ -198,8 +198,8 @@ func leadInit(ctx context.Context, l launch.Launch, addr string, key []byte) (_ 
 func followInit(ctx context.Context, l launch.Launch, c *ipc.Conn[*Group]) (*Group, error) {
 	defer c.Close()
 	if !c.Shared() {
-		return nil, fmt.Errorf("%w: this process has shared memory of its own already: call Init before "+
-			"anything that makes tensors in shared memory, queues or workers", ErrEngine)
+		return nil, fmt.Errorf("%w: this process already has shared memory of its own: call Init before "+
+			"creating tensors in shared memory, queues or workers", ErrEngine)
 	}
 	g, err := c.Recv(ctx)
 	if err != nil {

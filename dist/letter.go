@@ -73,12 +73,12 @@ func (l *letter) UnmarshalWire(d *codec.Decoder) error {
 		return err
 	}
 	if from < 0 || from >= maxSize {
-		return fmt.Errorf("read a letter of rank %d: %w", from, codec.ErrFormat)
+		return fmt.Errorf("read message: invalid rank %d: %w", from, codec.ErrFormat)
 	}
 	l.from, l.tag = int(from), int(tag)
 	if form == tensorLetter {
 		if l.tensor, err = codec.Decode[*tensor.Tensor](d); err == nil && l.tensor == nil {
-			err = fmt.Errorf("read a letter without its tensor: %w", codec.ErrFormat)
+			err = fmt.Errorf("read message: tensor is missing: %w", codec.ErrFormat)
 		}
 		return err
 	}
@@ -121,7 +121,7 @@ func packValue[T any](v T, copies bool) (p payload, done func(sent bool), err er
 func unpackValue[T any](p payload) (v T, err error) {
 	defer func() { err = errors.Join(err, p.releaseBlocks()) }()
 	if kind := kindOf[T](); p.kind != kind {
-		return v, fmt.Errorf("%w: %s was sent, and %s is received", ErrMismatch, p.kind, kind)
+		return v, fmt.Errorf("%w: sender sent %s, receiver wants %s", ErrMismatch, p.kind, kind)
 	}
 	return decodePayload[T](p)
 }

@@ -78,7 +78,7 @@ func missingReason(err error, timeout time.Duration) error {
 		err = e.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("did not come within %v: %w", timeout, context.DeadlineExceeded)
+		return fmt.Errorf("did not join the call within %v: %w", timeout, context.DeadlineExceeded)
 	}
 	return err
 }

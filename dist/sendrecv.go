@@ -166,9 +166,9 @@ func (g *Group) checkPartner(what string, rank, tag int) error {
 	case tag < 0:
 		return fmt.Errorf("dist: %s: %w: want 0 or more", what, ErrTag)
 	case rank < 0 || rank >= g.size:
-		return fmt.Errorf("dist: %s: %w: the ranks are 0 to %d", what, ErrRank, g.size-1)
+		return fmt.Errorf("dist: %s: %w: want 0 to %d", what, ErrRank, g.size-1)
 	case rank == g.Rank():
-		return fmt.Errorf("dist: %s: %w: it is this rank itself", what, ErrRank)
+		return fmt.Errorf("dist: %s: %w: want a rank other than this one", what, ErrRank)
 	}
 	return nil
 }

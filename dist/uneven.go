@@ -43,7 +43,7 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 	u.setReceivers(dst, dtypeOf(src, dst))
 	u.checkDType(src...)
 	if len(src) != g.size {
-		c.recordProblem("%d tensors to send are not one for each of %d ranks", len(src), g.size)
+		c.cannot("%d tensors to send, want %d, one per rank", len(src), g.size)
 	}
 	for _, t := range src {
 		u.out = append(u.out, lengthOf(t))
@@ -82,18 +82,18 @@ func (g *Group) allToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dst
 // must close them, also if there is an error.
 func splitRows(t *tensor.Tensor, splits []int) (parts []*tensor.Tensor, err error) {
 	if t.Dims() == 0 {
-		return nil, errors.New("a tensor without dimensions has no rows")
+		return nil, errors.New("tensor has 0 dimensions, want at least 1")
 	}
 	left := t.Dim(0)
 	for _, n := range splits {
 		if n < 0 || n > left {
-			return parts, fmt.Errorf("splits %v of %d rows", splits, t.Dim(0))
+			return parts, fmt.Errorf("splits %v, want non-negative counts that add up to %d rows", splits, t.Dim(0))
 		}
 		parts = append(parts, t.Narrow(0, t.Dim(0)-left, n))
 		left -= n
 	}
 	if left > 0 {
-		return parts, fmt.Errorf("splits %v of %d rows", splits, t.Dim(0))
+		return parts, fmt.Errorf("splits %v, want non-negative counts that add up to %d rows", splits, t.Dim(0))
 	}
 	return parts, nil
 }
@@ -132,7 +132,7 @@ func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 	u.c.dtype = dt
 	u.c.text = append(append(u.c.text, " of "...), dt.String()...)
 	if len(dst) != u.g.size {
-		u.c.recordProblem("%d tensors to receive are not one for each of %d ranks", len(dst), u.g.size)
+		u.c.cannot("%d tensors to receive, want %d, one per rank", len(dst), u.g.size)
 	}
 	u.checkDType(dst...)
 	for _, t := range dst {
@@ -149,7 +149,7 @@ func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 func (u *uneven) checkDType(ts ...*tensor.Tensor) {
 	for r, t := range ts {
 		if t == nil {
-			u.c.recordProblem("tensor %d is missing", r)
+			u.c.cannot("tensor %d is nil", r)
 			return
 		}
 		u.c.checkTensors(t)
@@ -189,7 +189,7 @@ func (u *uneven) compareCounts(told func(rank int) []byte) (longest int, err err
 		for to := range u.g.size {
 			sends, gets := said(from, to, 0), said(to, from, 8)
 			if sends != gets {
-				text := fmt.Errorf("%w: rank %d sends %d elements to rank %d, which has room for %d",
+				text := fmt.Errorf("%w: rank %d sends %d elements to rank %d, which expects %d",
 					ErrMismatch, from, sends/size, to, gets/size)
 				return 0, &RankError{Call: string(u.c.text), Ranks: u.otherRanks(from, to), Err: text}
 			}

@@ -128,7 +128,7 @@ func TestRegression_S3_3_ExchangesThatDoNotFit(t *testing.T) {
 	}
 	errs := together(groups, func(g *dist.Group) error { return g.AllGatherTensors(ctx, list(2, 3), ones(2)) })
 	blamed(t, errs[0], dist.ErrMismatch, 1)
-	if !strings.Contains(errs[1].Error(), "rank 1 sends 2 elements to rank 0, which has room for 3") {
+	if !strings.Contains(errs[1].Error(), "rank 1 sends 2 elements to rank 0, which expects 3") {
 		t.Error(errs[1])
 	}
 	// the group goes on

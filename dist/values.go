@@ -129,9 +129,9 @@ func runValues[T any](ctx context.Context, g *Group, name, arg string, root int,
 func (c *call) checkOnePerRank(g *Group, root, n int, has bool) {
 	switch {
 	case g.Rank() != root && has:
-		c.recordProblem("rank %d brings values that only rank %d has", g.Rank(), root)
+		c.cannot("values of rank %d are not nil, want values on rank %d only", g.Rank(), root)
 	case g.Rank() == root && n != g.Size():
-		c.recordProblem("%d values are not one for each of %d ranks", n, g.Size())
+		c.cannot("%d values, want %d, one per rank", n, g.Size())
 	}
 }
 

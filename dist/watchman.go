@@ -136,4 +136,4 @@ func (m *member) deadProcesses() map[int]error {
 	return dead
 }
 
-var errDied = errors.New("it sends and receives no more")
+var errDied = errors.New("process stopped sending and receiving")

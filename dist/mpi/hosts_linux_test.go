@@ -87,7 +87,7 @@ func TestHosts_EveryCall(t *testing.T) {
 						t.Errorf("by hosts: %v\n%s", byHosts, out)
 					}
 					// These hosts are one machine, as containers are.
-					if said := strings.Count(out, "are in several containers"); said != 1 && c.name == "4x1" || said > 1 {
+					if said := strings.Count(out, "run in several containers"); said != 1 && c.name == "4x1" || said > 1 {
 						t.Errorf("it is said %d times that ranks do not share memory\n%s", said, out)
 					}
 				})

@@ -303,8 +303,8 @@ func TestRanks_ThatCannotShareMemory(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
 		out, err := l.start(t, "sharesBefore", 2, "SHOAL_DIST_HIERARCHICAL=1")
 		if err != nil || strings.Count(out, " is done\n") != 2 || strings.Contains(out, "hierarchical") ||
-			strings.Count(out, "do not share memory; all goes by the library") != 1 ||
-			!strings.Contains(out, "rank 1: ") || !strings.Contains(out, "call Init before anything") {
+			strings.Count(out, "cannot share memory; sending all data through the MPI library") != 1 ||
+			!strings.Contains(out, "rank 1: ") || !strings.Contains(out, "call Init before creating") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -315,7 +315,7 @@ func TestInit_AWayThatThereIsNot(t *testing.T) {
 	each(t, func(t *testing.T, l launcher) {
 		out, err := l.start(t, "suite", 2, "SHOAL_DIST_HIERARCHICAL=often")
 		if err == nil || strings.Contains(out, " is done\n") ||
-			!strings.Contains(out, `SHOAL_DIST_HIERARCHICAL of rank 0 is "often": set it to 1 or 0`) {
+			!strings.Contains(out, `SHOAL_DIST_HIERARCHICAL of rank 0 is "often", want 1 or 0`) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -495,12 +495,12 @@ func TestInit_NoWay(t *testing.T) {
 		want string
 	}{
 		{[]string{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=a"},
-			"started by torchrun: dist: no way from rank to rank: 2 of 4 ranks are on this machine"},
+			"started by torchrun: dist: no transport between ranks: only 2 of 4 ranks are on this machine"},
 		{[]string{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=a"},
-			"shared memory does not reach the others: start it by mpirun, by shoal run --mpi, or by srun --mpi=pmix"},
+			"the others cannot use its shared memory: start it with mpirun, shoal run --mpi, or srun --mpi=pmix"},
 		{[]string{"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", "SLURM_LOCALID=0",
 			"SLURM_STEP_TASKS_PER_NODE=2,1", "SLURM_NODEID=0"}, // and not by a library, which would end the process
-			"started by srun of Slurm: dist: no way from rank to rank: 2 of 3 ranks are on this machine"},
+			"started by srun of Slurm: dist: no transport between ranks: only 2 of 3 ranks are on this machine"},
 		{[]string{"JOB_COMPLETION_INDEX=1"}, "set WORLD_SIZE to that number"},
 		{[]string{"RANK=x", "WORLD_SIZE=2"}, `RANK="x" is no number`},
 		{[]string{"RANK=5", "WORLD_SIZE=2"}, "RANK=5 of WORLD_SIZE=2"},
@@ -525,7 +525,7 @@ func TestInit_RanksThatDoNotFit(t *testing.T) {
 	}
 	job = "SHOAL_JOB=" + rand.Text()
 	out, err = ranksOf(t, "shares", 2, func(rank int) []string { return variables(rank, 2, job) })
-	if err == nil || !strings.Contains(out, "call Init before anything that makes tensors in shared memory") {
+	if err == nil || !strings.Contains(out, "call Init before creating tensors in shared memory") {
 		t.Errorf("shared memory before Init: %v\n%s", err, out)
 	}
 }
@@ -543,7 +543,7 @@ func TestInit_AnotherLibrary(t *testing.T) {
 				"MPI 5 ABI": os.Getenv(abiKey) + "/lib/libmpi_abi.so.1"}[other.name]
 			out, err := l.start(t, "suite", 2, "SHOAL_MPI_LIBRARY="+library)
 			if err == nil || strings.Contains(out, " is done") ||
-				!strings.Contains(out, "it does not belong to the launcher") || !strings.Contains(out, l.packages()) {
+				!strings.Contains(out, "does not match the launcher") || !strings.Contains(out, l.packages()) {
 				t.Errorf("%s: %s", other.name, out)
 			}
 		}

@@ -57,7 +57,7 @@ func installHint(by string) string {
 	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
 		debian, fedora = "libmpich12 mpich", "mpich"
 	}
-	return fmt.Sprintf("install it, with Debian or Ubuntu by: apt-get install %s; with Fedora or RHEL by: dnf install %s",
+	return fmt.Sprintf("install it on Debian or Ubuntu with: apt-get install %s; on Fedora or RHEL with: dnf install %s",
 		debian, fedora)
 }
 
@@ -80,14 +80,14 @@ func openWorld(ctx context.Context, l collective.Launch) (collective.World, erro
 	select {
 	case err = <-joined:
 	case <-ctx.Done():
-		err = fmt.Errorf("%s waits for other ranks: %w", lib.Version(), context.Cause(ctx))
+		err = fmt.Errorf("wait for other ranks in MPI_Init of %s: %w", lib.Version(), context.Cause(ctx))
 	}
 	if err != nil {
 		return nil, err
 	}
 	w := world{lib.World(), lib}
 	if w.Size() != l.Size || w.Rank() != l.Rank {
-		return nil, mismatchError(lib, l, fmt.Sprintf("says rank %d of %d", w.Rank(), w.Size()))
+		return nil, another(lib, l, fmt.Sprintf("reports rank %d of %d", w.Rank(), w.Size()))
 	}
 	return w, nil
 }
@@ -102,7 +102,7 @@ func mismatchError(lib *mpi.Library, l collective.Launch, does string) error {
 	case strings.Contains(l.By, "srun"):
 		take = "srun --mpi=pmix"
 	}
-	return fmt.Errorf("%w: %s %s: it does not belong to the launcher, which is %s; "+
-		"take %s, or %s; %s names another library",
-		collective.ErrMissing, lib.Version(), does, l.By, take, installHint(l.By), mpi.LibraryKey)
+	return fmt.Errorf("%w: %s %s, but does not match the launcher, which is %s: "+
+		"use %s, or %s, or set %s to the path of another library",
+		collective.ErrMissing, lib.Version(), does, l.By, take, packages(l.By), mpi.LibraryKey)
 }

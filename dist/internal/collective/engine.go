@@ -109,7 +109,7 @@ type Launch struct {
 
 // ErrMissing is wrapped by the errors of [Open] if the engine's library is not installed or does
 // not match the launcher.
-var ErrMissing = errors.New("the library is missing")
+var ErrMissing = errors.New("library missing or not usable")
 
 // An Open joins the job that a launcher has started. It blocks until all ranks have joined or ctx
 // ends.

@@ -138,8 +138,8 @@ func (l *Library) standardVersion() int32 {
 func (l *Library) loadConstants() error {
 	switch {
 	case l.flavor == ABI:
-		if v := l.standardVersion(); v > 1 {
-			return fmt.Errorf("its version is %d, and this program knows version 1: build it with a newer Shoal", v)
+		if v := l.standard(); v > 1 {
+			return fmt.Errorf("its ABI version is %d, want 1: build the program with a newer Shoal", v)
 		}
 		l.abi = standardABI
 		return nil

@@ -61,7 +61,7 @@ type Library struct {
 }
 
 // ErrThreads is wrapped by errors of [Library.Init] if the library lacks MPI_THREAD_MULTIPLE.
-var ErrThreads = errors.New("the library lets one thread call it only")
+var ErrThreads = errors.New("library does not support MPI_THREAD_MULTIPLE")
 
 // Load loads the first library that is installed, in the order of flavors. A path or soname in the
 // environment variable [LibraryKey] replaces this list. If no library can be loaded, it returns an
@@ -90,11 +90,11 @@ func Load(flavors ...Flavor) (*Library, error) {
 	}
 	for i, name := range symbols {
 		if l.entries[i], err = lib.Symbol(name); err != nil {
-			return nil, fmt.Errorf("%s is no MPI: %w", lib.Name(), err)
+			return nil, fmt.Errorf("%s is not an MPI library: %w", lib.Name(), err)
 		}
 	}
-	if err := l.loadConstants(); err != nil {
-		return nil, fmt.Errorf("%s is no %v: %w", lib.Name(), l.flavor, err)
+	if err := l.numbers(); err != nil {
+		return nil, fmt.Errorf("%s is not a usable %v library: %w", lib.Name(), l.flavor, err)
 	}
 	return l, l.readVersion()
 }
@@ -156,7 +156,7 @@ func (l *Library) Init() error {
 		return err
 	}
 	if *level < l.abi.multiple {
-		return fmt.Errorf("%w: %s gives level %d of %d", ErrThreads, l.Version(), *level, l.abi.multiple)
+		return fmt.Errorf("%w: %s provides thread level %d, want %d", ErrThreads, l.Version(), *level, l.abi.multiple)
 	}
 	return l.World().returnErrors()
 }
@@ -186,8 +186,8 @@ func (l *Library) callFunc(e entry, args ...uintptr) error {
 // errorText returns the library's description of an error code.
 func (l *Library) errorText(code int32) string {
 	text, n := make([]byte, 1024), new(int32)
-	if dl.Call(l.entries[errorString], uintptr(code), uintptr(dataPointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
-		return "an error that it does not know"
+	if dl.Call(l.entries[errorString], uintptr(code), uintptr(pointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
+		return "unknown error"
 	}
 	text, _, _ = bytes.Cut(text, []byte{0})
 	return string(text)

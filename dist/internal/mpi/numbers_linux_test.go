@@ -132,7 +132,7 @@ func TestLoad_KnowsTheStandardABI(t *testing.T) {
 		{"libmpi_abi.so.0", 1, "ompi_mpi_comm_world", true, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI"},
 		{"libanything.so", 1, "ompi_mpi_comm_world", true, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI"},
 		{"libmpi.so.12", -1, "", true, "MPICH: MPICH 6.0.0"}, // as MPICH 5 says of its own
-		{"libmpi_abi.so.1", 2, "", false, "its version is 2, and this program knows version 1"},
+		{"libmpi_abi.so.1", 2, "", false, "its ABI version is 2, want 1"},
 	} {
 		source := fmt.Sprintf("#include <string.h>\nint %s;\nint MPI_Abi_get_version(int *a, int *b) { *a = %d; *b = 0; return 0; }\n"+
 			"int MPI_Get_library_version(char *s, int *n) { strcpy(s, %q); *n = strlen(s); return 0; }\n",
