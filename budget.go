@@ -38,7 +38,7 @@ func threadBudget() int {
 // SetThreads logs a warning.
 func SetThreads(n int) {
 	if n < 1 {
-		panic(fmt.Sprintf("shoal: SetThreads(%d): at least 1 thread is needed", n))
+		panic(fmt.Sprintf("shoal: SetThreads(%d): want at least 1 thread", n))
 	}
 	chosenThreads.Store(int64(n))
 	runtime.GOMAXPROCS(n)

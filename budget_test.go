@@ -197,7 +197,7 @@ func saidBy(t *testing.T, name string) (said []string) {
 	}
 	for lines := bufio.NewScanner(errs); lines.Scan(); {
 		said = append(said, lines.Text())
-		if strings.Contains(lines.Text(), "get in each other's way") {
+		if strings.Contains(lines.Text(), "preempt each other") {
 			break
 		}
 	}
@@ -223,7 +223,7 @@ func TestThreads_TooManyAreSaidOnce(t *testing.T) {
 func TestThreads_OversubscriptionThatHurtsIsSaid(t *testing.T) {
 	t.Parallel()
 	said := saidBy(t, "crowd")
-	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") ||
+	if last := said[len(said)-1]; !strings.Contains(last, "preempt each other") ||
 		!strings.Contains(last, "share=") {
 		t.Errorf("%q", said)
 	}

@@ -41,7 +41,7 @@ func describeChildren() []string {
 	}
 	for _, pid := range childrenOf() {
 		if !known[pid] {
-			left = append(left, "pid "+pid+", not started by shoal, or not waited for"+leak.Starter(pid))
+			left = append(left, "pid "+pid+": child process not started by shoal, or not waited for"+leak.Starter(pid))
 		}
 	}
 	slices.Sort(left)

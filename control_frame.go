@@ -41,7 +41,7 @@ func appendFrame(b []byte, kind frameKind, body []byte) []byte {
 func parseHeader(h []byte) (frameKind, int, error) {
 	n := binary.LittleEndian.Uint32(h)
 	if n > maxFrame {
-		return 0, 0, fmt.Errorf("shoal: control frame of %d bytes, at most %d are possible", n, maxFrame)
+		return 0, 0, fmt.Errorf("shoal: control frame has %d bytes, want at most %d", n, maxFrame)
 	}
 	return frameKind(h[4]), int(n), nil
 }

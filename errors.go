@@ -37,7 +37,7 @@ var (
 	ErrNotRegistered = errors.New("shoal: function is not registered in the new process")
 
 	// ErrArgument is wrapped if the argument of a function could not be encoded or decoded.
-	ErrArgument = errors.New("shoal: argument did not cross")
+	ErrArgument = errors.New("shoal: argument cannot be passed to the process")
 
 	// ErrOrphaned is the cause (see context.Cause) of a worker's context when its parent or another
 	// ancestor has died. The worker is ended shortly afterwards, see Options.OrphanGrace.
@@ -48,7 +48,7 @@ var (
 
 	// ErrAbandoned is wrapped if a goroutine did not stop when it was canceled. It is still
 	// running.
-	ErrAbandoned = errors.New("shoal: goroutine left alone")
+	ErrAbandoned = errors.New("shoal: goroutine abandoned, still running")
 
 	// ErrClosed is wrapped by errors of a Group after Wait or Close, and is the cause of its
 	// workers' cancellation. It wraps os.ErrClosed.

@@ -25,11 +25,11 @@ func (c *child) exitError(e ending) error {
 		pe.ExitCode, pe.Signal = e.state.ExitCode(), signalOf(e.state)
 	}
 	switch r := c.reply; {
-	case r.done && r.result.isFailed():
-		pe.Err, pe.Stack = r.result.outcomeError(), r.result.Stack
-	case e.lacksThreads():
-		pe.Err = c.addPeerError(newDescribed(e.state.String()+": its Go runtime got no thread; "+
-			"raise the limit of processes (ulimit -u, or pids.max of the control group), or start fewer",
+	case r.done && r.result.failed():
+		pe.Err, pe.Stack = r.result.err(), r.result.Stack
+	case e.threadless():
+		pe.Err = c.died(describe(e.state.String()+": the Go runtime could not create a thread; "+
+			"raise the process limit (ulimit -u, or pids.max of the control group), or start fewer processes",
 			ErrExited, syscall.EAGAIN))
 	case e.crash != "":
 		var text string
@@ -64,7 +64,7 @@ func (c *child) addPeerError(how error) error {
 // reply.
 func (c *child) exitedError(e ending, pe *ProcessError) error {
 	if e.state == nil {
-		return newDescribed(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
+		return describe(fmt.Sprintf("read exit status: %v", e.err), ErrExited, e.err)
 	}
 	how, kinds := e.state.String(), []error{ErrExited}
 	switch {
@@ -81,15 +81,15 @@ func (c *child) exitedError(e ending, pe *ProcessError) error {
 			how, kinds = how+": "+probable, append(kinds, ErrOOM)
 		}
 	case pe.ExitCode == 66:
-		how += " (the race detector's)"
+		how += " (exit status of the race detector)"
 	}
 	switch {
 	case c.reply.done:
-		how += ", after its function had returned"
+		how += " after the function returned"
 	case !c.reply.begun && pe.Signal == nil && pe.ExitCode != exitOrphaned:
-		how += " before its function had begun: is it a build of this program, and does anything before shoal.Main end it?"
+		how += " before the function started: check that the executable is a build of this program and that nothing before shoal.Main exits"
 	case pe.ExitCode == 0:
-		how += " before its function had returned"
+		how += " before the function returned"
 	}
 	return newDescribed(how, kinds...)
 }
@@ -99,7 +99,7 @@ func (c *oomCounter) explainKill() (rose bool, text string) {
 	rose, shared := c.checkKills()
 	if shared {
 		return rose,
-			"probably the kernel's out-of-memory killer, which has been active in the control group that this program shares"
+			"probably by the kernel's out-of-memory killer, which was active in the control group shared with other programs"
 	}
 	return rose, "by the kernel's out-of-memory killer"
 }
@@ -113,7 +113,7 @@ func (o outcome) outcomeError() error {
 	case kindReturned:
 		return o.Err
 	case kindNotRegistered:
-		return fmt.Errorf("%w; Register must run in every process, unconditionally", ErrNotRegistered)
+		return fmt.Errorf("%w: call Register in every process, unconditionally, before shoal.Main", ErrNotRegistered)
 	case kindUnprepared:
 		return o.Err
 	case kindArgument:

@@ -182,7 +182,7 @@ func TestProcessError_ExitHasItsStatusAndLastWords(t *testing.T) {
 		t.Errorf("stderr %q, stdout %q", pe.Stderr, out.String())
 	}
 	if pe := fail(t, "exit 0"); !errors.Is(pe, shoal.ErrExited) ||
-		!strings.Contains(pe.Error(), "before its function had returned") {
+		!strings.Contains(pe.Error(), "before the function returned") {
 		t.Errorf("got %v", pe)
 	}
 }

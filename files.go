@@ -16,7 +16,7 @@ type filesKey struct{}
 func File(ctx context.Context, i int) (*os.File, error) {
 	files, _ := ctx.Value(filesKey{}).([]*os.File)
 	if i < 0 || i >= len(files) {
-		return nil, fmt.Errorf("shoal: number %d of Options.Files, of which this process was given %d: %w", i,
+		return nil, fmt.Errorf("shoal: Options.Files index %d out of range, this process has %d files: %w", i,
 			len(files), fs.ErrNotExist)
 	}
 	return files[i], nil

@@ -202,7 +202,7 @@ func TestFile_ThatCannotBePassedIsNamed(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		err := note.Go(shoal.NewGroup(testutil.Context(t), opts), "none").Wait(testutil.Context(t))
 		if !errors.Is(err, fs.ErrNotExist) ||
-			!strings.Contains(err.Error(), "number 0 of Options.Files, of which this process was given 0") {
+			!strings.Contains(err.Error(), "Options.Files index 0 out of range, this process has 0 files") {
 			t.Errorf("without files: %v", err)
 		}
 		_, w := pipe(t)
@@ -214,7 +214,7 @@ func TestFile_ThatCannotBePassedIsNamed(t *testing.T) {
 		}
 		opts.Files = []*os.File{nil}
 		err = note.Go(shoal.NewGroup(testutil.Context(t), opts), "nil").Wait(testutil.Context(t))
-		if err == nil || !strings.Contains(err.Error(), "number 0 of Files is nil") {
+		if err == nil || !strings.Contains(err.Error(), "Options.Files[0] is nil") {
 			t.Errorf("a nil file: %v", err)
 		}
 	})

@@ -59,7 +59,7 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 // Tensors and other shared values in the argument are not copied: all processes share their memory.
 func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	if n < 1 {
-		return fmt.Errorf("shoal: %s.Spawn: %d processes; at least 1 is needed", f.name, n)
+		return fmt.Errorf("shoal: %s.Spawn: %d processes, want at least 1", f.name, n)
 	}
 	g := NewGroup(ctx, Options{Workers: n})
 	if err := f.startIn(g, n, in); err != nil {
@@ -74,7 +74,7 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 // [Group.Join], or call [Group.Close].
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
-		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
+		return nil, fmt.Errorf("shoal: %s.Start: %d processes, want at least 1", f.name, n)
 	}
 	opts.Workers = cmp.Or(opts.Workers, n)
 	g := NewGroup(ctx, opts)
@@ -157,7 +157,7 @@ func (g *Group) addProcess(name string) (*Process, error) {
 		return p, ErrClosed
 	}
 	if g.ctx.Err() != nil {
-		return p, fmt.Errorf("not started, because its group is cancelled: %w", context.Cause(g.ctx))
+		return p, fmt.Errorf("not started, the group is canceled: %w", context.Cause(g.ctx))
 	}
 	return p, g.opts.validate()
 }

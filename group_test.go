@@ -163,7 +163,7 @@ func TestGroup_CloseEndsWorkersThatDoNotListen(t *testing.T) {
 		p := deaf.Go(g, all)
 		<-said
 		pe, _ := errors.AsType[*shoal.ProcessError](g.Close())
-		if pe == nil || pe.Signal != want || pe.OOM || !strings.Contains(pe.Error(), "had not stopped") {
+		if pe == nil || pe.Signal != want || pe.OOM || !strings.Contains(pe.Error(), "did not stop") {
 			t.Errorf("ignoring SIGTERM %v: got %v", all, pe)
 		}
 		if alive(p.PID()) {

@@ -181,7 +181,7 @@ func TestProcessError_SaysThatMemoryRanOut(t *testing.T) {
 	}()
 	g.add(t, stranger.Process.Pid)
 	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) ||
-		!strings.Contains(said, "probably the kernel's out-of-memory killer") {
+		!strings.Contains(said, "probably by the kernel's out-of-memory killer") {
 		t.Error(said)
 	}
 }

@@ -104,23 +104,23 @@ func (o Options) withDefaults() Options {
 // validate returns an error if no process can be started with the options.
 func (o Options) validate() error {
 	switch {
-	case !o.Start.isValid():
-		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, startMethods)
+	case !o.Start.valid():
+		return fmt.Errorf("%w %v: want one of %v", ErrStartMethod, o.Start, startMethods)
 	case o.Start == WarmStart && o.Output == Files:
-		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
+		return fmt.Errorf("%w warm does not support Options.Output Files: use SpawnStart", ErrStartMethod)
 	case slices.Contains(o.Files, nil):
-		return fmt.Errorf("number %d of Files is nil", slices.Index(o.Files, nil))
+		return fmt.Errorf("Options.Files[%d] is nil", slices.Index(o.Files, nil))
 	case o.Nice < -20 || o.Nice > 19:
-		return fmt.Errorf("niceness %d is outside -20 to 19", o.Nice)
+		return fmt.Errorf("Options.Nice %d, want -20 to 19", o.Nice)
 	case o.Output < Lines || o.Output > Files:
-		return fmt.Errorf("output %d is unknown", o.Output)
+		return fmt.Errorf("Options.Output %d is unknown, want Lines, PrefixRank or Files", o.Output)
 	case slices.ContainsFunc(o.Env, func(entry string) bool { return strings.Index(entry, "=") < 1 }):
-		return errors.New("an entry of Env is not KEY=VALUE")
+		return errors.New("Options.Env has an entry that is not KEY=VALUE")
 	case min(o.Workers, o.Threads, o.FirstRank) < 0:
-		return fmt.Errorf("one is negative of Workers %d, Threads %d and FirstRank %d", o.Workers, o.Threads,
+		return fmt.Errorf("Options.Workers %d, Threads %d, FirstRank %d: want 0 or more", o.Workers, o.Threads,
 			o.FirstRank)
 	case min(o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff) < 0:
-		return fmt.Errorf("one is negative of Grace %v, OrphanGrace %v, Backoff %v and MaxBackoff %v",
+		return fmt.Errorf("Options.Grace %v, OrphanGrace %v, Restart.Backoff %v, Restart.MaxBackoff %v: want 0 or more",
 			o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
 	}
 	return nil

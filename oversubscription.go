@@ -124,7 +124,7 @@ func logOversubscription(workers, threads, cpus int, switches float64) {
 	}
 	if switches > float64(oversubscribedSwitches*cpus) {
 		oversubscription.hurt = true
-		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
+		slog.Warn("shoal: workers preempt each other: limit each to the share of threads; see shoal doctor",
 			"involuntary_switches_per_s", int(switches), "workers", workers, "threads", threads, "cpus", cpus,
 			"share", shareThreads(cpus, workers))
 	}
@@ -133,12 +133,12 @@ func logOversubscription(workers, threads, cpus int, switches float64) {
 // warnOversubscription logs the number of busy workers and threads.
 func warnOversubscription(workers, threads, cpus int) {
 	if workers > cpus {
-		slog.Warn("shoal: more busy workers than CPUs, so they take turns; start at most as many as there are CPUs, or call shoal.SetThreadWarning(false)",
+		slog.Warn("shoal: more busy workers than CPUs; start at most one per CPU, or call shoal.SetThreadWarning(false) to disable this warning",
 			"workers", workers, "threads", threads, "cpus", cpus)
 		return
 	}
-	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false)",
-		"workers", workers, "threads", threads, "cpus", cpus, "share", shareThreads(cpus, workers))
+	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false) to disable this warning",
+		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
 }
 
 // workerSwitches returns the number of involuntary context switches of each worker.

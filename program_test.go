@@ -348,7 +348,7 @@ func TestTestMain_FailsARunThatLeavesSomething(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			status, out := statusOf(t, "tests that leave "+what, "SHOAL_DEBUG=lifetime")
-			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoaltest: tests left something behind:\n`+
+			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoaltest: the tests leaked:\n`+
 				want).MatchString(out) {
 				t.Errorf("status %d, output %s", status, out)
 			}

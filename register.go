@@ -30,7 +30,7 @@ type Func[In any] struct {
 // for the compiler: declare its variable without a value and assign it in init.
 func Register[In any](name string, fn func(ctx context.Context, rank int, in In) error) *Func[In] {
 	if name == "" || fn == nil {
-		panic(fmt.Sprintf("shoal: Register(%q): a name and a function are needed", name))
+		panic(fmt.Sprintf("shoal: Register(%q): want a nonempty name and a non-nil function", name))
 	}
 	f := &Func[In]{name: name, body: fn}
 	if self == nil { // the parent is the same program and has checked this

@@ -34,8 +34,8 @@ func TestRegister_RefusesWithAReason(t *testing.T) {
 	for what, want := range map[string]string{
 		"func":    `shoal: Register("bad"): refused.Net.Log: func() cannot cross processes`,
 		"twice":   `shoal: Register("twice"): the name is taken; names are unique in a program`,
-		"nil":     `shoal: Register("no function"): a name and a function are needed`,
-		"nothing": `shoal: Register(""): a name and a function are needed`,
+		"nil":     `shoal: Register("no function"): want a nonempty name and a non-nil function`,
+		"nothing": `shoal: Register(""): want a nonempty name and a non-nil function`,
 	} {
 		if got := refusals[what]; len(got) < len(want) || got[:len(want)] != want {
 			t.Errorf("%s: panic %q, want %q", what, got, want)

@@ -39,7 +39,7 @@ func (r *reply) decodeFrame(kind frameKind, body []byte) {
 	case frameRefused:
 		r.other = truncateText(strings.ToValidUTF8(string(body), "?"))
 	default:
-		r.err = fmt.Errorf("control frame of unknown kind %d", kind)
+		r.err = fmt.Errorf("control frame has unknown kind %d", kind)
 	}
 }
 

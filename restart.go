@@ -65,7 +65,7 @@ func (r Restart) backoff(n int) time.Duration {
 
 // reportRestart logs and reports a restart.
 func (g *Group) reportRestart(e RestartEvent) {
-	slog.Warn("shoal: a process has failed and is started again", "func", e.Func, "rank", e.Rank, "attempt", e.Attempt,
+	slog.Warn("shoal: process failed, restarting", "func", e.Func, "rank", e.Rank, "attempt", e.Attempt,
 		"pause", e.Pause, "cause", e.Err)
 	if g.opts.OnRestart != nil {
 		go g.opts.OnRestart(e)

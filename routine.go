@@ -88,7 +88,7 @@ func (r *routine) pid() int { return os.Getpid() }
 func (r *routine) cancel(cause error) { r.undo(&cancelled{cause}) }
 
 func (r *routine) signal(sig os.Signal) error {
-	return fmt.Errorf("send %v to a goroutine: %w", sig, errors.ErrUnsupported)
+	return fmt.Errorf("signal %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
 // terminate cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return.
@@ -97,7 +97,7 @@ func (r *routine) terminate(sig os.Signal, why string) error {
 	if sig != os.Kill {
 		return nil
 	}
-	text := "goroutine left alone"
+	text := "goroutine abandoned, still running"
 	if why != "" {
 		text += ": " + why
 	}

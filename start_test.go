@@ -183,7 +183,7 @@ func TestStartMethod_GoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a signal to a goroutine: %v", err)
 	}
-	if err := g.Close(); !errors.Is(err, shoal.ErrAbandoned) || !strings.Contains(err.Error(), "had not stopped") {
+	if err := g.Close(); !errors.Is(err, shoal.ErrAbandoned) || !strings.Contains(err.Error(), "did not stop") {
 		t.Errorf("got %v", err)
 	}
 	g = shoal.NewGroup(testutil.Context(t), opts)
@@ -403,7 +403,7 @@ func TestOptions_AreChecked(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{ // what to change
 		"directory": "working directory: stat /does/not/exist",
-		"stranger":  "exit status 0 before its function had begun: is it a build of this program",
+		"stranger":  "exit status 0 before the function started: check that the executable is a build of this program",
 	}
 	for name, opts := range map[string]shoal.Options{
 		"start method": {Start: 17},

@@ -28,7 +28,7 @@ import (
 func Warm(ctx context.Context, n int, opts Options) error {
 	switch {
 	case n < 0:
-		return fmt.Errorf("shoal: Warm: %d processes; at least 0 are needed", n)
+		return fmt.Errorf("shoal: Warm: %d processes, want 0 or more", n)
 	case !registry.Sealed():
 		return ErrNoMain
 	case shutdown.Load():
@@ -216,7 +216,7 @@ func (c *child) startupError(err error) error {
 	if why := c.reply.refusalError(); why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
+	return fmt.Errorf("process ended before it was ready for a job: %w: %s", err, lastLines([]byte(said.String())))
 }
 
 // trimExcess ends the waiting processes in excess of the wanted number. mu must be held.

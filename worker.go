@@ -60,7 +60,7 @@ func (w *worker) serveJob() {
 	if kind == frameJob {
 		j, err = decodeControl(jobPlan, body)
 	} else {
-		err = fmt.Errorf("control frame of kind %d instead of a job", kind)
+		err = fmt.Errorf("control frame has kind %d, want a job", kind)
 	}
 	if err != nil {
 		w.exit(outcome{Kind: kindArgument, Err: err})
@@ -243,7 +243,7 @@ func panicOutcome(v any, stack []byte) outcome {
 func textOf(v any) (s string) {
 	defer func() {
 		if p := recover(); p != nil {
-			s = fmt.Sprintf("a %T whose text panics", v)
+			s = fmt.Sprintf("%T: its Error or String method panicked", v)
 		}
 	}()
 	switch v := v.(type) {
@@ -282,7 +282,7 @@ func encodeOutcome(o outcome) []byte {
 	o.Text, o.Stack = truncateText(o.Text), truncateText(o.Stack)
 	body, err := tryEncode(o)
 	if err != nil {
-		body, _ = tryEncode(outcome{Kind: kindPanicked, Text: "outcome cannot be encoded: " + err.Error()})
+		body, _ = tryEncode(outcome{Kind: kindPanicked, Text: "encode outcome: " + err.Error()})
 	}
 	return body
 }

@@ -39,7 +39,7 @@ func (m workerEnv) String() string {
 type versionError int
 
 func (v versionError) Error() string {
-	return fmt.Sprintf("the worker's program speaks version %d of the worker protocol, and the program that started it version %d: "+
+	return fmt.Sprintf("the worker's program has worker protocol version %d, the program that started it has version %d: "+
 		"build both from one version of Shoal", workerEnvVersion, int(v))
 }
 
@@ -52,7 +52,7 @@ func parseMark(value string) (m workerEnv, err error) {
 	}
 	n, err := fmt.Sscanf(value, "%d %d %d %d %t", &version, &m.lifelines, &m.threads, (*int64)(&m.orphanGrace), &m.warm)
 	if err != nil || n != 5 || version != workerEnvVersion || m.lifelines < 1 || m.threads < 1 || m.orphanGrace < 0 {
-		return workerEnv{}, fmt.Errorf("shoal: %s=%q was not set by this program; unset it", workerEnvKey, value)
+		return workerEnv{}, fmt.Errorf("shoal: %s=%q was not set by this program: unset it", workerEnvKey, value)
 	}
 	return m, nil
 }
