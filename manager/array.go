@@ -250,7 +250,7 @@ func (a *array) decodeSpan(c *call) (elems []atomic.Uint64, vs []uint64, err err
 		return nil, nil, err
 	}
 	if len(vs) > a.len()-low {
-		return nil, nil, fmt.Errorf("%w: %d to %d of %d", ErrIndex, low, low+len(vs), a.len())
+		return nil, nil, fmt.Errorf("%w: elements %d to %d, length %d", ErrIndex, low, low+len(vs), a.len())
 	}
 	return a.words[wordFirst+low:], vs, nil
 }

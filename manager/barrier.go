@@ -145,7 +145,7 @@ var (
 func newBarrier(c *call) (any, error) {
 	n, err := decodeArg[int](c, 0)
 	if err == nil && n < 1 {
-		err = fmt.Errorf("%w: %d parties", ErrArgument, n)
+		err = fmt.Errorf("%w: %d parties, want at least 1", ErrArgument, n)
 	}
 	b := &barrier{parties: n}
 	b.startRound()

@@ -64,7 +64,7 @@ func acquireClient(a address) (*client, error) {
 		return c, errors.Join(a.releaseBlocks(d))
 	}
 	if a.accept == 0 {
-		return nil, fmt.Errorf("%w: this process has not met it yet", ErrForeign)
+		return nil, fmt.Errorf("%w: this process has no connection to it", ErrForeign)
 	}
 	c, err := newClient(d, a)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *client) handleLossBy(end error) error {
 			cause = how(ctx) // the kernel has reported the exit, or is about to
 		}
 		if how == nil && end != nil && c.hellos == nil {
-			cause = fmt.Errorf("its connection: %v; connect again", end) // without %w, because it must not match ErrClosed
+			cause = fmt.Errorf("connection lost: %v: connect again", end) // without %w, because it must not match ErrClosed
 		}
 		c.abortCalls(serverDied(c.pid, cause))
 	})

@@ -17,7 +17,7 @@ func (l *served) createObject(c *call) error {
 	}
 	k := kinds[name]
 	if k == nil {
-		return fmt.Errorf("%w: kind %q is not registered in the server", ErrNoObject, name)
+		return fmt.Errorf("%w: type %q is not registered in the server", ErrNoObject, name)
 	}
 	c.obj.kind = &kind{name: name}
 	c.Args = c.Args[1:]

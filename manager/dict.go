@@ -216,7 +216,7 @@ func (d *dict) removeKey(k string) item {
 
 func (d *dict) update(c *call) error {
 	if len(c.Args)%2 != 0 {
-		return fmt.Errorf("%w: %d keys and values", ErrArgument, len(c.Args))
+		return fmt.Errorf("%w: %d keys and values, want an even number", ErrArgument, len(c.Args))
 	}
 	for i := 0; i < len(c.Args); i += 2 {
 		if _, err := c.keyArg(i); err != nil {
@@ -263,7 +263,7 @@ func (d *dict) cas(c *call) error {
 		return err
 	}
 	if len(c.Args) != 3 {
-		return fmt.Errorf("%w: %d instead of 3", ErrArgument, len(c.Args))
+		return fmt.Errorf("%w: got %d arguments, want 3", ErrArgument, len(c.Args))
 	}
 	same := err == nil && equalItems(old, c.Args[1])
 	if same {

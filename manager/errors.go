@@ -20,7 +20,7 @@ var (
 	// wraps [os.ErrClosed].
 	ErrClosed = sentinel.New("manager: closed", os.ErrClosed)
 	// ErrServerDied is returned by every call after the death of the server, in a *[shm.PeerError].
-	ErrServerDied = errors.New("manager: the server is gone")
+	ErrServerDied = errors.New("manager: the server died")
 	// ErrNoObject is returned if the server has no such object.
 	ErrNoObject = errors.New("manager: no such object")
 	// ErrNoMethod is returned if the object has no such method.
@@ -29,11 +29,11 @@ var (
 	// match the method's parameters.
 	ErrArgument = errors.New("manager: wrong argument")
 	// ErrType is returned if a proxy is received as a proxy of another type.
-	ErrType = errors.New("manager: proxy of another type")
+	ErrType = errors.New("manager: proxy has another type")
 	// ErrNotNumber is returned by Add if the value is not a number.
 	ErrNotNumber = errors.New("manager: not a number")
 	// ErrNotOrdered is returned by Sort if the elements are neither numbers nor strings.
-	ErrNotOrdered = errors.New("manager: not ordered")
+	ErrNotOrdered = errors.New("manager: elements cannot be ordered")
 	// ErrNoKey is returned if a Dict, a Set or a Namespace does not have a key, if a List does not
 	// have a value, and if a name is not published.
 	ErrNoKey = errors.New("manager: no such key")
@@ -67,12 +67,12 @@ var (
 	ErrPanic = errors.New("manager: a method panicked")
 	// ErrTxn is returned within a Txn by a call that the server cannot undo, and by a call that
 	// would block, because the transaction excludes all other processes.
-	ErrTxn = errors.New("manager: not possible in a transaction")
+	ErrTxn = errors.New("manager: not allowed in a transaction")
 	// ErrShared is returned by a call to another machine if an argument or a result cannot be
 	// copied: a queue, a lock or a file. Tensors are copied.
 	ErrShared = ipc.ErrShared
 	// ErrForeign is returned if a proxy of another server is passed to a server.
-	ErrForeign = errors.New("manager: proxy of another server")
+	ErrForeign = errors.New("manager: proxy belongs to another server")
 )
 
 func init() {

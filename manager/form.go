@@ -70,7 +70,7 @@ func readForm(d *codec.Decoder) (f form, c *client, err error) {
 		return f, nil, err
 	}
 	if len(server) != len(f.server) {
-		return f, nil, fmt.Errorf("%w: a server's name of %d bytes", codec.ErrFormat, len(server))
+		return f, nil, fmt.Errorf("%w: server id has %d bytes, want 16", codec.ErrFormat, len(server))
 	}
 	copy(f.server[:], server)
 	pid, err := d.Int()

@@ -57,7 +57,7 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	}
 	kind, body, err := conn.Recv(ctx)
 	if err == nil && (kind != frameHello || len(body) != len(c.session)) {
-		err = fmt.Errorf("%w: a hello of kind %d and %d bytes", codec.ErrFormat, kind, len(body))
+		err = fmt.Errorf("%w: hello has kind %d and %d bytes", codec.ErrFormat, kind, len(body))
 	}
 	if err != nil {
 		return fmt.Errorf("manager: gateway: %w", err)
@@ -110,8 +110,8 @@ var gatewayDrop = &method{name: "drop"}
 func (gu *guest) forwardCall(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
 	req request) reply {
 	switch {
-	case req.Object != 0 && !gu.isGranted(req.Object):
-		return reply{Err: fmt.Errorf("%w: number %d is not granted", ErrNoObject, req.Object)}
+	case req.Object != 0 && !gu.granted(req.Object):
+		return reply{Err: fmt.Errorf("%w: object %d was not granted to this client", ErrNoObject, req.Object)}
 	case req.Object == 0 && req.Method == gatewayDrop.name:
 		return reply{Err: gu.revokeGrants(req)}
 	}
@@ -234,7 +234,7 @@ func (gu *guest) importBlocks(numbers []uint64) ([]arena.Handle, error) {
 		l := gu.objects[n]
 		if l == nil {
 			releaseAll(gu.c, []item{{blocks: blocks}})
-			return nil, fmt.Errorf("%w: number %d is not granted", ErrNoObject, n)
+			return nil, fmt.Errorf("%w: object %d was not granted to this client", ErrNoObject, n)
 		}
 		if err := gu.c.Retain(l.life); err != nil {
 			releaseAll(gu.c, []item{{blocks: blocks}})
@@ -255,7 +255,7 @@ func (gu *guest) isGranted(object uint64) bool {
 // object. Later grants remain.
 func (gu *guest) revokeGrants(req request) error {
 	if len(req.Args) != 2 {
-		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))
+		return fmt.Errorf("%w: got %d arguments, want 2", ErrArgument, len(req.Args))
 	}
 	id, err := unpackItem[uint64](unkept{}, item{body: req.Args[0].body})
 	if err != nil {
@@ -269,7 +269,7 @@ func (gu *guest) revokeGrants(req request) error {
 	defer gu.mu.Unlock()
 	l := gu.objects[id]
 	if l == nil || n < 1 || n > l.grants {
-		return fmt.Errorf("%w: %d grants of number %d", ErrNoObject, n, id)
+		return fmt.Errorf("%w: cannot drop %d grants of object %d", ErrNoObject, n, id)
 	}
 	if l.grants -= n; l.grants == 0 {
 		delete(gu.objects, id)

@@ -37,7 +37,7 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 		return nil, a.noResult()
 	}
 	if len(a.items) != len(f.out) {
-		return nil, fmt.Errorf("%s: %w: %d results instead of %d", f.name, codec.ErrFormat, len(a.items), len(f.out))
+		return nil, fmt.Errorf("%s: %w: got %d results, want %d", f.name, codec.ErrFormat, len(a.items), len(f.out))
 	}
 	results := make([]any, len(a.items))
 	for i, it := range a.items {
@@ -54,8 +54,8 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 // Call calls a method of o in the server and returns its only result. It returns [ErrType] if the
 // method does not have exactly one result of type R. Other errors are as for [Instance.Call].
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
-	if f := o.findMethod(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
-		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())
+	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
+		return r, fmt.Errorf("%w: %s does not return exactly one %s", ErrType, f.name, reflect.TypeFor[R]())
 	}
 	_, a := o.callMethod(ctx, method, args)
 	return oneResult[R](a)
@@ -75,7 +75,7 @@ func (o *Instance) callMethod(ctx context.Context, method string, args []any) (*
 	}
 	f := o.findMethod(method)
 	if f == nil {
-		return nil, answer{err: fmt.Errorf("%w: %s has no %q", ErrNoMethod, o.typ.name, method)}
+		return nil, answer{err: fmt.Errorf("%w: type %s, method %q", ErrNoMethod, o.typ.name, method)}
 	}
 	packed, err := f.packArgs(args)
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *Instance) callMethod(ctx context.Context, method string, args []any) (*
 // marshalWire encodes the proxy with the name of its type.
 func (o *Instance) marshalWire(e *codec.Encoder) error {
 	if o.typ == nil {
-		return fmt.Errorf("send a proxy: %w", ErrClosed)
+		return fmt.Errorf("send proxy: %w", ErrClosed)
 	}
 	return o.marshal(e, o.typ.name)
 }

@@ -195,7 +195,7 @@ func boundedIndexArg(c *call, n, limit int) (int, error) {
 		i += n
 	}
 	if err == nil && (i < 0 || i >= limit) {
-		err = fmt.Errorf("%w: %d of %d", ErrIndex, from, n)
+		err = fmt.Errorf("%w: index %d, length %d", ErrIndex, from, n)
 	}
 	return i, err
 }
@@ -279,7 +279,7 @@ func (l *list) delete(c *call) error {
 // findIndex returns the index of the first element that equals the argument, or [ErrNoKey].
 func (l *list) findIndex(c *call) (int, error) {
 	if len(c.Args) != 1 {
-		return 0, fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
+		return 0, fmt.Errorf("%w: got %d arguments, want 1", ErrArgument, len(c.Args))
 	}
 	i := slices.IndexFunc(l.items, func(it item) bool { return equalItems(it, c.Args[0]) })
 	if i < 0 {
@@ -307,7 +307,7 @@ func (l *list) remove(c *call) error {
 
 func (l *list) count(c *call) error {
 	if len(c.Args) != 1 {
-		return fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
+		return fmt.Errorf("%w: got %d arguments, want 1", ErrArgument, len(c.Args))
 	}
 	n := 0
 	for _, it := range l.items {
@@ -333,7 +333,7 @@ func boundsArgs(c *call, n int) (low, high int, err error) {
 		high = n
 	}
 	if low < 0 || high < low || high > n {
-		err = fmt.Errorf("%w: %d to %d of %d", ErrIndex, low, high, n)
+		err = fmt.Errorf("%w: elements %d to %d, length %d", ErrIndex, low, high, n)
 	}
 	return low, high, err
 }
@@ -374,7 +374,8 @@ func (l *list) repeat(c *call) error {
 		return err
 	}
 	if n < 0 || n > 0 && len(l.items) > maxItems/n {
-		return fmt.Errorf("%w: %d elements %d times", ErrArgument, len(l.items), n)
+		return fmt.Errorf("%w: repeat %d elements %d times: want 0 or more times and at most %d elements",
+			ErrArgument, len(l.items), n, maxItems)
 	}
 	if n == 0 {
 		l.close(c.s.d)

@@ -139,10 +139,10 @@ var managerTags = &codec.Tags{Type: "manager", Fields: []int{4}}
 func (m *Manager) marshalWire(e *codec.Encoder) error {
 	c, err := m.openClient()
 	if err != nil {
-		return fmt.Errorf("send a manager: %w", err)
+		return fmt.Errorf("send manager: %w", err)
 	}
 	if c.accept == 0 {
-		return fmt.Errorf("send a manager on another machine: %w", ErrShared)
+		return fmt.Errorf("send manager of another machine: %w", ErrShared)
 	}
 	e.Tag(managerTags, 0)
 	e.Bytes(c.server[:])
@@ -163,7 +163,7 @@ func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 		return err
 	}
 	if len(server) != len(a.server) {
-		return fmt.Errorf("%w: a server's name of %d bytes", codec.ErrFormat, len(server))
+		return fmt.Errorf("%w: server id has %d bytes, want 16", codec.ErrFormat, len(server))
 	}
 	copy(a.server[:], server)
 	pid, err := d.Int()
@@ -178,7 +178,7 @@ func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 		return errors.Join(err, releaseBlocks([4]arena.Handle{a.accept}))
 	}
 	if isFar(a.accept) || isFar(a.alive) {
-		return fmt.Errorf("receive a manager: %w", ErrShared)
+		return fmt.Errorf("receive manager: %w", ErrShared)
 	}
 	if m.c, err = acquireClient(a); err != nil {
 		return err

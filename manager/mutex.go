@@ -110,7 +110,7 @@ func (l *mutex) unlock(c *call) error {
 // [ErrOwnerDied] again.
 func (l *mutex) releaseAbandoned(c *call) error {
 	if l.depth == 0 || l.owner != c.owner() {
-		return fmt.Errorf("give back: %w", ErrNotOwner)
+		return fmt.Errorf("release lock of a canceled caller: %w", ErrNotOwner)
 	}
 	if l.depth--; l.depth == 0 {
 		l.owner = owner{}

@@ -39,7 +39,7 @@ var kinds = map[string]*kind{}
 // newKind adds a kind without methods. It panics if the name is empty or already taken.
 func newKind(name string, make func(c *call) (any, error)) *kind {
 	if name == "" || kinds[name] != nil {
-		panic(fmt.Sprintf("manager: the name %q of a type is empty or taken", name))
+		panic(fmt.Sprintf("manager: type name %q is empty or already taken", name))
 	}
 	k := &kind{name: name, make: make, methods: map[string]*method{}}
 	kinds[name] = k
@@ -110,7 +110,7 @@ func (c *call) runMethod(m *method) error {
 			return err
 		}
 		if c.lane.txn != nil {
-			return fmt.Errorf("%w: %s.%s would wait", ErrTxn, c.obj.kind.name, c.Method)
+			return fmt.Errorf("%w: %s.%s would block", ErrTxn, c.obj.kind.name, c.Method)
 		}
 		if err := c.awaitChange(changed); err != nil {
 			c.undoWait()
@@ -123,7 +123,7 @@ func (c *call) runOnce(m *method) (changed <-chan struct{}, err error) {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
 	if c.obj.gone {
-		return nil, fmt.Errorf("%w: number %d was closed", ErrNoObject, c.Object)
+		return nil, fmt.Errorf("%w: object %d was closed", ErrNoObject, c.Object)
 	}
 	if t := c.lane.txn; t != nil {
 		if err := t.saveObject(c.obj); err != nil {
@@ -165,7 +165,7 @@ func (c *call) recoverPanic(f func() error) (err error) {
 func panicText(p any) (s string) {
 	defer func() {
 		if recover() != nil {
-			s = fmt.Sprintf("a %T whose text panics", p)
+			s = fmt.Sprintf("%T: its Error or String method panicked", p)
 		}
 	}()
 	return fmt.Sprint(p)
@@ -192,7 +192,7 @@ func (c *call) awaitChange(changed <-chan struct{}) error {
 }
 
 // errGone is the cancellation cause of a call whose client is gone.
-var errGone = errors.New("manager: the client is gone")
+var errGone = errors.New("manager: the client disconnected")
 
 // callContext returns a context that is canceled when the client cancels the call or is gone. From
 // now on a goroutine receives from the lane, until endCall.
@@ -225,7 +225,7 @@ func (c *call) endCall() {
 // type.
 func decodeArg[T any](c *call, i int) (v T, err error) {
 	if i >= len(c.Args) {
-		return v, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
+		return v, fmt.Errorf("%w: %s.%s got only %d arguments", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	it := c.Args[i]
 	c.Args[i].blocks = nil // owned by the value, or released
@@ -238,7 +238,7 @@ func decodeArg[T any](c *call, i int) (v T, err error) {
 // takeArg transfers argument i to the caller, which then owns its references.
 func (c *call) takeArg(i int) (it item, err error) {
 	if i >= len(c.Args) {
-		return it, fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
+		return it, fmt.Errorf("%w: %s.%s got only %d arguments", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	it, c.Args[i] = c.Args[i], item{body: c.Args[i].body}
 	return it, nil
@@ -248,10 +248,10 @@ func (c *call) takeArg(i int) (it item, err error) {
 // shared memory.
 func (c *call) keyArg(i int) (string, error) {
 	if i >= len(c.Args) {
-		return "", fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
+		return "", fmt.Errorf("%w: %s.%s got only %d arguments", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	if len(c.Args[i].blocks) != 0 {
-		return "", fmt.Errorf("%w %d of %s.%s: a key cannot hold shared memory", ErrArgument, i,
+		return "", fmt.Errorf("%w %d of %s.%s: key refers to shared memory, want a plain value", ErrArgument, i,
 			c.obj.kind.name, c.Method)
 	}
 	return string(c.Args[i].body), nil

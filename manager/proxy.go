@@ -151,7 +151,7 @@ func oneResult[R any](a answer) (v R, err error) {
 	}
 	if len(a.items) != 1 {
 		releaseAll(a.c, a.items)
-		return v, fmt.Errorf("%w: %d results instead of 1", codec.ErrFormat, len(a.items))
+		return v, fmt.Errorf("%w: got %d results, want 1", codec.ErrFormat, len(a.items))
 	}
 	return unpackItem[R](a.c, a.items[0])
 }
@@ -163,7 +163,7 @@ func twoResults[A, B any](a answer) (x A, y B, err error) {
 	}
 	if len(a.items) != 2 {
 		releaseAll(a.c, a.items)
-		return x, y, fmt.Errorf("%w: %d results instead of 2", codec.ErrFormat, len(a.items))
+		return x, y, fmt.Errorf("%w: got %d results, want 2", codec.ErrFormat, len(a.items))
 	}
 	if x, err = unpackItem[A](a.c, a.items[0]); err != nil {
 		releaseAll(a.c, a.items[1:])
@@ -231,7 +231,7 @@ var proxyTags = &codec.Tags{Type: "proxy", Fields: []int{2}}
 func (p *proxy) marshal(e *codec.Encoder, name string) error {
 	c, err := p.openClient()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
-		return fmt.Errorf("send a proxy: %w", ErrClosed)
+		return fmt.Errorf("send proxy: %w", ErrClosed)
 	}
 	r := p.ref
 	e.OnDone(codec.WatcherFunc(func(bool) { runtime.KeepAlive(r) }))
@@ -250,7 +250,7 @@ func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
 		return err
 	}
 	if found != name {
-		return fmt.Errorf("%w: it is a %s, not a %s", ErrType, found, name)
+		return fmt.Errorf("%w: got %s, want %s", ErrType, found, name)
 	}
 	return p.decodeForm(d)
 }

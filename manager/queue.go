@@ -128,7 +128,7 @@ var (
 func newQueue(c *call) (any, error) {
 	n, err := decodeArg[int](c, 0)
 	if err == nil && n < 0 {
-		err = fmt.Errorf("%w: capacity %d", ErrArgument, n)
+		err = fmt.Errorf("%w: capacity %d, want at least 1, or ipc.Unbounded", ErrArgument, n)
 	}
 	return &queue{capacity: n, taken: make(map[*session]int)}, err
 }
@@ -213,7 +213,7 @@ func (q *queue) join(*call) error {
 func (q *queue) endSession(s *session) {
 	if n := q.taken[s]; n > 0 {
 		q.unfinished = max(q.unfinished-n, len(q.items))
-		q.lost = append(q.lost, newPeerError(s.pid, fmt.Errorf("%w: %d of them", ErrTasksLost, n)))
+		q.lost = append(q.lost, died(s.pid, fmt.Errorf("%w: %d unfinished tasks", ErrTasksLost, n)))
 	}
 	delete(q.taken, s)
 }

@@ -47,7 +47,7 @@ func Register(name string, construct any, methods ...any) *Type {
 		panic(fmt.Sprintf("manager: Register(%q): %v", name, err))
 	}
 	if name == "" || kinds[name] != nil {
-		panic(fmt.Sprintf("manager: Register(%q): the name is empty or taken", name))
+		panic(fmt.Sprintf("manager: Register(%q): name is empty or already taken", name))
 	}
 	types.Add("manager: Register", name, t)
 	t.defineKind()
@@ -60,20 +60,20 @@ func newType(name string, construct any, methods []any) (t *Type, err error) {
 		return nil, err
 	}
 	if len(t.make.out) != 1 || t.make.out[0].typ.Kind() != reflect.Pointer {
-		return nil, fmt.Errorf("the first function must return a pointer, or a pointer and an error")
+		return nil, fmt.Errorf("constructor must return a pointer, or a pointer and an error")
 	}
 	self := t.make.out[0].typ
 	for i, m := range methods {
 		v := reflect.ValueOf(m)
 		if v.Kind() != reflect.Func {
-			return nil, fmt.Errorf("method %d is a %T, not a method expression such as (*T).Get", i, m)
+			return nil, fmt.Errorf("method %d has type %T, want a method expression such as (*T).Get", i, m)
 		}
 		method := methodName(v)
 		if method == "" || v.Type().NumIn() == 0 || v.Type().In(0) != self {
-			return nil, fmt.Errorf("method %d is %s, not a method expression of %s", i, v.Type(), self)
+			return nil, fmt.Errorf("method %d has type %s, want a method expression of %s", i, v.Type(), self)
 		}
 		if t.methods[method] != nil {
-			return nil, fmt.Errorf("method %s is there twice", method)
+			return nil, fmt.Errorf("method %s is listed twice", method)
 		}
 		if t.methods[method], err = newFunction(name+"."+method, v, self); err != nil {
 			return nil, err
@@ -112,11 +112,11 @@ type function struct {
 // newFunction validates f. self is the type of the object, or nil for a constructor.
 func newFunction(name string, f reflect.Value, self reflect.Type) (*function, error) {
 	if f.Kind() != reflect.Func || f.IsNil() {
-		return nil, fmt.Errorf("%s is no function", name)
+		return nil, fmt.Errorf("%s is not a function", name)
 	}
 	t := f.Type()
 	if t.IsVariadic() {
-		return nil, fmt.Errorf("%s is variadic; take a slice", name)
+		return nil, fmt.Errorf("%s is variadic: use a slice parameter instead", name)
 	}
 	fn := &function{name: name, body: f, self: self != nil}
 	i := 0
@@ -156,7 +156,7 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 // parameters.
 func (f *function) packArgs(vs []any) ([]argument, error) {
 	if len(vs) != len(f.in) {
-		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(vs))
+		return nil, fmt.Errorf("%w: %s takes %d arguments, got %d", ErrArgument, f.name, len(f.in), len(vs))
 	}
 	args := make([]argument, len(vs))
 	for i, v := range vs {
@@ -164,9 +164,9 @@ func (f *function) packArgs(vs []any) ([]argument, error) {
 		if v == nil {
 			x = reflect.Zero(want.typ)
 		}
-		if v == nil && !isNilable(want.typ) || !x.Type().AssignableTo(want.typ) {
-			releaseArgs(args[:i])
-			return nil, fmt.Errorf("%w %d of %s: want %s, not %T", ErrArgument, i+1, f.name, want.typ, v)
+		if v == nil && !nilable(want.typ) || !x.Type().AssignableTo(want.typ) {
+			discard(args[:i])
+			return nil, fmt.Errorf("%[1]w %[2]d of %[3]s: got %[5]T, want %[4]s", ErrArgument, i+1, f.name, want.typ, v)
 		}
 		var err error
 		if args[i], err = packValue(want.plan, x); err != nil {
@@ -188,7 +188,7 @@ func isNilable(t reflect.Type) bool {
 // callFunc runs the function in the server with the arguments of a call.
 func (f *function) callFunc(c *call, self any) ([]reflect.Value, error) {
 	if len(c.Args) != len(f.in) {
-		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args))
+		return nil, fmt.Errorf("%w: %s takes %d arguments, got %d", ErrArgument, f.name, len(f.in), len(c.Args))
 	}
 	var args []reflect.Value
 	if f.self {

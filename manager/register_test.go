@@ -66,7 +66,7 @@ func TestCall_IsChecked(t *testing.T) {
 	ctx, m := testutil.Context(t), local(t)
 	_, err := counters.New(ctx, m, "one")
 	testutil.ErrorIs(t, err, manager.ErrArgument)
-	if want := "manager: wrong argument 1 of Counter: want int, not string"; err.Error() != want {
+	if want := "manager: wrong argument 1 of Counter: got string, want int"; err.Error() != want {
 		t.Errorf("%q", err)
 	}
 	_, err = counters.New(ctx, m, -1)
@@ -97,17 +97,17 @@ func TestRegister_SaysWhatIsWrong(t *testing.T) {
 		methods   []any
 		want      string
 	}{
-		{"Counter", NewCounter, nil, "the name is empty or taken"},
-		{"", NewCounter, nil, "the name is empty or taken"},
-		{"Dict", NewCounter, nil, "the name is empty or taken"},
+		{"Counter", NewCounter, nil, "name is empty or already taken"},
+		{"", NewCounter, nil, "name is empty or already taken"},
+		{"Dict", NewCounter, nil, "name is empty or already taken"},
 		{"A", NewCounter, nil, "Main has begun"},
-		{"A", 1, nil, "A is no function"},
+		{"A", 1, nil, "A is not a function"},
 		{"A", func() int { return 1 }, nil, "must return a pointer"},
-		{"A", NewCounter, []any{1}, "method 0 is a int"},
-		{"A", NewCounter, []any{c.Add}, "not a method expression of *manager_test.Counter"},
-		{"A", NewCounter, []any{func(*Counter) {}}, "not a method expression of *manager_test.Counter"},
-		{"A", NewCounter, []any{(*Deadly).Count}, "not a method expression of *manager_test.Counter"},
-		{"A", NewCounter, []any{(*Counter).Add, (*Counter).Add}, "Add is there twice"},
+		{"A", NewCounter, []any{1}, "method 0 has type int"},
+		{"A", NewCounter, []any{c.Add}, "want a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{func(*Counter) {}}, "want a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{(*Deadly).Count}, "want a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{(*Counter).Add, (*Counter).Add}, "Add is listed twice"},
 		{"A", NewCounter, []any{(*Counter).Many}, "A.Many is variadic"},
 		{"A", NewCounter, []any{(*Counter).Chan}, "A.Chan, argument 1: chan int: chan int cannot cross"},
 		{"A", NewCounter, []any{(*Counter).Deep}, ".F.G: func() cannot cross"},

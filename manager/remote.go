@@ -108,7 +108,7 @@ func (c *client) handshake(ctx context.Context, conn *link.Conn) error {
 		return err
 	}
 	if kind != frameWelcome || len(body) != len(c.server) {
-		return fmt.Errorf("%w: a welcome of kind %d and %d bytes", codec.ErrFormat, kind, len(body))
+		return fmt.Errorf("%w: welcome has kind %d and %d bytes", codec.ErrFormat, kind, len(body))
 	}
 	server := [16]byte(body)
 	c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *client) handshake(ctx context.Context, conn *link.Conn) error {
 		c.server = server
 	}
 	if c.server != server {
-		return fmt.Errorf("%w: another server answers at its address", ErrServerDied)
+		return fmt.Errorf("%w: another server answers at the same address", ErrServerDied)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (r *far) importBlocks(numbers []uint64) ([]arena.Handle, error) {
 	blocks := make([]arena.Handle, len(numbers))
 	for i, id := range numbers {
 		if id > 1<<32-1 {
-			return nil, fmt.Errorf("%w: object %d", codec.ErrFormat, id)
+			return nil, fmt.Errorf("%w: object number %d exceeds 32 bits", codec.ErrFormat, id)
 		}
 		blocks[i] = r.farHandle(id)
 		if id == 0 {

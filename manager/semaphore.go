@@ -74,7 +74,7 @@ func newSemaphore(c *call) (any, error) {
 	}
 	bounded, err := decodeArg[bool](c, 1)
 	if err == nil && n < 0 {
-		err = fmt.Errorf("%w: %d permits", ErrArgument, n)
+		err = fmt.Errorf("%w: %d permits, want 0 or more", ErrArgument, n)
 	}
 	return &semaphore{free: n, first: n, bounded: bounded, held: make(map[*session]int)}, err
 }

@@ -236,16 +236,16 @@ func (l *served) dispatchCall(c *call) error {
 		c.obj = &object{kind: serverKind}
 		m, ok := serverKind.methods[c.Method]
 		if !ok {
-			return fmt.Errorf("%w: %q of the server", ErrNoMethod, c.Method)
+			return fmt.Errorf("%w: server method %q", ErrNoMethod, c.Method)
 		}
 		return c.recoverPanic(func() error { return m.run(l, c) })
 	}
-	if c.obj = l.s.findObject(c.Object); c.obj == nil {
-		return fmt.Errorf("%w: number %d", ErrNoObject, c.Object)
+	if c.obj = l.s.object(c.Object); c.obj == nil {
+		return fmt.Errorf("%w: object %d", ErrNoObject, c.Object)
 	}
 	m, ok := c.obj.kind.methods[c.Method]
 	if !ok {
-		return fmt.Errorf("%w: %s has no %q", ErrNoMethod, c.obj.kind.name, c.Method)
+		return fmt.Errorf("%w: type %s, method %q", ErrNoMethod, c.obj.kind.name, c.Method)
 	}
 	return c.runMethod(m)
 }
@@ -272,7 +272,7 @@ var (
 
 func (l *served) beginTxn(c *call) error {
 	if l.txn != nil {
-		return fmt.Errorf("%w: it has begun already", ErrTxn)
+		return fmt.Errorf("%w: a transaction has already begun", ErrTxn)
 	}
 	t := &txn{s: l.s, touched: make(map[*object]undo)}
 	if err := l.s.gate.lockExclusive(c, t); err != nil {
@@ -284,7 +284,7 @@ func (l *served) beginTxn(c *call) error {
 
 func (l *served) endTxn(commit bool) error {
 	if l.txn == nil {
-		return fmt.Errorf("%w: there is none", ErrTxn)
+		return fmt.Errorf("%w: no transaction has begun", ErrTxn)
 	}
 	l.txn.endTxn(commit)
 	l.txn = nil

@@ -26,7 +26,7 @@ func (t *txn) saveObject(o *object) error {
 	}
 	s, ok := o.state.(saver)
 	if !ok {
-		return fmt.Errorf("%w: a %s cannot be undone", ErrTxn, o.kind.name)
+		return fmt.Errorf("%w: type %s cannot be rolled back", ErrTxn, o.kind.name)
 	}
 	t.touched[o] = s.saveState(t.s.d)
 	return nil
@@ -88,7 +88,7 @@ func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) err
 		return err
 	}
 	if c.transaction(ctx) != nil {
-		return fmt.Errorf("%w: it has begun already", ErrTxn)
+		return fmt.Errorf("%w: a transaction has already begun", ErrTxn)
 	}
 	return c.runInTransaction(ctx, f)
 }
@@ -160,7 +160,7 @@ func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	}
 	defer func() { <-t.turn }()
 	if t.failed != nil {
-		return reply{}, fmt.Errorf("%w: undone, because a call failed: %w", ErrTxn, t.failed)
+		return reply{}, fmt.Errorf("%w: rolled back because a call failed: %w", ErrTxn, t.failed)
 	}
 	err := context.Cause(ctx)
 	if err == nil {

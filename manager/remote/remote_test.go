@@ -168,7 +168,7 @@ func TestDial_FileStaysInItsMachine(t *testing.T) {
 	defer f.Close()
 	err = d.Set(ctx, "f", f)
 	testutil.ErrorIs(t, err, manager.ErrShared)
-	if err == nil || !strings.Contains(err.Error(), "descriptors do not reach the other side") {
+	if err == nil || !strings.Contains(err.Error(), "does not share memory or descriptors") {
 		t.Errorf("%v", err)
 	}
 	n, err := d.Len(ctx) // the connection goes on
