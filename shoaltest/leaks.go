@@ -33,7 +33,7 @@ func NoLeaks(t TB) {
 			return append(now, before.Blocks()...)
 		})
 		if len(left) > 0 {
-			t.Errorf("shoaltest: the test left something behind:\n\t%s", strings.Join(left, "\n\t"))
+			t.Errorf("shoaltest: the test leaked:\n\t%s", strings.Join(left, "\n\t"))
 		}
 	})
 }

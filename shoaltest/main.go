@@ -26,7 +26,7 @@ func TestMain(m interface{ Run() int }) {
 	before := leak.Take()
 	code := m.Run()
 	if left := before.Leave(); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "shoaltest: tests left something behind:\n\t%s\n", strings.Join(left, "\n\t"))
+		fmt.Fprintf(os.Stderr, "shoaltest: the tests leaked:\n\t%s\n", strings.Join(left, "\n\t"))
 		code = leftBehind
 	}
 	os.Exit(code)
