@@ -95,7 +95,7 @@ func (a *ahead) take(key int64) (*os.File, error) {
 	at := slices.IndexFunc(a.came, func(n numbered) bool { return n.key == key })
 	if at < 0 {
 		if err := a.readTo(key); err != nil {
-			return nil, fmt.Errorf("descriptor %d has not come: %w", key, err)
+			return nil, fmt.Errorf("read up to descriptor %d: %w", key, err)
 		}
 		at = len(a.came) - 1
 	}

@@ -29,7 +29,7 @@ type arrivals struct {
 }
 
 // errGivenBack interrupts the reader when a call has given a message back.
-var errGivenBack = errors.New("torch: a message was given back")
+var errGivenBack = errors.New("torch: message returned by another call")
 
 // put appends a message that no call is waiting for.
 func (m *arrivals) put(b []byte) {

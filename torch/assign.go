@@ -116,7 +116,7 @@ func assignSteps(dst reflect.Value, transform *python.Record) error {
 }
 
 func mismatch(dst reflect.Value, v any) error {
-	return unsupported("%T does not become %s", v, dst.Type())
+	return unsupported("cannot convert %T to %s", v, dst.Type())
 }
 
 func assignNone(dst reflect.Value) error {
@@ -125,7 +125,7 @@ func assignNone(dst reflect.Value) error {
 		dst.SetZero()
 		return nil
 	}
-	return unsupported("None does not become %s", dst.Type())
+	return unsupported("cannot convert None to %s", dst.Type())
 }
 
 func assignScalar(dst reflect.Value, v any) error {
@@ -152,7 +152,7 @@ func assignScalar(dst reflect.Value, v any) error {
 			dst.SetUint(n.Uint64())
 			return nil
 		}
-		return unsupported("%v does not fit %s", n, dst.Type())
+		return unsupported("%v overflows %s", n, dst.Type())
 	case int64:
 		return assignInt(dst, n)
 	case float64:
@@ -178,7 +178,7 @@ func assignInt(dst reflect.Value, n int64) error {
 	case dst.CanFloat() && int64(float64(n)) == n:
 		dst.SetFloat(float64(n))
 	case dst.CanInt() || dst.CanUint() || dst.CanFloat():
-		return unsupported("%d does not fit %s", n, dst.Type())
+		return unsupported("%d overflows %s", n, dst.Type())
 	default:
 		return mismatch(dst, n)
 	}
@@ -191,7 +191,7 @@ func assignItems(dst reflect.Value, items []any) error {
 		dst.Set(reflect.MakeSlice(dst.Type(), len(items), len(items)))
 	case reflect.Array:
 		if dst.Len() != len(items) {
-			return unsupported("%d values do not become %s", len(items), dst.Type())
+			return unsupported("cannot convert %d values to %s", len(items), dst.Type())
 		}
 	case reflect.Struct:
 		return assignFields(dst, items)
@@ -216,7 +216,7 @@ func assignFields(dst reflect.Value, items []any) error {
 		return err
 	}
 	if !tuple || len(fields) != len(items) {
-		return unsupported("a tuple of %d does not become %s", len(items), dst.Type())
+		return unsupported("cannot convert a tuple of %d values to %s: want a struct with as many exported fields and torch tags", len(items), dst.Type())
 	}
 	for i, f := range fields {
 		if err := assignTo(dst.Field(f.Index), items[i]); err != nil {
@@ -246,7 +246,7 @@ func assignDict(dst reflect.Value, d *python.Dict) error {
 			return fmt.Errorf("key %v: %w", k, err)
 		}
 		if !key.Comparable() {
-			return unsupported("the key %v is no key in Go", k)
+			return unsupported("key %v is not comparable in Go", k)
 		}
 		if err := assignTo(value, v); err != nil {
 			return fmt.Errorf("value of %v: %w", k, err)
@@ -266,7 +266,7 @@ func assignRegistered(dst reflect.Value, d *python.Dict) error {
 	}
 	t, ok := codec.TypeNamed(text)
 	if !ok || !t.AssignableTo(dst.Type()) {
-		return unsupported("%q does not become %s: no such type is registered with wire.RegisterType under that name", text, dst.Type())
+		return unsupported("cannot convert %q to %s: no assignable type is registered under that name: call wire.RegisterType", text, dst.Type())
 	}
 	inside, _ := d.Get(value.ValueKey)
 	made := reflect.New(t).Elem()
@@ -297,7 +297,7 @@ func assignNamed(dst reflect.Value, d *python.Dict) error {
 	}
 	for key := range d.All() {
 		if name, ok := key.(string); !ok || !known[name] {
-			return unsupported("the key %v of a dict, which %s does not have; add a field tagged torch:\"%[1]v\"", key, dst.Type())
+			return unsupported("dict key %v has no field in %s: add a field tagged torch:\"%[1]v\"", key, dst.Type())
 		}
 	}
 	return nil

@@ -54,16 +54,16 @@ func TestAs_ConvertsWhatFits(t *testing.T) {
 		want any    // a value of the type to convert to
 		why  string // the text of the error, if there is no conversion
 	}{
-		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 does not fit uint8"},
-		{int64(-1), uint(0), "does not fit"}, {int64(128), int8(0), "does not fit"},
-		{int64(3), 3.0, ""}, {int64(1<<53 + 1), 0.0, "does not fit"}, {1.5, float32(1.5), ""},
-		{1.5, 0, "float64 does not become int"}, {true, true, ""}, {int64(1), false, "does not become bool"},
-		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "does not fit"},
+		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 overflows uint8"},
+		{int64(-1), uint(0), "overflows"}, {int64(128), int8(0), "overflows"},
+		{int64(3), 3.0, ""}, {int64(1<<53 + 1), 0.0, "overflows"}, {1.5, float32(1.5), ""},
+		{1.5, 0, "cannot convert float64 to int"}, {true, true, ""}, {int64(1), false, "to bool"},
+		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "overflows"},
 		{bigOne(64), bigOne(64), ""}, {2i, complex64(2i), ""},
-		{"x", "x", ""}, {"x", []byte(nil), "does not become"}, {[]byte("x"), []byte("x"), ""},
-		{python.Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
+		{"x", "x", ""}, {"x", []byte(nil), "cannot convert"}, {[]byte("x"), []byte("x"), ""},
+		{python.Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "cannot convert None to int"},
 		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {python.Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""},
-		{python.Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
+		{python.Tuple{int64(1)}, [2]int{}, "cannot convert 1 values to [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
 		{python.Size{2, 3}, []int{2, 3}, ""}, {testutil.Value(python.NewSet(false, int64(4)))(t), []int{4}, ""},
 		{python.Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {python.Tuple{0.5}, betas{}, "a tuple of 1"},
 		{python.Tuple{"x", 0.5}, betas{}, "field A"},
@@ -71,13 +71,13 @@ func TestAs_ConvertsWhatFits(t *testing.T) {
 		{python.NewDict("k", "x"), map[string]int(nil), "value of k"},
 		{python.NewDict("k", int64(1)), map[int]int(nil), "key k"},
 		{python.NewDict("lr", 0.5), config{LR: 0.5}, ""},
-		{python.NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"},
-		{python.NewDict("lr", "x"), config{}, "field lr"}, {python.NewDict(), 0, "does not become int"},
+		{python.NewDict("lr", 0.5, "unknown", nil), config{}, "has no field"},
+		{python.NewDict("lr", "x"), config{}, "field lr"}, {python.NewDict(), 0, "to int"},
 		{x, x, ""}, {&autograd.Param{T: x}, x, ""},
 		{&python.Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""},
 		{&python.Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
-		{&python.Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"},
-		{&CUDATensor{}, x, "memory of a GPU"},
+		{&python.Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "numpy number has unsupported dtype"},
+		{&CUDATensor{}, x, "in GPU memory"},
 	} {
 		got := reflect.New(reflect.TypeOf(c.want))
 		err := assign(got.Interface(), c.v)

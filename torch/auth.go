@@ -98,7 +98,7 @@ func newChallenge() []byte {
 func readProof(r io.Reader, key, message []byte) error {
 	proof, err := readAuth(r)
 	if err == nil && !verify(key, message, proof) {
-		err = fmt.Errorf("%w: the other side has another key", ErrAuth)
+		err = fmt.Errorf("%w: the peer has another authkey", ErrAuth)
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func readChallenge(r io.Reader, key []byte) ([]byte, error) {
 	}
 	message, ok := bytes.CutPrefix(message, []byte(challenge))
 	if !ok {
-		return nil, fmt.Errorf("%w: no challenge came; does the other side have an authkey?", ErrAuth)
+		return nil, fmt.Errorf("%w: got no challenge: check that the peer has an authkey", ErrAuth)
 	}
 	name, _, err := splitDigest(message, legacyRandom)
 	if err != nil {
@@ -123,7 +123,7 @@ func readChallenge(r io.Reader, key []byte) ([]byte, error) {
 func readVerdict(r io.Reader) error {
 	verdict, err := readAuth(r)
 	if err == nil && string(verdict) != welcome {
-		err = fmt.Errorf("%w: the other side refused the key", ErrAuth)
+		err = fmt.Errorf("%w: the peer rejected the authkey", ErrAuth)
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func splitDigest(b []byte, legacy int) (name string, rest []byte, err error) {
 	inside, ok := bytes.CutPrefix(b, []byte("{"))
 	word, rest, found := bytes.Cut(inside, []byte("}"))
 	if !ok || !found || digests[string(word)] == nil {
-		return "", nil, fmt.Errorf("%w: %d bytes without a digest that is known", ErrAuth, len(b))
+		return "", nil, fmt.Errorf("%w: message of %d bytes names no known digest", ErrAuth, len(b))
 	}
 	return string(word), rest, nil
 }

@@ -36,7 +36,7 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	_, valued := ds.(data.ValueDataset)
 	switch {
 	case len(numbers) == 0:
-		return nil, unsupported("a batch without samples")
+		return nil, unsupported("batch has 0 samples, want at least 1")
 	case w.raw || w.own != nil || w.collator != nil || valued:
 		samples, err := w.values(ctx, ds, numbers)
 		if err != nil {
@@ -119,7 +119,7 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 	if w.collate {
 		list, ok := index.([]any)
 		if !ok {
-			return nil, protocolError("the places of a batch are %T", index)
+			return nil, protocolError("batch indices are %T, want a list", index)
 		}
 		n = len(list)
 	}
@@ -174,7 +174,7 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 // returns for tuples. Each sample is copied right after it is loaded, while it is in the CPU cache.
 func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
-		return nil, unsupported("a batch without samples")
+		return nil, unsupported("batch has 0 samples, want at least 1")
 	}
 	var batch []any
 	for row := range n {
@@ -198,7 +198,7 @@ func fillRow(batch []any, row int, s data.Sample, batched bool) error {
 		return fmt.Errorf("%w: field %d is nil", data.ErrSample, k)
 	}
 	if len(s) != len(batch) {
-		return fmt.Errorf("a sample of %d fields in a batch of %d: %w", len(s), len(batch), data.ErrShape)
+		return fmt.Errorf("sample has %d fields, want %d as in the batch: %w", len(s), len(batch), data.ErrShape)
 	}
 	for k, t := range s {
 		to := batch[k].(*tensor.Tensor)
@@ -207,7 +207,7 @@ func fillRow(batch []any, row int, s data.Sample, batched bool) error {
 			defer to.Close()
 		}
 		if !slices.Equal(t.Shape(), to.Shape()) || t.DType() != to.DType() {
-			return fmt.Errorf("a field of %v %v in a batch of %v %v: %w", t.DType(), t.Shape(), to.DType(),
+			return fmt.Errorf("field is %v %v, want %v %v as in the batch: %w", t.DType(), t.Shape(), to.DType(),
 				to.Shape(), data.ErrShape)
 		}
 		to.CopyFrom(t)

@@ -133,7 +133,7 @@ func (c Child) do(code string) error {
 		}
 	}
 	if err != nil && s.mentions(datasetName) {
-		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)
+		fmt.Fprintln(os.Stderr, "Python loads the samples of a Go data set, because Go cannot decode the worker's arguments:", err)
 	}
 	return s.handOver()
 }
@@ -201,7 +201,7 @@ func inertNames(g python.Global) (pickle.Constructor, bool) {
 func (c Child) call(ctx context.Context, process any, opts Options) error {
 	o, ok := process.(*pickle.Object)
 	if !ok {
-		return protocolError("a process is %T", process)
+		return protocolError("process object is %T, want a pickled object", process)
 	}
 	state, _ := o.State.(*python.Dict)
 	i := &importer{ctx: ctx, opts: opts, child: true}
@@ -262,7 +262,7 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	v, _ := d.Get("conn")
 	c, ok := v.(*Conn)
 	if !ok {
-		return nil, protocolError("a ConnectionWrapper of %T", v)
+		return nil, protocolError("ConnectionWrapper holds %T, want a connection", v)
 	}
 	return c, nil
 }

@@ -85,7 +85,7 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	if w.own != nil {
 		batch, err := w.own(ctx, samples)
 		if err != nil {
-			return nil, fmt.Errorf("the Collate %s: %w", w.ownName, err)
+			return nil, fmt.Errorf("collate function %s: %w", w.ownName, err)
 		}
 		return batch, nil
 	}

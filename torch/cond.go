@@ -55,7 +55,7 @@ func NewCond(lock Semaphore) (Cond, error) {
 	} else if at, ok := lock.(*semaphore); ok {
 		own = at
 	} else {
-		err = unsupported("a Condition of this process on %T", lock)
+		err = unsupported("lock of a Condition is %T, want a Lock or RLock of this package", lock)
 	}
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c *condition) Close() (err error) {
 func (i *importer) condition(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
-		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
+		return nil, protocolError("state of %s has %d parts, want 4", o.Class, len(state))
 	}
 	c := new(condition)
 	for n, dst := range []**semaphore{&c.semaphore, &c.sleeping, &c.woken, &c.wake} {
@@ -131,7 +131,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 		}
 		s, ok := v.(*semaphore)
 		if !ok {
-			return nil, protocolError("part %d of a Condition is %T", n, v)
+			return nil, protocolError("part %d of a Condition is %T, want a semaphore", n, v)
 		}
 		*dst = s
 	}

@@ -100,7 +100,7 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	}
 	if c.sent.Load() {
 		<-c.sending
-		return fmt.Errorf("%w for sending: Process.Wait was called", ErrClosed)
+		return fmt.Errorf("%w for sending, because Process.Wait was called", ErrClosed)
 	}
 	return c.verdict(ctx, c.write(ctx, b))
 }

@@ -28,11 +28,11 @@ import (
 // ipc returns the functions that open and share GPU memory.
 func (o Options) ipc() (device.IPC, error) {
 	if !o.CUDA {
-		return nil, unsupported("a tensor on a GPU without Options.CUDA")
+		return nil, unsupported("tensor is on a GPU: set Options.CUDA")
 	}
 	b, _ := device.Find("cuda")
 	if b.IPC == nil {
-		return nil, unsupported("Options.CUDA in a program that does not import package cuda")
+		return nil, unsupported("Options.CUDA is set, but the program does not import package cuda: import it")
 	}
 	return b.IPC, nil
 }
@@ -74,16 +74,16 @@ func (c *CUDATensor) Close() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("give CUDA memory back: %w", err)
+		return fmt.Errorf("release CUDA memory: %w", err)
 	}
 	defer f.Close()
 	const size = headerSize + 8*counterSlots
 	if _, have, err := sys.Identify(f); err != nil || have < size {
-		return errors.Join(err, fmt.Errorf("give CUDA memory back: counters of %d bytes: %w", have, ErrTruncated))
+		return errors.Join(err, fmt.Errorf("release CUDA memory: file of reference counters has only %d bytes: %w", have, ErrTruncated))
 	}
 	mem, err := sys.Map(f, size)
 	if err != nil {
-		return fmt.Errorf("give CUDA memory back: %w", err)
+		return fmt.Errorf("release CUDA memory: %w", err)
 	}
 	openers := sys.Counter(mem)
 	err = guard(func(addr uintptr) bool { return sys.Contains(mem, addr) }, func() {
@@ -110,12 +110,12 @@ func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	}
 	switch {
 	case version > 3:
-		return memory, unsupported("a CUDA handle of version %d", version)
+		return memory, unsupported("CUDA handle has version %d, want at most 3", version)
 	case kind == 'e':
 		return memory, unsupported(
-			"CUDA memory in expandable segments; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False where it is sent")
+			"CUDA memory is in expandable segments: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False in the sending process")
 	case kind != 'c' || len(rest) != len(memory):
-		return memory, protocolError("a CUDA handle of %d bytes", len(b))
+		return memory, protocolError("malformed CUDA handle of %d bytes", len(b))
 	}
 	return [64]byte(rest), nil
 }
@@ -132,7 +132,7 @@ var (
 func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
-		return nil, protocolError("a CUDA tensor of %d parts, of class %s", len(o.Args), class)
+		return nil, protocolError("CUDA tensor has %d parts and class %s, want 15 parts and a Tensor or Parameter", len(o.Args), class)
 	}
 	c := &CUDATensor{Parameter: class == parameterClass, received: true}
 	if c.Shape, err = value.Numbers(o.Args[1]); err == nil {
@@ -153,7 +153,7 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 		}
 	}
 	if c.StorageOffset%c.DType.Size() != 0 { // a misaligned access would end the CUDA context
-		return nil, protocolError("a CUDA storage of %v at byte %d", c.DType, c.StorageOffset)
+		return nil, protocolError("CUDA storage of %v begins at misaligned byte %d", c.DType, c.StorageOffset)
 	}
 	if o.Args[7] == nil && c.StorageBytes == 0 {
 		return c, nil // the other arguments are None too
@@ -236,7 +236,7 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 		return err
 	}
 	if c.Slot >= counterSlots {
-		return protocolError("slot %d of the counters %q", c.Slot, c.Counters)
+		return protocolError("slot %d of reference counters %q is out of range", c.Slot, c.Counters)
 	}
 	wait, err := value.Arg[bool](o, 14)
 	if err == nil && wait {
@@ -250,7 +250,7 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	if c.received {
 		return nil, unsupported(
-			"a CUDA tensor that came from another process: PyTorch does not open such memory twice; send a clone")
+			"CUDA tensor was received from another process, and PyTorch cannot open its memory twice: send a clone")
 	}
 	class := tensorClass
 	if c.Parameter {

@@ -51,7 +51,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	}
 	defer f.Close()
 	if info.Mode()&os.ModeNamedPipe == 0 {
-		return nil, protocolError("a connection of %v", info.Mode())
+		return nil, protocolError("connection has file mode %v, want a socket or pipe", info.Mode())
 	}
 	mode := os.O_WRONLY
 	if readable {
@@ -59,7 +59,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	}
 	pipe, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open the end of a pipe: %w", err)
+		return nil, fmt.Errorf("open pipe end: %w", err)
 	}
 	c := newConn(pipe, opts)
 	c.reads, c.writes = readable, !readable
@@ -79,7 +79,7 @@ func (i *importer) socket(o *pickle.Object) (any, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, fmt.Errorf("receive a socket: %w", err)
+		return nil, fmt.Errorf("receive socket: %w", err)
 	}
 	return c, nil
 }
@@ -97,7 +97,7 @@ func (e *exporter) connection(c *Conn) (any, error) {
 func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
 	if !ok {
-		return nil, unsupported("a connection over %T", c.stream)
+		return nil, unsupported("connection is a %T, which has no descriptor to send", c.stream)
 	}
 	var f *os.File
 	if c.reads && c.writes {
@@ -106,7 +106,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 		f, err = sys.ShareEnd(raw, c.writes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("send a connection: %w", err)
+		return nil, fmt.Errorf("send connection: %w", err)
 	}
 	df, err := e.offer(f)
 	if err != nil {
@@ -120,7 +120,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 func (e *exporter) socket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
-		return nil, unsupported("a socket that is %T", c)
+		return nil, unsupported("socket is a %T, which has no descriptor to send", c)
 	}
 	family, kind, protocol, err := sys.SocketKind(raw)
 	if err != nil {

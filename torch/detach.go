@@ -32,7 +32,7 @@ func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 	defer lock.(*sync.Mutex).Unlock()
 	c, err := sys.Dial(context.Background(), addr)
 	if err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
+		return nil, fmt.Errorf("fetch descriptor: %w: %w", ErrGone, err)
 	}
 	defer c.Close()
 	f, err := take(c, key, authkey)
@@ -42,7 +42,7 @@ func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 	case otherEnded(err): // the sender ended during the request
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return nil, fmt.Errorf("fetch a descriptor: %w", err)
+	return nil, fmt.Errorf("fetch descriptor: %w", err)
 }
 
 // take fetches a descriptor over a new connection to a resource sharer.
@@ -60,7 +60,7 @@ func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 		return nil, err
 	}
 	if len(in.files) != 1 || len(in.ahead) > 0 {
-		return nil, protocolError("%d descriptors and %d bytes too many from a sharer", len(in.files), len(in.ahead))
+		return nil, protocolError("resource sharer sent %d descriptors and %d extra bytes, want 1 and 0", len(in.files), len(in.ahead))
 	}
 	sys.SendFiles(c, []byte{ackByte}) // no SIGPIPE: Python up to 3.13 has closed already
 	f := in.files[0]

@@ -38,17 +38,17 @@ func unfetched() string {
 	var parts []string
 	files, bytes := promised()
 	if files > 0 {
-		parts = append(parts, fmt.Sprintf("%d descriptors, of %d bytes", files, bytes))
+		parts = append(parts, fmt.Sprintf("%d descriptors with %d bytes", files, bytes))
 	}
 	if n := unwritten.Load(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d messages, for which their readers have no room", n))
+		parts = append(parts, fmt.Sprintf("%d messages not yet written, because their readers are full", n))
 	}
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
 	regions.look()
 	for _, r := range regions.byID {
 		if regions.underWay(r) {
-			parts = append(parts, fmt.Sprintf("memory of %d bytes for process %d", r.nbytes, r.peers[0].pid))
+			parts = append(parts, fmt.Sprintf("memory of %d bytes sent to process %d", r.nbytes, r.peers[0].pid))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -78,12 +78,12 @@ func (c Child) finish(ctx context.Context) error {
 	if limit == 0 {
 		limit = linger
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v after the function has returned", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not received within %v after the function returned", limit))
 	defer cancel()
 	err := Drain(ctx)
 	regions.abandon()
 	if err != nil {
-		return fmt.Errorf("lost at the end of the process: %w", err)
+		return fmt.Errorf("data lost at process exit: %w", err)
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func TestChild_WaitsNoLongerThanLinger(t *testing.T) {
 		if want := "[" + failed + ", " + failed + ", " + left + "]"; out != want {
 			t.Errorf("%s, not %s", out, want)
 		}
-		for _, part := range []string{"memory of 8 bytes for process", "15 descriptors, of",
-			"700ms after the function has returned"} {
+		for _, part := range []string{"memory of 8 bytes sent to process", "15 descriptors with",
+			"not received within 700ms after the function returned"} {
 			if !strings.Contains(errs, part) {
 				t.Errorf("a process that gives up says nothing of %q: %s", part, errs)
 			}
@@ -110,7 +110,7 @@ func TestChild_AWorkerWaitsForItsDataLoader(t *testing.T) {
 		}
 		out, errs = run("300ms", "never")
 		if out != `{"how": "never", "got": [], "exitcode": 1}`+"\n" ||
-			!strings.Contains(errs, "lost at the end of the process") {
+			!strings.Contains(errs, "lost at process exit") {
 			t.Errorf("nobody has fetched the batches: %s\n%s", out, errs)
 		}
 	})

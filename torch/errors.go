@@ -20,33 +20,33 @@ var (
 	// ErrTooLong is wrapped if a message is longer than [Options.MaxMessage].
 	ErrTooLong = errors.New("torch: message too long")
 	// ErrClosed is wrapped if the connection is closed, or if it broke in the middle of a message.
-	ErrClosed = sentinel.New("torch: connection is closed", os.ErrClosed)
+	ErrClosed = sentinel.New("torch: connection closed", os.ErrClosed)
 	// ErrLocked is returned by [Semaphore.TryAcquire] if no permit is available.
-	ErrLocked = errors.New("torch: semaphore has no permit")
+	ErrLocked = errors.New("torch: no semaphore permit available")
 	// ErrUnsupported is wrapped if a value has no representation in Python, or none in Go.
 	ErrUnsupported = value.ErrUnsupported
 	// ErrNoKey is wrapped if a tensor can be sent or received only with the authkey of the peer,
 	// and [Options.AuthKey] is empty.
 	ErrNoKey = errors.New(
-		"torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
+		"torch: Options.AuthKey is empty: set it, and set multiprocessing.current_process().authkey to the same key before the first tensor is sent")
 	// ErrGone is wrapped if the memory that a message refers to no longer exists, because its
 	// sender ended too early, or because another process received the message before.
 	ErrGone = errors.New(
-		"torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
-			"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
+		"torch: memory no longer exists: data is lost if its sender exits before it is received, and can be received only once: " +
+			"let the sender wait for an answer, or start it with torch.Spawn (docs/torch.md, \"When the sender ends\")")
 	// ErrUnfetched is wrapped if other processes have not fetched all tensors that this process
 	// sent, and it is about to end; see [Drain].
-	ErrUnfetched = errors.New("torch: memory that was sent has not been fetched")
+	ErrUnfetched = errors.New("torch: sent memory has not been received")
 	// ErrTruncated is wrapped if a file is shorter than the tensors in it: when they are received
 	// or, within [Guard], when they are accessed.
 	ErrTruncated = errors.New("torch: memory was truncated")
 	// ErrArena is wrapped if a tensor to be sent lies in the memory of a Shoal domain. The caller
 	// should send a clone of it, or allocate it with [Empty].
-	ErrArena = errors.New("torch: tensor is shared with processes of Shoal; clone it or allocate it with torch.Empty")
+	ErrArena = errors.New("torch: tensor is in Shoal's shared memory: clone it, or allocate it with torch.Empty")
 	// ErrCUDA is wrapped if a tensor in GPU memory was to be converted to a *tensor.Tensor. The
 	// caller should set [Options.CUDA], receive the tensor as a *[CUDATensor], or call .cpu() in
 	// Python before the send.
-	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
+	ErrCUDA = fmt.Errorf("%w: tensor is in GPU memory", ErrUnsupported)
 	// ErrGlobal is wrapped together with [ErrUnsupported] if a message refers to a name that is not
 	// on the list of allowed names. The error text contains the name.
 	ErrGlobal = pickle.ErrGlobal

@@ -120,10 +120,10 @@ func readWill(in io.Reader) (w handover, err error) {
 		return w, err
 	}
 	if w.Managers < 0 || w.Managers > len(w.Keys)+1024 {
-		return w, protocolError("%d managers are left", w.Managers)
+		return w, protocolError("handover announces %d managers, out of range", w.Managers)
 	}
 	if w.Address == "" && len(w.Keys) > 0 {
-		return w, protocolError("%d descriptors are left without an address", len(w.Keys))
+		return w, protocolError("handover announces %d descriptors without an address", len(w.Keys))
 	}
 	return w, nil
 }
@@ -155,7 +155,7 @@ func (k *catcher) take(n int) (files []*os.File, err error) {
 		}
 	}
 	if len(k.files) != n {
-		return nil, protocolError("%d files are left where %d were told", len(k.files), n)
+		return nil, protocolError("handover has %d files, want %d as announced", len(k.files), n)
 	}
 	files, k.files = k.files, nil
 	return files, nil

@@ -153,7 +153,7 @@ func TestEstate_PythonWaitsNoLongerThanLinger(t *testing.T) {
 		p, _ := parting(t, py, "stalled")
 		var failed *ProcessError
 		if err := p.Wait(testContext(t)); !errors.As(err, &failed) || failed.ExitCode != 1 ||
-			!strings.Contains(failed.Message, "lost at the end of the process") ||
+			!strings.Contains(failed.Message, "lost at process exit") ||
 			!strings.Contains(failed.Message, "1 descriptors") {
 			t.Errorf("a process whose receiver has stalled: %+v", err)
 		}

@@ -110,7 +110,7 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 	e.cond, ok = cond.(*condition)
 	e.flag, both = flag.(*semaphore)
 	if !ok || !both {
-		return nil, protocolError("an Event is made of %T and %T", cond, flag)
+		return nil, protocolError("parts of an Event are %T and %T, want a Condition and a Semaphore", cond, flag)
 	}
 	return e, nil
 }

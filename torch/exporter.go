@@ -61,7 +61,7 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		return v, true, nil
 	case *python.Record:
 		if v != nil {
-			err = unsupported("an object of Python's class %s; send what is in it", v.Class)
+			err = unsupported("object of Python class %s cannot be sent: send its contents instead", v.Class)
 		}
 	case *tensor.Tensor:
 		low, err = e.tensor(v, tensorClass, false)

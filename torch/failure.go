@@ -36,7 +36,7 @@ func (e *ProcessError) Error() string {
 			what += ": " + strings.ReplaceAll(e.Message, "\n", "; ")
 		}
 	case e.Signal != nil:
-		what = "ended by signal: " + e.Signal.String()
+		what = "killed by signal: " + e.Signal.String()
 	case lastLine(e.Stderr) != "":
 		what += ": " + lastLine(e.Stderr)
 	}

@@ -59,9 +59,9 @@ func frameRest(b []byte, n int) []byte {
 
 var (
 	// errIdle reports a deadline that expired before the first byte of a message.
-	errIdle = errors.New("torch: nothing came")
+	errIdle = errors.New("torch: deadline expired before a message")
 	// errBegun reports a deadline that expired after the first byte of a message.
-	errBegun = errors.New("torch: a message has begun")
+	errBegun = errors.New("torch: deadline expired within a message")
 )
 
 // timeUp converts an expired deadline to errIdle or errBegun. It returns any other error unchanged.
@@ -94,10 +94,10 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if size < 0 {
-		return nil, protocolError("a message of %d bytes", size)
+		return nil, protocolError("message length is %d bytes, want 0 or more", size)
 	}
 	if size > limit {
-		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", size, limit, ErrTooLong)
+		return nil, fmt.Errorf("receive: message has %d bytes, want at most %d: %w", size, limit, ErrTooLong)
 	}
 	if f.b == nil {
 		f.b = make([]byte, 0, min(size, 1<<20)) // bytes that never arrive are not allocated

@@ -68,7 +68,7 @@ func insteadOf(err error, tree any) string {
 			}
 		}
 	}
-	return "send what is in it, as a dict, a list or a tuple"
+	return "send its contents as a dict, list or tuple"
 }
 
 // make decodes a parsed tree. err is the error of parse. On any error it releases all resources of
@@ -159,5 +159,5 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		p, err := i.Packed(o)
 		return &pt.PackedSequence{Data: p[0], BatchSizes: p[1], SortedIndices: p[2], UnsortedIndices: p[3]}, err
 	}
-	return nil, unsupported("a call of %s", o.Class)
+	return nil, unsupported("call of %s is not supported", o.Class)
 }

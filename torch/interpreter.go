@@ -19,7 +19,7 @@ import (
 func becomePython(code string) error {
 	path, err := interpreter(os.Getppid())
 	if err != nil {
-		return fmt.Errorf("become the Python of the parent process: %w", err)
+		return fmt.Errorf("exec the parent's Python interpreter: %w", err)
 	}
 	ignored := ignoredBy(os.Getppid())
 	if strings.HasPrefix(code, resourceTracker) {
@@ -30,7 +30,7 @@ func becomePython(code string) error {
 	}
 	args := append([]string{path}, os.Args[1:]...)
 	args[slices.Index(args, "-c")+1] = code
-	return fmt.Errorf("become %s, the Python of the parent process: %w", path, syscall.Exec(path, args, os.Environ()))
+	return fmt.Errorf("exec %s, the parent's Python interpreter: %w", path, syscall.Exec(path, args, os.Environ()))
 }
 
 // resourceTracker is the start of the code of multiprocessing's resource tracker. Python starts the

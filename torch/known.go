@@ -44,7 +44,7 @@ func (c Child) loads(args python.Tuple) bool {
 // tellOnce prints, in the first worker only, the reason why Python loads the samples.
 func tellOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
-		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
+		fmt.Fprintln(os.Stderr, "Python instead of Go loads the samples:", why)
 	}
 }
 
@@ -70,7 +70,7 @@ func namesGo(set any) bool {
 }
 
 // errNotOurs is returned by knows for a class that Go does not support.
-var errNotOurs = errors.New("torch: a data set of Python's")
+var errNotOurs = errors.New("torch: data set class is not supported by Go")
 
 // knows returns nil if Go can load the samples of an object, errNotOurs if it does not support the
 // class, and otherwise an error with the reason.
@@ -101,8 +101,8 @@ func (c Child) knows(v any, seen map[any]bool) error {
 		r, _ := reader.Find(o.Class)
 		return r.Check(o)
 	case o.Class == huggingFace:
-		return unsupported("datasets.Dataset: this program does not import " +
-			"github.com/shoal-mp/shoal/torch/huggingface, which reads it")
+		return unsupported("datasets.Dataset needs a package that this program does not import: import " +
+			"github.com/shoal-mp/shoal/torch/huggingface")
 	case o.Class == chainDataset || known(o.Class) != nil:
 		return c.knowsParts(state, seen)
 	}

@@ -85,7 +85,7 @@ def leave(fd, limit, failed):
     except (BrokenPipeError, ConnectionResetError):  # Go has ended: no process is left that would fetch them
         clear()
     except Exception as e:
-        lost = "lost at the end of the process, since Go did not take them over: %s (%s: %s)" % (will, type(e).__name__, e)
+        lost = "data lost at process exit, because Go did not take it over: %s (%s: %s)" % (will, type(e).__name__, e)
         if not failed:
             raise RuntimeError(lost) from None
         sys.stderr.write(lost + "\n")
@@ -174,7 +174,7 @@ class Will:
         threading.Thread(target=stop, daemon=True).start()
         sharer._thread.join(self.left())
         if sharer._thread.is_alive():
-            raise TimeoutError("a receiver of descriptors has stalled for %g s" % self.limit)
+            raise TimeoutError("a receiver of descriptors stalled for %g s" % self.limit)
         promised = sorted(sharer._cache.items())
         self.keys = [key for key, _ in promised]
         if not promised:

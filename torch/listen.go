@@ -39,7 +39,7 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 		return sys.Dial(ctx, addr)
 	}
 	if network != "tcp" {
-		return nil, fmt.Errorf("dial %s %s: the networks are unix and tcp", network, addr)
+		return nil, fmt.Errorf("dial %s %s: unknown network, want unix or tcp", network, addr)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, network, addr)
@@ -102,7 +102,7 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 		}
 		l.addr, l.accept, l.close = s.Addr().String(), func() (stream, error) { return s.Accept() }, s.Close
 	default:
-		return nil, fmt.Errorf("listen at %s %s: the networks are unix and tcp", network, addr)
+		return nil, fmt.Errorf("listen at %s %s: unknown network, want unix or tcp", network, addr)
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.done.Go(func() { sys.Accept(l.next, l.meet) })
@@ -220,7 +220,7 @@ func fromPython(addr any) (string, error) {
 	case []byte:
 		s = string(a)
 	default:
-		return "", protocolError("a socket's address is %T", addr)
+		return "", protocolError("socket address is %T, want a str, bytes or tuple", addr)
 	}
 	if name, abstract := strings.CutPrefix(s, "\x00"); abstract {
 		return "@" + name, nil

@@ -189,7 +189,7 @@ func TestListen_Refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Listen("unix", file, Options{}); !errors.Is(err, syscall.EADDRINUSE) ||
-		!strings.Contains(err.Error(), "no socket") {
+		!strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 	if b := testutil.Value(os.ReadFile(file))(t); string(b) != "x" {

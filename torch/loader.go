@@ -29,7 +29,7 @@ type Worker struct {
 // an attribute that has no field or another type than its field.
 func (w Worker) Keywords(dst any) error {
 	if err := assign(dst, w.Args); err != nil {
-		return fmt.Errorf("the attributes of the data set in Python: %w", err)
+		return fmt.Errorf("decode the data set's attributes: %w", err)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ type loaderWorker struct {
 }
 
 // errStreamEnds is returned by fetch at the end of a stream.
-var errStreamEnds = errors.New("the stream ends")
+var errStreamEnds = errors.New("end of the stream")
 
 func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 	w, err := c.newLoaderWorker(args)
@@ -116,7 +116,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 			failed = w.resume(ctx, m)
 		case python.Tuple:
 			if len(m) != 2 {
-				return protocolError("a DataLoader asks for %d parts", len(m))
+				return protocolError("request of a DataLoader has %d parts, want 2", len(m))
 			}
 			over, err := w.done.IsSet(ctx)
 			if err != nil {
@@ -130,7 +130,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 			}
 			failed = nil
 		default:
-			return protocolError("a DataLoader asks for %T", message)
+			return protocolError("request of a DataLoader is %T, want a tuple, a resume message or None", message)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func endQuietly() {
 
 func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	if len(args) <= argWorkers {
-		return nil, protocolError("a DataLoader's worker has %d arguments", len(args))
+		return nil, protocolError("DataLoader worker has %d arguments, too few", len(args))
 	}
 	w := &loaderWorker{stop: func() error { return nil }}
 	w.open = func(ctx context.Context) error { return c.openDataset(ctx, w, args) }
@@ -164,13 +164,13 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 		{argBaseSeed, &w.Seed}, {argWorker, &id}, {argWorkers, &workers},
 	} {
 		if failed := assign(part.dst, args[part.at]); failed != nil {
-			err = errors.Join(err, fmt.Errorf("argument %d of a DataLoader's worker: %w", part.at, failed))
+			err = errors.Join(err, fmt.Errorf("argument %d of the DataLoader worker: %w", part.at, failed))
 		}
 	}
 	w.ownName = functionName(args[argCollate])
 	w.own = c.Collates[w.ownName]
 	if what := c.needsPython(args); what != "" {
-		err = errors.Join(err, unsupported("%s in a worker of Go's", what))
+		err = errors.Join(err, unsupported("%s cannot run in a Go worker", what))
 	}
 	w.ID, w.Workers = int(id), int(workers)
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
@@ -184,7 +184,7 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 // resume starts the next epoch of a persistent worker and acknowledges it.
 func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	if m.Class != resumeIteration {
-		return protocolError("a DataLoader says %s", m.Class)
+		return protocolError("message of a DataLoader has class %s, want a resume message", m.Class)
 	}
 	w.ended = false
 	w.info.Epoch++

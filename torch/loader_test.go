@@ -202,10 +202,10 @@ func dataLoader(t *testing.T, py peerPython, theirs string) {
 	}
 	for name, want := range map[string]string{
 		"error": "sample seven is bad", "panic": "sample seven panics",
-		"unknown":  `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"goexit\" \"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
-		"misspelt": "the key scales of a dict",
-		"mistyped": "field n: torch: value cannot cross: string does not become int",
-		"around":   "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",
+		"unknown":  `data set \"nobody\" is not registered in this program: Datasets, for a Python Dataset, has [\"goexit\" \"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
+		"misspelt": "dict key scales has no field",
+		"mistyped": "field n: torch: unsupported value: cannot convert string to int",
+		"around":   "index 2 at position 1 of a Subset is out of range, its data set has 2 samples",
 	} {
 		if got := string(out[name]); !strings.Contains(got, want) ||
 			!strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {

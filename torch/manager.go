@@ -69,7 +69,7 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 		Exposed []string
 	}
 	if err := assign(&made, v); err != nil {
-		return nil, protocolError("a manager creates %v", v)
+		return nil, protocolError("malformed reply of a manager to create: %v", v)
 	}
 	return m.adopt(name, made.ID, made.Exposed), nil // the server has counted this reference
 }
@@ -179,7 +179,7 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 func (m *Manager) answer(got any) (any, error) {
 	pair, _ := got.(python.Tuple)
 	if len(pair) != 2 {
-		return nil, protocolError("a manager answers %T", got)
+		return nil, protocolError("reply of a manager is %T, want a pair", got)
 	}
 	switch kind, _ := pair[0].(string); kind {
 	case "#RETURN":
@@ -188,18 +188,18 @@ func (m *Manager) answer(got any) (any, error) {
 		made, _ := pair[1].(python.Tuple)
 		var exposed []string
 		if len(made) != 2 || assign(&exposed, made[0]) != nil {
-			return nil, protocolError("a manager answers with a proxy of %v", pair[1])
+			return nil, protocolError("malformed proxy in the reply of a manager: %v", pair[1])
 		}
 		t, ok := made[1].(token)
 		if !ok {
-			return nil, protocolError("a manager answers with a proxy of %T", made[1])
+			return nil, protocolError("proxy in the reply of a manager holds %T, want a Token", made[1])
 		}
 		return m.adopt(t.name, t.id, exposed), nil
 	case "#TRACEBACK", "#UNSERIALIZABLE":
 		text, _ := pair[1].(string)
 		return nil, &RemoteError{Traceback: text}
 	default:
-		return nil, protocolError("a manager answers %v", pair[0])
+		return nil, protocolError("reply of a manager has unknown kind %v", pair[0])
 	}
 }
 

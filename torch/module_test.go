@@ -100,7 +100,7 @@ func TestSave_RefusesWhatCannotBeLoadedAgain(t *testing.T) {
 			B int `torch:"x"`
 		}{1, 2}, `called "x"`},
 		"two keys that are one": {map[any]int{int64(1): 1, int32(1): 2}, "several keys"},
-		"a function":            {map[string]any{"f": func() {}}, "no form in Python"},
+		"a function":            {map[string]any{"f": func() {}}, "no Python representation"},
 		"a hidden field":        {struct{ a int }{1}, "not exported"},
 		"a module's hidden":     {tensor.NewGenerator(1), "not exported"},
 		"an error":              {struct{ Err error }{errors.New("x")}, "register"},

@@ -136,19 +136,19 @@ type token struct {
 func (i *importer) token(o *pickle.Object) (t token, err error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 3 {
-		return t, protocolError("a Token of %d parts", len(state))
+		return t, protocolError("token of a proxy has %d parts, want 3", len(state))
 	}
 	var ok, both bool
 	t.name, ok = state[0].(string)
 	t.id, both = state[2].(string)
 	if !ok || !both {
-		return t, protocolError("a Token of %T and %T", state[0], state[2])
+		return t, protocolError("token of a proxy holds %T and %T, want two strings", state[0], state[2])
 	}
 	if pair, tcp := state[1].(python.Tuple); tcp && len(pair) == 2 {
 		host, ok := pair[0].(string)
 		port, both := pair[1].(int64)
 		if !ok || !both {
-			return t, protocolError("an address of %T and %T", pair[0], pair[1])
+			return t, protocolError("address of a proxy is %T and %T, want a str and an int", pair[0], pair[1])
 		}
 		t.network, t.addr = "tcp", net.JoinHostPort(host, strconv.FormatInt(port, 10))
 		return t, nil
@@ -167,14 +167,14 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	}
 	to, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil || to.Class != tokenClass {
-		return nil, protocolError("a proxy without a Token")
+		return nil, protocolError("proxy has no Token")
 	}
 	t, err := i.token(to)
 	if err != nil {
 		return nil, err
 	}
 	if serializer, err := value.Arg[string](o, 2); err != nil || serializer != "pickle" {
-		return nil, unsupported("a proxy that speaks %q", serializer)
+		return nil, unsupported("serializer of a proxy is %q, want \"pickle\"", serializer)
 	}
 	m := i.manager
 	if m == nil || m.network != t.network || m.addr != t.addr {
@@ -193,7 +193,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 			err = assign(&p.exposed, lifted)
 		}
 		if err != nil {
-			return nil, errors.Join(protocolError("the methods of a proxy are %T", exposed), p.Close())
+			return nil, errors.Join(protocolError("methods of a proxy are %T, want a list of strings", exposed), p.Close())
 		}
 	}
 	return p, nil

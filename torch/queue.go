@@ -124,7 +124,7 @@ func (q *pipeQueue) Get(ctx context.Context) (any, error) {
 
 func (q *pipeQueue) Len(context.Context) (int, error) {
 	if q.free == nil {
-		return 0, unsupported("the length of a SimpleQueue")
+		return 0, unsupported("SimpleQueue has no length")
 	}
 	return int(q.free.max) - q.free.count(), nil
 }
@@ -195,7 +195,7 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 		places, state = state[6], state[2:6]
 	case 4:
 	default:
-		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
+		return nil, protocolError("state of %s has %d parts", o.Class, len(state))
 	}
 	parts := append(append(python.Tuple{}, state...), places)
 	for n, p := range parts {
@@ -207,10 +207,10 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	}
 	var ok bool
 	if q.reader, ok = parts[0].(*Conn); !ok {
-		return nil, protocolError("the reader of a queue is %T", parts[0])
+		return nil, protocolError("reader of a queue is %T, want a connection", parts[0])
 	}
 	if q.writer, ok = parts[1].(*Conn); !ok {
-		return nil, protocolError("the writer of a queue is %T", parts[1])
+		return nil, protocolError("writer of a queue is %T, want a connection", parts[1])
 	}
 	q.readLock, _ = parts[2].(*semaphore)
 	q.writeLock, _ = parts[3].(*semaphore)

@@ -16,7 +16,7 @@ import (
 // ErrNoRank is wrapped if the environment does not define the rank of this process, which means
 // that torchrun did not start it.
 var ErrNoRank = errors.New(
-	"torch: no rank: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the programs that it starts")
+	"torch: no rank in the environment: start the program with torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")
 
 // A Rank is this process as a rank of a torchrun job (torchrun --no-python ./program), alone or
 // next to PyTorch ranks.
@@ -63,7 +63,7 @@ func ReadRank() (*Rank, error) {
 	case host == "":
 		return nil, fmt.Errorf("%w: MASTER_ADDR is not set", ErrNoRank)
 	case port < 1 || port > 65535 || r.Rank >= r.WorldSize || r.LocalRank >= r.LocalWorldSize:
-		return nil, fmt.Errorf("%w: rank %d of %d, local rank %d of %d, port %d", ErrNoRank, r.Rank,
+		return nil, fmt.Errorf("%w: out of range: rank %d of %d, local rank %d of %d, port %d", ErrNoRank, r.Rank,
 			r.WorldSize, r.LocalRank, r.LocalWorldSize, port)
 	}
 	r.MasterAddr = net.JoinHostPort(host, strconv.Itoa(port))
@@ -85,7 +85,7 @@ func (e *environment) number(name string, other int) int {
 	case !set:
 		e.err = fmt.Errorf("%w: %s is not set", ErrNoRank, name)
 	case err != nil || n < 0:
-		e.err = fmt.Errorf("%w: %s is %q", ErrNoRank, name, text)
+		e.err = fmt.Errorf("%w: %s is %q, want a number of 0 or more", ErrNoRank, name, text)
 	}
 	return n
 }

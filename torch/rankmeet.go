@@ -84,7 +84,7 @@ func GatherJSON[T any](ctx context.Context, r *Rank, name string, value T, ranks
 	values := make([]T, len(texts))
 	for i, text := range texts {
 		if err := json.Unmarshal(text, &values[i]); err != nil {
-			return nil, fmt.Errorf("gather %s: what rank %d has given: %w", name, ranks[i], err)
+			return nil, fmt.Errorf("gather %s: decode value of rank %d: %w", name, ranks[i], err)
 		}
 	}
 	return values, nil
@@ -108,18 +108,18 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 	}
 	var at meeting
 	if err := json.Unmarshal(text, &at); err != nil {
-		return nil, fmt.Errorf("connect to what is shared as %s: %w", name,
-			protocolError("it is %.100q: %v", text, err))
+		return nil, fmt.Errorf("connect to shared object %s: %w", name,
+			protocolError("entry is %.100q: %v", text, err))
 	}
 	if o.AuthKey, err = hex.DecodeString(at.AuthKey); err != nil {
-		return nil, fmt.Errorf("connect to what is shared as %s: %w", name, protocolError("its authkey: %v", err))
+		return nil, fmt.Errorf("connect to shared object %s: %w", name, protocolError("decode authkey: %v", err))
 	}
 	if after, abstract := strings.CutPrefix(at.Address, "\x00"); abstract {
 		at.Address = "@" + after
 	}
 	c, err := Dial(ctx, at.Network, at.Address, o)
 	if err != nil {
-		return nil, fmt.Errorf("connect to what is shared as %s: %w", name, err)
+		return nil, fmt.Errorf("connect to shared object %s: %w", name, err)
 	}
 	return c, nil
 }

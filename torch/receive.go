@@ -65,7 +65,7 @@ func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 	whole := int64(r.header()) + int64(r.nbytes)
 	if size < whole {
-		err = fmt.Errorf("map a storage of %d bytes in a file of %d: %w", whole, size, ErrTruncated)
+		err = fmt.Errorf("map storage: it needs %d bytes, its file has %d: %w", whole, size, ErrTruncated)
 	} else {
 		r.mem, err = sys.Map(r.file, int(whole))
 	}
@@ -82,7 +82,7 @@ func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 func openNamed(name string) (*os.File, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || bare == "." || bare == ".." || strings.ContainsAny(bare, "/\x00") || len(bare) > 255 {
-		return nil, protocolError("%q is no name of shared memory", name)
+		return nil, protocolError("invalid shared memory name %q", name)
 	}
 	f, err := os.OpenFile(shmDir+name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

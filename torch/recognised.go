@@ -104,7 +104,7 @@ func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 			return nil, err
 		}
 		if ds.Len() > math.MaxInt-n {
-			return nil, unsupported("a ConcatDataset of more samples than there are numbers")
+			return nil, unsupported("number of samples of a ConcatDataset overflows int")
 		}
 		n += ds.Len()
 		all = append(all, ds)
@@ -122,15 +122,15 @@ func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 	for i, part := range parts {
 		var t *tensor.Tensor
 		if err := assign(&t, part); err != nil || t == nil {
-			return nil, unsupported("tensor %d of a TensorDataset is %T", i, part)
+			return nil, unsupported("element %d of a TensorDataset is %T, want a tensor", i, part)
 		}
 		if t.Dims() == 0 || i > 0 && t.Dim(0) != all[0].Dim(0) {
-			return nil, unsupported("tensors %v of a TensorDataset, which have not the same number of rows", t.Shape())
+			return nil, unsupported("tensor of a TensorDataset has shape %v, want as many rows as the first tensor", t.Shape())
 		}
 		all = append(all, t)
 	}
 	if len(all) == 0 {
-		return nil, unsupported("a TensorDataset of no tensors")
+		return nil, unsupported("TensorDataset has 0 tensors, want at least 1")
 	}
 	return s.begin(ctx, data.NewTensorDataset(all...))
 }
@@ -144,7 +144,7 @@ func items(r *python.Record, name string) ([]any, error) {
 	case python.Tuple:
 		return v, nil
 	}
-	return nil, unsupported("%s.%s is %T, and no list", r.Class, name, v)
+	return nil, unsupported("%s.%s is %T, want a list", r.Class, name, v)
 }
 
 // indicesOf decodes the indices of a Subset of n samples: a list, a range, a tensor or an array. A
@@ -157,7 +157,7 @@ func indicesOf(v any, n int) ([]int, error) {
 	for k, i := range list {
 		if i < -n || i >= n {
 			return nil, unsupported(
-				"index %d of a Subset, at %d, is outside of its data set, which has %d samples", i, k, n)
+				"index %d at position %d of a Subset is out of range, its data set has %d samples", i, k, n)
 		}
 		if i < 0 {
 			list[k] += n
@@ -181,7 +181,7 @@ func numbersIn(v any, n int, whose string) (list []int, err error) {
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t.Dims() != 1 || !isWhole(t) {
 		return nil, unsupported(
-			"the indices of %s are %s, and not whole numbers in a list, a range, a tensor or an array",
+			"indices of %s are %s, want integers in a list, range, tensor or array",
 			whose, described(v))
 	}
 	for _, i := range tensor.Data[int64](t.Clone().To(tensor.Int64)) {
@@ -229,10 +229,10 @@ func numbersOf(v any, whose string) ([]int, error) {
 func rangeOf(r *python.Record, n int, whose string) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {
-		return nil, unsupported("the indices of %s are a %s", whose, r.Class)
+		return nil, unsupported("indices of %s are a %s, want a list, range, tensor or array", whose, r.Class)
 	}
 	if err := assign(&part, r.Args); err != nil || part[2] == 0 {
-		return nil, unsupported("a range of %v", r.Args)
+		return nil, unsupported("invalid range %v, want start, stop and a step other than 0", r.Args)
 	}
 	start, stop, step := part[0], part[1], part[2]
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {

@@ -76,11 +76,11 @@ func newRegion(n int, named bool) (_ *region, err error) {
 		err = r.createFile()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("new memory for PyTorch: %w", err)
+		return nil, fmt.Errorf("allocate memory for PyTorch: %w", err)
 	}
 	if err := r.prepare(capacity(n)); err != nil {
 		r.discard()
-		return nil, fmt.Errorf("new memory for PyTorch: %w", err)
+		return nil, fmt.Errorf("allocate memory for PyTorch: %w", err)
 	}
 	return r, nil
 }
@@ -193,7 +193,7 @@ func (r *region) checkRoom(need int64) error {
 		room = min(room, files)
 	}
 	if need-have > room {
-		return fmt.Errorf("%d bytes where there is room for %d: %w", need-have, room, arena.ErrNoSpace)
+		return fmt.Errorf("need %d bytes, %d are free: %w", need-have, room, arena.ErrNoSpace)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (s *start) handOverLoader() error {
 func (c Child) servesSamples(number string) error {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
-		return protocolError("%q is no number of a socket", number)
+		return protocolError("socket descriptor is %q, want a number of 3 or more", number)
 	}
 	conn, err := sys.SocketConn(os.NewFile(uintptr(fd), "samples"))
 	if err != nil {
@@ -112,7 +112,7 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 		Seed, ID, Workers int64
 	}
 	if err := assign(&own, said); err != nil {
-		return nil, nil, fmt.Errorf("a worker that asks for samples says: %w", err)
+		return nil, nil, fmt.Errorf("decode request of a sample worker: %w", err)
 	}
 	args := make(python.Tuple, argDataset+1)
 	args[argKind], args[argDataset] = own.Kind, own.Dataset
@@ -140,7 +140,7 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 // Each request also carries the epoch.
 func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
-		return nil, protocolError("a request for samples of %d parts", len(ask))
+		return nil, protocolError("request for samples has %d parts, want at least 2", len(ask))
 	}
 	var epoch int
 	if err := assign(&epoch, ask[1]); err != nil {
@@ -155,7 +155,7 @@ func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tup
 	case ask[0] == "next" && len(ask) == 3:
 		n, ok := ask[2].(int64)
 		if !ok || n < 1 || n > mostSamples {
-			return nil, protocolError("%v samples are asked for", ask[2])
+			return nil, protocolError("request for %v samples, out of range", ask[2])
 		}
 		samples, err := w.fetch(ctx, make([]any, n))
 		if err == errStreamEnds {

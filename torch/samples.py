@@ -29,7 +29,7 @@ class Samples:
             ok, answer = self.conn.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError) as e:
             self.process.wait()
-            raise RuntimeError(f"the Go program that loads samples has ended with status {self.process.returncode}") from e
+            raise RuntimeError(f"the Go program that loads samples exited with status {self.process.returncode}") from e
         if not ok:
             raise RuntimeError(answer)
         return answer

@@ -109,7 +109,7 @@ func shared(s *semaphore, err error) (Semaphore, error) {
 // newSemaphore creates the file that sem_open would create.
 func newSemaphore(class python.Global, n int, most int64) (_ *semaphore, err error) {
 	if n < 0 || n > maxPermits {
-		panic(fmt.Sprintf("torch: no semaphore has the value %d", n))
+		panic(fmt.Sprintf("torch: new semaphore: value %d is out of range", n))
 	}
 	sweepOnce()
 	name, err := freshName()
@@ -152,7 +152,7 @@ func (s *semaphore) Close() error {
 func openSemaphore(class python.Global, name string, most int64) (*semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
-		return nil, protocolError("%q is no name of a semaphore", name)
+		return nil, protocolError("invalid semaphore name %q", name)
 	}
 	f, err := os.OpenFile(semaphorePath(name), os.O_RDWR, 0)
 	if err != nil {
@@ -160,7 +160,7 @@ func openSemaphore(class python.Global, name string, most int64) (*semaphore, er
 	}
 	defer f.Close()
 	if _, size, err := sys.Identify(f); err != nil || size != semaphoreSize {
-		return nil, unsupported("a semaphore of %d bytes is not of a glibc of 64 bits", size)
+		return nil, unsupported("semaphore has %d bytes, want that of a 64-bit glibc", size)
 	}
 	mem, err := sys.Map(f, semaphoreSize)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *semaphore) Release() error {
 	for {
 		v := s.word.Load()
 		if int64(uint32(v)) >= s.max {
-			return protocolError("a semaphore of %d is released too often", s.max)
+			return protocolError("semaphore released too often, its maximum is %d", s.max)
 		}
 		if !s.word.CompareAndSwap(v, v+1) {
 			continue
@@ -244,12 +244,12 @@ func (s *semaphore) count() int { return int(uint32(s.word.Load())) }
 func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
-		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
+		return nil, protocolError("state of %s has %d parts, want 4", o.Class, len(state))
 	}
 	most, ok := state[2].(int64)
 	name, named := state[3].(string)
 	if !ok || !named {
-		return nil, unsupported("%s has no name: it must be made by a context of spawn or forkserver", o.Class)
+		return nil, unsupported("%s has no name: create it with a spawn or forkserver context", o.Class)
 	}
 	return openSemaphore(o.Class, name, most)
 }

@@ -187,11 +187,11 @@ func requestedKey(request []byte) (int64, error) {
 	}
 	pair, _ := v.(python.Tuple)
 	if len(pair) != 2 {
-		return 0, protocolError("a request for a descriptor is %T", v)
+		return 0, protocolError("request for a descriptor is %T, want a pair", v)
 	}
 	key, ok := pair[0].(int64)
 	if !ok {
-		return 0, protocolError("the key of a descriptor is %T", pair[0])
+		return 0, protocolError("key of a descriptor is %T, want an int", pair[0])
 	}
 	return key, nil
 }

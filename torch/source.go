@@ -123,16 +123,16 @@ func (s *source) close() error {
 func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 	r, ok := v.(*python.Record)
 	if !ok {
-		return nil, unsupported("a data set that is %T", v)
+		return nil, unsupported("data set is %T, want an object", v)
 	}
 	if ds, begun := s.opened[r]; begun {
 		if ds == nil {
-			return nil, unsupported("%s: a data set that contains itself", r.Class)
+			return nil, unsupported("data set %s contains itself", r.Class)
 		}
 		return ds, nil
 	}
 	if len(s.opened) >= mostDatasets {
-		return nil, unsupported("more than %d data sets in one", mostDatasets)
+		return nil, unsupported("data set contains more than %d data sets", mostDatasets)
 	}
 	s.opened[r] = nil
 	open, err := s.meant(r)
@@ -144,7 +144,7 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 		return nil, err
 	}
 	if n := ds.Len(); n < 0 {
-		return nil, unsupported("%s has %d samples", r.Class, n)
+		return nil, unsupported("data set %s has %d samples, want 0 or more", r.Class, n)
 	}
 	s.opened[r] = ds
 	return ds, nil
@@ -201,7 +201,7 @@ func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*python.Dict)
 		if !ok {
-			return nil, unsupported("%s.%s is %T, and not a dict", r.Class, datasetArgs, v)
+			return nil, unsupported("%s.%s is %T, want a dict", r.Class, datasetArgs, v)
 		}
 		return withoutPaths(d).(*python.Dict), nil
 	}
@@ -263,11 +263,11 @@ func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset
 	}
 	v, err := o.Open(w.at(ctx, 0))
 	if err != nil {
-		return nil, fmt.Errorf("open the data set: %w", err)
+		return nil, fmt.Errorf("open data set: %w", err)
 	}
 	begun, ok := v.(data.Dataset)
 	if !ok {
-		return nil, unsupported("a data set that opens as %T", v)
+		return nil, unsupported("data set opens as %T, want a data.Dataset", v)
 	}
 	return begun, nil
 }
@@ -279,14 +279,14 @@ func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 
 // unknown returns the error for a name that is not registered. It lists the registered names.
 func (c Child) unknown(kind, name string) error {
-	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
+	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
 // notOurs returns the error for an object that Go cannot load. It lists the remedies.
 func (c Child) notOurs(r *python.Record) error {
-	return unsupported("the data set %s has no attribute %s, and it is none of the classes that Go knows: %s. Set self.%[2]s in its __init__ (what only the class has "+
-		"does not come along), or register Datasets[%[4]q] in the Go program, or leave out multiprocessing_context=\"spawn\" for this DataLoader",
+	return unsupported("data set %s has no attribute %s, and its class is not one of those supported by Go: %s. Set self.%[2]s in its __init__ (class attributes "+
+		"are not sent), or register Datasets[%[4]q] in the Go program, or omit multiprocessing_context=\"spawn\" for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 
@@ -294,7 +294,7 @@ func (c Child) notOurs(r *python.Record) error {
 func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
-		return nil, unsupported("a data set that is %T", v)
+		return nil, unsupported("data set is %T, want an object", v)
 	}
 	name, _ := attribute(r, datasetName)
 	text, named := name.(string)
@@ -322,7 +322,7 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 			return nil, err
 		}
 		if all = append(all, more...); len(all) > mostDatasets {
-			return nil, unsupported("more than %d data sets in one", mostDatasets)
+			return nil, unsupported("data set contains more than %d data sets", mostDatasets)
 		}
 	}
 	return all, nil

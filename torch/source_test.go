@@ -158,42 +158,42 @@ func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 		v    any
 		want string
 	}{
-		{self, "a data set that contains itself"},
-		{double, "more samples than there are numbers"},
-		{deep, "more than 10000 data sets in one"},
-		{int64(3), "a data set that is int64"},
-		{object("__main__.X", datasetName, "nobody"), `no data set "nobody"`},
-		{object("__main__.X", "n", int64(3)), "the data set __main__.X has no attribute shoal_dataset"},
+		{self, "contains itself"},
+		{double, "number of samples of a ConcatDataset overflows int"},
+		{deep, "more than 10000 data sets"},
+		{int64(3), "data set is int64, want an object"},
+		{object("__main__.X", datasetName, "nobody"), `data set "nobody" is not registered`},
+		{object("__main__.X", "n", int64(3)), "data set __main__.X has no attribute shoal_dataset"},
 		{&python.Record{Class: named("__main__.X")}, `or register Datasets["__main__.X"] in the Go program`},
 		{object("__main__.X", datasetName, "counted", "file", "x"), `add a field tagged torch:"file"`},
 		{object("__main__.X", datasetName, "counted", datasetArgs, []any{}),
-			"shoal_args is []interface {}, and not a dict"},
+			"shoal_args is []interface {}, want a dict"},
 		{object(subsetClass, datasetName, nil, "dataset", set, "indices", []any{}), "has no attribute shoal_dataset"},
 		{object("__main__.X", datasetName, "counted", "n", int64(-1)), "has -1 samples"},
-		{object(subsetClass), "a data set that is <nil>"},
+		{object(subsetClass), "data set is <nil>"},
 		{subsetOf(set, []any{int64(0), int64(10)}),
-			"index 10 of a Subset, at 1, is outside of its data set, which has 10 samples"},
-		{subsetOf(set, []any{int64(-11)}), "index -11 of a Subset, at 0,"},
+			"index 10 at position 1 of a Subset is out of range, its data set has 10 samples"},
+		{subsetOf(set, []any{int64(-11)}), "index -11 at position 0 of a Subset"},
 		{subsetOf(set, []any{0.5}), "index 0 of a Subset"},
-		{subsetOf(set, "x"), "the indices of a Subset are string"},
-		{subsetOf(set, tensor.New(tensor.Float32, 1)), "are float32 of shape [1], and not whole numbers"},
-		{subsetOf(set, tensor.New(tensor.Int64, 1, 1)), "are int64 of shape [1 1], and not whole numbers"},
+		{subsetOf(set, "x"), "indices of a Subset are string"},
+		{subsetOf(set, tensor.New(tensor.Float32, 1)), "are float32 of shape [1], want integers"},
+		{subsetOf(set, tensor.New(tensor.Int64, 1, 1)), "are int64 of shape [1 1], want integers"},
 		{subsetOf(set, &python.Record{Class: named("builtins.range"),
-			Args: python.Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
+			Args: python.Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 at position 10 of a Subset"},
 		{subsetOf(set, &python.Record{Class: named("builtins.range"),
 			Args: python.Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}),
-			"index -9223372036854775808 of a Subset, at 0,"},
+			"index -9223372036854775808 at position 0 of a Subset"},
 		{subsetOf(set, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(1), int64(0)}}),
-			"a range of"},
-		{subsetOf(set, object("__main__.Indices")), "the indices of a Subset are a __main__.Indices"},
-		{object(concatClass, "datasets", set), "datasets is *python.Record, and no list"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{}), "a TensorDataset of no tensors"},
+			"invalid range"},
+		{subsetOf(set, object("__main__.Indices")), "indices of a Subset are a __main__.Indices"},
+		{object(concatClass, "datasets", set), "datasets is *python.Record, want a list"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{}), "TensorDataset has 0 tensors"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{"x"}),
-			"tensor 0 of a TensorDataset is string"},
+			"element 0 of a TensorDataset is string"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors",
-			python.Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
+			python.Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "want as many rows as the first tensor"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{tensor.New(tensor.Int64)}),
-			"not the same number of rows"},
+			"want as many rows as the first tensor"},
 	} {
 		s, opened, closed := opening(t)
 		_, err := s.dataset(testContext(t), c.v)
@@ -279,10 +279,10 @@ func TestChild_StreamsFollowStreams(t *testing.T) {
 		v    any
 		want string
 	}{
-		{self, "a data set that is"}, {wide, "more than 10000 data sets in one"},
-		{object("__main__.X", datasetName, "nobody"), `no stream "nobody"`},
+		{self, "data set is"}, {wide, "more than 10000 data sets"},
+		{object("__main__.X", datasetName, "nobody"), `stream "nobody" is not registered`},
 		{object("__main__.X"), "has no attribute shoal_dataset"},
-		{object(chainDataset.String(), "datasets", "x"), "and no list"},
+		{object(chainDataset.String(), "datasets", "x"), "want a list"},
 	} {
 		if _, err := s.streams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) ||
 			errors.Is(err, context.Canceled) {
@@ -327,8 +327,8 @@ func TestChild_StackDatasetsAreOpened(t *testing.T) {
 		t.Errorf("%v, %d closed", err, *closed)
 	}
 	for want, datasets := range map[string]any{
-		"with 3 samples and with 4": python.Tuple{counted(0, 3), counted(0, 4)}, "no data sets": python.Tuple{},
-		"no list": 5, "a data set that is": python.Tuple{"x"},
+		"have 3 and 4 samples": python.Tuple{counted(0, 3), counted(0, 4)}, "0 data sets": python.Tuple{},
+		"want a list": 5, "data set is": python.Tuple{"x"},
 	} {
 		s, _, _ := opening(t)
 		if _, err := s.dataset(t.Context(),

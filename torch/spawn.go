@@ -63,7 +63,7 @@ func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
-		return nil, fmt.Errorf("spawn %q: a target is module:function or script.py:function", target)
+		return nil, fmt.Errorf("spawn %q: invalid target, want module:function or script.py:function", target)
 	}
 	if len(py.Options.AuthKey) == 0 {
 		py.Options.AuthKey = processKey()

@@ -37,13 +37,13 @@ func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Datase
 			return nil, err
 		}
 		if len(k.sets) > 0 && ds.Len() != k.sets[0].Len() {
-			return nil, unsupported("a StackDataset of data sets with %d samples and with %d",
+			return nil, unsupported("data sets of a StackDataset have %d and %d samples, want equal numbers",
 				k.sets[0].Len(), ds.Len())
 		}
 		k.sets = append(k.sets, ds)
 	}
 	if len(k.sets) == 0 {
-		return nil, unsupported("a StackDataset of no data sets")
+		return nil, unsupported("StackDataset has 0 data sets, want at least 1")
 	}
 	return data.Structured(k), nil
 }

@@ -38,7 +38,7 @@ func readStart(code string, pipe int) (*start, error) {
 	in := bufio.NewReaderSize(io.TeeReader(s.pipe, said), 1<<16)
 	for range 2 {
 		if err := pickle.Skip(in); err != nil {
-			return nil, fmt.Errorf("the parent process has not said what to do: %w", err)
+			return nil, fmt.Errorf("read the start message of the parent process: %w", err)
 		}
 	}
 	return s, nil
@@ -58,7 +58,7 @@ func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	}
 	preparation, ok := first.(*python.Dict)
 	if !ok {
-		return nil, nil, protocolError("a process is prepared by %T", first)
+		return nil, nil, protocolError("preparation data is %T, want a dict", first)
 	}
 	process, err = d.Decode()
 	return preparation, process, err

@@ -96,7 +96,7 @@ func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	if errors.As(err, &failed) {
 		o.Killed = failed.Signal == syscall.SIGKILL
 		o.Lost = failed.Exception == "RuntimeError" &&
-			strings.Contains(failed.Message, "lost at the end of the process")
+			strings.Contains(failed.Message, "lost at process exit")
 	}
 	o.Ended = fmt.Sprint(err)
 	from := p.Conn

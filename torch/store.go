@@ -158,7 +158,7 @@ func (h *storeShared) bound(ctx context.Context) (context.Context, context.Cance
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, timeout,
-		fmt.Errorf("%w after StoreOptions.Timeout, %v", context.DeadlineExceeded, timeout))
+		fmt.Errorf("%w: StoreOptions.Timeout is %v", context.DeadlineExceeded, timeout))
 }
 
 // take returns a connection for the exclusive use of one call. It reuses an idle one if it can.
@@ -387,16 +387,16 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 		}
 		return err
 	}})
-	return values, s.fail("get several of", firstOf(keys), err)
+	return values, s.fail("multi get", firstOf(keys), err)
 }
 
 // MultiSet stores values[i] under keys[i]. The slices must have the same length, otherwise MultiSet
 // returns an error.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
-		return s.fail("set several of", firstOf(keys), fmt.Errorf("%d keys and %d values", len(keys), len(values)))
+		return s.fail("multi set", firstOf(keys), fmt.Errorf("%d keys and %d values, want equal numbers", len(keys), len(values)))
 	}
-	return s.fail("set several of", firstOf(keys), s.do(ctx, change(func(r *storeRequest) {
+	return s.fail("multi set", firstOf(keys), s.do(ctx, change(func(r *storeRequest) {
 		if !r.first {
 			r.query(queryMultiSet).count(len(keys))
 		}

@@ -76,7 +76,7 @@ func (r *storeRequest) query(q query) *storeRequest {
 	if r.first {
 		var ok bool
 		if code, ok = firstQueries[q]; !ok {
-			r.err = unsupported("a store of PyTorch 1 has no such query")
+			r.err = unsupported("not supported by a store of PyTorch 1")
 		}
 	}
 	r.b = append(r.b, code)
@@ -85,7 +85,7 @@ func (r *storeRequest) query(q query) *storeRequest {
 
 func (r *storeRequest) count(n int) *storeRequest {
 	if n > maxStoreKeys {
-		r.err = fmt.Errorf("%w: %d keys at once; a store takes %d", ErrTooLong, n, maxStoreKeys)
+		r.err = fmt.Errorf("%w: %d keys in one request, want at most %d", ErrTooLong, n, maxStoreKeys)
 	}
 	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(n))
 	return r
@@ -93,7 +93,7 @@ func (r *storeRequest) count(n int) *storeRequest {
 
 func (r *storeRequest) key(key string) *storeRequest {
 	if len(key) > maxStoreKey {
-		r.err = fmt.Errorf("%w: a key of %d bytes; a store takes %d", ErrTooLong, len(key), maxStoreKey)
+		r.err = fmt.Errorf("%w: key has %d bytes, want at most %d", ErrTooLong, len(key), maxStoreKey)
 	}
 	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(len(key)))
 	r.b = append(r.b, key...)
@@ -110,7 +110,7 @@ func (r *storeRequest) keys(keys []string) *storeRequest {
 
 func (r *storeRequest) value(v []byte) *storeRequest {
 	if len(v) > maxStoreValue {
-		r.err = fmt.Errorf("%w: a value of %d bytes; a store takes %d: share large ones by a connection",
+		r.err = fmt.Errorf("%w: value has %d bytes, want at most %d: send large values through a connection",
 			ErrTooLong, len(v), maxStoreValue)
 	}
 	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(len(v)))
@@ -149,10 +149,10 @@ func (r storeReply) value() ([]byte, error) {
 		return nil, err
 	}
 	if n < 0 {
-		return nil, protocolError("a value of %d bytes", uint64(n))
+		return nil, protocolError("value length is %d bytes, out of range", uint64(n))
 	}
 	if n > r.most {
-		return nil, fmt.Errorf("%w: a value of %d bytes; StoreOptions.MaxValue is %d", ErrTooLong, n, r.most)
+		return nil, fmt.Errorf("%w: value has %d bytes, want at most StoreOptions.MaxValue, %d", ErrTooLong, n, r.most)
 	}
 	b, err := io.ReadAll(io.LimitReader(r.r, n))
 	if err == nil && int64(len(b)) < n {
@@ -165,7 +165,7 @@ func (r storeReply) value() ([]byte, error) {
 func (r storeReply) ready() (bool, error) {
 	b, err := r.byte()
 	if err == nil && b > 1 {
-		err = protocolError("%d where 0 or 1 says whether keys are there", b)
+		err = protocolError("reply to CHECK is %d, want 0 or 1", b)
 	}
 	return b == 0, err
 }
@@ -174,7 +174,7 @@ func (r storeReply) ready() (bool, error) {
 func (r storeReply) stopped() error {
 	b, err := r.byte()
 	if err == nil && b != 0 {
-		err = protocolError("%d where 0 ends a wait", b)
+		err = protocolError("reply to WAIT is %d, want 0", b)
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func (c *storeConn) exchange(ctx context.Context, b []byte, most int64, read fun
 		return context.Cause(ctx)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w: the process that has the store has ended, or refused the query", ErrClosed)
+		return fmt.Errorf("%w: the process that serves the store exited, or rejected the query", ErrClosed)
 	}
 	return err
 }

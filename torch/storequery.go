@@ -92,7 +92,7 @@ func (r *storeReader) code(b byte) (query, error) {
 		if _, known := storeOperands[query(b)]; known {
 			return query(b), nil
 		}
-		return 0, protocolError("a client asks for %d, which no query is", b)
+		return 0, protocolError("unknown query %d of a client", b)
 	}
 	for q, code := range firstQueries {
 		if code == b {
@@ -100,9 +100,9 @@ func (r *storeReader) code(b byte) (query, error) {
 		}
 	}
 	if b == watchKey {
-		return 0, unsupported("watch_key of PyTorch 1; wait for a key, or look for it")
+		return 0, unsupported("watch_key of PyTorch 1: wait for the key, or poll it")
 	}
-	return 0, protocolError("a client begins with %d, which neither PyTorch 1 nor 2 does", b)
+	return 0, protocolError("first byte of a client is %d, which neither PyTorch 1 nor PyTorch 2 sends", b)
 }
 
 func (r *storeReader) operands(q *storeQuery, shape string) error {
@@ -113,7 +113,7 @@ func (r *storeReader) operands(q *storeQuery, shape string) error {
 			return err
 		}
 		if n > maxStoreKeys {
-			return fmt.Errorf("%w: %d keys at once; a store takes %d", ErrTooLong, n, maxStoreKeys)
+			return fmt.Errorf("%w: %d keys in one request, want at most %d", ErrTooLong, n, maxStoreKeys)
 		}
 		times, shape = n, shape[1:]
 	}
@@ -165,7 +165,7 @@ func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if n > uint64(most) {
-		return nil, fmt.Errorf("%w: a %s of %d bytes; this store takes %d", ErrTooLong, what, n, most)
+		return nil, fmt.Errorf("%w: %s has %d bytes, want at most %d", ErrTooLong, what, n, most)
 	}
 	if err := r.take(storeCost); err != nil {
 		return nil, err

@@ -70,10 +70,10 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, &StoreError{"serve", "", addr,
-			fmt.Errorf("%w: another process serves a store there, or uses the port; connect to it (DialStore), or take another port", err)}
+			fmt.Errorf("%w: another process serves a store there, or uses the port: connect to it with DialStore, or choose another port", err)}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, &StoreError{"serve", "", addr,
-			fmt.Errorf("%w: the address is of another machine; serve at one of this machine", err)}
+			fmt.Errorf("%w: the address belongs to another machine: choose an address of this machine", err)}
 	case err != nil:
 		return nil, &StoreError{"serve", "", addr, err}
 	}
@@ -104,7 +104,7 @@ func (s *storeServer) drain(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &StoreError{"drain", "", s.address(), fmt.Errorf("%d clients are connected: %w", n, context.Cause(ctx))}
+			return &StoreError{"drain", "", s.address(), fmt.Errorf("%d clients are still connected: %w", n, context.Cause(ctx))}
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (s *storeServer) enter(conn net.Conn) {
 		conn.Close()
 		if !s.closed {
 			s.opts.Refused(conn.RemoteAddr(),
-				fmt.Errorf("%w: StoreOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
+				fmt.Errorf("%w: too many clients, want at most StoreOptions.MaxClients, %d", ErrTooLong, s.opts.MaxClients))
 		}
 		return
 	}

@@ -306,7 +306,7 @@ func TestServeStore_Ends(t *testing.T) {
 		testutil.Eventually(t, func() bool { return waits(server.shared.server) == 1 }, "waited in vain for it to wait")
 		short, stop := context.WithTimeout(ctx, time.Millisecond)
 		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) ||
-			!strings.Contains(err.Error(), "clients are connected") {
+			!strings.Contains(err.Error(), "clients are still connected") {
 			t.Errorf("drained with clients: %v", err)
 		}
 		stop()

@@ -19,7 +19,7 @@ func (r *storeRoom) take(n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.left {
-		return fmt.Errorf("%w: the store has %d bytes of StoreOptions.MaxBytes, %d, left", ErrTooLong,
+		return fmt.Errorf("%w: only %d bytes free of StoreOptions.MaxBytes, %d", ErrTooLong,
 			r.left, r.most)
 	}
 	r.left -= n
@@ -180,7 +180,7 @@ func (t *storeTable) count(key string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(old)), 10, 64)
 	if err != nil {
-		return 0, protocolError("a client adds to %.100q, which is no number: %.100q", key, old)
+		return 0, protocolError("add to key %.100q: value is %.100q, want a number", key, old)
 	}
 	return n, nil
 }

@@ -162,9 +162,9 @@ func structured(t *testing.T, py peerPython) {
 	}
 	t.Logf("seconds: %v", out.Seconds)
 	for name, want := range map[string]string{
-		"keys":   `sample 5: the keys ["a" "c"] where the first has ["a" "b"]`,
-		"none":   `sample 0: field "a": a nil, of which there is no batch`,
-		"ragged": `sample 1: field "ids": shape [2] where the first has [1]`,
+		"keys":   `sample 5: got keys ["a" "c"], want ["a" "b"] as in the first sample`,
+		"none":   `sample 0: field "a": nil cannot be batched`,
+		"ragged": `sample 1: field "ids": got shape [2], want [1] as in the first sample`,
 		"fails":  "the collate_fn fails in worker 0, after error in Go: load sample 99: no such sample",
 		"bad":    `there are no samples that are "unknown"`,
 	} {

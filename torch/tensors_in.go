@@ -19,7 +19,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 		return nil, err
 	}
 	if class != tensorClass && class != parameterClass {
-		return nil, unsupported("a tensor of class %s; send .as_subclass(torch.Tensor)", class)
+		return nil, unsupported("tensor has class %s: send .as_subclass(torch.Tensor)", class)
 	}
 	typed, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
@@ -27,7 +27,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	}
 	layout, err := value.Arg[python.Tuple](o, 2)
 	if err != nil || len(layout) < 4 {
-		return nil, protocolError("the layout of a tensor has %d parts", len(layout))
+		return nil, protocolError("layout of a tensor has %d parts, want at least 4", len(layout))
 	}
 	hold, dt, err := i.typedStorage(typed)
 	if err != nil {
@@ -40,7 +40,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	learned, ok := layout[3].(bool)
 	if !ok {
 		t.Close()
-		return nil, protocolError("requires_grad is %T", layout[3])
+		return nil, protocolError("requires_grad is %T, want a bool", layout[3])
 	}
 	return &autograd.Param{T: t, Frozen: !learned}, nil
 }
@@ -48,7 +48,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 func view(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Tensor, error) {
 	offset, ok := layout[0].(int64)
 	if !ok || offset < 0 || offset > 1<<48 {
-		return nil, protocolError("the offset of a tensor is %v", layout[0])
+		return nil, protocolError("offset of a tensor is %v, out of range", layout[0])
 	}
 	size, err := value.Numbers(layout[1])
 	if err != nil {
@@ -79,7 +79,7 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	case o.Class == rebuildChild && isClass && kind.Module == "torch":
 		dt = old
 	default:
-		err = protocolError("%s is no typed storage", o.Class)
+		err = protocolError("%s is not a typed storage", o.Class)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -119,7 +119,7 @@ func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err er
 	case rebuildEmpty:
 		hold = tensor.New(tensor.Uint8, 0)
 	default:
-		err = protocolError("%s is no storage", o.Class)
+		err = protocolError("%s is not a storage", o.Class)
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	if len(o.Args) > 4 && o.Args[4] != nil {
-		return nil, unsupported("a storage as torch 1.12 and older write it")
+		return nil, unsupported("storage in the format of torch 1.12 and older")
 	}
 	f, err := openNamed(string(name))
 	if err != nil {
@@ -178,7 +178,7 @@ func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 func storageSize(o *pickle.Object, at int) (int, error) {
 	n, err := value.Arg[int64](o, at)
 	if err == nil && (n < 0 || n > 1<<48) {
-		err = protocolError("a storage of %d bytes", n)
+		err = protocolError("storage size is %d bytes, out of range", n)
 	}
 	return int(n), err
 }
@@ -190,11 +190,11 @@ func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	id, _ := state.Get("_id")
 	pair, _ := id.(python.Tuple)
 	if o.Class != sharedFD || len(pair) != 2 {
-		return nil, protocolError("%s promises no descriptor", o.Class)
+		return nil, protocolError("%s does not announce a descriptor", o.Class)
 	}
 	key, ok := pair[1].(int64)
 	if !ok {
-		return nil, protocolError("the key of a descriptor is %T", pair[1])
+		return nil, protocolError("key of a descriptor is %T, want an int", pair[1])
 	}
 	addr, err := fromPython(pair[0])
 	if err != nil {

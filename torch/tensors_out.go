@@ -19,7 +19,7 @@ func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (
 		return nil, nil
 	}
 	if learned && !slices.Contains(learnable, t.DType()) {
-		return nil, unsupported("a parameter of %v that is not frozen: PyTorch has no gradients of it", t.DType())
+		return nil, unsupported("trainable parameter has dtype %v, for which PyTorch has no gradients: freeze it", t.DType())
 	}
 	if t.Device() != nil {
 		return e.shareCUDA(t, class, learned)

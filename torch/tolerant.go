@@ -60,7 +60,7 @@ func (w *loaderWorker) tolerated(ctx context.Context, ds data.Dataset, numbers [
 		}
 	}
 	if len(good) == 0 {
-		return nil, fmt.Errorf("%w; the last one: %w", errAllSkipped, last)
+		return nil, fmt.Errorf("%w; last error: %w", errAllSkipped, last)
 	}
 	var batch any
 	err := w.tried(func() (err error) {

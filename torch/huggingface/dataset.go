@@ -58,7 +58,7 @@ func check(o *pickle.Object) error {
 	if info, ok := state.Get("_info"); ok {
 		from, _ := info.(*pickle.Object)
 		if from == nil {
-			return refuse("its _info is %T", info)
+			return refuse("_info is %T, want a DatasetInfo", info)
 		}
 		all, _ := from.State.(*value.Dict)
 		some := new(value.Dict)
@@ -111,13 +111,13 @@ func (d *dataset) open(r *value.Record) error {
 	case "torch":
 		d.sample = ofTorch
 	default:
-		return refuse("the format %v is made by Python; with_format(\"torch\") and none are made by Go", format)
+		return refuse("format %v is not supported by Go, use with_format(\"torch\") or no format", format)
 	}
 	if v, _ := r.Attr("_format_kwargs"); !empty(v) {
-		return refuse("the arguments of its format, %v, are for Python", v)
+		return refuse("format arguments %v are not supported by Go", v)
 	}
 	if v, _ := r.Attr("_indexes"); !empty(v) {
-		return refuse("it has an index for searches, which is Python's")
+		return refuse("search indexes are not supported by Go")
 	}
 	if info, ok := r.Attr("_info"); ok {
 		if err := decodes(info); err != nil {
@@ -159,7 +159,7 @@ func (d *dataset) choose(r *value.Record) error {
 		return nil
 	}
 	if all, _ := r.Attr("_output_all_columns"); all == true {
-		return refuse("output_all_columns mixes formats, which Python does")
+		return refuse("output_all_columns is not supported by Go")
 	}
 	names, err := texts(v)
 	if err != nil {
@@ -171,10 +171,10 @@ func (d *dataset) choose(r *value.Record) error {
 		}
 	}
 	if len(names) == 0 {
-		return refuse("its format has no columns")
+		return refuse("format has no columns")
 	}
 	if len(d.columns) != len(names) {
-		return refuse("it has the columns %q, and its format is of %q", d.table.names, names)
+		return refuse("columns are %q, but its format names %q", d.table.names, names)
 	}
 	return nil
 }
@@ -182,17 +182,17 @@ func (d *dataset) choose(r *value.Record) error {
 // indicesOf returns the rows of the samples from a table with one uint64 column.
 func indicesOf(t *table, rows int) ([]int, error) {
 	if len(t.names) != 1 {
-		return nil, refuse("its indices have %d columns", len(t.names))
+		return nil, refuse("indices have %d columns, want 1", len(t.names))
 	}
 	list := make([]int, 0, t.rows())
 	for _, c := range t.chunks {
 		column, ok := c[0].(*array.Uint64)
 		if !ok || column.NullN() > 0 {
-			return nil, refuse("its indices are of type %v", c[0].DataType())
+			return nil, refuse("indices have type %v, want uint64", c[0].DataType())
 		}
 		for _, i := range column.Uint64Values() {
 			if i > math.MaxInt || int(i) >= rows {
-				return nil, refuse("its sample %d is row %d of %d", len(list), i, rows)
+				return nil, refuse("index of sample %d is row %d, out of range for %d rows", len(list), i, rows)
 			}
 			list = append(list, int(i))
 		}
@@ -205,7 +205,7 @@ func indicesOf(t *table, rows int) ([]int, error) {
 func decodes(info any) error {
 	r, _ := info.(*value.Record)
 	if r == nil {
-		return refuse("its _info is %T", info)
+		return refuse("_info is %T, want a DatasetInfo", info)
 	}
 	v, _ := r.Attr("features")
 	if f, ok := v.(*value.Record); ok && len(f.Args) == 1 {
@@ -240,9 +240,9 @@ func plain(feature any) error {
 			inner, _ := f.Attr("feature")
 			return plain(inner)
 		}
-		return refuse("the feature %s is decoded by Python", f.Class.Name)
+		return refuse("feature %s is not supported by Go", f.Class.Name)
 	}
-	return refuse("a feature is %T", feature)
+	return refuse("feature is %T, want an object, list or dict", feature)
 }
 
 // Len returns the number of samples.
@@ -256,7 +256,7 @@ func (d *dataset) Len() int {
 // Value returns sample i as a dict.
 func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	if i < 0 || i >= d.Len() {
-		return nil, fmt.Errorf("sample %d of %d: out of range", i, d.Len())
+		return nil, fmt.Errorf("sample %d out of range, want less than %d", i, d.Len())
 	}
 	if d.indices != nil {
 		i = d.indices[i]
@@ -325,7 +325,7 @@ func (d *dataset) Close() error {
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("a damaged Arrow file: %v", r)
+			err = fmt.Errorf("malformed Arrow file: %v", r)
 		}
 	}()
 	caught := tensor.Catch(func() { err = f() })
@@ -345,12 +345,12 @@ func empty(v any) bool {
 func texts(v any) ([]string, error) {
 	items, ok := v.([]any)
 	if !ok {
-		return nil, refuse("names of columns are %T", v)
+		return nil, refuse("column names are %T, want a list", v)
 	}
 	names := make([]string, len(items))
 	for k, item := range items {
 		if names[k], ok = item.(string); !ok {
-			return nil, refuse("the name of a column is %T", item)
+			return nil, refuse("column name is %T, want a str", item)
 		}
 	}
 	return names, nil

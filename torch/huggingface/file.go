@@ -29,7 +29,7 @@ func read(path string) (_ *table, err error) {
 		return nil, refuse("%v", err)
 	}
 	if info.Size() == 0 || info.Size() > math.MaxInt {
-		return nil, refuse("%s: %d bytes are no Arrow file", path, info.Size())
+		return nil, refuse("%s: file of %d bytes is not an Arrow file", path, info.Size())
 	}
 	bytes, err := tensor.FromFile(path, false, tensor.Uint8, int(info.Size()))
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *messages) Message() (*ipc.Message, error) {
 
 func (m *messages) take(n int64) ([]byte, error) {
 	if n < 0 || n > int64(len(m.rest)) {
-		return nil, fmt.Errorf("a message asks for %d bytes, and %d are left: %w", n, len(m.rest), io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("message needs %d bytes, only %d remain: %w", n, len(m.rest), io.ErrUnexpectedEOF)
 	}
 	b := m.rest[:n:n]
 	m.rest = m.rest[n:]

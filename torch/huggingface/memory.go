@@ -31,7 +31,7 @@ func restored(v any) (*table, error) {
 	}
 	list, _ := args[0].([]any)
 	if len(list) != len(t.names) || len(list) == 0 {
-		return nil, refuse("its table has %d columns and %d names", len(list), len(t.names))
+		return nil, refuse("table has %d columns and %d names", len(list), len(t.names))
 	}
 	columns := make([]arrow.Array, len(list))
 	for k, c := range list {
@@ -39,7 +39,7 @@ func restored(v any) (*table, error) {
 			return nil, err
 		}
 		if columns[k].Len() != columns[0].Len() {
-			return nil, refuse("columns of %d and of %d rows", columns[0].Len(), columns[k].Len())
+			return nil, refuse("columns have %d and %d rows, want equal numbers", columns[0].Len(), columns[k].Len())
 		}
 	}
 	t.add(columns)
@@ -84,7 +84,7 @@ func chunked(v any) (arrow.Array, error) {
 func dataOf(v any) (*array.Data, error) {
 	parts, _ := v.(value.Tuple)
 	if len(parts) != 7 || parts[6] != nil {
-		return nil, refuse("an array of %d parts in the pickle", len(parts))
+		return nil, refuse("pickled array has %d parts", len(parts))
 	}
 	of, err := typeOf(parts[0])
 	if err != nil {
@@ -94,7 +94,7 @@ func dataOf(v any) (*array.Data, error) {
 	for k := range numbers {
 		n, ok := parts[1+k].(int64)
 		if !ok || n < -1 || n > math.MaxInt32 || n < 0 && k != 1 {
-			return nil, refuse("an array of %v in the pickle", parts[1:4])
+			return nil, refuse("pickled array has invalid length, null count or offset %v", parts[1:4])
 		}
 		numbers[k] = int(n)
 	}
@@ -115,7 +115,7 @@ func dataOf(v any) (*array.Data, error) {
 		case *value.ByteArray:
 			buffers = append(buffers, memory.NewBufferBytes(b.Bytes))
 		default:
-			return nil, refuse("a buffer of %T", b)
+			return nil, refuse("pickled buffer is %T, want bytes", b)
 		}
 	}
 	var children []arrow.ArrayData
@@ -151,7 +151,7 @@ func typeOf(v any) (arrow.DataType, error) {
 		if name, ok := args[0].(string); ok && aliases[name] != nil {
 			return aliases[name], nil
 		}
-		return nil, refuse("a column of type %v in the pickle", args[0])
+		return nil, refuse("pickled column has unsupported type %v", args[0])
 	}
 	if args, err := called(v, "struct", 1); err == nil {
 		return structOf(args[0])
@@ -172,7 +172,7 @@ func typeOf(v any) (arrow.DataType, error) {
 	}
 	n, ok := args[1].(int64)
 	if !ok || n < -1 || n > math.MaxInt32 {
-		return nil, refuse("lists of %v elements in the pickle", args[1])
+		return nil, refuse("pickled lists have invalid size %v", args[1])
 	}
 	if n < 0 {
 		return arrow.ListOfField(inner), nil
@@ -184,7 +184,7 @@ func typeOf(v any) (arrow.DataType, error) {
 func structOf(v any) (arrow.DataType, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return nil, refuse("the fields of a struct are %T", v)
+		return nil, refuse("struct fields are %T, want a list", v)
 	}
 	fields := make([]arrow.Field, len(list))
 	for k, f := range list {
@@ -212,7 +212,7 @@ func fieldOf(v any) (f arrow.Field, err error) {
 func called(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {
-		return nil, refuse("%v is in the pickle of its table, and not a call of %s", shown(v), name)
+		return nil, refuse("pickled table contains %v, want a call of %s", shown(v), name)
 	}
 	return r.Args, nil
 }

@@ -56,7 +56,7 @@ func (t *table) close() {
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
-		return nil, refuse("its table is %T", v)
+		return nil, refuse("table is %T, want a pickled table", v)
 	}
 	switch r.Class {
 	case value.Named("datasets.table.MemoryMappedTable"):
@@ -67,7 +67,7 @@ func tableOf(v any) (t *table, err error) {
 		inner, _ := r.Attr("table")
 		return restored(inner)
 	}
-	return nil, refuse("its table is a %s", r.Class)
+	return nil, refuse("table has unsupported class %s", r.Class)
 }
 
 // mapped reads a MemoryMappedTable and replays the methods that were called on it.
@@ -75,7 +75,7 @@ func mapped(r *value.Record) (*table, error) {
 	path, _ := r.Attr("path")
 	name, ok := path.(string)
 	if !ok {
-		return nil, refuse("the path of a table is %T", path)
+		return nil, refuse("path of a table is %T, want a str", path)
 	}
 	t, err := read(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func mapped(r *value.Record) (*table, error) {
 func (t *table) replay(v any) error {
 	call, _ := v.(value.Tuple)
 	if len(call) != 3 || !empty(call[2]) {
-		return refuse("a change of its table is %v", v)
+		return refuse("replayed change of its table is %v, want a tuple", v)
 	}
 	args, _ := call[1].(value.Tuple)
 	switch method := call[0]; {
@@ -105,11 +105,11 @@ func (t *table) replay(v any) error {
 	case method == "slice" && (len(args) == 1 || len(args) == 2):
 		return t.slice(args)
 	case len(args) != 1:
-		return refuse("its table was changed by %v of %d arguments", method, len(args))
+		return refuse("replayed change %v of its table has %d arguments", method, len(args))
 	case method == "rename_columns":
 		names, err := texts(args[0])
 		if err != nil || len(names) != len(t.names) {
-			return refuse("new names %v of the columns %q", args[0], t.names)
+			return refuse("rename_columns: invalid new names %v for columns %q", args[0], t.names)
 		}
 		t.names = names
 		return nil
@@ -118,7 +118,7 @@ func (t *table) replay(v any) error {
 	case method == "drop" || method == "drop_columns":
 		return t.pick(args[0], false)
 	default:
-		return refuse("its table was changed by %v", method)
+		return refuse("replayed change %v of its table is not supported by Go", method)
 	}
 }
 
@@ -129,7 +129,7 @@ func (t *table) slice(args value.Tuple) error {
 	for k, arg := range args {
 		n, ok := arg.(int64)
 		if !ok || n < 0 {
-			return refuse("a slice %v of its table", args)
+			return refuse("invalid slice %v of its table", args)
 		}
 		part[k] = n
 	}
@@ -168,7 +168,7 @@ func (t *table) pick(v any, named bool) error {
 			keep = append(keep, slices.Index(t.names, name))
 		}
 		if slices.Contains(keep, -1) {
-			return refuse("columns %q of a table of %q", names, t.names)
+			return refuse("columns %q are not all in the table, which has %q", names, t.names)
 		}
 	} else {
 		for k, name := range t.names {
@@ -178,7 +178,7 @@ func (t *table) pick(v any, named bool) error {
 		}
 	}
 	if len(keep) == 0 {
-		return refuse("its table has no columns")
+		return refuse("table has no columns")
 	}
 	t.names = chosen(t.names, keep)
 	for k, c := range t.chunks {
@@ -201,7 +201,7 @@ func concatenated(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
 	if !ok || len(rows) == 0 {
-		return nil, refuse("the parts of its table are %T", v)
+		return nil, refuse("parts of its table are %T, want a list", v)
 	}
 	whole := new(table)
 	defer func() {
@@ -219,11 +219,11 @@ func concatenated(r *value.Record) (_ *table, err error) {
 			whole.names = part.names
 		}
 		if !slices.Equal(whole.names, part.names) {
-			return nil, refuse("parts of its table have the columns %q and %q", whole.names, part.names)
+			return nil, refuse("parts of its table have different columns, %q and %q", whole.names, part.names)
 		}
 		for _, c := range part.chunks {
 			if first := whole.chunks; len(first) > 0 && !slices.EqualFunc(first[0], c, sameType) {
-				return nil, refuse("parts of its table have other types of columns")
+				return nil, refuse("parts of its table have different column types")
 			}
 			whole.add(c)
 		}
@@ -236,7 +236,7 @@ func concatenated(r *value.Record) (_ *table, err error) {
 func besideEachOther(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {
-		return nil, refuse("parts of its table are %T", v)
+		return nil, refuse("parts of its table are %T, want a list", v)
 	}
 	whole, err := tableOf(parts[0])
 	if err != nil {
@@ -260,11 +260,11 @@ func besideEachOther(v any) (_ *table, err error) {
 // boundaries of both tables.
 func (t *table) widen(by *table) error {
 	if by.rows() != t.rows() {
-		return refuse("parts of its table beside each other have %d and %d rows", t.rows(), by.rows())
+		return refuse("parts of its table joined by columns have %d and %d rows, want equal numbers", t.rows(), by.rows())
 	}
 	for _, name := range by.names {
 		if slices.Contains(t.names, name) {
-			return refuse("parts of its table have the column %q both", name)
+			return refuse("parts of its table have the same column %q", name)
 		}
 	}
 	ends := append(slices.Clone(t.ends), by.ends...)

@@ -58,7 +58,7 @@ func number(of arrow.DataType) error {
 		arrow.UINT32, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
 		return nil
 	}
-	return refuse("the Arrow type %v is read by Python", of)
+	return refuse("Arrow type %v is not supported by Go", of)
 }
 
 func pythonValue(a arrow.Array, i int) (any, error) {
@@ -126,7 +126,7 @@ const mostNothing = 1 << 20
 func within(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
 	low, high := of.ValueOffsets(i)
 	if low < 0 || high < low || high > int64(elements(items)) {
-		return 0, 0, refuse("a list has elements %d to %d of %d", low, high, elements(items))
+		return 0, 0, refuse("list has elements %d to %d, out of range for %d", low, high, elements(items))
 	}
 	return int(low), int(high), nil
 }
@@ -172,7 +172,7 @@ var ofTorch = maker{
 
 func torchable(a arrow.Array) error {
 	if a.NullN() > 0 {
-		return refuse("values that are missing are made by Python")
+		return refuse("missing values are not supported by Go")
 	}
 	switch a := a.(type) {
 	case *array.String, *array.LargeString:
@@ -180,7 +180,7 @@ func torchable(a arrow.Array) error {
 	case array.ListLike:
 		inner := a.ListValues()
 		if inner.NullN() > 0 {
-			return refuse("values that are missing are made by Python")
+			return refuse("missing values are not supported by Go")
 		}
 		return number(inner.DataType())
 	}
@@ -274,7 +274,7 @@ func numbers(a arrow.Array, from, to int) (list, error) {
 	case *array.Float32:
 		return floats(converted[float64](a.Float32Values()[from:to])), nil
 	}
-	return nil, fmt.Errorf("a value of type %v", a.DataType())
+	return nil, fmt.Errorf("value has unsupported type %v", a.DataType())
 }
 
 // converted converts the elements of a slice to another numeric type.

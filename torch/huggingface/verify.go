@@ -34,7 +34,7 @@ const (
 // It also refuses features of the format that the library datasets never writes to a file.
 func verify(meta []byte) error {
 	if len(meta) < flatbuffers.SizeUOffsetT {
-		return errors.New("the head of a message is too short")
+		return errors.New("message header is too short")
 	}
 	message := flat{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}
 	if err := fits(message, messageMetadata, 4); err != nil {
@@ -42,12 +42,12 @@ func verify(meta []byte) error {
 	}
 	header, ok := inner(message, messageHeader)
 	if !ok {
-		return errors.New("a message without a header")
+		return errors.New("message has no header")
 	}
 	switch message.GetByteSlot(messageHeaderType, 0) {
 	case headerSchema:
 		if header.GetInt16Slot(schemaEndianness, 0) != 0 {
-			return errors.New("numbers begin with their high bytes")
+			return errors.New("byte order is big-endian, want little-endian")
 		}
 		if err := fits(header, schemaMetadata, 4); err != nil {
 			return err
@@ -56,11 +56,11 @@ func verify(meta []byte) error {
 		return fields(header, schemaFields, mostDepth, &left)
 	case headerBatch:
 		if header.Offset(batchCompression) != 0 || header.Offset(batchVariadic) != 0 {
-			return errors.New("a batch that is compressed, or has views of strings")
+			return errors.New("record batch is compressed or contains string views, which Go does not support")
 		}
 		return errors.Join(fits(header, batchNodes, 16), fits(header, batchBuffers, 16))
 	}
-	return errors.New("a message that is neither a schema nor a batch of rows")
+	return errors.New("message is neither a schema nor a record batch")
 }
 
 // A flat is a table of a flatbuffer.
@@ -78,13 +78,13 @@ func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	}
 	n := t.VectorLen(o)
 	if *left -= n; *left < 0 || depth == 0 {
-		return fmt.Errorf("more than %d fields, or %d in one another", mostFields, mostDepth)
+		return fmt.Errorf("schema has too many fields or levels, want at most %d fields and %d levels", mostFields, mostDepth)
 	}
 	start := t.Vector(o)
 	for k := range n {
 		field := flat{Bytes: t.Bytes, Pos: t.Indirect(start + flatbuffers.UOffsetT(4*k))}
 		if field.Offset(fieldDictionary) != 0 {
-			return errors.New("a column of a dictionary")
+			return errors.New("column is dictionary-encoded, which Go does not support")
 		}
 		if err := fits(field, fieldMetadata, 4); err != nil {
 			return err
@@ -104,7 +104,7 @@ func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
 		return nil
 	}
 	if n, left := t.VectorLen(o), len(t.Bytes)-int(t.Vector(o)); n < 0 || n > left/size {
-		return fmt.Errorf("a vector of %d elements in %d bytes", n, left)
+		return fmt.Errorf("vector of %d elements does not fit in %d bytes", n, left)
 	}
 	return nil
 }

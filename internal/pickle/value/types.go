@@ -21,8 +21,8 @@ type (
 
 // Errors of a conversion. Package torch exports them.
 var (
-	ErrProtocol    = errors.New("torch: not what torch.multiprocessing says")
-	ErrUnsupported = errors.New("torch: value cannot cross")
+	ErrProtocol    = errors.New("torch: data does not follow the protocol of torch.multiprocessing")
+	ErrUnsupported = errors.New("torch: unsupported value")
 )
 
 // Malformed returns an error that wraps [ErrProtocol].

@@ -32,7 +32,7 @@ func Register(class python.Global, r Reader) {
 	registered.Lock()
 	defer registered.Unlock()
 	if _, ok := registered.readers[class]; ok {
-		panic(fmt.Sprintf("reader: two readers of %v", class))
+		panic(fmt.Sprintf("reader: class %v has two readers", class))
 	}
 	registered.readers[class] = r
 }

@@ -18,13 +18,13 @@ func toTensor(f *fields, r *route) {
 	case r.now == picture:
 		r.convert(divided)
 	case !f.second():
-		f.refuse("the image is a tensor already, and torchvision refuses it")
+		f.refuse("input is already a tensor, which torchvision rejects")
 	}
 }
 
 func pilToTensor(f *fields, r *route) {
 	if r.now != picture && !f.second() {
-		f.refuse("the image is a tensor already, and torchvision refuses it")
+		f.refuse("input is already a tensor, which torchvision rejects")
 	}
 	r.now = max(r.now, bytes)
 }
@@ -39,7 +39,7 @@ func toDType(f *fields, r *route) {
 	dtype := f.get("dtype")
 	if d, ok := dtype.(*value.Dict); ok {
 		if dtype, ok = imageDType(d); !ok {
-			f.refuse("a dtype for some classes; give one dtype, or one for tv_tensors.Image")
+			f.refuse("dtype is given for some classes only: set one dtype, or one for tv_tensors.Image")
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func convertImageDType(f *fields, r *route) {
 		as = image.Scaled
 	}
 	if r.now == picture && !f.second() {
-		f.refuse("the image is one of Pillow's, and torchvision refuses it; put PILToTensor before it")
+		f.refuse("input is a Pillow image, which torchvision rejects: put PILToTensor before it")
 		return
 	}
 	r.become(f, f.get("dtype"), as)
@@ -81,7 +81,7 @@ func (r *route) become(f *fields, dtype any, as image.Arithmetic) {
 	case r.now == bytes && dtype == tensor.Float32:
 		r.convert(as)
 	default:
-		f.refuse("it makes %s; Go makes float32 of bytes, and nothing else", shown(dtype))
+		f.refuse("output dtype is %s, Go supports only float32, from bytes", shown(dtype))
 	}
 }
 
@@ -94,9 +94,9 @@ func normalize(f *fields, r *route) {
 	s := image.Normalize{Mean: mean, Std: std, As: r.last.As}
 	switch {
 	case r.now != numbers:
-		f.refuse("it takes float32; put ToTensor or ToDtype(torch.float32, scale=True) before it")
+		f.refuse("input is not float32: put ToTensor or ToDtype(torch.float32, scale=True) before it")
 	case slices.Contains(std, 0):
-		f.refuse("a deviation of 0")
+		f.refuse("standard deviation is 0")
 	case !r.made && len(r.last.Mean) == 0:
 		r.last = s
 	default: // not the first Normalize
@@ -111,7 +111,7 @@ func (r *route) planes(f *fields, name string) []float32 {
 		all = append(all, float32(x))
 	}
 	if f.err == nil && len(all) != 1 && len(all) != r.channels {
-		f.refuse("%s has %d numbers, and the images have %d planes", name, len(all), r.channels)
+		f.refuse("%s has %d numbers, want %d, one per channel of the images", name, len(all), r.channels)
 	}
 	return all
 }

@@ -111,7 +111,7 @@ func (f *fields) transformed(channels int) image.Pipeline {
 		f.err = err
 	}
 	if err == nil && !ready {
-		f.refuse("its samples are images of Pillow, of which PyTorch makes no batch; end its transform with ToTensor(), or with ToImage() and ToDtype(torch.float32, scale=True)")
+		f.refuse("samples are Pillow images, which PyTorch cannot batch: end the transform with ToTensor(), or with ToImage() and ToDtype(torch.float32, scale=True)")
 	}
 	return steps
 }
@@ -123,13 +123,13 @@ func imageFolder(f *fields) data.Dataset {
 	f.loader()
 	samples, ok := listOf(f.get("samples"))
 	if f.err == nil && !ok {
-		f.refuse("samples is %s, and no list", shown(f.maybe("samples")))
+		f.refuse("samples is %s, want a list", shown(f.maybe("samples")))
 	}
 	paths, labels := make([]string, 0, len(samples)), make([]any, 0, len(samples))
 	for i, s := range samples {
 		path, label, ok := sample(s)
 		if !ok {
-			f.refuse("sample %d is %s, and not a path and a class", i, shown(s))
+			f.refuse("sample %d is %s, want a path and a class", i, shown(s))
 			break
 		}
 		if f.ending(path); f.err != nil {
@@ -148,7 +148,7 @@ func imageFolder(f *fields) data.Dataset {
 // ending refuses a file in a format that Go does not decode.
 func (f *fields) ending(path string) {
 	if !decoded[strings.ToLower(filepath.Ext(path))] {
-		f.refuse("Go decodes .jpg, .jpeg and .png, and %q is another kind; convert it, or leave it out by is_valid_file", path)
+		f.refuse("file %q is not .jpg, .jpeg or .png: convert it, or exclude it with is_valid_file", path)
 	}
 }
 
@@ -171,7 +171,7 @@ func (f *fields) loader() {
 	case value.Named("torchvision.datasets.folder.default_loader"),
 		value.Named("torchvision.datasets.folder.pil_loader"):
 	default:
-		f.refuse("loader=%s; Go loads as torchvision's default_loader does", shown(v))
+		f.refuse("loader=%s, Go supports only torchvision's default_loader", shown(v))
 	}
 }
 
@@ -186,7 +186,7 @@ func qmnist(f *fields) data.Dataset {
 	f.compatible()
 	t, ok := f.get("targets").(*tensor.Tensor)
 	if !ok || t.Dims() != 2 || t.Dim(1) < 1 {
-		f.refuse("targets is %s, and not (n, 8)", shown(f.maybe("targets")))
+		f.refuse("targets is %s, want shape (n, 8)", shown(f.maybe("targets")))
 		return nil
 	}
 	return f.inMemory(1, t.Select(1, 0))
@@ -194,7 +194,7 @@ func qmnist(f *fields) data.Dataset {
 
 func (f *fields) compatible() {
 	if !f.flag("compat") {
-		f.refuse("compat=False: its targets are vectors")
+		f.refuse("compat=False makes the targets vectors, which Go does not support")
 	}
 }
 
@@ -223,7 +223,7 @@ func (f *fields) inMemory(channels int, targets any) data.Dataset {
 // elements returns the class indices in a tensor.
 func (f *fields) elements(t *tensor.Tensor) []any {
 	if t.Dims() != 1 || !integers[t.DType()] || t.Device() != nil {
-		f.refuse("targets are %v of %v, and not whole numbers, one for each image", t.Shape(), t.DType())
+		f.refuse("targets have shape %v and dtype %v, want one integer per image", t.Shape(), t.DType())
 		return nil
 	}
 	all := make([]any, 0, t.Numel())

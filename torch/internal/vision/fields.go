@@ -47,7 +47,7 @@ func (f *fields) refuse(format string, args ...any) {
 func (f *fields) get(name string) any {
 	v, ok := f.of.Attr(name)
 	if !ok {
-		f.refuse("it has no attribute %s; this version of torchvision is not known", name)
+		f.refuse("attribute %s is missing: this version of torchvision is not supported", name)
 	}
 	return v
 }
@@ -63,7 +63,7 @@ func (f *fields) none(name, instead string) {
 	switch v := f.maybe(name); v {
 	case nil, false:
 	default:
-		f.refuse("%s=%s is not done in Go; %s", name, shown(v), instead)
+		f.refuse("%s=%s is not supported by Go: %s", name, shown(v), instead)
 	}
 }
 
@@ -72,7 +72,7 @@ func (f *fields) number(name string) float64 {
 	v := f.get(name)
 	x, ok := numberOf(v)
 	if f.err == nil && !ok {
-		f.refuse("%s is %s, which is no number", name, shown(v))
+		f.refuse("%s is %s, want a number", name, shown(v))
 	}
 	return x
 }
@@ -85,7 +85,7 @@ func (f *fields) numbers(name string) []float64 {
 	}
 	x, ok := numbersOf(v)
 	if !ok {
-		f.refuse("%s is %s, and not numbers", name, shown(v))
+		f.refuse("%s is %s, want numbers", name, shown(v))
 	}
 	return x
 }
@@ -94,7 +94,7 @@ func (f *fields) numbers(name string) []float64 {
 func (f *fields) pair(name string) [2]float64 {
 	x := f.numbers(name)
 	if len(x) != 2 {
-		f.refuse("%s has %d numbers and not two", name, len(x))
+		f.refuse("%s has %d numbers, want 2", name, len(x))
 		return [2]float64{}
 	}
 	return [2]float64{x[0], x[1]}
@@ -104,7 +104,7 @@ func (f *fields) pair(name string) [2]float64 {
 func (f *fields) probability(name string) float64 {
 	p := f.number(name)
 	if p < 0 || p > 1 {
-		f.refuse("%s is %v, which is no probability", name, p)
+		f.refuse("%s is %v, want a probability", name, p)
 	}
 	return p
 }
@@ -117,7 +117,7 @@ func (f *fields) wholes(name string, least int) []int {
 	var all []int
 	for _, x := range f.numbers(name) {
 		if x != math.Trunc(x) || x < float64(least) || x > mostPixels {
-			f.refuse("%s is %v, and not a number of pixels", name, x)
+			f.refuse("%s is %v, want a number of pixels", name, x)
 			return nil
 		}
 		all = append(all, int(x))
@@ -134,7 +134,7 @@ func (f *fields) size() (h, w int) {
 	case 2:
 		return s[0], s[1]
 	}
-	f.refuse("size is of %d numbers", len(s))
+	f.refuse("size has %d numbers, want 1 or 2", len(s))
 	return 1, 1
 }
 
@@ -142,7 +142,7 @@ func (f *fields) flag(name string) bool {
 	v := f.get(name)
 	b, ok := v.(bool)
 	if f.err == nil && !ok {
-		f.refuse("%s is %s, and neither True nor False", name, shown(v))
+		f.refuse("%s is %s, want True or False", name, shown(v))
 	}
 	return b
 }

@@ -26,17 +26,17 @@ func (f *fields) filter(r *route) image.Filter {
 	switch {
 	case f.err != nil:
 	case !ok:
-		f.refuse("interpolation=%s; Go has nearest, bilinear, bicubic, box and lanczos", shown(v))
+		f.refuse("interpolation=%s, Go supports only nearest, bilinear, bicubic, box and lanczos", shown(v))
 	case r.now == bytes && name == "nearest":
-		f.refuse("Go takes the pixels of a tensor that NEAREST_EXACT takes; say that, or put it before what makes a tensor")
+		f.refuse("Go samples tensors like NEAREST_EXACT: use that, or put the transform before the conversion to a tensor")
 	case r.now == bytes && f.maybe("antialias") == false:
-		f.refuse("antialias=False: Go smooths where images become smaller; say antialias=True, or put it before what makes a tensor")
+		f.refuse("antialias=False is not supported, Go always antialiases when it shrinks tensors: use antialias=True, or put the transform before the conversion to a tensor")
 	}
 	return filter
 }
 
 func resize(f *fields, r *route) {
-	f.none("max_size", "leave it out")
+	f.none("max_size", "omit it")
 	size := f.wholes("size", 1)
 	s := image.Resize{Filter: f.filter(r)}
 	switch len(size) {
@@ -45,7 +45,7 @@ func resize(f *fields, r *route) {
 	case 2:
 		s.H, s.W = size[0], size[1]
 	default:
-		f.refuse("size is of %d numbers", len(size))
+		f.refuse("size has %d numbers, want 1 or 2", len(size))
 	}
 	r.blend(f, s)
 }
@@ -84,12 +84,12 @@ func (f *fields) padding() (p image.Pad) {
 	case 4:
 		p = image.Pad{Left: n[0], Top: n[1], Right: n[2], Bottom: n[3]}
 	default:
-		f.refuse("padding is of %d numbers", len(n))
+		f.refuse("padding has %d numbers, want 1, 2 or 4", len(n))
 	}
 	mode, _ := f.get("padding_mode").(string)
 	var ok bool
 	if p.Mode, ok = padModes[mode]; !ok {
-		f.refuse("padding_mode=%q", mode)
+		f.refuse("padding_mode %q is unknown", mode)
 	}
 	p.Fill = f.fill()
 	return p
@@ -103,13 +103,13 @@ func (f *fields) fill() []uint8 {
 	}
 	x, ok := numbersOf(v)
 	if !ok || len(x) != 1 && len(x) != 3 {
-		f.refuse("fill is %s; Go takes a number, or three", shown(v))
+		f.refuse("fill is %s, Go supports only one number or three", shown(v))
 		return nil
 	}
 	paint, black := make([]uint8, len(x)), true
 	for i, v := range x {
 		if v != math.Trunc(v) || v < 0 || v > 255 {
-			f.refuse("fill is %v, and no byte", v)
+			f.refuse("fill is %v, want bytes", v)
 			return nil
 		}
 		paint[i] = uint8(v)
@@ -125,7 +125,7 @@ func (f *fields) fill() []uint8 {
 func (f *fields) grey() uint8 {
 	paint := f.fill()
 	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {
-		f.refuse("fill is a colour; Go takes one number here")
+		f.refuse("fill is a color, Go supports only one number here")
 	}
 	if len(paint) == 0 {
 		return 0
@@ -137,7 +137,7 @@ func randomResizedCrop(f *fields, r *route) {
 	h, w := f.size()
 	s := image.RandomResizedCrop{H: h, W: w, Scale: f.pair("scale"), Ratio: f.pair("ratio"), Filter: f.filter(r)}
 	if f.err == nil && !(0 < s.Scale[0] && s.Scale[0] <= s.Scale[1] && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
-		f.refuse("scale is %v, ratio %v", s.Scale, s.Ratio)
+		f.refuse("scale %v or ratio %v is out of range", s.Scale, s.Ratio)
 	}
 	r.blend(f, s)
 }
@@ -161,25 +161,25 @@ func (r *route) flip(f *fields, horizontal bool, p float64) {
 }
 
 func randomRotation(f *fields, r *route) {
-	f.none("expand", "a batch needs images of one size")
-	f.none("center", "Go turns images about their middle")
+	f.none("expand", "a batch needs images of the same size")
+	f.none("center", "Go rotates images around their center")
 	r.blend(f, image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()})
 }
 
 func randomAffine(f *fields, r *route) {
-	f.none("center", "Go turns images about their middle")
+	f.none("center", "Go rotates images around their center")
 	s := image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()}
 	if f.maybe("translate") != nil {
 		t := f.pair("translate")
 		s.Translate = [2]float64{t[1], t[0]} // height first
 		if t[0] < 0 || t[0] > 1 || t[1] < 0 || t[1] > 1 {
-			f.refuse("translate is %v", t)
+			f.refuse("translate %v is out of range", t)
 		}
 	}
 	if f.maybe("scale") != nil {
 		s.Scale = f.pair("scale")
 		if s.Scale[0] <= 0 || s.Scale[0] > s.Scale[1] {
-			f.refuse("scale is %v", s.Scale)
+			f.refuse("scale %v is out of range", s.Scale)
 		}
 	}
 	s.Shear = f.shear()
@@ -190,7 +190,7 @@ func randomAffine(f *fields, r *route) {
 func (f *fields) turned(r *route) image.Filter {
 	filter := f.filter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
-		f.refuse("interpolation=%s; Go turns by nearest and bilinear", shown(f.maybe("interpolation")))
+		f.refuse("interpolation=%s, Go rotates only with nearest and bilinear", shown(f.maybe("interpolation")))
 	}
 	return filter
 }
@@ -199,7 +199,7 @@ func (f *fields) turned(r *route) image.Filter {
 func (f *fields) either(name string) float64 {
 	x := f.pair(name)
 	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {
-		f.refuse("%s is %v; Go turns as far to both sides", name, x)
+		f.refuse("%s is %v, Go supports only symmetric ranges", name, x)
 	}
 	return x[1]
 }
@@ -211,12 +211,12 @@ func (f *fields) shear() (s [2]float64) {
 	}
 	x := f.numbers("shear")
 	if len(x) != 2 && len(x) != 4 {
-		f.refuse("shear is of %d numbers", len(x))
+		f.refuse("shear has %d numbers, want 2 or 4", len(x))
 		return s
 	}
 	for i := 0; i < len(x); i += 2 {
 		if x[i] != -x[i+1] || x[i+1] < 0 || x[i+1] >= 90 {
-			f.refuse("shear is %v; Go shears as far to both sides", x)
+			f.refuse("shear is %v, Go supports only symmetric ranges", x)
 		}
 		s[i/2] = x[i+1]
 	}

@@ -33,7 +33,7 @@ func (d *pictures) take(f *fields) {
 		d.pixels = arrayOf(v)
 	}
 	if d.pixels == nil {
-		f.refuse("data is %s, and no tensor or array of bytes", shown(f.maybe("data")))
+		f.refuse("data is %s, want a tensor or array of bytes", shown(f.maybe("data")))
 		return
 	}
 	want := 3
@@ -43,11 +43,11 @@ func (d *pictures) take(f *fields) {
 	shape := d.pixels.Shape()
 	if d.pixels.DType() != tensor.Uint8 || len(shape) != want || want == 4 && shape[3] != 3 ||
 		d.pixels.Device() != nil {
-		f.refuse("data is %v of %v, and not images of uint8", shape, d.pixels.DType())
+		f.refuse("data has shape %v and dtype %v, want images of uint8", shape, d.pixels.DType())
 		return
 	}
 	if shape[0] != len(d.labels) || shape[1] < 1 || shape[2] < 1 {
-		f.refuse("there are %d classes for data of %v", len(d.labels), shape)
+		f.refuse("got %d classes for data of shape %v, want one per image", len(d.labels), shape)
 		return
 	}
 	if !d.pixels.IsContiguous() {
@@ -114,7 +114,7 @@ func (d *pictures) packed(i int) []uint8 {
 }
 
 // outside returns the error for an index out of range.
-func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
+func outside(i, n int) error { return fmt.Errorf("sample %d out of range, want less than %d", i, n) }
 
 // Gather writes transformed images and their class indices to the rows of a batch.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {

@@ -45,7 +45,7 @@ func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err e
 // add appends the steps of a transform.
 func (r *route) add(transform any) error {
 	if r.depth++; r.depth > mostNested {
-		return value.Unsupported("transforms in transforms, %d deep", mostNested)
+		return value.Unsupported("transforms are nested more than %d deep", mostNested)
 	}
 	defer func() { r.depth-- }()
 	var class value.Global
@@ -56,11 +56,11 @@ func (r *route) add(transform any) error {
 	case value.Global: // a function
 		class, f.of = t, &value.Record{Class: t}
 	default:
-		return value.Unsupported("the transform %s", shown(t))
+		return value.Unsupported("transform is %s, want an object or a function", shown(t))
 	}
 	build := transforms[class.Name]
 	if build == nil || !ours(class) {
-		return value.Unsupported("the transform %s is not one of Go's, which are %s; %s", called(class),
+		return value.Unsupported("transform %s is not supported by Go, which supports %s: %s", called(class),
 			known(), remedy)
 	}
 	build(f, r)
@@ -74,15 +74,15 @@ const (
 )
 
 // remedy is the advice for a transform that Go does not support.
-const remedy = "leave it out and apply it to the batch"
+const remedy = "omit it and apply it to the batch"
 
 // put appends a step that commutes with the conversion to float32.
 func (r *route) put(f *fields, s image.Step) {
 	switch {
 	case len(r.steps) >= mostSteps:
-		f.refuse("it is one of more than %d", mostSteps)
+		f.refuse("there are too many transforms, want at most %d", mostSteps)
 	case r.made:
-		f.refuse("it comes after RandomErasing, which Go does last; put it before")
+		f.refuse("it comes after RandomErasing, which Go applies last: put it before RandomErasing")
 	default:
 		r.steps = append(r.steps, s)
 	}
@@ -92,7 +92,7 @@ func (r *route) put(f *fields, s image.Step) {
 // its results on bytes and on float32 differ.
 func (r *route) blend(f *fields, s image.Step) {
 	if r.now == numbers {
-		f.refuse("Go does this to bytes; put it before what makes float32 of them")
+		f.refuse("Go applies it to bytes only: put it before the conversion to float32")
 		return
 	}
 	r.put(f, s)
@@ -102,7 +102,7 @@ func (r *route) blend(f *fields, s image.Step) {
 // float32 only if the fill is black and the conversion maps 0 to 0.
 func (r *route) paint(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
-		f.refuse("Go paints bytes; put it before what makes float32 of them")
+		f.refuse("Go draws on bytes only: put it before the conversion to float32")
 		return
 	}
 	r.put(f, s)
@@ -119,7 +119,7 @@ func (r *route) make() {
 func (r *route) after(f *fields, s image.Step) {
 	r.make()
 	if len(r.steps) >= mostSteps {
-		f.refuse("it is one of more than %d", mostSteps)
+		f.refuse("there are too many transforms, want at most %d", mostSteps)
 	}
 	r.steps = append(r.steps, s)
 }

@@ -17,7 +17,7 @@ func (f *fields) targets(labels []any) []int64 {
 			n, ok = look(n)
 		}
 		if !ok {
-			f.refuse("the class of sample %d is %s, of which Go makes no whole number", i, shown(l))
+			f.refuse("class of sample %d is %s, want an integer", i, shown(l))
 			return nil
 		}
 		all = append(all, n)
@@ -53,7 +53,7 @@ func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 			return found
 		}
 	}
-	f.refuse("target_transform=%s; Go knows int, torch.tensor, a list's __getitem__, a dict's __getitem__ and get; %s", shown(transform), remedy)
+	f.refuse("target_transform=%s, Go supports only int, torch.tensor, a list's __getitem__, and a dict's __getitem__ and get: %s", shown(transform), remedy)
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (f *fields) parts() []any {
 	}
 	items, is := listOf(v)
 	if !ok || !is {
-		f.refuse("transforms is %s, and no list", shown(v))
+		f.refuse("transforms is %s, want a list", shown(v))
 	}
 	return items
 }
@@ -95,7 +95,7 @@ func (f *fields) parts() []any {
 func (f *fields) modules() (items []any) {
 	modules, ok := f.get("_modules").(*value.Dict)
 	if !ok {
-		f.refuse("it has no modules")
+		f.refuse("it has no attribute _modules")
 	}
 	for _, m := range modules.All() {
 		items = append(items, m)
@@ -106,7 +106,7 @@ func (f *fields) modules() (items []any) {
 // addAll appends the steps of several transforms.
 func (f *fields) addAll(r *route, items []any) {
 	if len(items) > mostSteps {
-		f.refuse("it has %d transforms", len(items))
+		f.refuse("it has %d transforms, want at most %d", len(items), mostSteps)
 	}
 	for _, t := range items {
 		if f.err == nil {
@@ -129,7 +129,7 @@ func randomApply(f *fields, r *route) {
 	f.addAll(inner, f.parts())
 	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made ||
 		r.now == numbers && !same(inner.last, r.last)) {
-		f.refuse("it makes tensors, planes or numbers of only some images")
+		f.refuse("it changes the layout, channel count or dtype of only some images")
 	}
 	r.put(f, image.RandomApply(p, inner.steps...))
 }

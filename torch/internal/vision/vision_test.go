@@ -235,33 +235,33 @@ func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 		want      string
 	}{
 		{v1("GaussianBlur"),
-			"the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,"},
-		{value.Named("__main__.double"), "the transform __main__.double is not one of Go's"},
-		{object("__main__.Resize"), "the transform __main__.Resize is not one of Go's"},
+			"transform transforms.GaussianBlur is not supported by Go, which supports CenterCrop, ColorJitter,"},
+		{value.Named("__main__.double"), "transform __main__.double is not supported by Go"},
+		{object("__main__.Resize"), "transform __main__.Resize is not supported by Go"},
 		{all(resize(int64(20), "bilinear")),
-			"its samples are images of Pillow, of which PyTorch makes no batch; end its transform with ToTensor()"},
-		{nil, "its samples are images of Pillow"},
-		{all(resize(int64(20), "hamming"), toTensor), `transforms.Resize: interpolation="hamming"; Go has nearest,`},
+			"samples are Pillow images, which PyTorch cannot batch: end the transform with ToTensor()"},
+		{nil, "samples are Pillow images"},
+		{all(resize(int64(20), "hamming"), toTensor), `transforms.Resize: interpolation="hamming", Go supports only nearest,`},
 		{all(toTensor, resize(int64(20), "bilinear")),
-			"transforms.Resize: Go does this to bytes; put it before what makes float32 of them"},
-		{all(toTensor, toTensor), "transforms.ToTensor: the image is a tensor already"},
-		{all(normal(three, three)), "it takes float32; put ToTensor or ToDtype(torch.float32, scale=True) before it"},
-		{all(toTensor, normal(three, value.Tuple{1.0, 0.0, 1.0})), "a deviation of 0"},
-		{all(toTensor, normal(value.Tuple{1.0, 1.0}, three)), "mean has 2 numbers, and the images have 3 planes"},
+			"transforms.Resize: Go applies it to bytes only: put it before the conversion to float32"},
+		{all(toTensor, toTensor), "transforms.ToTensor: input is already a tensor"},
+		{all(normal(three, three)), "input is not float32: put ToTensor or ToDtype(torch.float32, scale=True) before it"},
+		{all(toTensor, normal(three, value.Tuple{1.0, 0.0, 1.0})), "standard deviation is 0"},
+		{all(toTensor, normal(value.Tuple{1.0, 1.0}, three)), "mean has 2 numbers, want 3, one per channel"},
 		{all(toTensor, normal(three, three), v1("CenterCrop", "size", value.Tuple{int64(2), int64(2)})),
-			"Go paints bytes; put it before"},
+			"Go draws on bytes only: put it before"},
 		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "nearest", "antialias", true)),
-			"Go takes the pixels of a tensor that NEAREST_EXACT takes"},
+			"Go samples tensors like NEAREST_EXACT"},
 		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "bilinear", "antialias", false)),
-			"antialias=False: Go smooths"},
+			"antialias=False is not supported"},
 		{all(v1("Resize", "size", int64(9), "max_size", int64(20), "interpolation", mode("bilinear")),
-			toTensor), "max_size=20 is not done in Go"},
+			toTensor), "max_size=20 is not supported by Go"},
 		{all(toImage, object("torchvision.transforms.v2._misc.ToDtype", "dtype", tensor.Float16, "scale",
-			true)), "Go makes float32 of bytes, and nothing else"},
+			true)), "Go supports only float32, from bytes"},
 		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue",
-			nil), toTensor), "Go takes ranges about 1"},
-		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, which is no probability"},
-		{all(v1("RandomHorizontalFlip"), toTensor), "it has no attribute p; this version of torchvision is not known"},
+			nil), toTensor), "Go supports only ranges around 1"},
+		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, want a probability"},
+		{all(v1("RandomHorizontalFlip"), toTensor), "attribute p is missing: this version of torchvision is not supported"},
 	} {
 		check(t, object("torchvision.datasets.folder.ImageFolder", "transform", c.transform, "samples",
 			[]any{}, "loader", value.Named("torchvision.datasets.folder.default_loader")), c.want)
@@ -272,11 +272,11 @@ func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 	}
 	loader := value.Named("torchvision.datasets.folder.default_loader")
 	check(t, folder(value.Tuple{"a.jpg", int64(0)}, value.Named("PIL.Image.open"), nil),
-		"loader=PIL.Image.open; Go loads as torchvision's default_loader does")
+		"loader=PIL.Image.open, Go supports only torchvision's default_loader")
 	check(t, folder(value.Tuple{"a.bmp", int64(0)}, loader, nil),
-		`Go decodes .jpg, .jpeg and .png, and "a.bmp" is another kind`)
+		`file "a.bmp" is not .jpg, .jpeg or .png`)
 	check(t, folder(value.Tuple{"a.jpg", int64(0)}, loader, value.Named("__main__.double")),
-		"target_transform=__main__.double; Go knows int,")
+		"target_transform=__main__.double, Go supports only int,")
 }
 
 // check wants both Open and Check to refuse an object.
@@ -356,7 +356,7 @@ func TestPictures_GatherWhatTheyGet(t *testing.T) {
 		}
 		for _, i := range []int{-1, 4} {
 			if _, err := ds.Get(context.Background(), i); err == nil ||
-				!strings.Contains(err.Error(), "of 4: out of range") {
+				!strings.Contains(err.Error(), "out of range, want less than 4") {
 				t.Errorf("sample %d: %v", i, err)
 			}
 		}
