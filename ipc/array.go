@@ -134,7 +134,7 @@ func (o *object) withSpan(i, n int, f func(at int)) error {
 	have := int(o.sync.Flag())
 	at := resolveIndex(i, have)
 	if at < 0 || at > have || n > have-at {
-		return fmt.Errorf("%w: %d elements from %d of %d", ErrIndex, n, i, have)
+		return fmt.Errorf("%w: %d elements at index %d, length %d", ErrIndex, n, i, have)
 	}
 	f(at)
 	return nil
@@ -157,7 +157,7 @@ func readNumbers(d *codec.Decoder, name string, size int) (*object, error) {
 		return nil, err
 	}
 	if n, room := o.sync.Flag(), len(o.sync.Data()); n > uint64(room)/uint64(size) {
-		return nil, fmt.Errorf("%w: %d elements in %d bytes", ErrNotObject, n, room)
+		return nil, fmt.Errorf("%w: %d elements do not fit in %d bytes", ErrNotObject, n, room)
 	}
 	return o, nil
 }

@@ -31,7 +31,7 @@ type BufferTooShortError struct {
 
 // Error returns a one-line description.
 func (e *BufferTooShortError) Error() string {
-	return fmt.Sprintf("ipc: a message of %d bytes for a buffer of %d; the error has it in Message",
+	return fmt.Sprintf("ipc: message has %d bytes, buffer has %d: take the message from BufferTooShortError.Message",
 		len(e.Message), e.Room)
 }
 
@@ -63,7 +63,7 @@ func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, 
 // maxLength is negative. Other errors are as for Recv.
 func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []byte, err error) {
 	if maxLength < 0 {
-		return nil, fmt.Errorf("receive at most %d bytes: %w", maxLength, ErrSize)
+		return nil, fmt.Errorf("receive: maxLength %d, want 0 or more: %w", maxLength, ErrSize)
 	}
 	err = from.recvBody(ctx, func(d *codec.Decoder) error {
 		b, err := bytesOf(d)
@@ -71,7 +71,7 @@ func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []by
 		case err != nil:
 			return err
 		case len(b) > maxLength:
-			return fmt.Errorf("receive: %w: %d bytes, of at most %d", codec.ErrTooLong, len(b), maxLength)
+			return fmt.Errorf("receive: %w: %d bytes, want at most %d", codec.ErrTooLong, len(b), maxLength)
 		}
 		msg = append(make([]byte, 0, len(b)), b...)
 		return nil

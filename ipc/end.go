@@ -138,8 +138,8 @@ var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 // marshal encodes references to the end's blocks. The message becomes another owner of the end, so
 // the end stays entered until the encoder is done.
 func (e *end) marshal(enc *codec.Encoder) error {
-	if err := e.beginOp(); err != nil {
-		return fmt.Errorf("send an end of a queue: %w", err)
+	if err := e.enter(); err != nil {
+		return fmt.Errorf("send queue end: %w", err)
 	}
 	p := e.port
 	enc.Keep(e)
@@ -175,7 +175,7 @@ func unmarshalEnd(dec *codec.Decoder, elem string, s side) (*end, error) {
 		want = p.ring.Senders()
 	}
 	if p.token != want {
-		return nil, fmt.Errorf("%w: %v does not belong to the queue in %v", ErrNotEnd, p.token, p.block)
+		return nil, fmt.Errorf("%w: token %v does not match the queue in block %v", ErrNotEnd, p.token, p.block)
 	}
 	return newEnd(p), nil
 }
@@ -193,11 +193,11 @@ func readPort(dec *codec.Decoder, elem string) (p *port, err error) {
 		return nil, err
 	}
 	if name != elem {
-		return nil, fmt.Errorf("%w: it carries %s, not %s", ErrType, name, elem)
+		return nil, fmt.Errorf("%w: queue of %s, want %s", ErrType, name, elem)
 	}
 	policy, err := dec.Uint()
 	if err != nil || policy > uint64(DropOldest) {
-		return nil, cmp.Or(err, fmt.Errorf("%w: policy %d", ErrNotEnd, policy))
+		return nil, cmp.Or(err, fmt.Errorf("%w: unknown policy %d", ErrNotEnd, policy))
 	}
 	block, err := dec.Block()
 	if err != nil {

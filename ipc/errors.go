@@ -27,19 +27,19 @@ var (
 	// ErrType is returned if a value is received as another type than it was sent as, for example a
 	// Queue[int] as a Queue[string] or a Mutex as an Event. Lookup returns it if the name is bound
 	// to a value of another type, and NewRecord if the type has no fixed layout.
-	ErrType = errors.New("ipc: another type")
+	ErrType = errors.New("ipc: type mismatch")
 	// ErrNotEnd is returned if a received value is not a valid end of a queue.
-	ErrNotEnd = errors.New("ipc: not an end of a queue")
+	ErrNotEnd = errors.New("ipc: not a queue end")
 	// ErrLocked is returned if a lock or a permit is not available, immediately or until the
 	// deadline.
 	ErrLocked = errors.New("ipc: locked")
 	// ErrNotObject is returned if a received value is not a valid synchronization object.
-	ErrNotObject = errors.New("ipc: not what it is received as")
+	ErrNotObject = errors.New("ipc: not a valid synchronization object")
 	// ErrIndex is returned if an index into an Array, Records or a ShareableList is out of range.
 	ErrIndex = errors.New("ipc: index out of range")
 	// ErrSize is returned if a value does not fit into its memory, and if a size, capacity or count
 	// is out of range.
-	ErrSize = errors.New("ipc: size does not fit")
+	ErrSize = errors.New("ipc: size out of range")
 	// ErrNotList is returned if a received value is not a valid ShareableList, or if one of its
 	// elements is corrupt.
 	ErrNotList = errors.New("ipc: not a shareable list")

@@ -20,7 +20,7 @@ const schemeEnd = "://"
 func transportFor(addr string) (*link.Transport, string, error) {
 	scheme, host, far := strings.Cut(addr, schemeEnd)
 	if !far && isHostPort(addr) {
-		return nil, "", fmt.Errorf("%q: %w: another machine is at tcp://%[1]s, and a socket of this name at ./%[1]s",
+		return nil, "", fmt.Errorf("%q: %w: write tcp://%[1]s for another machine, or ./%[1]s for a socket file of this name",
 			addr, syscall.EINVAL)
 	}
 	if !far || strings.ContainsAny(scheme, "/@") {
@@ -28,8 +28,8 @@ func transportFor(addr string) (*link.Transport, string, error) {
 	}
 	t, ok := link.TransportOf(scheme)
 	if !ok {
-		return nil, "", fmt.Errorf("%q: %w: an address on another machine begins with tcp://, "+
-			"and the program has import _ %q", addr, errors.ErrUnsupported, "github.com/shoal-mp/shoal/ipc/tcp")
+		return nil, "", fmt.Errorf("%q: %w: want tcp:// before an address on another machine, "+
+			"and import _ %q in the program", addr, errors.ErrUnsupported, "github.com/shoal-mp/shoal/ipc/tcp")
 	}
 	return &t, host, nil
 }

@@ -28,7 +28,7 @@ const joinableName = "JoinableQueue"
 
 // ErrTasksLost is returned by Join, in a *shm.PeerError that identifies the process, if a process
 // died before marking its tasks done.
-var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
+var ErrTasksLost = errors.New("ipc: a process died before it completed its tasks")
 
 func init() { codec.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
@@ -135,7 +135,7 @@ func (j *JoinableQueue[T]) withPermits(ctx context.Context, op string, f func(ar
 func (j *JoinableQueue[T]) TaskDone() error {
 	err := j.withPermits(context.Background(), "task done", arena.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
-		return fmt.Errorf("%w: more tasks are done than were got", err)
+		return fmt.Errorf("%w: more tasks marked done than received", err)
 	}
 	return err
 }

@@ -159,7 +159,7 @@ func (l *Latest[T]) unmarshalWire(d *codec.Decoder) (err error) {
 		return err
 	}
 	if !l.out.end.ring.News() || l.out.end.block != l.in.end.block {
-		return fmt.Errorf("%w: the ends of a Latest", ErrNotEnd)
+		return fmt.Errorf("%w: the ends do not form a Latest", ErrNotEnd)
 	}
 	return nil
 }

@@ -29,11 +29,11 @@ func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
 	switch k := t.Kind(); {
 	case t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic":
-		return path, fmt.Sprintf("is a %s, which is good in one process only; the record has a Mutex of its own", t)
+		return path, fmt.Sprintf("is a %s, which works within one process only: use the Mutex of the record", t)
 	case t.Size() == 0:
-		return path, "has no bytes"
+		return path, "has size 0, want a type with at least 1 byte"
 	case k == reflect.Uintptr:
-		return path, "is an address, which means nothing elsewhere; for a number use uint64"
+		return path, "is an address, which is invalid in other processes: use uint64 for a number"
 	case k >= reflect.Bool && k <= reflect.Complex128:
 		return "", ""
 	case k == reflect.Array:
@@ -41,7 +41,7 @@ func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	case k == reflect.Struct:
 		return writeStructLayout(w, t, path)
 	case k == reflect.String || k == reflect.Slice:
-		return path, fmt.Sprintf("is a %s, which points elsewhere; an array has its bytes in place, as in [32]byte", t)
+		return path, fmt.Sprintf("is a %s, which points to memory outside the record: use an array, such as [32]byte", t)
 	}
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
@@ -66,7 +66,7 @@ func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason str
 	return "", ""
 }
 
-func paddingReason(n uintptr, where string) string {
-	return fmt.Sprintf("has %d bytes of padding %s, which compilers place as they like: put large fields first, or a field `_ [%d]byte` there",
+func padding(n uintptr, where string) string {
+	return fmt.Sprintf("has %d bytes of padding %s, which depends on the compiler: put large fields first, or add a field `_ [%d]byte` there",
 		n, where, n)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrSettled is returned by Ack and Nack if the lease was already acknowledged or returned.
-var ErrSettled = errors.New("ipc: lease is settled already")
+var ErrSettled = errors.New("ipc: lease is already settled")
 
 func init() { codec.RegisterError("ipc.ErrSettled", ErrSettled) }
 
@@ -122,7 +122,7 @@ func (c *claim) endLease(op string, f func(*arena.Ring, arena.Claim) error) erro
 	}
 	c.end.port.dropHeld()
 	if err == arena.ErrNotLeased {
-		return fmt.Errorf("%s: the lease was lost: %w", op, ErrClosed)
+		return fmt.Errorf("%s: lease lost: %w", op, ErrClosed)
 	}
 	return shmError(context.Background(), op, err, nil)
 }

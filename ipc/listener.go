@@ -22,7 +22,7 @@ var (
 	ErrPeer = link.ErrPeer
 	// ErrShared is returned by [Conn.Send] between two domains for a value that cannot be copied,
 	// such as a queue, a lock or a file.
-	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
+	ErrShared = errors.New("ipc: the peer does not share memory or descriptors with this process")
 )
 
 func init() { codec.RegisterError("ipc.ErrShared", ErrShared) }
@@ -65,7 +65,7 @@ type Listener[T any] struct {
 // machines are unknown.
 func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
 	if len(key) == 0 {
-		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
+		return nil, fmt.Errorf("listen: %w: key is empty", ErrKey)
 	}
 	if err := codec.Check[T](); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

@@ -143,7 +143,7 @@ func checkUser(s *sys.Conn, who []meetingOption) error {
 	}
 	uid, _, err := sys.PeerUID(s)
 	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: user %d; see ipc.AnyUser", arena.ErrUser, uid)
+		err = fmt.Errorf("%w: peer has user %d: pass ipc.AnyUser to accept it", arena.ErrUser, uid)
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func setUpDialed[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 		return nil, err
 	}
 	if o.Elem != a.Elem {
-		return nil, fmt.Errorf("%w: it carries %s, not %s", ErrType, o.Elem, a.Elem)
+		return nil, fmt.Errorf("%w: connection of %s, want %s", ErrType, o.Elem, a.Elem)
 	}
 	if !a.Shared {
 		return newStreamConn[T](m)
@@ -303,7 +303,7 @@ func unpackPipe[T any](p encodedValue) (*PipeEnd[T, T], error) {
 	dec.Reset(codec.Message{Body: p.Body, Blocks: im.handles}, im)
 	pipe, err := plan.Decode(&dec)
 	if err == nil && pipe == nil {
-		err = fmt.Errorf("%w: no pipe", codec.ErrFormat)
+		err = fmt.Errorf("%w: message contains no pipe", codec.ErrFormat)
 	}
 	dec.Done(err == nil)
 	if err != nil {
@@ -330,7 +330,7 @@ type meeting struct{ *link.Conn }
 func (m meeting) expectFrame(ctx context.Context, kind byte) ([]byte, error) {
 	got, body, err := m.Recv(ctx)
 	if err == nil && got != kind {
-		err = fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
+		err = fmt.Errorf("%w: frame has kind %d, want %d", codec.ErrFormat, got, kind)
 	}
 	return body, err
 }

@@ -26,7 +26,7 @@ type region struct {
 func newRegion(d *arena.Domain, h arena.Handle, size uint64) (*region, error) {
 	b, err := d.Bytes(h)
 	if err == nil && size > uint64(len(b)) {
-		err = fmt.Errorf("memory of %d bytes in a block of %d: %w", size, len(b), ErrSize)
+		err = fmt.Errorf("memory has %d bytes, its block only %d: %w", size, len(b), ErrSize)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))

@@ -27,7 +27,7 @@ import (
 func Bind[T any](ctx context.Context, name string, v T) error {
 	plan, err := codec.PlanOf[T]()
 	if p := reflect.ValueOf(&v).Elem(); err == nil && p.Kind() == reflect.Pointer && p.IsNil() {
-		err = fmt.Errorf("a nil %T: %w", v, ErrNil)
+		err = fmt.Errorf("value is a nil %T: %w", v, ErrNil)
 	}
 	if err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
@@ -88,7 +88,7 @@ func decodeNamed[T any](d *codec.Decoder, plan *codec.Plan[T]) (v T, err error) 
 	case err != nil:
 		return v, err
 	case name != elemName[T]():
-		return v, fmt.Errorf("%w: it is a %s, not a %s", ErrType, name, elemName[T]())
+		return v, fmt.Errorf("%w: got %s, want %s", ErrType, name, elemName[T]())
 	}
 	return plan.Decode(d)
 }

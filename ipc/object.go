@@ -179,8 +179,8 @@ var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 // marshal encodes a reference to the object. The message becomes another owner of the block, so the
 // object stays entered until the encoder is done.
 func (o *object) marshal(e *codec.Encoder) error {
-	if err := o.beginOp(); err != nil {
-		return fmt.Errorf("send what is closed: %w", err)
+	if err := o.enter(); err != nil {
+		return fmt.Errorf("send closed object: %w", err)
 	}
 	e.OnDone(codec.WatcherFunc(func(bool) { o.endOp() }))
 	e.Tag(objectTags, 0)
@@ -203,7 +203,7 @@ func readObject(dec *codec.Decoder, name string, form arena.Form) (*object, erro
 		return nil, err
 	}
 	if got != name {
-		return nil, fmt.Errorf("%w: it is a %s, not a %s", ErrType, got, name)
+		return nil, fmt.Errorf("%w: got %s, want %s", ErrType, got, name)
 	}
 	h, err := dec.Block()
 	if err != nil {

@@ -115,7 +115,7 @@ func refuse[T any](t *testing.T, says string) {
 func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 	local(t)
 	refuse[*int](t, "points into the memory of one process")
-	refuse[[]int](t, "an array has its bytes in place")
+	refuse[[]int](t, "use an array, such as [32]byte")
 	refuse[string](t, "[32]byte")
 	refuse[struct{ Names [3]string }](t, ".Names[] is a string")
 	refuse[map[int]int](t, "points into")
@@ -124,10 +124,10 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 	refuse[chan int](t, "points into")
 	refuse[time.Time](t, "time.Time.loc is a *time.Location")
 	refuse[uintptr](t, "an address")
-	refuse[struct{}](t, "no bytes")
-	refuse[[0]int](t, "no bytes")
-	refuse[struct{ M sync.Mutex }](t, "a Mutex of its own")
-	refuse[struct{ N atomic.Int64 }](t, "a Mutex of its own")
+	refuse[struct{}](t, "has size 0")
+	refuse[[0]int](t, "has size 0")
+	refuse[struct{ M sync.Mutex }](t, "use the Mutex of the record")
+	refuse[struct{ N atomic.Int64 }](t, "use the Mutex of the record")
 	refuse[struct {
 		Alive bool
 		N     int64
@@ -136,7 +136,7 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 		N     int64
 		Alive bool
 	}](t,
-		"has 7 bytes of padding at its end, which compilers place as they like: put large fields first, or a field `_ [7]byte` there")
+		"has 7 bytes of padding at its end, which depends on the compiler: put large fields first, or add a field `_ [7]byte` there")
 }
 
 func olderPoint(t *testing.T) any {

@@ -136,11 +136,11 @@ func toInt64(v any) (int64, error) {
 	case r.CanInt():
 		return r.Int(), nil
 	case r.CanUint() && r.Uint() > math.MaxInt64:
-		return 0, fmt.Errorf("%d: %w", v, ErrSize)
+		return 0, fmt.Errorf("integer %d exceeds int64: %w", v, ErrSize)
 	case r.CanUint():
 		return int64(r.Uint()), nil
 	}
-	return 0, fmt.Errorf("%w: a list holds no %T", ErrType, v)
+	return 0, fmt.Errorf("%w: got %T, want nil, bool, an integer, a float, string or []byte", ErrType, v)
 }
 
 // A place refers to an element in the list's memory: its word and its two buffers.
@@ -177,8 +177,8 @@ func (p place) writeUnused(v packed) listWord {
 func (p place) loadValue() (any, error) {
 	w := listWord(p.word.Load())
 	n, kind := w.length(), w.kind()
-	if n > uint64(p.capacity()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
-		return nil, fmt.Errorf("an element of kind %d, %d of %d bytes: %w", kind, n, p.capacity(), ErrNotList)
+	if n > uint64(p.room()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
+		return nil, fmt.Errorf("element has kind %d and %d bytes, capacity %d: %w", kind, n, p.room(), ErrNotList)
 	}
 	b := p.halves[w.half()][:n]
 	switch kind {
@@ -207,7 +207,7 @@ func (l *ShareableList) withEntry(i int, f func(place) error) error {
 	case b == nil:
 		return ErrClosed
 	case at < 0 || at >= n:
-		return fmt.Errorf("element %d of %d: %w", i, n, ErrIndex)
+		return fmt.Errorf("element %d, length %d: %w", i, n, ErrIndex)
 	}
 	return f(l.entry(b, at))
 }
@@ -252,10 +252,10 @@ func (l *ShareableList) Set(i int, v any) error {
 	if err != nil {
 		return fmt.Errorf("set element %d: %w", i, err)
 	}
-	return l.withEntry(i, func(p place) error {
-		if len(value.bytes) > p.capacity() {
-			return fmt.Errorf("set element %d to %d bytes, with room for %d: %w", i, len(value.bytes),
-				p.capacity(), ErrSize)
+	return l.with(i, func(p place) error {
+		if len(value.bytes) > p.room() {
+			return fmt.Errorf("set element %d: value has %d bytes, want at most %d: %w", i, len(value.bytes),
+				p.room(), ErrSize)
 		}
 		p.storeValue(value)
 		return nil
@@ -331,7 +331,7 @@ func (l *ShareableList) unmarshalWire(d *codec.Decoder) error {
 	}
 	b := l.mem.Bytes()
 	if len(b) < listHead || binary.LittleEndian.Uint64(b) > uint64(len(b)-listHead)/listEntry {
-		return fmt.Errorf("receive a list in %d bytes: %w", len(b), ErrNotList)
+		return fmt.Errorf("receive list: element count does not fit in %d bytes: %w", len(b), ErrNotList)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 }
 
 // errOthers is the cancellation cause for the remaining things once one is ready.
-var errOthers = errors.New("ipc: another is ready")
+var errOthers = errors.New("ipc: another source is ready")
 
 // isContextEnd reports whether err is the error of a Poll that ended because ctx was done.
 func isContextEnd(ctx context.Context, err error) bool {
