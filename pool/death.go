@@ -94,7 +94,7 @@ func (m *member) handleEnd() {
 	}
 	switch {
 	case died && m.ready:
-		slog.Warn("pool: a worker has died", "rank", m.rank, "cause", why)
+		slog.Warn("pool: worker died", "rank", m.rank, "cause", why)
 	case died:
 		p.reportBarren(m.rank, err)
 	}
@@ -190,10 +190,10 @@ func (m *member) takeLost(untaken int) (lost []*task) {
 // the worker was killed for its timeout.
 func (m *member) taskError(err error) error {
 	if err == nil {
-		err = fmt.Errorf("%w: the worker left before it had answered", shoal.ErrExited)
+		err = fmt.Errorf("%w: worker exited before it sent its reply", shoal.ErrExited)
 	}
 	if m.late {
-		return fmt.Errorf("%w (more than %v): %w", ErrTimeout, m.p.opts.TaskTimeout, err)
+		return fmt.Errorf("%w (TaskTimeout %v): %w", ErrTimeout, m.p.opts.TaskTimeout, err)
 	}
 	return err
 }
@@ -229,13 +229,13 @@ func (p *Pool) reportBarren(rank int, err error) {
 	p.mu.Lock()
 	attempt := p.ranks[rank].barren
 	p.mu.Unlock()
-	slog.Warn("pool: a worker was not started", "rank", rank, "attempt", attempt, "pause", startPause(attempt), "cause", err)
+	slog.Warn("pool: worker failed to start", "rank", rank, "attempt", attempt, "pause", backOff(attempt), "cause", err)
 }
 
 // reportRetry logs and counts that a task is run again, and calls Options.OnRetry on a new
 // goroutine.
 func (p *Pool) reportRetry(e RetryEvent) {
-	slog.Warn("pool: a task is run again, since its worker has died", "func", e.Func, "index", e.Index, "rank", e.Rank,
+	slog.Warn("pool: worker died, retrying its task", "func", e.Func, "index", e.Index, "rank", e.Rank,
 		"attempt", e.Attempt, "cause", e.Err)
 	if d := arena.Current(); d != nil {
 		d.CountRetry()

@@ -71,7 +71,7 @@ func TestDeath_Matrix(t *testing.T) {
 	}{
 		{"SIGKILL", []error{shoal.ErrExited}, "signal: killed"},
 		{"SIGSEGV", nil, "SIGSEGV"},
-		{"SIGSTOP", []error{pool.ErrTimeout, context.DeadlineExceeded}, "more than 3s"},
+		{"SIGSTOP", []error{pool.ErrTimeout, context.DeadlineExceeded}, "TaskTimeout 3s"},
 		{"os.Exit", []error{shoal.ErrExited}, "exit status 7"},
 		{"panic", []error{shoal.ErrPanic}, "deep in a task"},
 	} {

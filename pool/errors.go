@@ -23,15 +23,15 @@ var (
 	// retries failed starts with increasing pauses. If workers have run before, and a new one
 	// cannot be started for lack of descriptors, processes or memory, the pool retries for a
 	// minute.
-	ErrBroken = errors.New("pool: no worker can be started")
+	ErrBroken = errors.New("pool: cannot start workers")
 
 	// ErrTimeout is wrapped by the error of a task that exceeded Options.TaskTimeout. It wraps
 	// [context.DeadlineExceeded].
-	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
+	ErrTimeout = fmt.Errorf("pool: task timed out: %w", context.DeadlineExceeded)
 
 	// ErrCanceled is the error of a call that [Result.Cancel] or [Pool.CancelPending] canceled. It
 	// wraps [context.Canceled].
-	ErrCanceled = fmt.Errorf("pool: the call was canceled: %w", context.Canceled)
+	ErrCanceled = fmt.Errorf("pool: call canceled: %w", context.Canceled)
 
 	// ErrRunning is returned by Join if neither Finish nor Close was called: Join would block
 	// forever.
@@ -42,7 +42,7 @@ var (
 	ErrNotReady = errors.New("pool: no result yet")
 )
 
-var errDropped = errors.New("pool: nobody wants the result any more")
+var errDropped = errors.New("pool: result dropped by its caller")
 
 // A TaskError reports the value of a call that failed, and the cause.
 type TaskError struct {

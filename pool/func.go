@@ -31,7 +31,7 @@ type Func[In, Out any] struct {
 // the context passed to [New]. fn must not use the context after it returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
-		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))
+		panic(fmt.Sprintf("pool: Register(%q): want a nonempty name and a non-nil function", name))
 	}
 	f := &Func[In, Out]{name: name, body: fn}
 	var err error
@@ -53,7 +53,7 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 // ChunkSize panics if n is less than 1.
 func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	if n < 1 {
-		panic(fmt.Sprintf("pool: %s.ChunkSize(%d): at least 1 value is needed", f.name, n))
+		panic(fmt.Sprintf("pool: %s.ChunkSize(%d): want at least 1 value", f.name, n))
 	}
 	g := *f
 	g.chunk = n
@@ -91,7 +91,7 @@ func (f *Func[In, Out]) runValue(ctx context.Context, d *codec.Decoder, e *codec
 		return err
 	}
 	if err := f.out.Encode(e, out); err != nil {
-		return fmt.Errorf("the result cannot cross: %w", err)
+		return fmt.Errorf("encode result: %w", err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func performCall(ctx context.Context, c call) reply {
 // them.
 func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) func(In) Initializer {
 	if fn == nil {
-		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
+		panic(fmt.Sprintf("pool: RegisterInit(%q): want a non-nil function", name))
 	}
 	f := Register(name, func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, fn(ctx, in) })
 	return func(in In) Initializer {

@@ -152,8 +152,8 @@ func (m *member) failUnreadable(err error) {
 		m.process.Kill() // a reply without a call: the worker violates the protocol
 		return
 	}
-	t.failLost(fmt.Errorf("its result cannot be read: %w", err))
-	m.feedWorker()
+	t.die(fmt.Errorf("decode result: %w", err))
+	m.feed()
 }
 
 // markReady records that the worker is ready. Pool.mu must be held.

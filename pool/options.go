@@ -79,7 +79,7 @@ func (o Options) withDefaults() (Options, error) {
 		"TaskTimeout": int(min(o.TaskTimeout, 1)),
 	} {
 		if n < 0 {
-			return o, fmt.Errorf("pool: %s is negative", name)
+			return o, fmt.Errorf("pool: Options.%s is negative, want 0 or more", name)
 		}
 	}
 	o.Workers = cmp.Or(o.Workers, shoal.Threads())

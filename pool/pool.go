@@ -71,7 +71,7 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 		rested: make(chan struct{}), seed: seed.From(ctx).Next(), deadline: sys.DeadlineOf(ctx)}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
-			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err),
+			return nil, errors.Join(fmt.Errorf("pool: encode argument of the initializer: %w", err),
 				closeFiles(opts.Process.Files))
 		}
 	}

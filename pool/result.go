@@ -68,7 +68,7 @@ func (r *Result[T]) Then(f func(value T, err error)) {
 			defer close(done)
 			goexit.Call(func() error { f(value, err); return nil }, func(err error) {
 				if err != nil {
-					slog.Error("pool: a function given to Then has failed", "cause", err)
+					slog.Error("pool: callback of Result.Then did not return", "cause", err)
 				}
 			})
 		}()

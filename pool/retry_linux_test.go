@@ -69,7 +69,7 @@ func TestOptions_RetriesAreReported(t *testing.T) {
 		t.Errorf("got attempts %v, want 1 and 2", seen)
 	}
 	for _, want := range []string{"func=diesTwice index=0 rank=0 attempt=1 cause=", "attempt=2 cause=",
-		`pool: a worker has died`} {
+		`pool: worker died`} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("got log %q, want one with %q", lines.String(), want)
 		}
