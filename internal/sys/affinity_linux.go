@@ -12,7 +12,7 @@ import (
 func Affinity() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("read the processors of this process: %w", err)
+		return nil, fmt.Errorf("read CPU affinity: %w", err)
 	}
 	var cpus []int
 	for i := range 8 * len(set) * wordBytes {
@@ -32,13 +32,13 @@ func SetAffinity(cpus ...int) error {
 	var set unix.CPUSet
 	for _, c := range cpus {
 		if c < 0 || c >= 8*len(set)*wordBytes {
-			return fmt.Errorf("run on processors %v only: %w", cpus, unix.EINVAL)
+			return fmt.Errorf("set CPU affinity to %v: %w", cpus, unix.EINVAL)
 		}
 		set.Set(c)
 	}
 	err := eachThread(func(tid int) error { return unix.SchedSetaffinity(tid, &set) })
 	if err != nil {
-		return fmt.Errorf("run on processors %v only: %w", cpus, err)
+		return fmt.Errorf("set CPU affinity to %v: %w", cpus, err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func eachThread(do func(tid int) error) error {
 		fresh = false
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			return fmt.Errorf("list the threads of this process: %w", err)
+			return fmt.Errorf("list threads: %w", err)
 		}
 		for _, t := range threads {
 			tid, err := strconv.Atoi(t.Name())

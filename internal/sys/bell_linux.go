@@ -30,13 +30,13 @@ func ListenBell(name string) (*Bell, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hang doorbell %s: %w", name, err)
+		return nil, fmt.Errorf("create doorbell %s: %w", name, err)
 	}
 	sock := newFile(fd, "doorbell")
 	raw, err := sock.SyscallConn()
 	if err != nil {
 		sock.Close()
-		return nil, fmt.Errorf("hang doorbell %s: %w", name, err)
+		return nil, fmt.Errorf("create doorbell %s: %w", name, err)
 	}
 	b := &Bell{sock: sock, raw: raw}
 	b.drain = b.drainDatagrams
@@ -84,7 +84,7 @@ type BellAddr struct {
 func NewBellAddr(name string) BellAddr {
 	var a BellAddr
 	if len(name) > len(a.raw.path)-1 {
-		panic("sys: the name of a bell has more than 107 bytes")
+		panic("sys: doorbell name exceeds 107 bytes")
 	}
 	a.raw.family = unix.AF_UNIX
 	copy(a.raw.path[1:], name) // path[0] stays 0: an abstract address
@@ -112,7 +112,7 @@ func NewRinger() (*Ringer, error) {
 func datagramSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("make a datagram socket: %w", err)
+		return -1, fmt.Errorf("create datagram socket: %w", err)
 	}
 	return fd, nil
 }
@@ -155,7 +155,7 @@ func bellError(errno syscall.Errno) error {
 	case 0, unix.ECONNREFUSED, unix.ENOENT:
 		return nil
 	}
-	return fmt.Errorf("ring a bell: %w", errno)
+	return fmt.Errorf("ring doorbell: %w", errno)
 }
 
 var ding = [1]byte{1}

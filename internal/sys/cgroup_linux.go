@@ -228,7 +228,7 @@ func readKey(root fs.FS, name, key string) (int64, error) {
 	}
 	n, ok := keys[key]
 	if !ok {
-		return 0, fmt.Errorf("read %s: /%s does not have it: %w", key, name, fs.ErrNotExist)
+		return 0, fmt.Errorf("read %s: not in /%s: %w", key, name, fs.ErrNotExist)
 	}
 	return n, nil
 }

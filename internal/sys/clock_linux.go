@@ -19,7 +19,7 @@ func ProcessTimeOf(pid int) (time.Duration, error) {
 	const allThreads = 2 // CPUCLOCK_SCHED of a whole process, in <linux/posix-timers.h>
 	var ts unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|allThreads), &ts); err != nil {
-		return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
+		return 0, fmt.Errorf("read CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(ts.Nano()), nil
 }
@@ -27,7 +27,7 @@ func ProcessTimeOf(pid int) (time.Duration, error) {
 func readClock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
-		panic("sys: the kernel lacks a clock: " + err.Error())
+		panic("sys: read clock: " + err.Error())
 	}
 	return time.Duration(ts.Nano())
 }

@@ -68,17 +68,17 @@ func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
 func machineTime(root fs.FS) (t CPUTime, err error) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
-		return t, fmt.Errorf("read the time of the processors: %w", err)
+		return t, fmt.Errorf("read CPU times: %w", err)
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	f := strings.Fields(line)
 	if len(f) < 9 || f[0] != "cpu" {
-		return t, fmt.Errorf("read the time of the processors: /proc/stat begins with %q", line)
+		return t, fmt.Errorf("read CPU times: first line of /proc/stat is %q", line)
 	}
 	for i, s := range f[1:9] {
 		ticks, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return t, fmt.Errorf("read the time of the processors: %w", err)
+			return t, fmt.Errorf("read CPU times: %w", err)
 		}
 		if d := time.Duration(ticks) * (10 * time.Millisecond); i == 3 || i == 4 {
 			t.Idle += d

@@ -9,11 +9,11 @@ import (
 // ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them.
 // None was kept. The user should raise RLIMIT_NOFILE, or the process should close files.
 var ErrNoDescriptors = errors.New(
-	"sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
+	"sys: too many open files to receive descriptors: raise the limit of open files (ulimit -n), or close some")
 
 // ErrTooManyFiles means that a peer sent more descriptors than the message may carry. None was
 // kept.
-var ErrTooManyFiles = errors.New("sys: more descriptors received than the message may carry")
+var ErrTooManyFiles = errors.New("sys: received more descriptors than the message can contain")
 
 // A MissingCallError means that the kernel, or a filter in front of it, does not offer a call that
 // has no substitute. [errors.Is] reports it as [errors.ErrUnsupported].
@@ -24,7 +24,7 @@ type MissingCallError struct {
 
 // Error names the call and the oldest kernel that is known to work.
 func (e *MissingCallError) Error() string {
-	return fmt.Sprintf("sys: %s is not available (%v): Linux 5.10 or later is needed, and a seccomp filter that allows the call",
+	return fmt.Sprintf("sys: %s is not available (%v): want Linux 5.10 or later, and a seccomp filter that allows the call",
 		e.Call, e.Err)
 }
 
@@ -43,7 +43,7 @@ func Advised(err error) error {
 	}{
 		{syscall.EMFILE, "raise the limit of open files (ulimit -n), or close some"},
 		{syscall.ENFILE, "raise the machine's limit of open files (sysctl fs.file-max)"},
-		{syscall.EAGAIN, "raise the limit of processes (ulimit -u, or pids.max of the control group), or start fewer"},
+		{syscall.EAGAIN, "raise the process limit (ulimit -u, or pids.max of the control group), or start fewer processes"},
 	} {
 		if errors.Is(err, limit.errno) {
 			return fmt.Errorf("%w; %s", err, limit.advice)

@@ -12,7 +12,7 @@ import (
 func Eventfd(name string) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("make eventfd %s: %w", name, err)
+		return nil, fmt.Errorf("create eventfd %s: %w", name, err)
 	}
 	return newFile(fd, name), nil
 }

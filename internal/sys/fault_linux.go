@@ -46,7 +46,7 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("map a table of %d bytes for faults: %w", size, err)
+		return nil, fmt.Errorf("map fault table of %d bytes: %w", size, err)
 	}
 	f := &Faults{
 		base: uintptr(unsafe.Pointer(unsafe.SliceData(mem))), size: uintptr(len(mem)),
@@ -58,7 +58,7 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	defer faultMu.Unlock()
 	if faultNext == 0 {
 		if err := handleFaults(); err != nil {
-			return nil, fmt.Errorf("handle faults: %w", err)
+			return nil, fmt.Errorf("install fault handler: %w", err)
 		}
 	}
 	f.next = watched
@@ -93,7 +93,7 @@ func handleFaults() error {
 		return err
 	}
 	if a.handler <= 1 {
-		return fmt.Errorf("SIGSEGV has no handler to go before: %w", unix.EINVAL)
+		return fmt.Errorf("SIGSEGV has no existing handler: %w", unix.EINVAL)
 	}
 	faultNext, a.handler = a.handler, onFaultPC
 	return changeAction(unix.SIGSEGV, &a, nil)

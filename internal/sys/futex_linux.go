@@ -30,7 +30,7 @@ func futexSleep(half unsafe.Pointer, old uint32, d time.Duration) error {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
 		return nil
 	}
-	return fmt.Errorf("wait for a futex: %w", errno)
+	return fmt.Errorf("futex wait: %w", errno)
 }
 
 // FutexWaitUpper is [FutexWait] for the upper half of w. It is ended by [FutexWakeUpper].
@@ -47,7 +47,7 @@ func FutexWakeUpper(w *atomic.Uint64) error { return futexRouse(upperHalf(w), ma
 // futexRouse wakes up to most sleepers. A raw system call is appropriate because it never waits.
 func futexRouse(half unsafe.Pointer, most uintptr) error {
 	if _, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(half), futexWake, most, 0, 0, 0); errno != 0 {
-		return fmt.Errorf("wake a futex: %w", errno)
+		return fmt.Errorf("futex wake: %w", errno)
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ func MemoryLimit() (Memory, error) { return memoryLimit(rootFS(), os.Getpid()) }
 func memoryLimit(root fs.FS, self int) (Memory, error) {
 	info, err := readKeys(root, "proc/meminfo")
 	if err != nil {
-		return Memory{}, fmt.Errorf("read the machine's memory: %w", err)
+		return Memory{}, fmt.Errorf("read memory size: %w", err)
 	}
 	total, available := info["MemTotal:"], info["MemAvailable:"]
 	if total == 0 {
-		return Memory{}, errors.New("read the machine's memory: /proc/meminfo has no MemTotal")
+		return Memory{}, errors.New("read memory size: /proc/meminfo has no MemTotal")
 	}
 	m := Memory{
 		Total:       kibToBytes(total),
@@ -35,7 +35,7 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	}
 	groups, err := findCgroups(root, "memory")
 	if err != nil {
-		return Memory{}, fmt.Errorf("find the control groups: %w", err)
+		return Memory{}, fmt.Errorf("find control groups: %w", err)
 	}
 	inner := "" // our own directory in the current group, if it is an ancestor
 	for _, g := range groups {
@@ -89,7 +89,7 @@ func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
 	groups, err := findCgroups(root, "memory")
 	if err != nil {
-		return 0, true, fmt.Errorf("find the control groups: %w", err)
+		return 0, true, fmt.Errorf("find control groups: %w", err)
 	}
 	// the innermost group with a count, which is where the kernel counts a victim
 	for _, g := range groups {

@@ -71,7 +71,7 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	}
 	if err := unix.Madvise(mem, unix.MADV_DONTDUMP); err != nil {
 		unix.Munmap(mem)
-		return nil, fmt.Errorf("keep %s out of core dumps: %w", f.Name(), err)
+		return nil, fmt.Errorf("exclude %s from core dumps: %w", f.Name(), err)
 	}
 	return mem, nil
 }
@@ -167,7 +167,7 @@ func Allocated(f *os.File) (bytes int64, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
-			return fmt.Errorf("count the pages of %s: %w", f.Name(), err)
+			return fmt.Errorf("count pages of %s: %w", f.Name(), err)
 		}
 		bytes = st.Blocks * 512 // st_blocks counts 512-byte units whatever the page size
 		return nil

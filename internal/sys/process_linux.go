@@ -27,7 +27,7 @@ func startTime(root fs.FS, pid int) (uint64, error) {
 	}
 	ticks, err := strconv.ParseUint(fields[22-3], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("start time of process %d: %w", pid, err)
+		return 0, fmt.Errorf("read start time of process %d: %w", pid, err)
 	}
 	return ticks, nil
 }
@@ -74,7 +74,7 @@ func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("read the state of process %d: %w", pid, err)
+		return nil, fmt.Errorf("read state of process %d: %w", pid, err)
 	}
 	s := string(data)
 	fields := make([]string, 0, 22-2)
@@ -83,7 +83,7 @@ func statFields(root fs.FS, pid int) ([]string, error) {
 			return fields, nil
 		}
 	}
-	return nil, fmt.Errorf("/%s: %d fields, too few", name, len(fields))
+	return nil, fmt.Errorf("/%s: got only %d fields", name, len(fields))
 }
 
 func procFile(pid int, elem ...string) string {
@@ -129,12 +129,12 @@ func ContextSwitches(pid int) (Switches, error) { return contextSwitches(rootFS(
 func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	threads, err := fs.ReadDir(root, procFile(pid, "task"))
 	if err != nil {
-		return total, fmt.Errorf("list the threads of process %d: %w", pid, err)
+		return total, fmt.Errorf("list threads of process %d: %w", pid, err)
 	}
 	for _, t := range threads {
 		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "status"))
-		if err != nil && !isProcessGone(err) {
-			return total, fmt.Errorf("read the context switches of process %d: %w", pid, err)
+		if err != nil && !gone(err) {
+			return total, fmt.Errorf("read context switches of process %d: %w", pid, err)
 		}
 		for key, n := range keysOf(data) {
 			switch key {
@@ -172,7 +172,7 @@ func processLoad(root fs.FS, pid int) (l Load, err error) {
 	}
 	threads, err := fs.ReadDir(root, procFile(pid, "task"))
 	if err != nil {
-		return l, fmt.Errorf("list the threads of process %d: %w", pid, err)
+		return l, fmt.Errorf("list threads of process %d: %w", pid, err)
 	}
 	l.Threads = len(threads)
 	for _, t := range threads {
@@ -218,7 +218,7 @@ func processEntry(root fs.FS, pid int) (e ProcessEntry, err error) {
 	number := func(field int) uint64 {
 		n, e := strconv.ParseUint(fields[field-3], 10, 64)
 		if e != nil && err == nil {
-			err = fmt.Errorf("field %d of the state of process %d: %w", field, pid, e)
+			err = fmt.Errorf("read field %d of the state of process %d: %w", field, pid, e)
 		}
 		return n
 	}
@@ -234,7 +234,7 @@ func processEntry(root fs.FS, pid int) (e ProcessEntry, err error) {
 func ProcessName(pid int) (string, error) {
 	data, err := fs.ReadFile(rootFS(), procFile(pid, "comm"))
 	if err != nil {
-		return "", fmt.Errorf("read the name of process %d: %w", pid, err)
+		return "", fmt.Errorf("read name of process %d: %w", pid, err)
 	}
 	return strings.TrimSuffix(string(data), "\n"), nil
 }
@@ -264,7 +264,7 @@ func isProcessGone(err error) bool {
 func OpenFiles(pid int) (int, error) {
 	files, err := os.ReadDir("/" + procFile(pid, "fd"))
 	if err != nil {
-		return 0, fmt.Errorf("count the open files of process %d: %w", pid, err)
+		return 0, fmt.Errorf("count open files of process %d: %w", pid, err)
 	}
 	n := len(files)
 	if pid == os.Getpid() {
@@ -277,7 +277,7 @@ func OpenFiles(pid int) (int, error) {
 // if the signal has no effect, as for process 1 of a container.
 func KillSelf() {
 	unix.Kill(unix.Getpid(), unix.SIGKILL)
-	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
+	panic("sys: KillSelf: this process survived SIGKILL: do not run it as process 1 of a container")
 }
 
 // StopSelf stops the whole process, and returns after it has been continued. The signal is sent to
@@ -295,7 +295,7 @@ func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
 	if errno != 0 {
-		return fmt.Errorf("name a thread: %w", errno)
+		return fmt.Errorf("set thread name: %w", errno)
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func OpenProcessName() (*os.File, error) {
 // SetSubreaper makes this process the new parent of every descendant with a parent that has ended.
 func SetSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become a subreaper: %w", err)
+		return fmt.Errorf("become child subreaper: %w", err)
 	}
 	return nil
 }
@@ -331,7 +331,7 @@ func FileSizeLimit() int64 { return resourceLimit(unix.RLIMIT_FSIZE) }
 // program.
 func CheckFileSize(n int64) error {
 	if most := FileSizeLimit(); most >= 0 && n > most {
-		return fmt.Errorf("a file of %d bytes, and files are limited to %d (ulimit -f): %w", n, most, unix.EFBIG)
+		return fmt.Errorf("file of %d bytes exceeds the file size limit of %d (ulimit -f): %w", n, most, unix.EFBIG)
 	}
 	return nil
 }
@@ -344,7 +344,7 @@ func OpenFileLimit() int64 { return resourceLimit(unix.RLIMIT_NOFILE) }
 func OpenFilesOf(pid int) (open, limit int64, err error) {
 	var r unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &r); err != nil {
-		return 0, -1, fmt.Errorf("read the limits of process %d: %w", pid, err)
+		return 0, -1, fmt.Errorf("read limits of process %d: %w", pid, err)
 	}
 	if limit = int64(r.Cur); limit < 0 {
 		limit = -1
@@ -357,7 +357,7 @@ func OpenFilesOf(pid int) (open, limit int64, err error) {
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return 0, limit, fmt.Errorf("count the descriptors of process %d: %w", pid, err)
+		return 0, limit, fmt.Errorf("count descriptors of process %d: %w", pid, err)
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
@@ -368,7 +368,7 @@ func OpenFilesOf(pid int) (open, limit int64, err error) {
 func KernelRelease() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
-		return "", fmt.Errorf("read the release of the kernel: %w", err)
+		return "", fmt.Errorf("read kernel release: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

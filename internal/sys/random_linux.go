@@ -14,7 +14,7 @@ const maxRandom = 256
 // used.
 func Random(b []byte) error {
 	if len(b) > maxRandom {
-		panic("sys: Random gives at most 256 bytes at once")
+		panic("sys: Random: want at most 256 bytes per call")
 	}
 	err := retryInterrupted(func() error { _, err := unix.Getrandom(b, 0); return err })
 	if err != nil {

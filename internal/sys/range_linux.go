@@ -46,7 +46,7 @@ func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 		return retryInterrupted(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("query the locks of %s: %w", f.Name(), err)
+		return 0, 0, fmt.Errorf("query locks of %s: %w", f.Name(), err)
 	}
 	if lk.Type == unix.F_UNLCK {
 		return 0, 0, nil

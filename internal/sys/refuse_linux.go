@@ -18,7 +18,7 @@ var refusable = map[string]uint32{"memfd_create": unix.SYS_MEMFD_CREATE, "pidfd_
 func RefuseCall(call string, errno syscall.Errno) error {
 	number, ok := refusable[call]
 	if !ok {
-		return fmt.Errorf("refuse %s: %w", call, unix.EINVAL)
+		return fmt.Errorf("install seccomp filter against %s: %w", call, unix.EINVAL)
 	}
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
@@ -32,7 +32,7 @@ func RefuseCall(call string, errno syscall.Errno) error {
 		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&code)), 0, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("refuse %s: %w", call, err)
+		return fmt.Errorf("install seccomp filter against %s: %w", call, err)
 	}
 	return nil
 }

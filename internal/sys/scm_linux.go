@@ -17,7 +17,7 @@ const scmMaxFiles = 253
 // keeps the files' ownership. A message can carry at most 253 files.
 func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 	if len(msg) == 0 {
-		panic("sys: SendFiles needs at least one byte to attach the files to")
+		panic("sys: SendFiles: want at least 1 byte to attach the files to")
 	}
 	return withDescriptors(files, nil, func(fds []int) error {
 		var rights []byte
@@ -120,7 +120,7 @@ func receiveFiles(limit int, receive func(oob []byte) (n, oobn, flags int, err e
 	case flags&unix.MSG_CTRUNC != 0:
 		err = ErrNoDescriptors
 	case len(fds) > limit:
-		err = fmt.Errorf("%w: %d, not %d", ErrTooManyFiles, len(fds), limit)
+		err = fmt.Errorf("%w: got %d, want at most %d", ErrTooManyFiles, len(fds), limit)
 	}
 	if err != nil {
 		for _, fd := range fds {
@@ -160,7 +160,7 @@ func PeerUID(c *Conn) (uid, pid int, err error) {
 		return err
 	})
 	if err != nil {
-		return -1, 0, fmt.Errorf("ask who the peer is: %w", err)
+		return -1, 0, fmt.Errorf("read peer credentials: %w", err)
 	}
 	return uid, pid, nil
 }
@@ -178,7 +178,7 @@ func PeerPidfd(c *Conn) (*Pidfd, error) {
 	case unix.ENOPROTOOPT: // before Linux 6.5
 		return peerByNumber(c)
 	}
-	return nil, fmt.Errorf("open the peer's process: %w", err)
+	return nil, fmt.Errorf("open pidfd of the peer: %w", err)
 }
 
 // peerByNumber opens the peer by its process number, and verifies that the number was not
@@ -207,7 +207,7 @@ func peerByNumber(c *Conn) (*Pidfd, error) {
 	}
 	if err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open the peer's process %d: %w", pid, err)
+		return nil, fmt.Errorf("open pidfd of peer process %d: %w", pid, err)
 	}
 	return p, nil
 }

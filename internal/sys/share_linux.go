@@ -20,7 +20,7 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 		return unix.SetNonblock(n, false)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("share a descriptor: %w", err)
+		return nil, fmt.Errorf("duplicate descriptor: %w", err)
 	}
 	return again, nil
 }
@@ -48,7 +48,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("share the end of a pipe: %w", err)
+		return nil, fmt.Errorf("duplicate pipe end: %w", err)
 	}
 	return again, nil
 }
@@ -65,7 +65,7 @@ func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("ask what a socket is: %w", err)
+		return 0, 0, 0, fmt.Errorf("read socket type: %w", err)
 	}
 	return family, kind, protocol, nil
 }

@@ -46,11 +46,11 @@ func SaveSignals() (*Signals, error) {
 	s := new(Signals)
 	for i := 1; i <= lastSignal; i++ {
 		if err := changeAction(syscall.Signal(i), nil, &s.actions[i]); err != nil {
-			return nil, fmt.Errorf("ask for the handler of signal %d: %w", i, err)
+			return nil, fmt.Errorf("read handler of signal %d: %w", i, err)
 		}
 	}
 	if err := changeStack(nil, &s.stack); err != nil {
-		return nil, fmt.Errorf("ask for the signal stack: %w", err)
+		return nil, fmt.Errorf("read signal stack: %w", err)
 	}
 	return s, nil
 }
@@ -75,13 +75,13 @@ func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 			to.flags |= onStack
 		}
 		if err := changeAction(syscall.Signal(i), to, nil); err != nil {
-			return taken, fmt.Errorf("take signal %d back: %w", i, err)
+			return taken, fmt.Errorf("restore handler of signal %d: %w", i, err)
 		}
 		taken = append(taken, syscall.Signal(i))
 	}
 	if now.stack != s.stack {
 		if err := changeStack(&s.stack, nil); err != nil {
-			return taken, fmt.Errorf("take the signal stack back: %w", err)
+			return taken, fmt.Errorf("restore signal stack: %w", err)
 		}
 	}
 	return taken, nil

@@ -72,7 +72,7 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 	}
 	if ours, err = SocketConn(a); err != nil {
 		theirs.Close()
-		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+		return nil, nil, fmt.Errorf("create socket pair: %w", err)
 	}
 	return ours, theirs, nil
 }
@@ -82,7 +82,7 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 func BlockingPair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+		return nil, nil, fmt.Errorf("create socket pair: %w", err)
 	}
 	return newFile(fds[0], "connection"), newFile(fds[1], "connection"), nil
 }
@@ -92,7 +92,7 @@ func newConn(fd int) *Conn { return &Conn{newFile(fd, "connection")} }
 // streamSocket makes a socket and binds or connects it to an address by use.
 func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int, error) {
 	if addr == "" || addr == "@" {
-		return -1, fmt.Errorf("no address: %w", unix.EINVAL) // the kernel would choose one
+		return -1, fmt.Errorf("address is empty: %w", unix.EINVAL) // the kernel would choose one
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Conn) Readable() bool {
 func (c *Conn) CloseWrite() error {
 	err := withDescriptor(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
 	if err != nil {
-		return fmt.Errorf("end the writing: %w", err)
+		return fmt.Errorf("shut down writing: %w", err)
 	}
 	return nil
 }
@@ -189,10 +189,10 @@ func ListenAnew(addr string) (*Listener, error) {
 	}
 	defer dir.Close()
 	if e := lockSoon(dir); e != nil {
-		return nil, fmt.Errorf("%w: to see whether anybody listens there: %w", err, e)
+		return nil, fmt.Errorf("%w: check whether another program listens there: %w", err, e)
 	}
 	if info, e := os.Lstat(addr); e == nil && info.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("%w: it is no socket", err)
+		return nil, fmt.Errorf("%w: it is not a socket", err)
 	}
 	if hasListener(addr) {
 		return nil, fmt.Errorf("%w: another program listens there", err)

@@ -21,7 +21,7 @@ type OpenWatch struct {
 func NewOpenWatch() (*OpenWatch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("watch files being opened: %w", err)
+		return nil, fmt.Errorf("watch file opens: %w", err)
 	}
 	reportOpened(fd)
 	return &OpenWatch{fd: fd}, nil
@@ -34,7 +34,7 @@ func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("watch %s being opened: %w", f.Name(), err)
+		return 0, fmt.Errorf("watch opens of %s: %w", f.Name(), err)
 	}
 	return id, nil
 }
@@ -84,7 +84,7 @@ func OpenElsewhere(f *os.File) (open bool, err error) {
 		return true, nil
 	}
 	if err != nil {
-		return true, fmt.Errorf("ask who has %s open: %w", f.Name(), err)
+		return true, fmt.Errorf("find processes that have %s open: %w", f.Name(), err)
 	}
 	return false, nil
 }
@@ -97,7 +97,7 @@ func Identify(f *os.File) (id FileID, size int64, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
-			return fmt.Errorf("look at %s: %w", f.Name(), err)
+			return fmt.Errorf("stat %s: %w", f.Name(), err)
 		}
 		id, size = FileID{uint64(st.Dev), st.Ino}, st.Size
 		return nil

@@ -10,7 +10,7 @@ import (
 func Counter(mem []byte) *atomic.Int32 {
 	p := unsafe.Pointer(unsafe.SliceData(mem[:4]))
 	if uintptr(p)%4 != 0 {
-		panic("sys: Counter needs memory that begins at a multiple of 4 bytes")
+		panic("sys: Counter: memory is not aligned to 4 bytes")
 	}
 	return (*atomic.Int32)(p)
 }
@@ -21,7 +21,7 @@ func Counter(mem []byte) *atomic.Int32 {
 func Words(mem []byte) []atomic.Uint64 {
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	if uintptr(p)%8 != 0 {
-		panic("sys: Words needs memory that begins at a multiple of 8 bytes")
+		panic("sys: Words: memory is not aligned to 8 bytes")
 	}
 	// atomic.Uint64 is 8 bytes without a pointer, and its methods work on any aligned memory.
 	return unsafe.Slice((*atomic.Uint64)(p), len(mem)/8)
