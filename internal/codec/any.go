@@ -22,7 +22,7 @@ func (anyCodec) encode(e *Encoder, v reflect.Value) error {
 		if _, err := nodeOf(v.Elem().Type()); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnknownType, err)
 		}
-		return fmt.Errorf("%w: %T; call wire.RegisterType for it in init", ErrUnknownType, x)
+		return fmt.Errorf("%w: %T: call wire.RegisterType for it in init", ErrUnknownType, x)
 	}
 	return encodeTagged(e, r, x)
 }
@@ -43,7 +43,7 @@ func (anyCodec) decode(d *Decoder, v reflect.Value) error {
 	}
 	x, name, err := decodeTagged(d)
 	if err == nil && x == nil {
-		return fmt.Errorf("%w: %q before byte %d; call wire.RegisterType for it in init", ErrUnknownType, name, d.off)
+		return fmt.Errorf("%w: %q before byte %d: call wire.RegisterType for it in init", ErrUnknownType, name, d.off)
 	}
 	if err == nil {
 		v.Set(reflect.ValueOf(x))

@@ -144,7 +144,7 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
 		switch {
 		case m.both && writes != reads:
-			return false, &typeError{path, t, fmt.Sprintf("it needs %s and %s", m.write, m.read)}
+			return false, &typeError{path, t, fmt.Sprintf("implement both %s and %s", m.write, m.read)}
 		case !writes || !reads:
 			continue
 		}
@@ -159,7 +159,7 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 
 // dropsFields returns the error for a struct with a method that is promoted from one of its fields.
 func dropsFields(t reflect.Type, path, method, field string) error {
-	return &typeError{path, t, fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name",
+	return &typeError{path, t, fmt.Sprintf("%s: promoted from the embedded %s, which would drop the other fields: give that field a name",
 		method, field)}
 }
 

@@ -61,7 +61,7 @@ func TestCheckNamesTheFieldThatCannotCross(t *testing.T) {
 	refused[struct{ mu sync.Mutex }](t, ".mu: sync.Mutex", "package ipc")
 	refused[struct{ n int }](t, ".n: int", "not exported")
 	refused[struct{ N atomic.Int64 }](t, "ipc.Value")
-	refused[struct{ Ctx context.Context }](t, ".Ctx: context.Context", "context of its own")
+	refused[struct{ Ctx context.Context }](t, ".Ctx: context.Context", "gets its own context")
 	refused[os.File](t, "File: os.File cannot cross", "*os.File")
 	refused[*net.TCPConn](t, "TCPConn: net.TCPConn cannot cross", "File", "net.FileConn")
 	refused[struct{ L net.Listener }](t, ".L: net.Listener cannot cross", "net.FileListener")

@@ -62,8 +62,8 @@ var families atomic.Pointer[[]family]
 func CustomMethods[I any](write func(v I, e *Encoder) error, read func(v I, d *Decoder) error) {
 	f := family{reflect.TypeFor[I](), methodsCodec[I]{write, read}}
 	for t := range nodes.Range {
-		if t := t.(reflect.Type); f.hasType(t) {
-			panic(fmt.Sprintf("wire: CustomMethods of %s after a plan of %s was made", f.methods, t))
+		if t := t.(reflect.Type); f.has(t) {
+			panic(fmt.Sprintf("wire: CustomMethods of %s called after a plan of %s was made", f.methods, t))
 		}
 	}
 	var all []family
@@ -96,7 +96,7 @@ func familyOf(t reflect.Type) *family {
 func registerCustom[T any](c custom) {
 	t := reflect.TypeFor[T]()
 	if _, built := nodes.Load(t); built {
-		panic(fmt.Sprintf("wire: Custom of %s, of which there is a plan already", t))
+		panic(fmt.Sprintf("wire: Custom of %s called after a plan of it was made", t))
 	}
 	customs.Store(t, c)
 }
@@ -157,7 +157,7 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 	}
 	e.depth -= 2
 	if len(e.buf) > start && e.buf[start] == codeNil {
-		return fmt.Errorf("%s wrote nil, which is a nil pointer: %w", reflect.TypeFor[T](), ErrFormat)
+		return fmt.Errorf("%s wrote nil, which is reserved for a nil pointer: %w", reflect.TypeFor[T](), ErrFormat)
 	}
 	return nil
 }

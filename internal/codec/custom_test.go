@@ -91,7 +91,7 @@ func TestCustomMethods_RefusesValuesThatWouldBeLost(t *testing.T) {
 	refused[struct {
 		sealed[int]
 		Name string
-	}](t, "embedded sealed alone", "give that field a name")
+	}](t, "promoted from the embedded sealed", "give that field a name")
 	var e codec.Encoder
 	e.Reset(nil)
 	if err := codec.Encode(&e, blank{}); !errors.Is(err, codec.ErrFormat) {

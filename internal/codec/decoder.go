@@ -39,13 +39,13 @@ type Decoder struct {
 // m through blocks; nil accepts none. Reset panics if Done was not called for the previous message.
 func (d *Decoder) Reset(m Message, blocks Blocks) {
 	if len(d.hooks) != 0 {
-		panic("wire: Decoder.Reset before Done of the message before it")
+		panic("wire: Decoder.Reset called before Done of the previous message")
 	}
 	d.body, d.off, d.depth, d.err = m.Body, 0, 0, nil
 	d.resetSeen()
 	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
 	if limit := d.Limits.bytes(); len(m.Body) > limit {
-		d.body, d.err = nil, fmt.Errorf("decode %d bytes, of at most %d: %w", len(m.Body), limit, ErrTooLong)
+		d.body, d.err = nil, fmt.Errorf("decode: message has %d bytes, want at most %d: %w", len(m.Body), limit, ErrTooLong)
 	}
 }
 
@@ -57,7 +57,7 @@ const memoryPerByte = 32
 // Finish returns an error if part of the message was not read.
 func (d *Decoder) Finish() error {
 	if d.err == nil && d.off < len(d.body) {
-		return d.formatError(d.off, "%d bytes after the last value", len(d.body)-d.off)
+		return d.fail(d.off, "%d extra bytes after the last value", len(d.body)-d.off)
 	}
 	return d.err
 }
@@ -227,7 +227,7 @@ func (d *Decoder) String() (string, error) {
 	b, err := d.readRaw(n)
 	s := string(b)
 	if text && !utf8.ValidString(s) {
-		return "", d.formatError(at, "a string that is not UTF-8")
+		return "", d.fail(at, "string is not UTF-8")
 	}
 	return s, err
 }

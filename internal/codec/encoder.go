@@ -44,7 +44,7 @@ type Encoder struct {
 // not called for the previous message.
 func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
-		panic("wire: Encoder.Reset before Done of the message before it")
+		panic("wire: Encoder.Reset called before Done of the previous message")
 	}
 	e.buf, e.blocks, e.given = buf[:0], e.blocks[:0], e.given[:0]
 	e.depth, e.local, e.err, e.Moves = 0, false, nil, false
@@ -261,7 +261,7 @@ func (e *Encoder) checkRoom(n int) bool {
 		panic("wire: negative length")
 	}
 	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
-		e.setError(fmt.Errorf("encode %d more bytes after %d, of at most %d: %w; put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		e.fail(fmt.Errorf("encode: message has %[2]d bytes, adding %[1]d exceeds %[3]d: %[4]w: put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
 		return false
 	}
 	return e.err == nil
@@ -277,7 +277,7 @@ func (e *Encoder) setError(err error) {
 func (e *Encoder) enterLevel() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {
-		return fmt.Errorf("encode level %d: %w (a cycle of pointers? a list belongs into a slice)", e.depth, ErrTooDeep)
+		return fmt.Errorf("encode level %d: %w: check for a pointer cycle, and use a slice instead of a linked list", e.depth, ErrTooDeep)
 	}
 	return e.err
 }

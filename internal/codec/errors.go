@@ -21,7 +21,7 @@ var (
 	ErrTag = errors.New("wire: unknown tag")
 
 	// ErrOverflow is wrapped if a number is well formed but does not fit the Go type.
-	ErrOverflow = errors.New("wire: number does not fit")
+	ErrOverflow = errors.New("wire: number overflows its type")
 
 	// ErrTooDeep is wrapped if values nest deeper than Limits.Depth. During encoding, the usual
 	// cause is a cycle of pointers.

@@ -166,10 +166,10 @@ func TestRegisteringTwicePanics(t *testing.T) {
 		register func()
 	}{
 		{"already registered", func() { codec.RegisterType[layer]("another name") }},
-		{"the name is taken", func() { codec.RegisterType[forest]("wire_test.layer") }},
+		{"name is already taken", func() { codec.RegisterType[forest]("wire_test.layer") }},
 		{"cannot cross", func() { codec.RegisterType[func()]("f") }},
 		{"is an interface", func() { codec.RegisterType[any]("any") }},
-		{"the name is taken", func() { codec.RegisterError("io.EOF", errPrivate) }},
+		{"name is already taken", func() { codec.RegisterError("io.EOF", errPrivate) }},
 		{"is nil", func() { codec.RegisterError("nil", nil) }},
 	} {
 		func() {

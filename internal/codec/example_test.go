@@ -46,7 +46,7 @@ func ExampleCheck() {
 	type job struct{ Net net }
 	fmt.Println(codec.Check[job]())
 	// Output:
-	// job.Net.Log: func() cannot cross processes: a function crosses by its registered name, its data as an argument
+	// job.Net.Log: func() cannot cross processes: pass a registered function by name, and its data as an argument
 }
 
 var errDivergence = errors.New("loss is not a number")

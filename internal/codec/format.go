@@ -75,5 +75,5 @@ func kindOfCode(c byte) string {
 	case c >= codeExt8 && c <= codeExt32, c >= codeFixext1 && c <= codeFix16:
 		return "an extension"
 	}
-	return fmt.Sprintf("the unused byte %#x", c)
+	return fmt.Sprintf("unused byte %#x", c)
 }

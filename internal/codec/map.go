@@ -21,7 +21,7 @@ func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 	}
 	if !key.key {
 		return &typeError{path + "[key]", t.Key(),
-			"as a key of a map only what is equal wherever it was decoded: numbers, strings, and arrays and structs of them"}
+			"map keys must be numbers, strings, or arrays and structs of them, so that they are equal after decoding"}
 	}
 	elem, err := b.buildNode(t.Elem(), path+"[value]")
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *mapCodec) decode(d *Decoder, v reflect.Value) error {
 		return err
 	}
 	if v.Len() != n {
-		return d.formatError(at, "a map with a key twice")
+		return d.fail(at, "map contains a duplicate key")
 	}
 	return nil
 }

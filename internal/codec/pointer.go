@@ -39,7 +39,7 @@ func (c *pointerCodec) encode(e *Encoder, v reflect.Value) error {
 		return err
 	}
 	if len(e.buf) > start && e.buf[start] == codeNil && !c.wrapped {
-		return fmt.Errorf("%s wrote nil, which is a nil pointer: %w", c.typ, ErrFormat)
+		return fmt.Errorf("%s wrote nil, which is reserved for a nil pointer: %w", c.typ, ErrFormat)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ var typesBy struct {
 func RegisterType[T any](name string) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Interface {
-		panic(fmt.Sprintf("wire: RegisterType(%q): %s is an interface; register the types that stand in it", name, t))
+		panic(fmt.Sprintf("wire: RegisterType(%q): %s is an interface: register its concrete types", name, t))
 	}
 	if err := checkUntrusted[T](); err != nil {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %v", name, err))
@@ -79,7 +79,7 @@ func enterType(r registered) {
 	}
 	t := r.typ()
 	if _, taken := typesBy.name[r.name]; taken {
-		panic(fmt.Sprintf("wire: RegisterType(%q): the name is taken", r.name))
+		panic(fmt.Sprintf("wire: RegisterType(%q): name is already taken", r.name))
 	}
 	if old, taken := typesBy.typ[t]; taken {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %s is already registered as %q", r.name, t, old.name))

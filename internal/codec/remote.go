@@ -117,7 +117,7 @@ func decodeNames(d *Decoder) (known []error, err error) {
 		at := d.off
 		var name string
 		if name, err = d.String(); err == nil && name <= last {
-			err = d.formatError(at, "the name %q after %q", name, last)
+			err = d.fail(at, "name %q follows %q, want ascending order", name, last)
 		}
 		if s := sentinelNamed(name); s != nil {
 			known = append(known, s)
@@ -151,7 +151,7 @@ func decodeCause(d *Decoder) (error, error) {
 	}
 	cause, ok := v.(error)
 	if !ok || isNilPointer(cause) {
-		return nil, d.formatError(at, "a %s among the causes of an error", name)
+		return nil, d.fail(at, "error cause has type %s, want an error", name)
 	}
 	return cause, nil
 }
@@ -180,7 +180,7 @@ func isAll(err error, known []error) bool {
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
-			text = fmt.Sprintf("%T, whose Error panicked: %v", err, p)
+			text = fmt.Sprintf("%T: its Error method panicked: %v", err, p)
 		}
 	}()
 	return err.Error()

@@ -31,7 +31,7 @@ var sentinelList []sentinel
 // names.
 func RegisterError(name string, err error) {
 	if err == nil {
-		panic(fmt.Sprintf("wire: RegisterError(%q): the error is nil", name))
+		panic(fmt.Sprintf("wire: RegisterError(%q): error is nil", name))
 	}
 	sentinels.addEntries(sentinel{name, err})
 }
@@ -39,7 +39,7 @@ func RegisterError(name string, err error) {
 func enterSentinel(s sentinel) {
 	i, taken := findSentinel(s.name)
 	if taken {
-		panic(fmt.Sprintf("wire: RegisterError(%q): the name is taken", s.name))
+		panic(fmt.Sprintf("wire: RegisterError(%q): name is already taken", s.name))
 	}
 	sentinelList = slices.Insert(sentinelList, i, s)
 }

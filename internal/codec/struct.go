@@ -33,8 +33,8 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		fieldPath := path + "." + f.Name
 		if !f.IsExported() {
 			return &typeError{fieldPath, f.Type,
-				adviceFor(f.Type,
-					`the field is not exported; export it, tag it wire:"-" or give the struct MarshalBinary and UnmarshalBinary`)}
+				advice(f.Type,
+					`the field is not exported: export it, tag it wire:"-", or give the struct MarshalBinary and UnmarshalBinary`)}
 		}
 		elem, err := b.buildNode(f.Type, fieldPath)
 		if err != nil {

@@ -31,10 +31,10 @@ func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 	case err != nil:
 		return 0, err
 	case got >= uint64(len(of.Fields)):
-		return 0, fmt.Errorf("%w at byte %d: %w: a %s with tag %d, and this program knows those below %d",
+		return 0, fmt.Errorf("%w at byte %d: %w: %s has tag %d, want less than %d",
 			ErrFormat, at, ErrTag, of.Type, got, len(of.Fields))
 	case n != 1+of.Fields[got]:
-		return 0, d.formatError(at, "a %s of %d fields with tag %d, which has %d", of.Type, n-1, got, of.Fields[got])
+		return 0, d.fail(at, "%s has %d fields with tag %d, want %d", of.Type, n-1, got, of.Fields[got])
 	}
 	return int(got), nil
 }

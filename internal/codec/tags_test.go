@@ -57,7 +57,7 @@ func TestTags_AnUnknownTagIsNamedInTheError(t *testing.T) {
 	var d codec.Decoder
 	d.Reset(m, nil)
 	_, err := d.Tag(shapeTags)
-	if err == nil || !strings.Contains(err.Error(), "a shape with tag 2") {
+	if err == nil || !strings.Contains(err.Error(), "shape has tag 2") {
 		t.Errorf("%v", err)
 	}
 }

@@ -84,7 +84,7 @@ func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
 	}
 	b, err := d.Bytes(h)
 	if err == nil && (s.Begin > s.End || s.End > uint64(len(b))) {
-		err = fmt.Errorf("%w: bytes %d to %d of a block of %d", codec.ErrFormat, s.Begin, s.End, len(b))
+		err = fmt.Errorf("%w: bytes %d to %d are outside of a block of %d bytes", codec.ErrFormat, s.Begin, s.End, len(b))
 	}
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
 func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {
-			return nil, 0, fmt.Errorf("%w: a frame of kind %d, not %d", codec.ErrFormat, got, kind)
+			return nil, 0, fmt.Errorf("%w: frame has kind %d, want %d", codec.ErrFormat, got, kind)
 		}
 		table, _, err := parseTable(body)
 		if err != nil {
@@ -142,9 +142,9 @@ func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 		switch {
 		case b.Number != Copied:
 		case !ok[i]:
-			return fmt.Errorf("%w: a copied block that is neither a tensor's nor a Memory's", codec.ErrFormat)
+			return fmt.Errorf("%w: copied block belongs to neither a tensor nor a Memory", codec.ErrFormat)
 		case s.End != 0 && (s.Begin < b.Begin || s.End > b.End):
-			return fmt.Errorf("%w: bytes %d to %d of a block of which %d to %d came", codec.ErrFormat,
+			return fmt.Errorf("%w: need bytes %d to %d of a block, received only %d to %d", codec.ErrFormat,
 				s.Begin, s.End, b.Begin, b.End)
 		}
 	}
@@ -154,21 +154,21 @@ func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 // parseTable decodes the table in front of a body. The error wraps codec.ErrFormat.
 func parseTable(b []byte) (blocks []Block, body []byte, err error) {
 	if len(b) < countSize {
-		return nil, nil, fmt.Errorf("%w: a message of %d bytes", codec.ErrFormat, len(b))
+		return nil, nil, fmt.Errorf("%w: message has only %d bytes", codec.ErrFormat, len(b))
 	}
 	n, b := int64(binary.LittleEndian.Uint32(b)), b[countSize:]
 	if n > codec.MaxBlocks || n*blockSize > int64(len(b)) {
-		return nil, nil, fmt.Errorf("%w: a message of %d bytes with %d blocks", codec.ErrFormat, len(b), n)
+		return nil, nil, fmt.Errorf("%w: message of %d bytes announces %d blocks", codec.ErrFormat, len(b), n)
 	}
 	var all uint64
 	for range n {
 		next := func() (v uint64) { v, b = binary.LittleEndian.Uint64(b), b[8:]; return v }
 		x := Block{next(), codec.Span{Begin: next(), End: next()}}
 		if x.Number != Copied && x.Span != (codec.Span{}) || x.Begin > x.End || x.End > maxBytes {
-			return nil, nil, fmt.Errorf("%w: bytes %d to %d of a block", codec.ErrFormat, x.Begin, x.End)
+			return nil, nil, fmt.Errorf("%w: invalid range %d to %d of a block", codec.ErrFormat, x.Begin, x.End)
 		}
 		if all += x.End; all > maxBytes {
-			return nil, nil, fmt.Errorf("%w: blocks of more than %d bytes", codec.ErrFormat, uint64(maxBytes))
+			return nil, nil, fmt.Errorf("%w: blocks exceed %d bytes", codec.ErrFormat, uint64(maxBytes))
 		}
 		blocks = append(blocks, x)
 	}
@@ -186,7 +186,7 @@ func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	m.Body = body
 	for _, b := range blocks {
 		if b.Number != Copied {
-			return m, nil, fmt.Errorf("%w: block %d, which is nobody's", codec.ErrFormat, b.Number)
+			return m, nil, fmt.Errorf("%w: block %d is not part of the message", codec.ErrFormat, b.Number)
 		}
 	}
 	load, _, err := allocCopied(blocks)
