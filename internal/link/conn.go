@@ -146,7 +146,7 @@ func (c *Conn) dropFrame() {
 // partial frame is useless. It returns [ErrFrame] if the body exceeds the limit.
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
-		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
+		return fmt.Errorf("send %d bytes, want at most %d: %w", len(body), c.limit, ErrFrame)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -326,11 +326,11 @@ func (c *Conn) closeInLoad(h *arrival, err error) error {
 	c.dropFrame()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("%w: %d of %d bytes came%s, and no more for %v: is the sender stopped, or the network down? %w",
-			ErrClosed, h.size-h.unread, h.size, fromHost(c.host), frameTime, err)
+		return fmt.Errorf("%w: received %d of %d bytes%s, and nothing more for %v: check that the sender is running and the network is up: %w",
+			ErrClosed, h.size-h.unread, h.size, from(c.host), frameTime, err)
 	}
-	return fmt.Errorf("%w: cut off after %d of %d bytes%s: the sender is gone; dial again: %w %w",
-		ErrClosed, h.size-h.unread, h.size, fromHost(c.host), io.ErrUnexpectedEOF, err)
+	return fmt.Errorf("%w: connection lost after %d of %d bytes%s: dial again: %w %w",
+		ErrClosed, h.size-h.unread, h.size, from(c.host), io.ErrUnexpectedEOF, err)
 }
 
 func fromHost(host string) string {
@@ -359,7 +359,7 @@ func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 	if n > int64(c.limit) {
 		c.dropFrame()
 		c.s.Close()
-		return fmt.Errorf("receive %d bytes, of at most %d: %w", n, c.limit, ErrFrame)
+		return fmt.Errorf("receive %d bytes, want at most %d: %w", n, c.limit, ErrFrame)
 	}
 	h.begun, h.paused, h.length, h.kind = true, 0, int(n), header[frameHeader-1]
 	c.r.Discard(frameHeader)
@@ -410,7 +410,7 @@ func (c *Conn) closeInFrame(err error) error {
 	c.dropFrame()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("a frame has begun and did not end within %v: %w", frameTime, err)
+		err = fmt.Errorf("frame not complete within %v: %w", frameTime, err)
 	}
 	return fmt.Errorf("%w%s: %w", ErrClosed, fromHost(c.host), err)
 }

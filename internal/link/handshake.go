@@ -18,7 +18,7 @@ var (
 	ErrKey = errors.New("link: wrong key")
 	// ErrPeer is returned if the peer does not speak this protocol, or speaks another version of
 	// it.
-	ErrPeer = errors.New("link: not a peer of this version")
+	ErrPeer = errors.New("link: peer is not a Shoal process of this version")
 )
 
 // Note [Handshake]
@@ -56,7 +56,7 @@ func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 		return err
 	}
 	if _, err := rw.Write(append(bytes.Clone(helloBytes), ours...)); err != nil {
-		return fmt.Errorf("greet the client: %w", err)
+		return fmt.Errorf("send challenge to the client: %w", err)
 	}
 	answer := make([]byte, len(helloBytes)+saidSize+proofSize)
 	if err := readHello(rw, answer); err != nil {
@@ -106,7 +106,7 @@ func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 
 func checkKey(key []byte) error {
 	if len(key) == 0 {
-		return fmt.Errorf("%w: it is empty", ErrKey)
+		return fmt.Errorf("%w: key is empty", ErrKey)
 	}
 	return nil
 }
@@ -118,10 +118,10 @@ func readHello(r io.Reader, b []byte) error {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	if !bytes.HasPrefix(b, helloBytes[:helloName]) {
-		return fmt.Errorf("%w: it begins with %q", ErrPeer, b[:len(helloBytes)])
+		return fmt.Errorf("%w: its first bytes are %q", ErrPeer, b[:len(helloBytes)])
 	}
 	if !bytes.HasPrefix(b, helloBytes) {
-		return fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d: "+
+		return fmt.Errorf("%w: it has protocol version %d, and this program has version %d: "+
 			"build both from one version of Shoal", ErrPeer, binary.LittleEndian.Uint16(b[helloName:]),
 			binary.LittleEndian.Uint16(helloBytes[helloName:]))
 	}

@@ -140,7 +140,7 @@ func TestHandshake_RefusesOtherProtocols(t *testing.T) {
 func TestHandshake_BothSidesNameBothVersions(t *testing.T) {
 	ours := int(link.Version())
 	for _, theirs := range []int{1, ours - 1, ours + 1, 0xffff} {
-		said := fmt.Sprintf("it speaks version %d of the protocol, and this program version %d:", theirs, ours)
+		said := fmt.Sprintf("it has protocol version %d, and this program has version %d:", theirs, ours)
 		for name, run := range map[string]func(io.ReadWriter, []byte, link.Binding) error{
 			"server": link.Server, "client": link.Client,
 		} {

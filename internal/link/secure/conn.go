@@ -13,9 +13,9 @@ import (
 var (
 	// ErrCertificate is returned by Dial if one side rejects the certificate of the other, or has
 	// none.
-	ErrCertificate = errors.New("link: certificate refused")
+	ErrCertificate = errors.New("link: certificate rejected")
 	// ErrFingerprint is returned by Dial if the certificate does not match Options.Fingerprint.
-	ErrFingerprint = sentinel.New("link: certificate of another fingerprint", ErrCertificate)
+	ErrFingerprint = sentinel.New("link: certificate has another fingerprint", ErrCertificate)
 )
 
 // Options configure [Listen] and [Dial].

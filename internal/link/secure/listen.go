@@ -34,7 +34,7 @@ type Listener struct {
 // empty.
 func Listen(addr string, opts Options, met func(*Conn)) (*Listener, error) {
 	if len(opts.Key) == 0 {
-		return nil, fmt.Errorf("listen: %w: it is empty", link.ErrKey)
+		return nil, fmt.Errorf("listen: %w: key is empty", link.ErrKey)
 	}
 	l := &Listener{key: opts.Key, met: met, strangers: sys.NewStrangers(sys.MostStrangers)}
 	err := opts.checkConflicts()

@@ -27,7 +27,7 @@ const refusalTime = time.Second
 // checkConflicts returns an error if the options contradict each other.
 func (o Options) checkConflicts() error {
 	if o.Unencrypted && (o.TLS != nil || o.Fingerprint != [sha256.Size]byte{}) {
-		return errors.New("link: Unencrypted leaves out TLS, and with it the certificates that TLS and Fingerprint are for")
+		return errors.New("link: Unencrypted disables TLS: do not set TLS or Fingerprint with it")
 	}
 	return nil
 }
@@ -40,11 +40,11 @@ func proveUnencrypted(c net.Conn, key []byte) error {
 	said := make([]byte, len(opening))
 	_, err := io.ReadFull(c, said)
 	if err == nil && !bytes.Equal(said, opening) {
-		err = fmt.Errorf("it begins with %q", said)
+		err = fmt.Errorf("its first bytes are %q", said)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: it does not listen without encryption, and this side has Unencrypted: "+
-			"it is set on both sides or on none: %w", link.ErrPeer, err)
+		return fmt.Errorf("%w: it requires encryption, and this side has Unencrypted: "+
+			"set it on both sides or on neither: %w", link.ErrPeer, err)
 	}
 	return link.Client(c, key, unencrypted)
 }
