@@ -59,7 +59,7 @@ func mustHold[F Float](name string, x []F, trans bool, rows, cols, ld int) {
 		rows, cols = cols, rows
 	}
 	if rows > 0 && cols > 0 && (ld < cols || len(x) < (rows-1)*ld+cols) {
-		panic("kernel: Gemm: " + name + " is shorter than its dimensions say, or its rows overlap")
+		panic("kernel: Gemm: " + name + " is shorter than its dimensions require, or its rows overlap")
 	}
 }
 

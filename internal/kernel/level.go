@@ -198,7 +198,7 @@ func choose(name string) *level {
 		}
 		names = append(names, l.name)
 	}
-	fmt.Fprintf(os.Stderr, "SHOAL_KERNELS=%s: this machine has %s\n", name, strings.Join(names, ", "))
+	fmt.Fprintf(os.Stderr, "SHOAL_KERNELS=%s: unknown or not supported by this machine, want one of %s\n", name, strings.Join(names, ", "))
 	os.Exit(2)
 	return nil
 }

@@ -25,7 +25,7 @@ func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 // checked returns the class as an index. It panics if the class is out of range.
 func checked(class int64, classes int) int {
 	if class < 0 || class >= int64(classes) {
-		panic(fmt.Sprintf("kernel: a target is class %d, but there are %d classes", class, classes))
+		panic(fmt.Sprintf("kernel: target class %d out of range, want less than %d", class, classes))
 	}
 	return int(class)
 }

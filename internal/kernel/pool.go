@@ -31,11 +31,11 @@ type pool struct{ planes, h, w, kh, kw, sh, sw, ph, pw, outH, outW int }
 func newPool(planes, h, w, kh, kw, sh, sw, ph, pw int) pool {
 	switch {
 	case planes < 0 || kh < 1 || kw < 1 || sh < 1 || sw < 1 || ph < 0 || pw < 0:
-		panic("kernel: a pooling needs a window and strides of at least 1, and no negative padding")
+		panic("kernel: pooling: want a window and strides of at least 1, and padding of 0 or more")
 	case 2*ph > kh || 2*pw > kw:
-		panic("kernel: the padding of a pooling is more than half its window")
+		panic("kernel: pooling: padding is more than half the window")
 	case h+2*ph < kh || w+2*pw < kw:
-		panic("kernel: the window of a pooling is larger than its padded plane")
+		panic("kernel: pooling: window is larger than the padded plane")
 	}
 	return pool{planes, h, w, kh, kw, sh, sw, ph, pw, (h+2*ph-kh)/sh + 1, (w+2*pw-kw)/sw + 1}
 }

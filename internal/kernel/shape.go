@@ -27,14 +27,14 @@ func (s ConvShape) dilated() bool { return s.DilationH > 1 && s.KH > 1 || s.Dila
 func (s ConvShape) check() {
 	switch {
 	case s.N < 0 || s.C < 1 || s.OutC < 1 || s.KH < 1 || s.KW < 1:
-		panic("kernel: a convolution needs channels, filters and a filter size of at least 1")
+		panic("kernel: convolution: want channels, filters and a filter size of at least 1")
 	case s.StrideH < 1 || s.StrideW < 1 || s.PadH < 0 || s.PadW < 0:
-		panic("kernel: a convolution needs strides of at least 1 and no negative padding")
+		panic("kernel: convolution: want strides of at least 1 and padding of 0 or more")
 	case s.Groups < 0 || s.DilationH < 0 || s.DilationW < 0 || s.C%max(1, s.Groups) != 0 ||
 		s.OutC%max(1, s.Groups) != 0:
-		panic("kernel: the groups of a convolution divide its channels and its filters, and no dilation is negative")
+		panic("kernel: convolution: want groups that divide the channels and the filters, and dilations of 0 or more")
 	case s.H+2*s.PadH < (s.KH-1)*max(1, s.DilationH)+1 || s.W+2*s.PadW < (s.KW-1)*max(1, s.DilationW)+1:
-		panic("kernel: the filter of a convolution is larger than its padded image")
+		panic("kernel: convolution: filter is larger than the padded image")
 	}
 }
 

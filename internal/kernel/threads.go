@@ -16,7 +16,7 @@ var threads atomic.Int32
 // identical.
 func SetThreads(n int) {
 	if n < 1 {
-		panic("kernel: SetThreads needs at least one thread")
+		panic("kernel: SetThreads: want at least 1 thread")
 	}
 	threads.Store(int32(n))
 }
