@@ -83,8 +83,8 @@ func (before Inventory) Blocks() []string {
 	if n <= before.blocks {
 		return nil
 	}
-	all := []string{fmt.Sprintf("%d blocks of shared memory, %d of them held by this process; "+
-		"SHOAL_DEBUG=lifetime tells where each is from", n-before.blocks, len(mine))}
+	all := []string{fmt.Sprintf("%d blocks of shared memory, %d of them held by this process; set "+
+		"SHOAL_DEBUG=lifetime to see where each was allocated", n-before.blocks, len(mine))}
 	for _, h := range mine {
 		all = append(all, strings.ReplaceAll(strings.TrimSpace(h.String()), "\n", "\n\t"))
 	}
