@@ -25,10 +25,10 @@ func (c *child) exitError(e ending) error {
 		pe.ExitCode, pe.Signal = e.state.ExitCode(), signalOf(e.state)
 	}
 	switch r := c.reply; {
-	case r.done && r.result.failed():
-		pe.Err, pe.Stack = r.result.err(), r.result.Stack
-	case e.threadless():
-		pe.Err = c.died(describe(e.state.String()+": the Go runtime could not create a thread; "+
+	case r.done && r.result.isFailed():
+		pe.Err, pe.Stack = r.result.outcomeError(), r.result.Stack
+	case e.lacksThreads():
+		pe.Err = c.addPeerError(newDescribed(e.state.String()+": the Go runtime could not create a thread; "+
 			"raise the process limit (ulimit -u, or pids.max of the control group), or start fewer processes",
 			ErrExited, syscall.EAGAIN))
 	case e.crash != "":
@@ -64,7 +64,7 @@ func (c *child) addPeerError(how error) error {
 // reply.
 func (c *child) exitedError(e ending, pe *ProcessError) error {
 	if e.state == nil {
-		return describe(fmt.Sprintf("read exit status: %v", e.err), ErrExited, e.err)
+		return newDescribed(fmt.Sprintf("read exit status: %v", e.err), ErrExited, e.err)
 	}
 	how, kinds := e.state.String(), []error{ErrExited}
 	switch {

@@ -104,7 +104,7 @@ func (o Options) withDefaults() Options {
 // validate returns an error if no process can be started with the options.
 func (o Options) validate() error {
 	switch {
-	case !o.Start.valid():
+	case !o.Start.isValid():
 		return fmt.Errorf("%w %v: want one of %v", ErrStartMethod, o.Start, startMethods)
 	case o.Start == WarmStart && o.Output == Files:
 		return fmt.Errorf("%w warm does not support Options.Output Files: use SpawnStart", ErrStartMethod)

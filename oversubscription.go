@@ -138,7 +138,7 @@ func warnOversubscription(workers, threads, cpus int) {
 		return
 	}
 	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false) to disable this warning",
-		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
+		"workers", workers, "threads", threads, "cpus", cpus, "share", shareThreads(cpus, workers))
 }
 
 // workerSwitches returns the number of involuntary context switches of each worker.

@@ -237,8 +237,8 @@ func (p *Process) stopWithinGrace() {
 			return
 		}
 		p.forced.Store(true)
-		if l := p.now(); l != nil {
-			l.end(sig, fmt.Sprintf("it did not stop within %v after it was canceled", p.group.opts.Grace))
+		if l := p.currentExecution(); l != nil {
+			l.terminate(sig, fmt.Sprintf("it did not stop within %v after it was canceled", p.group.opts.Grace))
 		}
 	}
 }

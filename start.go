@@ -61,15 +61,21 @@ var programStart struct {
 
 // SetStartMethod sets the start method of groups in this process that do not choose one. It should
 // be called in main. The error wraps [ErrStartMethod] if m is unknown, or if a method is already
-// set and force is false.
-func SetStartMethod(m StartMethod, force bool) error {
-	if !m.valid() || m == DefaultStart {
+// set; see [ReplaceStartMethod].
+func SetStartMethod(m StartMethod) error { return setStartMethod(m, false) }
+
+// ReplaceStartMethod sets the start method like [SetStartMethod], also if one is already set. The
+// error wraps [ErrStartMethod] if m is unknown.
+func ReplaceStartMethod(m StartMethod) error { return setStartMethod(m, true) }
+
+func setStartMethod(m StartMethod, replace bool) error {
+	if !m.isValid() || m == DefaultStart {
 		return fmt.Errorf("%w %v: want one of %v", ErrStartMethod, m, startMethods)
 	}
 	programStart.mu.Lock()
 	defer programStart.mu.Unlock()
-	if programStart.set && !force {
-		return fmt.Errorf("%w is already set to %v", ErrStartMethod, programStart.method)
+	if programStart.set && !replace {
+		return fmt.Errorf("%w is already set to %v: ReplaceStartMethod replaces it", ErrStartMethod, programStart.method)
 	}
 	programStart.method, programStart.set = m, true
 	return nil

@@ -103,10 +103,10 @@ func (c *call) recordTensors(ts ...*tensor.Tensor) {
 func (c *call) checkTensors(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		if t.DType() != c.dtype {
-			c.cannot("got tensors of %v and %v, want one dtype", t.DType(), c.dtype)
+			c.recordProblem("got tensors of %v and %v, want one dtype", t.DType(), c.dtype)
 		}
 		if !t.IsContiguous() {
-			c.cannot("tensor of shape %v and strides %v is not contiguous: call Contiguous", t.Shape(), t.Strides())
+			c.recordProblem("tensor of shape %v and strides %v is not contiguous: call Contiguous", t.Shape(), t.Strides())
 		}
 	}
 }
@@ -114,10 +114,10 @@ func (c *call) checkTensors(ts ...*tensor.Tensor) {
 // checkOp records an error unless op supports the call's dtype.
 func (c *call) checkOp(op Op) {
 	switch c.op = op; {
-	case !op.known():
-		c.cannot("unknown operation %v", op)
-	case c.tensors > 0 && !op.can(c.dtype):
-		c.cannot("operation %v does not support %v", op, c.dtype)
+	case !op.isKnown():
+		c.recordProblem("unknown operation %v", op)
+	case c.tensors > 0 && !op.supports(c.dtype):
+		c.recordProblem("operation %v does not support %v", op, c.dtype)
 	}
 }
 

@@ -73,7 +73,7 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 // checkRoot records an error if root is out of range.
 func (c *call) checkRoot(g *Group, root int) {
 	if root != everyRank && (root < 0 || root >= g.Size()) {
-		c.cannot("root out of range, want 0 to %d", g.Size()-1)
+		c.recordProblem("root out of range, want 0 to %d", g.Size()-1)
 	}
 }
 
@@ -82,16 +82,16 @@ func (c *call) checkRoot(g *Group, root int) {
 func (c *call) checkOnlyRoot(g *Group, root int, t *tensor.Tensor) {
 	switch has := root == everyRank || root == g.Rank(); {
 	case has && t == nil:
-		c.cannot("tensor of rank %d is nil", g.Rank())
+		c.recordProblem("tensor of rank %d is nil", g.Rank())
 	case !has && t != nil:
-		c.cannot("tensor of rank %d is not nil, want a tensor on rank %d only", g.Rank(), root)
+		c.recordProblem("tensor of rank %d is not nil, want a tensor on rank %d only", g.Rank(), root)
 	}
 }
 
 // checkSizes records an error unless large has Size() times as many elements as small.
 func (c *call) checkSizes(g *Group, large, small *tensor.Tensor) {
 	if large.Numel() != g.Size()*small.Numel() {
-		c.cannot("large tensor has %d elements, want %d times %d", large.Numel(), g.Size(), small.Numel())
+		c.recordProblem("large tensor has %d elements, want %d times %d", large.Numel(), g.Size(), small.Numel())
 	}
 }
 

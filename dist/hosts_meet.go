@@ -119,7 +119,7 @@ func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 		return "", nil
 	case mostRanks(h.ranks) == 1:
 		if machines, _ := sortCards(cards, machineAt, cardBytes); len(machines) < g.size {
-			g.cannotShare("ranks of one machine run in several containers or as several users")
+			g.logUnshared("ranks of one machine run in several containers or as several users")
 		}
 		return "", nil
 	case way == wayHosts:

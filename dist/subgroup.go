@@ -97,8 +97,8 @@ func createAndSend(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, nil
 }
 
-// outsider returns the Group of a rank that is not a member.
-func (g *Group) outsider(members []int) *Group {
+// nonMember returns the Group of a rank that is not a member.
+func (g *Group) nonMember(members []int) *Group {
 	outside := fmt.Errorf("%w: rank %d is not a member of the group of ranks %v", ErrRank, g.Rank(), members)
 	return &Group{member: &member{size: len(members), outside: outside}}
 }

@@ -43,7 +43,7 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 	u.setReceivers(dst, dtypeOf(src, dst))
 	u.checkDType(src...)
 	if len(src) != g.size {
-		c.cannot("%d tensors to send, want %d, one per rank", len(src), g.size)
+		c.recordProblem("%d tensors to send, want %d, one per rank", len(src), g.size)
 	}
 	for _, t := range src {
 		u.out = append(u.out, lengthOf(t))
@@ -132,7 +132,7 @@ func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 	u.c.dtype = dt
 	u.c.text = append(append(u.c.text, " of "...), dt.String()...)
 	if len(dst) != u.g.size {
-		u.c.cannot("%d tensors to receive, want %d, one per rank", len(dst), u.g.size)
+		u.c.recordProblem("%d tensors to receive, want %d, one per rank", len(dst), u.g.size)
 	}
 	u.checkDType(dst...)
 	for _, t := range dst {
@@ -149,7 +149,7 @@ func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 func (u *uneven) checkDType(ts ...*tensor.Tensor) {
 	for r, t := range ts {
 		if t == nil {
-			u.c.cannot("tensor %d is nil", r)
+			u.c.recordProblem("tensor %d is nil", r)
 			return
 		}
 		u.c.checkTensors(t)

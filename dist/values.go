@@ -129,9 +129,9 @@ func runValues[T any](ctx context.Context, g *Group, name, arg string, root int,
 func (c *call) checkOnePerRank(g *Group, root, n int, has bool) {
 	switch {
 	case g.Rank() != root && has:
-		c.cannot("values of rank %d are not nil, want values on rank %d only", g.Rank(), root)
+		c.recordProblem("values of rank %d are not nil, want values on rank %d only", g.Rank(), root)
 	case g.Rank() == root && n != g.Size():
-		c.cannot("%d values, want %d, one per rank", n, g.Size())
+		c.recordProblem("%d values, want %d, one per rank", n, g.Size())
 	}
 }
 

@@ -138,7 +138,7 @@ var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 // marshal encodes references to the end's blocks. The message becomes another owner of the end, so
 // the end stays entered until the encoder is done.
 func (e *end) marshal(enc *codec.Encoder) error {
-	if err := e.enter(); err != nil {
+	if err := e.beginOp(); err != nil {
 		return fmt.Errorf("send queue end: %w", err)
 	}
 	p := e.port

@@ -46,7 +46,7 @@ func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
 
-// writeStructLayout is layout for structs. The fields must be contiguous, without padding.
+// writeStructLayout is writeLayout for structs. The fields must be contiguous, without padding.
 func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	end := uintptr(0)
 	for i := range t.NumField() {
@@ -66,7 +66,7 @@ func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason str
 	return "", ""
 }
 
-func padding(n uintptr, where string) string {
+func paddingReason(n uintptr, where string) string {
 	return fmt.Sprintf("has %d bytes of padding %s, which depends on the compiler: put large fields first, or add a field `_ [%d]byte` there",
 		n, where, n)
 }

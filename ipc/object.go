@@ -179,7 +179,7 @@ var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 // marshal encodes a reference to the object. The message becomes another owner of the block, so the
 // object stays entered until the encoder is done.
 func (o *object) marshal(e *codec.Encoder) error {
-	if err := o.enter(); err != nil {
+	if err := o.beginOp(); err != nil {
 		return fmt.Errorf("send closed object: %w", err)
 	}
 	e.OnDone(codec.WatcherFunc(func(bool) { o.endOp() }))

@@ -177,8 +177,8 @@ func (p place) writeUnused(v packed) listWord {
 func (p place) loadValue() (any, error) {
 	w := listWord(p.word.Load())
 	n, kind := w.length(), w.kind()
-	if n > uint64(p.room()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
-		return nil, fmt.Errorf("element has kind %d and %d bytes, capacity %d: %w", kind, n, p.room(), ErrNotList)
+	if n > uint64(p.capacity()) || kind >= listKinds || kind >= kindBool && kind <= kindFloat && n != 8 {
+		return nil, fmt.Errorf("element has kind %d and %d bytes, capacity %d: %w", kind, n, p.capacity(), ErrNotList)
 	}
 	b := p.halves[w.half()][:n]
 	switch kind {
@@ -252,10 +252,10 @@ func (l *ShareableList) Set(i int, v any) error {
 	if err != nil {
 		return fmt.Errorf("set element %d: %w", i, err)
 	}
-	return l.with(i, func(p place) error {
-		if len(value.bytes) > p.room() {
+	return l.withEntry(i, func(p place) error {
+		if len(value.bytes) > p.capacity() {
 			return fmt.Errorf("set element %d: value has %d bytes, want at most %d: %w", i, len(value.bytes),
-				p.room(), ErrSize)
+				p.capacity(), ErrSize)
 		}
 		p.storeValue(value)
 		return nil

@@ -110,7 +110,7 @@ var gatewayDrop = &method{name: "drop"}
 func (gu *guest) forwardCall(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
 	req request) reply {
 	switch {
-	case req.Object != 0 && !gu.granted(req.Object):
+	case req.Object != 0 && !gu.isGranted(req.Object):
 		return reply{Err: fmt.Errorf("%w: object %d was not granted to this client", ErrNoObject, req.Object)}
 	case req.Object == 0 && req.Method == gatewayDrop.name:
 		return reply{Err: gu.revokeGrants(req)}

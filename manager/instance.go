@@ -54,7 +54,7 @@ func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any,
 // Call calls a method of o in the server and returns its only result. It returns [ErrType] if the
 // method does not have exactly one result of type R. Other errors are as for [Instance.Call].
 func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
-	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
+	if f := o.findMethod(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
 		return r, fmt.Errorf("%w: %s does not return exactly one %s", ErrType, f.name, reflect.TypeFor[R]())
 	}
 	_, a := o.callMethod(ctx, method, args)

@@ -213,7 +213,7 @@ func (q *queue) join(*call) error {
 func (q *queue) endSession(s *session) {
 	if n := q.taken[s]; n > 0 {
 		q.unfinished = max(q.unfinished-n, len(q.items))
-		q.lost = append(q.lost, died(s.pid, fmt.Errorf("%w: %d unfinished tasks", ErrTasksLost, n)))
+		q.lost = append(q.lost, newPeerError(s.pid, fmt.Errorf("%w: %d unfinished tasks", ErrTasksLost, n)))
 	}
 	delete(q.taken, s)
 }

@@ -164,8 +164,8 @@ func (f *function) packArgs(vs []any) ([]argument, error) {
 		if v == nil {
 			x = reflect.Zero(want.typ)
 		}
-		if v == nil && !nilable(want.typ) || !x.Type().AssignableTo(want.typ) {
-			discard(args[:i])
+		if v == nil && !isNilable(want.typ) || !x.Type().AssignableTo(want.typ) {
+			releaseArgs(args[:i])
 			return nil, fmt.Errorf("%[1]w %[2]d of %[3]s: got %[5]T, want %[4]s", ErrArgument, i+1, f.name, want.typ, v)
 		}
 		var err error

@@ -240,7 +240,7 @@ func (l *served) dispatchCall(c *call) error {
 		}
 		return c.recoverPanic(func() error { return m.run(l, c) })
 	}
-	if c.obj = l.s.object(c.Object); c.obj == nil {
+	if c.obj = l.s.findObject(c.Object); c.obj == nil {
 		return fmt.Errorf("%w: object %d", ErrNoObject, c.Object)
 	}
 	m, ok := c.obj.kind.methods[c.Method]

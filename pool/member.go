@@ -152,8 +152,8 @@ func (m *member) failUnreadable(err error) {
 		m.process.Kill() // a reply without a call: the worker violates the protocol
 		return
 	}
-	t.die(fmt.Errorf("decode result: %w", err))
-	m.feed()
+	t.failLost(fmt.Errorf("decode result: %w", err))
+	m.feedWorker()
 }
 
 // markReady records that the worker is ready. Pool.mu must be held.

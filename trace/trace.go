@@ -78,7 +78,7 @@ func Create(path string) (*Trace, error) {
 	}
 	q, err := ipc.NewQueue[letter](letters)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("trace: create span queue: %w", err), f.close())
+		return nil, errors.Join(fmt.Errorf("trace: create span queue: %w", err), f.closeFile())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t.sender = q.Sender()

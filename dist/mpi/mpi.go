@@ -87,7 +87,7 @@ func openWorld(ctx context.Context, l collective.Launch) (collective.World, erro
 	}
 	w := world{lib.World(), lib}
 	if w.Size() != l.Size || w.Rank() != l.Rank {
-		return nil, another(lib, l, fmt.Sprintf("reports rank %d of %d", w.Rank(), w.Size()))
+		return nil, mismatchError(lib, l, fmt.Sprintf("reports rank %d of %d", w.Rank(), w.Size()))
 	}
 	return w, nil
 }
@@ -104,5 +104,5 @@ func mismatchError(lib *mpi.Library, l collective.Launch, does string) error {
 	}
 	return fmt.Errorf("%w: %s %s, but does not match the launcher, which is %s: "+
 		"use %s, or %s, or set %s to the path of another library",
-		collective.ErrMissing, lib.Version(), does, l.By, take, packages(l.By), mpi.LibraryKey)
+		collective.ErrMissing, lib.Version(), does, l.By, take, installHint(l.By), mpi.LibraryKey)
 }

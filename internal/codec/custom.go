@@ -62,7 +62,7 @@ var families atomic.Pointer[[]family]
 func CustomMethods[I any](write func(v I, e *Encoder) error, read func(v I, d *Decoder) error) {
 	f := family{reflect.TypeFor[I](), methodsCodec[I]{write, read}}
 	for t := range nodes.Range {
-		if t := t.(reflect.Type); f.has(t) {
+		if t := t.(reflect.Type); f.hasType(t) {
 			panic(fmt.Sprintf("wire: CustomMethods of %s called after a plan of %s was made", f.methods, t))
 		}
 	}

@@ -57,7 +57,7 @@ const memoryPerByte = 32
 // Finish returns an error if part of the message was not read.
 func (d *Decoder) Finish() error {
 	if d.err == nil && d.off < len(d.body) {
-		return d.fail(d.off, "%d extra bytes after the last value", len(d.body)-d.off)
+		return d.formatError(d.off, "%d extra bytes after the last value", len(d.body)-d.off)
 	}
 	return d.err
 }
@@ -227,7 +227,7 @@ func (d *Decoder) String() (string, error) {
 	b, err := d.readRaw(n)
 	s := string(b)
 	if text && !utf8.ValidString(s) {
-		return "", d.fail(at, "string is not UTF-8")
+		return "", d.formatError(at, "string is not UTF-8")
 	}
 	return s, err
 }

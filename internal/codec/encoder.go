@@ -261,7 +261,7 @@ func (e *Encoder) checkRoom(n int) bool {
 		panic("wire: negative length")
 	}
 	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
-		e.fail(fmt.Errorf("encode: message has %[2]d bytes, adding %[1]d exceeds %[3]d: %[4]w: put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		e.setError(fmt.Errorf("encode: message has %[2]d bytes, adding %[1]d exceeds %[3]d: %[4]w: put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
 		return false
 	}
 	return e.err == nil

@@ -35,7 +35,7 @@ func (e *Encoder) Block(h arena.Handle) {
 	}
 	switch i := e.blockIndex(h); {
 	case i >= MaxBlocks:
-		e.fail(fmt.Errorf("encode block %d, want at most %d: %w", i, MaxBlocks, ErrTooLong))
+		e.setError(fmt.Errorf("encode block %d, want at most %d: %w", i, MaxBlocks, ErrTooLong))
 	case i <= math.MaxUint8:
 		e.buf = append(e.buf, codeFixext1, ExtBlock, byte(i))
 	default:
@@ -96,10 +96,10 @@ func (d *Decoder) Time() (time.Time, error) {
 	case 12:
 		sec, nsec = binary.BigEndian.Uint64(b[4:]), uint64(binary.BigEndian.Uint32(b))
 	default:
-		return time.Time{}, d.fail(at, "timestamp has %d bytes", len(b))
+		return time.Time{}, d.formatError(at, "timestamp has %d bytes", len(b))
 	}
 	if nsec >= 1e9 {
-		return time.Time{}, d.fail(at, "timestamp has %d nanoseconds", nsec)
+		return time.Time{}, d.formatError(at, "timestamp has %d nanoseconds", nsec)
 	}
 	return time.Unix(int64(sec), int64(nsec)).UTC(), nil
 }
@@ -119,10 +119,10 @@ func (d *Decoder) Block() (arena.Handle, error) {
 	case 2:
 		i = int(binary.BigEndian.Uint16(b))
 	default:
-		return 0, d.fail(at, "block index has %d bytes", len(b))
+		return 0, d.formatError(at, "block index has %d bytes", len(b))
 	}
 	if i >= len(d.table) {
-		return 0, d.fail(at, "block index %d, message has %d blocks", i, len(d.table))
+		return 0, d.formatError(at, "block index %d, message has %d blocks", i, len(d.table))
 	}
 	if d.blocks == nil {
 		return 0, fmt.Errorf("decode block %d at byte %d: %w: this receiver accepts no blocks", i, at, ErrNoBlock)

@@ -98,7 +98,7 @@ func (c *mapCodec) decode(d *Decoder, v reflect.Value) error {
 		return err
 	}
 	if v.Len() != n {
-		return d.fail(at, "map contains a duplicate key")
+		return d.formatError(at, "map contains a duplicate key")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (d *Decoder) decodeRepeated(v reflect.Value) (bool, error) {
 	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {
 		return false, nil
 	}
-	b, err := d.ext(extAgain, "a back reference")
+	b, err := d.readExt(extAgain, "a back reference")
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (d *Decoder) decodeRepeated(v reflect.Value) (bool, error) {
 		i = i<<8 | uint64(digits)
 	}
 	if i >= uint64(len(d.seen)) || !d.seen[i].IsValid() || d.seen[i].Type() != v.Type() {
-		return false, d.fail(at, "reference to value %d, which is not a preceding %s", i, v.Type())
+		return false, d.formatError(at, "reference to value %d, which is not a preceding %s", i, v.Type())
 	}
 	v.Set(d.seen[i])
 	return true, nil

@@ -31,7 +31,7 @@ func (d *Decoder) Parcel(release func(arena.Handle)) (m Message, err error) {
 		return m, err
 	}
 	if n > MaxBlocks {
-		return m, d.fail(d.off, "parcel has %d blocks", n)
+		return m, d.formatError(d.off, "parcel has %d blocks", n)
 	}
 	var taken []arena.Handle
 	d.OnDone(WatcherFunc(func(kept bool) {

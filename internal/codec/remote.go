@@ -117,7 +117,7 @@ func decodeNames(d *Decoder) (known []error, err error) {
 		at := d.off
 		var name string
 		if name, err = d.String(); err == nil && name <= last {
-			err = d.fail(at, "name %q follows %q, want ascending order", name, last)
+			err = d.formatError(at, "name %q follows %q, want ascending order", name, last)
 		}
 		if s := sentinelNamed(name); s != nil {
 			known = append(known, s)
@@ -151,7 +151,7 @@ func decodeCause(d *Decoder) (error, error) {
 	}
 	cause, ok := v.(error)
 	if !ok || isNilPointer(cause) {
-		return nil, d.fail(at, "error cause has type %s, want an error", name)
+		return nil, d.formatError(at, "error cause has type %s, want an error", name)
 	}
 	return cause, nil
 }

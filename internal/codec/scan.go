@@ -58,7 +58,7 @@ func (d *Decoder) readLength(size, min int) (int, error) {
 func (d *Decoder) checkCount(n int64, min int) (int, error) {
 	// n, from 32 bits, times min does not overflow, and a division takes longer than the rest
 	if left := len(d.body) - d.off; n*int64(min) > int64(left) {
-		return 0, d.fail(d.off, "%d elements of at least %d bytes announced, only %d bytes remain", n, min, left)
+		return 0, d.formatError(d.off, "%d elements of at least %d bytes announced, only %d bytes remain", n, min, left)
 	}
 	return int(n), nil
 }
@@ -126,7 +126,7 @@ func (d *Decoder) shortError(n int) error {
 	if d.err != nil {
 		return d.err
 	}
-	return d.fail(d.off, "want %d bytes, only %d remain", n, len(d.body)-d.off)
+	return d.formatError(d.off, "want %d bytes, only %d remain", n, len(d.body)-d.off)
 }
 
 // unexpectedError is the error for the leading byte just read.

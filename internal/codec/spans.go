@@ -73,7 +73,7 @@ func (d *Decoder) readBlockPlace() (int, error) {
 		i = i<<8 | int(x)
 	}
 	if len(b) > 2 || i >= len(d.table) {
-		return 0, d.fail(at, "block index %d, message has %d blocks", i, len(d.table))
+		return 0, d.formatError(at, "block index %d, message has %d blocks", i, len(d.table))
 	}
 	return i, nil
 }
@@ -113,7 +113,7 @@ func (d *Decoder) readTensorSpan() (i int, s Span, err error) {
 		return 0, s, err
 	}
 	if dtype >= uint64(len(itemSizes)) {
-		return 0, s, d.fail(d.off, "unknown dtype %d", dtype)
+		return 0, s, d.formatError(d.off, "unknown dtype %d", dtype)
 	}
 	if i, err = d.readBlockPlace(); err != nil {
 		return 0, s, err
@@ -128,8 +128,8 @@ func (d *Decoder) readTensorSpan() (i int, s Span, err error) {
 	}
 	var strides []uint64
 	if contiguous := d.IsNil(); !contiguous {
-		if strides, err = d.numbers(); err == nil && len(strides) != len(sizes) {
-			err = d.fail(d.off, "got %d sizes and %d strides, want equal numbers", len(sizes), len(strides))
+		if strides, err = d.readDims(); err == nil && len(strides) != len(sizes) {
+			err = d.formatError(d.off, "got %d sizes and %d strides, want equal numbers", len(sizes), len(strides))
 		}
 		if err != nil {
 			return 0, s, err
@@ -145,7 +145,7 @@ func (d *Decoder) readTensorSpan() (i int, s Span, err error) {
 			step = strides[k]
 		}
 		if n > 1 && (step >= spanMax || step > (spanMax-last)/(n-1)) {
-			return 0, s, d.fail(d.off, "tensor extends beyond the address space")
+			return 0, s, d.formatError(d.off, "tensor extends beyond the address space")
 		}
 		last += (n - 1) * step
 		if strides == nil {
@@ -178,7 +178,7 @@ func (d *Decoder) readBounded() (uint64, error) {
 	at := d.off
 	n, err := d.Uint()
 	if err == nil && n >= spanMax {
-		err = d.fail(at, "number %d is out of range", n)
+		err = d.formatError(at, "number %d is out of range", n)
 	}
 	return n, err
 }

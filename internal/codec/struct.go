@@ -33,7 +33,7 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		fieldPath := path + "." + f.Name
 		if !f.IsExported() {
 			return &typeError{fieldPath, f.Type,
-				advice(f.Type,
+				adviceFor(f.Type,
 					`the field is not exported: export it, tag it wire:"-", or give the struct MarshalBinary and UnmarshalBinary`)}
 		}
 		elem, err := b.buildNode(f.Type, fieldPath)

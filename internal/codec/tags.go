@@ -34,7 +34,7 @@ func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 		return 0, fmt.Errorf("%w at byte %d: %w: %s has tag %d, want less than %d",
 			ErrFormat, at, ErrTag, of.Type, got, len(of.Fields))
 	case n != 1+of.Fields[got]:
-		return 0, d.fail(at, "%s has %d fields with tag %d, want %d", of.Type, n-1, got, of.Fields[got])
+		return 0, d.formatError(at, "%s has %d fields with tag %d, want %d", of.Type, n-1, got, of.Fields[got])
 	}
 	return int(got), nil
 }

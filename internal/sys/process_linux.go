@@ -133,7 +133,7 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	}
 	for _, t := range threads {
 		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "status"))
-		if err != nil && !gone(err) {
+		if err != nil && !isProcessGone(err) {
 			return total, fmt.Errorf("read context switches of process %d: %w", pid, err)
 		}
 		for key, n := range keysOf(data) {

@@ -12,7 +12,7 @@ import (
 func FileSystemRoom(f *os.File) (room int64, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		var st unix.Statfs_t
-		if err := retry(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
+		if err := retryInterrupted(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 			return fmt.Errorf("read free space of the file system of %s: %w", f.Name(), err)
 		}
 		room = int64(st.Bavail) * int64(st.Bsize)

@@ -12,7 +12,7 @@ import (
 func AllowTiles() error {
 	const request, tileData = 0x1023, 18 // ARCH_REQ_XCOMP_PERM and its argument
 	if _, _, e := unix.Syscall(unix.SYS_ARCH_PRCTL, request, tileData, 0); e != 0 {
-		return fmt.Errorf("request permission for the AMX tile registers: %w", missing("arch_prctl", e))
+		return fmt.Errorf("request permission for the AMX tile registers: %w", wrapMissingCall("arch_prctl", e))
 	}
 	return nil
 }

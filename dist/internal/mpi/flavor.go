@@ -138,7 +138,7 @@ func (l *Library) standardVersion() int32 {
 func (l *Library) loadConstants() error {
 	switch {
 	case l.flavor == ABI:
-		if v := l.standard(); v > 1 {
+		if v := l.standardVersion(); v > 1 {
 			return fmt.Errorf("its ABI version is %d, want 1: build the program with a newer Shoal", v)
 		}
 		l.abi = standardABI

@@ -93,7 +93,7 @@ func Load(flavors ...Flavor) (*Library, error) {
 			return nil, fmt.Errorf("%s is not an MPI library: %w", lib.Name(), err)
 		}
 	}
-	if err := l.numbers(); err != nil {
+	if err := l.loadConstants(); err != nil {
 		return nil, fmt.Errorf("%s is not a usable %v library: %w", lib.Name(), l.flavor, err)
 	}
 	return l, l.readVersion()
@@ -186,7 +186,7 @@ func (l *Library) callFunc(e entry, args ...uintptr) error {
 // errorText returns the library's description of an error code.
 func (l *Library) errorText(code int32) string {
 	text, n := make([]byte, 1024), new(int32)
-	if dl.Call(l.entries[errorString], uintptr(code), uintptr(pointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
+	if dl.Call(l.entries[errorString], uintptr(code), uintptr(dataPointer(text)), uintptr(unsafe.Pointer(n))) != 0 {
 		return "unknown error"
 	}
 	text, _, _ = bytes.Cut(text, []byte{0})

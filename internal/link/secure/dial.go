@@ -44,7 +44,7 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	s := tls.Client(c, clientConfig(opts, addr))
 	if err := s.HandshakeContext(ctx); err != nil {
 		switch {
-		case ofUnencrypted(err):
+		case isUnencryptedError(err):
 			err = fmt.Errorf("%w: it listens without encryption, and this side uses TLS: set Unencrypted on both sides or on neither",
 				link.ErrPeer)
 		case isNotTLS(err):
