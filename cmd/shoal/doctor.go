@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,12 +18,22 @@ import (
 type doctorCommand struct {
 	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to look at what the processors do."`
 	JSON bool          `long:"json" description:"One JSON object, for programs."`
+
+	Check *int `long:"check" value-name:"PID" description:"Audit the shared memory of this process while it runs, and exit with status 1 if it is corrupt."`
 }
 
 // Run examines the machine and prints a report on standard output, followed by the report on GPUs.
+// With --check it audits the shared memory of one process instead.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
 		return fmt.Errorf("%w: --span %v: a time to look is longer than 0", subcommand.ErrOption, c.Span)
+	}
+	if c.Check != nil {
+		err := doctor.Check(ctx, os.Stdout, *c.Check, c.JSON)
+		if errors.Is(err, doctor.ErrProcess) {
+			err = fmt.Errorf("%w: --check: %w", subcommand.ErrOption, err)
+		}
+		return err
 	}
 	report, err := doctor.Examine(ctx, c.Span)
 	if err != nil {

@@ -3,28 +3,20 @@
 package arena
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
+	"context"
 	"time"
-
-	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Autopsy searches the domain for everything that a death may have left behind, and returns one
 // sentence for each finding. The domain must be at rest: no operation may be in progress in any
 // process, and every death must have been reaped.
-func (d *Domain) Autopsy() []string {
-	a := &auditor{d: d, transit: make(map[uint32]uint64)}
-	a.checkParticipants()
-	a.checkHeader()
-	a.checkLanes()
-	a.checkRings()
-	a.checkStates()
-	a.checkExtents()
-	a.checkPages()
-	a.checkHints()
-	return a.found
+func (d *Domain) Autopsy() (found []string) {
+	a := newAuditor(context.Background(), d, true)
+	a.run()
+	for _, f := range a.found {
+		found = append(found, f.violation().String())
+	}
+	return found
 }
 
 // SeatFree reports whether seat s is free.
@@ -50,225 +42,6 @@ func (r *Ring) Published() (n int) {
 func (d *Domain) PunchIdle() {
 	d.punchIdleBlocks(1 << 50)
 	d.sweepFree()
-}
-
-// An auditor collects the findings of [Domain.Autopsy].
-type auditor struct {
-	d       *Domain
-	living  [ownWords]uint64  // living participants as a bitmap
-	transit map[uint32]uint64 // references held by messages, by block
-	found   []string
-}
-
-// addFinding adds a finding.
-func (a *auditor) addFinding(format string, args ...any) {
-	a.found = append(a.found, fmt.Sprintf(format, args...))
-}
-
-// checkParticipants checks that every taken seat has a living participant, and fills a.living.
-func (a *auditor) checkParticipants() {
-	for s := range a.d.parts {
-		v := a.d.parts[s].state.Load()
-		if v.hasState(participantFree) {
-			continue
-		}
-		alive, err := a.d.store.isAlive(s)
-		if s != a.d.seat && (err != nil || !alive || !v.hasState(participantLive)) {
-			a.addFinding("participant %d is in state %d, alive %v %v", s, v.state(), alive, err)
-			continue
-		}
-		a.living[s/64] |= 1 << (s % 64)
-	}
-}
-
-// checkLivingBits checks that a bitmap has bits of living participants only.
-func (a *auditor) checkLivingBits(bitmap *[ownWords]Word, what string, block uint32) {
-	for i := range bitmap {
-		if v := bitmap[i].Load() &^ a.living[i]; v != 0 {
-			a.addFinding("%s %d: bits %#x of word %d are nobody's", what, block, v, i)
-		}
-	}
-}
-
-// checkHeader checks the words and bitmaps of the header.
-func (a *auditor) checkHeader() {
-	h := a.d.hdr
-	if v := h.budget.Load(); v&(budgetStamp|budgetWait) != 0 {
-		a.addFinding("budget word %#x is stamped", v)
-	}
-	if v := h.recovery.Load(); v != 0 {
-		a.addFinding("recovery lock is held: %#x", v)
-	}
-	a.checkLivingBits(&h.spinners, "spinners", 0)
-	a.checkLivingBits(&h.xowait, "xowait", 0)
-	a.checkLivingBits(&h.memwait, "memwait", 0)
-}
-
-// checkLanes checks that no lane record is in the middle of a commit.
-func (a *auditor) checkLanes() {
-	for i := range a.d.hdr.lanes.Load() * lanesPerSeat {
-		if v := a.d.recs[i].phase.Load(); v != phaseIdle {
-			a.addFinding("lane %d is in phase %d of block %d", i, v, a.d.recs[i].block.Load())
-		}
-	}
-}
-
-// forEachBlock calls f with each block.
-func (a *auditor) forEachBlock(f func(uint32, *block, stateWord)) {
-	for i := uint32(1); uint64(i) < a.d.blockCount(); i++ {
-		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
-	}
-}
-
-// checkRings checks the waiters and slots of all rings and cells, and fills a.transit.
-func (a *auditor) checkRings() {
-	a.forEachBlock(func(i uint32, b *block, w stateWord) {
-		a.checkWaiters(i, b, w)
-		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
-			return
-		}
-		if r, err := a.d.ringOf(b); err == nil {
-			r.forEachSlot(func(s *slot, w slotWord) { a.checkSlot(i, s, w) })
-		}
-	})
-}
-
-// checkWaiters checks the bitmaps of waiters of block i, if it is a ring or a cell.
-func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
-	if w&allocBit == 0 {
-		return
-	}
-	switch extKind(b.ext.Load()) {
-	case objectRing:
-		if r, err := a.d.ringOf(b); err == nil {
-			a.checkLivingBits(&r.hdr.notEmpty, "not empty of ring", i)
-			a.checkLivingBits(&r.hdr.notFull, "not full of ring", i)
-		}
-	case objectSync:
-		if c, err := a.d.cellOf(b); err == nil {
-			a.checkLivingBits(&c.waiting, "waiting of cell", i)
-			a.checkLivingBits(&c.watching, "watching of cell", i)
-		}
-	}
-}
-
-// checkSlot checks one slot of a ring, and counts the references of its message.
-func (a *auditor) checkSlot(ring uint32, s *slot, w slotWord) {
-	switch w.state() {
-	case slotEmpty, slotSkip:
-	case slotFull, slotLeased:
-		if seat := w.lane() / lanesPerSeat; w.state() == slotLeased && a.living[seat/64]>>(seat%64)&1 == 0 {
-			a.addFinding("ring %d has a message that is leased by lane %d, which is dead", ring, w.lane())
-		}
-		m := &Message{d: a.d}
-		if err := m.readSlot(s); err != nil {
-			a.addFinding("ring %d has an unreadable message: %v", ring, err)
-			return
-		}
-		for _, i := range m.order {
-			a.transit[i]++
-		}
-	default:
-		a.addFinding("ring %d has a slot in state %d of lane %d", ring, w.state(), w.lane())
-	}
-}
-
-// checkStates checks that every block has no stamp, the transit count of its messages, and living
-// holders, and that this process's references agree with its bit.
-func (a *auditor) checkStates() {
-	a.forEachBlock(func(i uint32, b *block, w stateWord) {
-		if w&(xoMask|waitBit) != 0 {
-			a.addFinding("block %d is stamped: %#x", i, w)
-		}
-		a.checkLivingBits(&b.own, "owners of block", i)
-		if t := w.transitCount(); t != a.transit[i] {
-			a.addFinding("block %d: %d messages carry it and it counts %d", i, a.transit[i], t)
-		}
-		switch mine := b.own[a.d.word].Load()&a.d.bit != 0; {
-		case w&allocBit == 0 && b.isOwned():
-			a.addFinding("block %d is free and somebody holds it", i)
-		case w&allocBit != 0 && !b.isOwned() && w.transitCount() == 0:
-			a.addFinding("block %d is nobody's and not free", i)
-		case mine != a.d.isHeld(i):
-			a.addFinding("block %d: our bit is %v and our count says %v", i, mine, a.d.isHeld(i))
-		}
-	})
-}
-
-// checkExtents checks that no two blocks overlap.
-func (a *auditor) checkExtents() {
-	type extent struct{ off, end, index uint64 }
-	var all []extent
-	a.forEachBlock(func(i uint32, b *block, w stateWord) {
-		e := b.ext.Load()
-		if c := extClass(e); c != 0 {
-			all = append(all, extent{extOffset(e), extOffset(e) + extentSize(c), uint64(i)})
-		}
-	})
-	slices.SortFunc(all, func(x, y extent) int { return cmp.Compare(x.off, y.off) })
-	for i := 1; i < len(all); i++ {
-		if all[i].off < all[i-1].end {
-			a.addFinding("blocks %d and %d overlap", all[i-1].index, all[i].index)
-		}
-	}
-}
-
-// checkPages checks that the charged bytes equal the committed bytes of all blocks, and the pages
-// that the kernel has allocated.
-func (a *auditor) checkPages() {
-	charged, sum := a.d.hdr.budget.Load().pages()*pageSize, uint64(0)
-	a.forEachBlock(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
-	if charged != sum {
-		a.addFinding("%d bytes are charged and %d belong to blocks", charged, sum)
-	}
-	s, ok := a.d.store.(*memfds)
-	if !ok {
-		return
-	}
-	if n, err := sys.Allocated(s.dataFile); err != nil || uint64(n) != charged {
-		a.addFinding("%d bytes are charged and the kernel has %d: %v", charged, n, err)
-	}
-}
-
-// checkHints checks that an allocation can find every free block. It knows the magazines of this
-// process only, so it checks nothing if there are other participants.
-func (a *auditor) checkHints() {
-	if a.d.hdr.lost.Load() != hintsKept || a.living != a.d.ownBits() {
-		return
-	}
-	known := make(map[uint32]bool)
-	for i := range a.d.lanes {
-		mags := a.d.lanes[i].mags
-		if mags == nil {
-			continue
-		}
-		for _, m := range mags {
-			for _, index := range m.index[:m.n] {
-				known[index] = true
-			}
-		}
-	}
-	for c := range a.d.hdr.lists {
-		steps := uint64(0)
-		for i := uint32(a.d.hdr.lists[c].Load()); i != 0; i = uint32(a.d.blocks[i].next.Load()) {
-			if steps++; steps > a.d.blockCount() {
-				a.addFinding("free list %d runs in a circle", c)
-				break
-			}
-			known[i] = true
-		}
-	}
-	a.forEachBlock(func(i uint32, b *block, w stateWord) {
-		if w&allocBit == 0 && !known[i] {
-			a.addFinding("block %d of class %d is free and on no list", i, extClass(b.ext.Load()))
-		}
-	})
-}
-
-// ownBits returns a participant bitmap with this participant's bit.
-func (d *Domain) ownBits() (bits [ownWords]uint64) {
-	bits[d.word] = d.bit
-	return bits
 }
 
 // MarkLost makes the next allocation that finds its list empty sweep.
@@ -353,19 +126,22 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 
 // StrayBits returns a sentence for each bitmap in which a bit of a participant is set that is not
 // alive. Unlike for [Domain.Autopsy], operations may be in progress.
-func (d *Domain) StrayBits() []string {
-	a := &auditor{d: d, transit: make(map[uint32]uint64)}
-	a.checkParticipants()
-	a.checkLivingBits(&d.hdr.spinners, "spinners", 0)
-	a.checkLivingBits(&d.hdr.xowait, "xowait", 0)
-	a.checkLivingBits(&d.hdr.memwait, "memwait", 0)
-	a.forEachBlock(a.checkWaiters)
-	return a.found
+func (d *Domain) StrayBits() (found []string) {
+	a := newAuditor(context.Background(), d, true)
+	a.readSeats()
+	a.checkBits(&d.hdr.spinners, "spinners", "the header")
+	a.checkBits(&d.hdr.xowait, "xowait", "the header")
+	a.checkBits(&d.hdr.memwait, "memwait", "the header")
+	a.eachBlock(a.checkWaiters)
+	for _, f := range a.found {
+		found = append(found, f.violation().String())
+	}
+	return found
 }
 
 // IdleHeaders returns the number of free blocks without bytes.
 func (d *Domain) IdleHeaders() (n int) {
-	(&auditor{d: d}).forEachBlock(func(_ uint32, b *block, w stateWord) {
+	newAuditor(context.Background(), d, true).eachBlock(func(_ uint32, b *block, w stateWord) {
 		if w&(allocBit|xoMask) == 0 && extClass(b.ext.Load()) == 0 {
 			n++
 		}

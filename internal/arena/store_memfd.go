@@ -134,14 +134,18 @@ func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	if lingering.Load() >= maxLingering {
 		unmapClosed()
 	}
-	ctl, err := newFile("shoal-control", controlSize)
+	ctl, err := newFile(controlName, controlSize)
 	if err != nil {
 		return nil, err
+	}
+	name, err := dataName(ctl)
+	if err != nil {
+		return nil, errors.Join(err, ctl.Close())
 	}
 	unmapped := false
 	for {
 		reserve = int64(roundUp(uint64(reserve), hugeAlign))
-		data, err := newFile("shoal-data", reserve)
+		data, err := newFile(name, reserve)
 		if err != nil {
 			return nil, errors.Join(err, ctl.Close())
 		}
@@ -166,6 +170,19 @@ func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 			reserve = max(reserve/2, least)
 		}
 	}
+}
+
+// The names of the two files appear in /proc. The name of the data file has the number of its
+// control file, so that [Check] finds both in a process with several domains.
+const (
+	fileNames   = "shoal-" // all begin so
+	controlName = "shoal-control"
+)
+
+// dataName returns the name of the data file that belongs to a control file.
+func dataName(ctl *os.File) (string, error) {
+	n, err := sys.Inode(ctl)
+	return fmt.Sprintf("shoal-data-%d", n), err
 }
 
 func newFile(name string, size int64) (*os.File, error) {

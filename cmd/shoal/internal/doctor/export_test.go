@@ -1,3 +1,6 @@
 package doctor
 
-var Advise = advise
+var (
+	Advise      = advise
+	PrintChecks = printChecks
+)

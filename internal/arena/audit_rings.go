@@ -1,0 +1,333 @@
+package arena
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"unsafe"
+)
+
+// checkWaiters checks the bitmaps of waiters in block i, if it is a ring or a cell.
+func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
+	p := a.bytes(b)
+	switch kind := extKind(b.ext.Load()); {
+	case !w.allocated():
+	case kind == objectRing && len(p) >= ringHead:
+		r := (*ring)(unsafe.Pointer(&p[0]))
+		a.checkBits(&r.notEmpty, "not empty", fmt.Sprintf("ring %d", i))
+		a.checkBits(&r.notFull, "not full", fmt.Sprintf("ring %d", i))
+	case kind == objectSync && len(p) >= int(cellHead):
+		c := (*cell)(unsafe.Pointer(&p[0]))
+		a.checkBits(&c.waiting, "waiting", fmt.Sprintf("lock %d", i))
+		a.checkBits(&c.watching, "watching", fmt.Sprintf("lock %d", i))
+	}
+}
+
+// checkObject checks the ring or the cell in a block, if it has one.
+func (a *auditor) checkObject(i uint32, b *block, w stateWord) {
+	if !w.allocated() || !a.rest && !w.steady() {
+		return
+	}
+	a.checkWaiters(i, b, w)
+	switch extKind(b.ext.Load()) {
+	case objectRing:
+		a.checkRing(i, b)
+	case objectSync:
+		a.checkCell(i, b)
+	}
+}
+
+// bytes returns the bytes of block b that are backed, or nil if its extent is illegal.
+func (a *auditor) bytes(b *block) []byte {
+	p, ok := a.d.bytesNow(b)
+	if s, examined := a.d.store.(*examined); ok && examined && len(p) > 0 {
+		p = p[:min(uint64(len(p)), s.backed(extOffset(b.ext.Load())))]
+	}
+	return p
+}
+
+// readRing returns the head of the ring in block b, or nil if the block is too short or the ring is
+// being made. It also returns a view of the ring, or nil if the head is illegal, and the number of
+// slots that can be read.
+func (a *auditor) readRing(b *block) (hdr *ring, r *Ring, slots uint64) {
+	p := a.bytes(b)
+	_, most, ok := a.d.extent(b.ext.Load())
+	if !ok || len(p) < ringHead {
+		return nil, nil, 0
+	}
+	hdr = (*ring)(unsafe.Pointer(&p[0]))
+	if hdr.capacity.Load() == 0 {
+		return nil, nil, 0
+	}
+	r, err := a.d.ringIn(b, hdr, most)
+	if err != nil {
+		return hdr, nil, 0
+	}
+	return hdr, r, min(r.cap, uint64(len(p)-ringHead)/slotSize)
+}
+
+// checkRing checks a ring and its slots, and counts the messages that hold blocks.
+func (a *auditor) checkRing(i uint32, b *block) {
+	hdr, r, slots := a.readRing(b)
+	if hdr == nil {
+		return
+	}
+	part := fmt.Sprintf("ring %d", i)
+	if r == nil {
+		capacity, limit := hdr.capacity.Load(), hdr.limit.Load()
+		a.say(ruleRing, part, []seen{whole(&hdr.capacity, capacity), whole(&hdr.limit, limit)}, "%d slots, limit %d",
+			capacity, limit)
+		return
+	}
+	a.counts.Rings++
+	flags := r.hdr.flags.Load()
+	board := flags&ringBoard != 0
+	if flags >= ringLeases<<1 {
+		a.say(ruleRing, part, []seen{whole(&r.hdr.flags, flags)}, "flags %#x", flags)
+	}
+	if !board {
+		a.checkPositions(r, part)
+		a.checkEnd(i, r, &r.hdr.senders, ringNoSenders, objectSenders)
+		a.checkEnd(i, r, &r.hdr.receivers, ringNoReceivers, objectReceivers)
+	}
+	for k := uint64(0); k < slots && a.goOn(); k++ {
+		a.checkSlot(r, part, k, board)
+	}
+}
+
+// checkPositions compares the tail with the head. The tail is a hint, which may be behind the head
+// by the span of a put.
+func (a *auditor) checkPositions(r *Ring, part string) {
+	head := r.hdr.head.Load()
+	tail := r.hdr.tail.Load()
+	if n := int64(tail - head); r.hdr.head.Load() == head && (n > int64(r.cap) || n < -MaxBatch) {
+		a.say(rulePosition, part, []seen{whole(&r.hdr.head, head), whole(&r.hdr.tail, tail)},
+			"head %d, tail %d, %d slots", head, tail, r.cap)
+	}
+}
+
+// checkEnd checks that the token of an end exists unless the end is gone. The token must be read
+// before the flag: an end's finaliser sets the flag before it frees the token.
+func (a *auditor) checkEnd(i uint32, r *Ring, token *Word, gone uint64, kind objectKind) {
+	v := token.Load()
+	if h := Handle(v); a.isAllocated(h) {
+		if e := a.d.blocks[h.index()].ext.Load(); extKind(e) == kind && extOffset(e)/64 == uint64(i) ||
+			h.index() >= a.count || !a.isAllocated(h) {
+			return
+		}
+	} else if h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.hdr.blocks.Load() {
+		return // made since the pass began
+	}
+	flags := r.hdr.flags.Load()
+	if flags&gone == 0 {
+		a.say(ruleEnd, fmt.Sprintf("ring %d", i), []seen{whole(token, v), whole(&r.hdr.flags, flags)},
+			"%v is not its %s, and flags are %#x", Handle(v), kindNames[kind], flags)
+	}
+}
+
+// misstated returns what is wrong with a slot word by itself, or "".
+func (w slotWord) misstated() string {
+	span, lane := uint64(w>>slotSpanShift&7), uint64(w&laneMask)
+	switch st := w.state(); {
+	case st > slotLeased:
+		return "no such state"
+	case (st == slotEmpty || st == slotSkip) && (span != 0 || lane != 0):
+		return "a lane or a span in a free slot"
+	case (st == slotFull || st == slotLeased) && span != 0:
+		return "a span beside a message"
+	}
+	return ""
+}
+
+// checkSlot checks slot k of a ring. The head must be read before and after the slot's word, which
+// is compared with the laps between the two.
+func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
+	a.counts.Slots++
+	s := r.slot(k)
+	first := r.hdr.head.Load()
+	w := s.word.Load()
+	last := r.hdr.head.Load()
+	part := fmt.Sprintf("%s, slot %d", ring, k)
+	word := whole(&s.word.Word, uint64(w))
+	if why := w.misstated(); why != "" {
+		a.say(ruleSlot, part, []seen{word}, "slot word %#x (%v): %s", uint64(w), w, why)
+		return
+	}
+	ticket := func(head uint64) uint64 { return head + (k-head)&(r.cap-1) }
+	if !board && (w.before(r.lap(ticket(first))-1) || w.past(r.lap(ticket(last))+1)) {
+		a.say(ruleLap, part, []seen{word}, "%v, which is not a lap of its ring", w)
+		return
+	}
+	switch w.state() {
+	case slotWriting, slotReading:
+		a.checkStamper(w.lane(), word, part, w)
+		if a.rest {
+			a.say(ruleRest, part, nil, "%v", w)
+		}
+		blocks, _ := a.readMessage(s, w, 0)
+		for _, i := range blocks {
+			a.maybe[i]++
+		}
+	case slotLeased:
+		a.checkStamper(w.lane(), word, part, w)
+		a.checkMessage(s, w, part)
+	case slotFull:
+		a.checkMessage(s, w, part)
+	}
+}
+
+// checkMessage checks a message that is in its ring, and counts it for its blocks.
+func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
+	meta, opseq := s.meta.Load(), s.opseq.Load()
+	blocks, wrong := a.readMessage(s, w, tOne)
+	words := []seen{whole(&s.word.Word, uint64(w)), whole(&s.meta, meta)}
+	if wrong != "" {
+		a.say(ruleMessage, part, words, "%v: %s", w, wrong)
+		return
+	}
+	for _, i := range blocks {
+		a.sure[i]++
+	}
+	// The lane's number must be read after the slot's.
+	lane := meta >> 32
+	if lane >= maxLanes || lane < a.lanes() && opseq > a.d.recs[lane].opseq.Load() {
+		if s.word.Load() == w {
+			a.say(rulePut, part, append(words, whole(&s.opseq, opseq)), "put %d of lane %d", opseq, lane)
+		}
+	}
+}
+
+// readMessage returns the indices of a message's blocks, and says what is wrong with the message.
+// It returns neither if the slot's word is no longer w. least is the smallest legal transit field of
+// the blocks. A message that is being put or got may be incomplete: with least 0, wrong handles are
+// left out.
+func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint32, wrong string) {
+	meta := s.meta.Load()
+	n := meta >> 8 & 0xff
+	if meta>>16&0xffff > slotBody || n > slotBlocks || meta&0xff > metaSpill || meta&metaSpill != 0 && n != 1 {
+		wrong, n = fmt.Sprintf("its length and blocks are %#x", meta&(1<<32-1)), 0
+	}
+	add := func(h Handle) {
+		switch {
+		case a.inTransit(h, least):
+			blocks = append(blocks, h.index())
+		case !a.isNew(h):
+			wrong = fmt.Sprintf("it has %v, which no message holds", h)
+		}
+	}
+	for i := range n {
+		add(Handle(s.block(int(i)).Load()))
+	}
+	if meta&metaSpill != 0 && len(blocks) == 1 {
+		wrong = a.readSpill(&a.d.blocks[blocks[0]], add, wrong)
+	}
+	slices.Sort(blocks)
+	for k := 1; k < len(blocks); k++ {
+		if blocks[k] == blocks[k-1] {
+			wrong = fmt.Sprintf("it has block %d twice", blocks[k])
+		}
+	}
+	if s.word.Load() != w {
+		return nil, ""
+	}
+	if least == 0 {
+		return slices.Compact(blocks), ""
+	}
+	return blocks, wrong
+}
+
+// readSpill calls add with each handle in the table of a spilled message in block b. It returns what
+// is wrong with the table, or wrong. It is exempt from the race detector, because the block may be
+// reused meanwhile.
+//
+//go:norace
+func (a *auditor) readSpill(b *block, add func(Handle), wrong string) string {
+	p := a.bytes(b)
+	if len(p) < 16 {
+		return "its block is too short for a table"
+	}
+	n := binary.LittleEndian.Uint64(p)
+	if n > uint64(len(p)-16)/8 {
+		return fmt.Sprintf("its table has %d blocks", n)
+	}
+	for i := range n {
+		if !a.goOn() {
+			break
+		}
+		add(Handle(binary.LittleEndian.Uint64(p[8+8*i:])))
+	}
+	return wrong
+}
+
+// inTransit is [Domain.inTransit] for blocks that the pass covers.
+func (a *auditor) inTransit(h Handle, least uint64) bool {
+	return a.isAllocated(h) && a.d.blocks[h.index()].w.Load()&tMask >= stateWord(least)
+}
+
+// isNew reports whether h may be a block that was made since the pass began.
+func (a *auditor) isNew(h Handle) bool {
+	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.count()
+}
+
+// lanes returns the number of lane records that can be read.
+func (a *auditor) lanes() uint64 {
+	n := min(a.d.hdr.lanes.Load(), maxParticipants)
+	if s, ok := a.d.store.(*examined); ok {
+		n = min(n, s.lanes())
+	}
+	return n * lanesPerSeat
+}
+
+// checkCell checks the words of a cell.
+func (a *auditor) checkCell(i uint32, b *block) {
+	p, part := a.bytes(b), fmt.Sprintf("lock %d", i)
+	if len(p) < int(cellHead) {
+		return // being made, or not backed
+	}
+	c := (*cell)(unsafe.Pointer(&p[0]))
+	v := c.form.Load()
+	form := Form(v)
+	if v == 0 {
+		return // being made
+	}
+	if formNames[form] == "" || v&^(0xff|formBounded) != 0 || uint64(len(p)) < form.size() {
+		a.say(ruleCell, part, []seen{whole(&c.form, v)}, "form %#x in %d bytes", v, len(p))
+		return
+	}
+	a.counts.Locks++
+	w := c.lock.Load()
+	const reserved = 1<<idSeatShift - 1 - lockLost
+	if w.state() == lockFree && w != 0 || w&reserved != 0 || w.state() != lockFree && a.neverWas(w.seat(), uint64(w)) {
+		a.say(ruleLock, part, []seen{whole(&c.lock.Word, uint64(w))}, "lock word %#x (%v)", uint64(w), w)
+	}
+	if form == FormSemaphore {
+		if v := c.state.Load(); v&(1<<12-1) > maxParticipants {
+			a.say(ruleShare, part, []seen{whole(&c.state, v)}, "state %#x has no seat", v)
+		}
+	}
+	if form.size() == uint64(cellHead) {
+		return
+	}
+	for s := range c.shares {
+		if v := c.shares[s].Load(); v&countMask != 0 && a.neverWas(s, v) {
+			a.say(ruleShare, fmt.Sprintf("%s, share %d", part, s), []seen{whole(&c.shares[s], v)},
+				"process %d in epoch %d of the seat, %d times", v>>idPIDShift, v>>idEpochShift&idEpochMask, v&countMask)
+		}
+	}
+}
+
+// neverWas reports whether no participant with this identity has ever been in the seat. The caller
+// must have read the identity before, because the epoch of a seat only grows.
+func (a *auditor) neverWas(seat int, id uint64) bool {
+	p := &a.d.parts[seat]
+	w := p.state.Load()
+	ahead := int32((uint32(id>>idEpochShift) - w.epoch()) << 10) // epochs in identities have 22 bits
+	switch {
+	case ahead > 0 || ahead == 0 && w.is(participantFree):
+		return true
+	case ahead < 0:
+		return id>>idPIDShift == 0
+	}
+	pid := p.pid.Load()
+	return id>>idPIDShift != pid && p.state.Load() == w
+}
