@@ -95,7 +95,7 @@ func TestLifetime_WithoutDebuggingNothingIsNoticed(t *testing.T) {
 
 func TestLifetime_UnknownWordInTheEnvironmentIsAnError(t *testing.T) {
 	if _, errs, err := late(t, "liftime", "release"); err == nil ||
-		!strings.Contains(errs, "SHOAL_DEBUG=liftime: there is only lifetime") {
+		!strings.Contains(errs, "SHOAL_DEBUG=liftime: want lifetime, verify, or both with a comma") {
 		t.Errorf("%v\n%s", err, errs)
 	}
 }

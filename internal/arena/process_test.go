@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -201,4 +202,32 @@ func BenchmarkReap64KiBlocks(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blocks, "ns/block")
+}
+
+// TestProcess_VerifiesNormalWork runs processes that check each change of a word, and kills one.
+func TestProcess_VerifiesNormalWork(t *testing.T) {
+	t.Setenv("SHOAL_DEBUG", "verify")
+	d := newDomain(t, 32<<20)
+	ctx := testutil.Context(t)
+	there, s1, v1 := newRing(t, d, 4)
+	back, s2, v2 := newRing(t, d, 4)
+	storm := start(t, d, "storm", ringArgs(there, s1, v1)...)
+	storm.hear()
+	time.Sleep(100 * time.Millisecond)
+	storm.kill()
+	untilReaped(t, d)
+	m := new(arena.Message)
+	for there.TryGet(m) == nil {
+		m.Discard()
+	}
+	other := start(t, d, "echo", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)
+	other.hear()
+	for i := range 300 {
+		testutil.NoError(t, there.Put(ctx, make([]byte, i), []arena.Handle{alloc(t, d, 1000, "m")}, true))
+		testutil.NoError(t, back.Get(ctx, m))
+		m.Discard()
+	}
+	there.Finish()
+	other.finish()
+	wantRest(t, d, 6)
 }

@@ -42,11 +42,11 @@ func debugLifetime() (bool, error) {
 	on := false
 	for word := range strings.SplitSeq(os.Getenv("SHOAL_DEBUG"), ",") {
 		switch word {
-		case "":
+		case "", "verify": // see verifying
 		case "lifetime":
 			on = true
 		default:
-			return false, fmt.Errorf("SHOAL_DEBUG=%s: there is only lifetime", word)
+			return false, fmt.Errorf("SHOAL_DEBUG=%s: want lifetime, verify, or both with a comma", word)
 		}
 	}
 	return on, nil

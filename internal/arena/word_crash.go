@@ -64,23 +64,12 @@ func RecordWrites() func() map[string]int {
 	}
 }
 
-// checkTransition panics if the change from old to next is not a legal transition of the word.
-func checkTransition[T law[T]](old, next T) {
-	if old.transitionName(next) == "" {
-		panic(fmt.Sprintf("shm: %T goes from %v to %v, which is no transition of it", old, old, next))
-	}
-}
-
 // crashPoint must be called before and after every write of a [Word].
 func crashPoint(phase string) {
 	if crash.active.Load() {
 		reachPoint(phase)
 	}
 }
-
-// wordFiles contains the files that define the methods writing words. A crash site is the caller
-// outside these files.
-var wordFiles = map[string]bool{"word.go": true, "word_typed.go": true}
 
 func reachPoint(phase string) {
 	var pcs [8]uintptr

@@ -1,5 +1,3 @@
-//go:build shoalcrash
-
 package arena
 
 import (
@@ -8,12 +6,23 @@ import (
 )
 
 func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
+	defer func(was bool) { verifying = was }(verifying)
+	verifying = true
 	var block block
 	var s slot
 	var lock wordOf[lockWord]
 	var p participant
 	var budget wordOf[budgetWord]
-	me := lockWord(makeIdentity(7, 1) | 2<<idSeatShift)
+	me := lockWord(identity(7, 1) | 2<<idSeatShift)
+	defer func() {
+		s, _ := recover().(string)
+		for _, want := range []string{"arena.TestWord_RefusesWhatItsRulesForbid (word_test.go:", "the slot word of a ring goes from ",
+			"lap 1, EMPTY by lane 0 to lap 1, SKIP by lane 3 (0x100000 to 0x110003)"} {
+			if !strings.Contains(s, want) {
+				t.Errorf("the panic says %q, want %q", s, want)
+			}
+		}
+	}()
 	for _, c := range []struct {
 		what   string
 		change func()
@@ -47,4 +56,6 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 			t.Error("nobody objects")
 		})
 	}
+	s.word.v.Store(uint64(makeSlotWord(1, slotEmpty, 0)))
+	s.word.CAS(makeSlotWord(1, slotEmpty, 0), makeSlotWord(1, slotSkip, 3))
 }

@@ -1,7 +1,19 @@
 package arena
 
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+)
+
 // A wordOf is a [Word] with values of one type, which has methods for the fields of the word. In
-// crash builds it panics at a change that the type's table of transitions does not allow.
+// crash builds, and with SHOAL_DEBUG=verify, it panics at a change that the type's table of
+// transitions does not allow.
 type wordOf[T law[T]] struct{ Word }
 
 // A law defines the legal transitions of one type of word.
@@ -17,26 +29,27 @@ type law[T any] interface {
 // Load returns the word's value.
 func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
 
-// CAS is [Word.CAS].
+// CAS is [Word.CAS]. Its cost is below the limit of the compiler for inlining, so it calls the atomic
+// operation itself.
 func (w *wordOf[T]) CAS(old, new T) bool {
-	if crashing {
-		checkTransition(old, new)
+	if verifying {
+		return w.obeyCAS(old, new)
 	}
-	return w.Word.CAS(uint64(old), uint64(new))
+	return atomic.CompareAndSwapUint64((*uint64)(unsafe.Pointer(w)), uint64(old), uint64(new))
 }
 
 // Store is [Word.Store].
 func (w *wordOf[T]) Store(v T) {
-	if crashing {
-		checkTransition(T(w.v.Load()), v)
+	if verifying {
+		w.obeyStore(v)
 	}
 	w.Word.Store(uint64(v))
 }
 
 // Set is [Word.Set].
 func (w *wordOf[T]) Set(v T) {
-	if crashing {
-		checkTransition(T(w.v.Load()), v)
+	if verifying {
+		w.obeyStore(v)
 	}
 	w.Word.Set(uint64(v))
 }
@@ -54,4 +67,53 @@ func ruleName[T any](rules []rule[T], old, next T) string {
 		}
 	}
 	return ""
+}
+
+// verifying makes each change of a typed word be compared with its table. It must not
+// change after the start of the program, because all goroutines read it.
+var verifying = crashing || slices.Contains(strings.Split(os.Getenv("SHOAL_DEBUG"), ","), "verify")
+
+// wordNames are the words of docs/memory.md by their types.
+var wordNames = map[string]string{"stateWord": "state word of a block", "slotWord": "slot word of a ring",
+	"lockWord": "lock word", "participantWord": "participant word", "budgetWord": "budget word"}
+
+// obeyCAS is CAS with a check before it.
+//
+//go:noinline
+func (w *wordOf[T]) obeyCAS(old, new T) bool {
+	obey(old, new)
+	return w.Word.CAS(uint64(old), uint64(new))
+}
+
+// obeyStore is obey for a store of v by the word's single writer.
+//
+//go:noinline
+func (w *wordOf[T]) obeyStore(v T) { obey(T(w.v.Load()), v) }
+
+// obey panics if the change from old to next is not a legal transition of the word. It is not
+// inlined, so that its callers are.
+//
+//go:noinline
+func obey[T law[T]](old, next T) {
+	if old.step(next) != "" {
+		return
+	}
+	_, name, _ := strings.Cut(fmt.Sprintf("%T", old), ".")
+	panic(fmt.Sprintf("shm: %s: the %s goes from %v to %v (%#x to %#x), which is no transition of it",
+		wordCaller(), wordNames[name], old, next, uint64(old), uint64(next)))
+}
+
+// wordFiles contains the files that define the methods writing words. The operation is the caller
+// outside these files.
+var wordFiles = map[string]bool{"word.go": true, "word_typed.go": true}
+
+// wordCaller returns the function and the line that changes a word.
+func wordCaller() string {
+	var pcs [8]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	f, more := frames.Next()
+	for more && wordFiles[filepath.Base(f.File)] {
+		f, more = frames.Next()
+	}
+	return fmt.Sprintf("%s (%s:%d)", f.Function[strings.LastIndex(f.Function, "/")+1:], filepath.Base(f.File), f.Line)
 }
