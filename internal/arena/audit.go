@@ -135,9 +135,9 @@ type CheckCounts struct {
 
 // newAuditor returns an auditor. ctx bounds its time.
 func newAuditor(ctx context.Context, d *Domain, rest bool) *auditor {
-	a := &auditor{d: d, ctx: ctx, rest: rest, count: uint32(d.count())}
+	a := &auditor{d: d, ctx: ctx, rest: rest, count: uint32(d.blockCount())}
 	if s, ok := d.store.(*examined); ok {
-		a.count = uint32(min(d.count(), s.headers()))
+		a.count = uint32(min(d.blockCount(), s.headers()))
 	}
 	a.count = max(a.count, 1)
 	a.before = make([]stateWord, a.count)
@@ -202,7 +202,7 @@ func (a *auditor) readSeats() {
 		p := &a.d.parts[s]
 		w := p.state.Load()
 		a.seats[s] = w
-		if w.is(participantFree) && uint32(w) == 0 {
+		if w.hasState(participantFree) && uint32(w) == 0 {
 			continue
 		}
 		a.counts.Participants++
@@ -215,8 +215,8 @@ func (a *auditor) readSeats() {
 		if !a.rest {
 			continue
 		}
-		alive, err := a.d.store.alive(s)
-		if s != a.d.seat && (err != nil || !alive || !w.is(participantLive)) {
+		alive, err := a.d.store.isAlive(s)
+		if s != a.d.seat && (err != nil || !alive || !w.hasState(participantLive)) {
 			a.living[s/64] &^= 1 << (s % 64)
 			a.say(ruleAlive, part, nil, "%v, alive %v %v", w, alive, err)
 		}
@@ -235,7 +235,7 @@ func (a *auditor) vacant(s int) (seen, bool) {
 	if a.rest {
 		return seen{}, a.living[s/64]>>(s%64)&1 == 0
 	}
-	return whole(&p.Word, uint64(w)), w == a.seats[s] && w.is(participantFree)
+	return whole(&p.Word, uint64(w)), w == a.seats[s] && w.hasState(participantFree)
 }
 
 // checkBits checks that a bitmap of participants has no bit of a vacant seat.
@@ -275,10 +275,10 @@ func (a *auditor) checkHeader() {
 	word := whole(&h.budget.Word, uint64(w))
 	if w.kind() > budgetSub || w.kind() == 0 && w&(budgetStamp|budgetWait) != 0 || w&(1<<budgetPageShift-1)>>17 != 0 {
 		a.say(ruleBudget, "the budget", []seen{word}, "budget word %#x", uint64(w))
-	} else if w.stamped() {
+	} else if w.isStamped() {
 		a.checkStamper(w.lane(), word, "the budget", w)
 	}
-	if a.rest && w.stamped() {
+	if a.rest && w.isStamped() {
 		a.say(ruleRest, "the budget", nil, "%v", w)
 	}
 	v := h.recovery.Load()
@@ -327,7 +327,7 @@ func (a *auditor) checkBoard() {
 	if h.wellFormed() {
 		b := &a.d.blocks[h.index()]
 		_, r, _ := a.readRing(b)
-		if extKind(b.ext.Load()) == objectRing && (r == nil || r.finished(ringBoard)) || !a.isAllocated(h) {
+		if extKind(b.ext.Load()) == objectRing && (r == nil || r.hasFlags(ringBoard)) || !a.isAllocated(h) {
 			return // a ring that cannot be read has a finding of its own
 		}
 	}
@@ -340,7 +340,7 @@ func (a *auditor) isAllocated(h Handle) bool {
 		return false
 	}
 	w := a.d.blocks[h.index()].w.Load()
-	return w.allocated() && w.generation() == h.gen()
+	return w.isAllocated() && w.generation() == h.gen()
 }
 
 // checkLanes checks the lane records.
@@ -364,11 +364,11 @@ func (a *auditor) checkLanes() {
 		}
 		from, target := rec.from.Load(), rec.target.Load()
 		words = append(words, whole(&rec.from, from), whole(&rec.target, target))
-		if phase <= phaseShrink && index > 0 && index < a.d.count() {
+		if phase <= phaseShrink && index > 0 && index < a.d.blockCount() {
 			if index >= uint64(a.count) {
 				continue // made since the pass began
 			}
-			if _, n, ok := a.d.extent(a.d.blocks[index].ext.Load()); !ok || max(from, target) <= n {
+			if _, n, ok := a.d.peekRange(a.d.blocks[index].ext.Load()); !ok || max(from, target) <= n {
 				continue // an illegal extent has a finding of its own
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // misstated returns what is wrong with a state word by itself, or "".
 func (w stateWord) misstated() string {
-	t, kind := w.transit(), w.kind()
+	t, kind := w.transitCount(), w.kind()
 	switch {
 	case kind > kindGrow:
 		return "no operation has that stamp"
@@ -19,9 +19,9 @@ func (w stateWord) misstated() string {
 		return "a lane, GONE or WAIT without a stamp"
 	case w&goneBit != 0 && kind != kindFree:
 		return "GONE without FREE"
-	case !w.allocated() && t != 0:
+	case !w.isAllocated() && t != 0:
 		return "messages hold a free block"
-	case !w.allocated() && kind != kindNone && kind != kindPunch, w.allocated() && kind == kindPunch:
+	case !w.isAllocated() && kind != kindNone && kind != kindPunch, w.isAllocated() && kind == kindPunch:
 		return "an operation of a block in another state"
 	case kind == kindPut && t == 0, (kind == kindAlloc || kind == kindFree) && t != 0:
 		return "an operation with another t"
@@ -38,10 +38,10 @@ func (a *auditor) checkState(i uint32, b *block, w stateWord) {
 		a.say(ruleState, part, []seen{word}, "state word %#x (%v): %s", uint64(w), w, why)
 		return
 	}
-	if w.stamped() {
+	if w.isStamped() {
 		a.checkStamper(w.lane(), word, part, w)
 	}
-	if a.rest && w.stamped() {
+	if a.rest && w.isStamped() {
 		a.say(ruleRest, part, nil, "%v", w)
 	}
 	a.checkBits(&b.own, "own", part)
@@ -55,13 +55,13 @@ func (a *auditor) checkState(i uint32, b *block, w stateWord) {
 	}
 	owned := slices.ContainsFunc(words[1:], func(s seen) bool { return s.v != 0 })
 	switch {
-	case !w.allocated() && owned:
+	case !w.isAllocated() && owned:
 		a.say(ruleHolder, part, words, "%v, and participants hold it: own is %s", w, ownText(words[1:]))
-	case w.allocated() && !w.stamped() && !owned && w.transit() == 0:
+	case w.isAllocated() && !w.isStamped() && !owned && w.transitCount() == 0:
 		a.say(ruleHolder, part, words, "%v, and nothing holds it", w)
-	case a.rest && a.d.seat >= 0 && a.d.held(i) != (b.own[a.d.word].Load()&a.d.bit != 0):
+	case a.rest && a.d.seat >= 0 && a.d.isHeld(i) != (b.own[a.d.word].Load()&a.d.bit != 0):
 		a.say(ruleHolder, part, nil, "the bit of this process disagrees with its count of references, held %v",
-			a.d.held(i))
+			a.d.isHeld(i))
 	}
 }
 
@@ -80,7 +80,7 @@ func ownText(words []seen) string {
 // checkTransit compares a block's t with the messages that hold it. A put counts before its message
 // is in the ring, and a get uncounts while its slot is READING.
 func (a *auditor) checkTransit(part string, i uint32, w stateWord, word seen) {
-	t, least, most := w.transit(), uint64(a.sure[i]), uint64(a.sure[i]+a.maybe[i])
+	t, least, most := w.transitCount(), uint64(a.sure[i]), uint64(a.sure[i]+a.maybe[i])
 	if w.kind() == kindPut && !a.rest {
 		most++
 	}
@@ -93,7 +93,7 @@ func (a *auditor) checkTransit(part string, i uint32, w stateWord, word seen) {
 func (a *auditor) checkExtent(i uint32, b *block, w stateWord) {
 	e, n, part := b.ext.Load(), b.committed.Load(), blockName(i)
 	words := []seen{whole(&b.ext, e)}
-	off, most, ok := a.d.extent(e)
+	off, most, ok := a.d.peekRange(e)
 	kind, end := extKind(e), min(a.d.hdr.brk.Load(), uint64(len(a.d.bytes)))
 	switch {
 	case !ok, kind > objectContents, e>>58 != 0 || e&(1<<extOffsetShift-1) != 0,
@@ -101,7 +101,7 @@ func (a *auditor) checkExtent(i uint32, b *block, w stateWord) {
 		a.say(ruleExtent, part, words, "extent %#x: class %d, kind %d, offset %d", e, extClass(e), kind, off)
 	case n > most || n%pageSize != 0 || e&extSmall != 0 && e&extLead == 0 && n != 0:
 		a.say(rulePages, part, append(words, whole(&b.committed, n)), "extent %#x, committed %d bytes of %d", e, n, most)
-	case w.steady() && kind.token() && extOffset(e)/64 >= a.d.count():
+	case w.isSteady() && kind.isToken() && extOffset(e)/64 >= a.d.blockCount():
 		a.say(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e, extOffset(e)/64, a.count)
 	}
 }
@@ -156,7 +156,7 @@ func (a *auditor) checkLists() {
 		head := h.lists[c].Load()
 		words, steps := []seen{whole(&h.lists[c], head)}, uint32(0)
 		for i := uint32(head); i != 0 && a.goOn(); steps++ {
-			if uint64(i) >= a.d.count() || steps > a.count {
+			if uint64(i) >= a.d.blockCount() || steps > a.count {
 				a.say(ruleList, "the free list of class "+strconv.Itoa(c), words,
 					"head %#x, and block %d after %d others", head, i, steps)
 				break
@@ -198,7 +198,7 @@ func (a *auditor) checkListed() {
 		}
 	}
 	a.eachBlock(func(i uint32, b *block, w stateWord) {
-		if !w.allocated() && !known[i] {
+		if !w.isAllocated() && !known[i] {
 			a.say(ruleListed, blockName(i), nil, "free, of class %d, and on no list", extClass(b.ext.Load()))
 		}
 	})

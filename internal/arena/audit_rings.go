@@ -11,7 +11,7 @@ import (
 func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
 	p := a.bytes(b)
 	switch kind := extKind(b.ext.Load()); {
-	case !w.allocated():
+	case !w.isAllocated():
 	case kind == objectRing && len(p) >= ringHead:
 		r := (*ring)(unsafe.Pointer(&p[0]))
 		a.checkBits(&r.notEmpty, "not empty", fmt.Sprintf("ring %d", i))
@@ -25,7 +25,7 @@ func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
 
 // checkObject checks the ring or the cell in a block, if it has one.
 func (a *auditor) checkObject(i uint32, b *block, w stateWord) {
-	if !w.allocated() || !a.rest && !w.steady() {
+	if !w.isAllocated() || !a.rest && !w.isSteady() {
 		return
 	}
 	a.checkWaiters(i, b, w)
@@ -39,7 +39,7 @@ func (a *auditor) checkObject(i uint32, b *block, w stateWord) {
 
 // bytes returns the bytes of block b that are backed, or nil if its extent is illegal.
 func (a *auditor) bytes(b *block) []byte {
-	p, ok := a.d.bytesNow(b)
+	p, ok := a.d.peekBytes(b)
 	if s, examined := a.d.store.(*examined); ok && examined && len(p) > 0 {
 		p = p[:min(uint64(len(p)), s.backed(extOffset(b.ext.Load())))]
 	}
@@ -51,7 +51,7 @@ func (a *auditor) bytes(b *block) []byte {
 // slots that can be read.
 func (a *auditor) readRing(b *block) (hdr *ring, r *Ring, slots uint64) {
 	p := a.bytes(b)
-	_, most, ok := a.d.extent(b.ext.Load())
+	_, most, ok := a.d.peekRange(b.ext.Load())
 	if !ok || len(p) < ringHead {
 		return nil, nil, 0
 	}
@@ -154,7 +154,7 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 		return
 	}
 	ticket := func(head uint64) uint64 { return head + (k-head)&(r.cap-1) }
-	if !board && (w.before(r.lap(ticket(first))-1) || w.past(r.lap(ticket(last))+1)) {
+	if !board && (w.isBefore(r.lap(ticket(first))-1) || w.isAfter(r.lap(ticket(last))+1)) {
 		a.say(ruleLap, part, []seen{word}, "%v, which is not a lap of its ring", w)
 		return
 	}
@@ -216,7 +216,7 @@ func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint3
 		}
 	}
 	for i := range n {
-		add(Handle(s.block(int(i)).Load()))
+		add(Handle(s.blockWord(int(i)).Load()))
 	}
 	if meta&metaSpill != 0 && len(blocks) == 1 {
 		wrong = a.readSpill(&a.d.blocks[blocks[0]], add, wrong)
@@ -266,7 +266,7 @@ func (a *auditor) inTransit(h Handle, least uint64) bool {
 
 // isNew reports whether h may be a block that was made since the pass began.
 func (a *auditor) isNew(h Handle) bool {
-	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.count()
+	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.blockCount()
 }
 
 // lanes returns the number of lane records that can be read.
@@ -323,7 +323,7 @@ func (a *auditor) neverWas(seat int, id uint64) bool {
 	w := p.state.Load()
 	ahead := int32((uint32(id>>idEpochShift) - w.epoch()) << 10) // epochs in identities have 22 bits
 	switch {
-	case ahead > 0 || ahead == 0 && w.is(participantFree):
+	case ahead > 0 || ahead == 0 && w.hasState(participantFree):
 		return true
 	case ahead < 0:
 		return id>>idPIDShift == 0

@@ -131,7 +131,7 @@ func examineFiles(ctl, data *os.File) (_ *Domain, err error) {
 	if s.mem, err = sys.MapReadOnly(data, int(info.Size())); err != nil {
 		return nil, err
 	}
-	d := overlay(s)
+	d := overlayStore(s)
 	d.hurry()
 	return d, d.checkLayout()
 }
@@ -146,7 +146,7 @@ type examined struct {
 func (s *examined) control() []byte { return s.ctl }
 func (s *examined) data() []byte    { return s.mem }
 
-func (s *examined) alive(seat int) (bool, error) { return sys.ByteLocked(s.ctlFile, int64(seat)) }
+func (s *examined) isAlive(seat int) (bool, error) { return sys.ByteLocked(s.ctlFile, int64(seat)) }
 
 // headers returns the number of block headers that are backed by pages.
 func (s *examined) headers() uint64 { return uint64(sys.Backed(s.ctlFile, offBlocks)) / blockSize }
@@ -173,15 +173,15 @@ func (s *examined) close() error {
 
 var errExamined = fmt.Errorf("change a domain that was opened for reading: %w", errors.ErrUnsupported)
 
-func (s *examined) commitControl(uint64, uint64) error       { return errExamined }
-func (s *examined) commit(uint64, uint64) error              { return errExamined }
-func (s *examined) punch(uint64, uint64) error               { return errExamined }
-func (s *examined) headroom() int64                          { return 0 }
-func (s *examined) enter(int) (bool, error)                  { return false, errExamined }
-func (s *examined) leave(int) error                          { return errExamined }
-func (s *examined) await(context.Context, int, int) error    { return errExamined }
-func (s *examined) listen() (b bell, name uint64, err error) { return nil, 0, errExamined }
-func (s *examined) wakeBell(int, uint64)                     {}
+func (s *examined) commitControl(uint64, uint64) error         { return errExamined }
+func (s *examined) commitData(uint64, uint64) error            { return errExamined }
+func (s *examined) punchData(uint64, uint64) error             { return errExamined }
+func (s *examined) headroom() int64                            { return 0 }
+func (s *examined) lockSeat(int) (bool, error)                 { return false, errExamined }
+func (s *examined) unlockSeat(int) error                       { return errExamined }
+func (s *examined) awaitDeath(context.Context, int, int) error { return errExamined }
+func (s *examined) openBell() (b bell, name uint64, err error) { return nil, 0, errExamined }
+func (s *examined) wakeBell(int, uint64)                       {}
 
 // The passes of a check. A finding counts if as many passes in a row have it, with the same words,
 // and if none of its words was seen with another value between the passes. A finding that an
@@ -274,11 +274,11 @@ func (c *checker) isQuiet() bool {
 	for s := range c.d.parts {
 		p := &c.d.parts[s]
 		w := p.state.Load()
-		if w.is(participantFree) {
+		if w.hasState(participantFree) {
 			continue
 		}
-		alive, err := c.d.store.alive(s)
-		if !w.is(participantLive) || err != nil || !alive || sys.Stopped(c.d.pidOf(s)) {
+		alive, err := c.d.store.isAlive(s)
+		if !w.hasState(participantLive) || err != nil || !alive || sys.Stopped(c.d.pidOf(s)) {
 			return false
 		}
 	}

@@ -17,21 +17,21 @@ type store interface {
 	// commitData does the same for the data segment. After an error, some of the pages may be
 	// backed.
 	commitData(off, n uint64) error
-	// punch frees the pages of [off, off+n).
+	// punchData frees the pages of [off, off+n).
 	punchData(off, n uint64) error
 	// headroom returns the number of bytes that the machine and the cgroup let this process commit.
 	headroom() int64
 
 	// lockSeat takes a seat's proof of life. It returns false if another participant holds it.
 	lockSeat(seat int) (bool, error)
-	// leave releases it.
+	// unlockSeat releases it.
 	unlockSeat(seat int) error
-	// alive reports whether a participant holds the seat's proof of life.
+	// isAlive reports whether a participant holds the seat's proof of life.
 	isAlive(seat int) (bool, error)
-	// await blocks until the participant has ended.
+	// awaitDeath blocks until the participant has ended.
 	awaitDeath(ctx context.Context, pid, seat int) error
 
-	// listen creates a doorbell. Its name must be unpredictable, because any process may send to
+	// openBell creates a doorbell. Its name must be unpredictable, because any process may send to
 	// it.
 	openBell() (b bell, name uint64, err error)
 	// wakeBell rings the doorbell of the participant in a seat. It does nothing if name is 0,

@@ -6,7 +6,7 @@ package arena
 // removes the code that it guards.
 const crashing = false
 
-func crashPoint(string)    {}
-func disabled(string) bool { return false }
-func reaperHeld() bool     { return false }
-func commitFails() bool    { return false }
+func crashPoint(string)      {}
+func isDisabled(string) bool { return false }
+func isReaperHeld() bool     { return false }
+func commitFails() bool      { return false }

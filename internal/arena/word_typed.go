@@ -95,7 +95,7 @@ func (w *wordOf[T]) obeyStore(v T) { obey(T(w.v.Load()), v) }
 //
 //go:noinline
 func obey[T law[T]](old, next T) {
-	if old.step(next) != "" {
+	if old.transitionName(next) != "" {
 		return
 	}
 	_, name, _ := strings.Cut(fmt.Sprintf("%T", old), ".")

@@ -70,7 +70,7 @@ func openMemory(path, name string, known *[]os.FileInfo) (*os.File, error) {
 // MapReadOnly is [Map] for reading only. f need not be writable. A write to the memory ends the
 // process. The file must be sealed; see [Sealed].
 func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_SHARED)
 		return err
 	})
@@ -82,7 +82,7 @@ func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
 
 // Sealed reports whether the size of f is fixed, as [Seal] does.
 func Sealed(f *os.File) (sealed bool) {
-	control(f, func(fd int) error {
+	withDescriptor(f, func(fd int) error {
 		const want = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 		seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 		sealed = err == nil && seals&want == want
@@ -94,7 +94,7 @@ func Sealed(f *os.File) (sealed bool) {
 // Backed returns the number of bytes of f, from off on, that are backed by pages without a gap.
 // Bytes beyond them should not be read through a mapping, because the read would back them.
 func Backed(f *os.File, off int64) (n int64) {
-	control(f, func(fd int) error {
+	withDescriptor(f, func(fd int) error {
 		// SEEK_HOLE returns off itself if off is in a hole.
 		end, err := unix.Seek(fd, off, unix.SEEK_HOLE)
 		if err == nil {
@@ -107,7 +107,7 @@ func Backed(f *os.File, off int64) (n int64) {
 
 // Inode returns the number of f in its file system.
 func Inode(f *os.File) (n uint64, err error) {
-	err = control(f, func(fd int) error {
+	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t
 		err := unix.Fstat(fd, &st)
 		n = st.Ino
