@@ -133,5 +133,5 @@ func sendAndForget(t *testing.T) {
 func watchmen() int {
 	b := make([]byte, 4<<20)
 	return bytes.Count(b[:runtime.Stack(b, true)],
-		[]byte("created by github.com/shoal-mp/shoal/dist.(*member).watch in"))
+		[]byte("created by github.com/shoal-mp/shoal/dist.(*member).startWatchman in"))
 }

@@ -68,7 +68,7 @@ var (
 	_          = defineMethod(condKind, mutexRepair.name, (*cond).markConsistent)
 	condWait   = defineMethod(condKind, "wait", (*cond).wait)
 	condNotify = defineMethod(condKind, "notify", (*cond).notify)
-	condGiveUp = defineMethod(condKind, "abandon", (*cond).releaseAbandoned)
+	condGiveUp = defineMethod(condKind, "abandon", (*cond).releaseWoken)
 )
 
 func (s *cond) wait(c *call) error {
@@ -127,8 +127,8 @@ func (s *cond) notify(c *call) error {
 	return nil
 }
 
-// releaseAbandoned releases the lock of a caller that was woken after it had stopped waiting.
-func (s *cond) releaseAbandoned(c *call) error {
+// releaseWoken releases the lock of a caller that was woken after it had stopped waiting.
+func (s *cond) releaseWoken(c *call) error {
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = 1
 		return s.releaseAbandoned(c)
