@@ -33,7 +33,7 @@ func panicOf(f func()) (text string) {
 func TestRegister_RefusesWithAReason(t *testing.T) {
 	for what, want := range map[string]string{
 		"func":    `shoal: Register("bad"): refused.Net.Log: func() cannot cross processes`,
-		"twice":   `shoal: Register("twice"): the name is taken; names are unique in a program`,
+		"twice":   `shoal: Register("twice"): name is already taken: names must be unique in a program`,
 		"nil":     `shoal: Register("no function"): want a nonempty name and a non-nil function`,
 		"nothing": `shoal: Register(""): want a nonempty name and a non-nil function`,
 	} {

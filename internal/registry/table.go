@@ -28,10 +28,10 @@ func (t *Table[T]) Add(op, name string, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, taken := t.byName[name]; taken {
-		panic(fmt.Sprintf("%s(%q): the name is taken; names are unique in a program", op, name))
+		panic(fmt.Sprintf("%s(%q): name is already taken: names must be unique in a program", op, name))
 	}
 	if Sealed() {
-		panic(fmt.Sprintf("%s(%q): Main has begun; declare it as a package-level variable", op, name))
+		panic(fmt.Sprintf("%s(%q): called after Main has begun: declare it as a package-level variable", op, name))
 	}
 	if t.byName == nil {
 		t.byName = make(map[string]T)

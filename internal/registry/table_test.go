@@ -19,13 +19,13 @@ func TestNamesAreUniqueAndGivenBeforeTheProgramBegins(t *testing.T) {
 	if text := add("a", 1) + add("b", 2); text != "" || Sealed() {
 		t.Errorf("%q, sealed: %v", text, Sealed())
 	}
-	const taken = `x: Register("a"): the name is taken; names are unique in a program`
+	const taken = `x: Register("a"): name is already taken: names must be unique in a program`
 	if text := add("a", 3); text != taken {
 		t.Error(text)
 	}
 	Seal()
 	defer begun.Store(false) // for -count above 1
-	if text := add("c", 4); text != `x: Register("c"): Main has begun; declare it as a package-level variable` {
+	if text := add("c", 4); text != `x: Register("c"): called after Main has begun: declare it as a package-level variable` {
 		t.Error(text)
 	}
 	if text := add("a", 5); text != taken {
