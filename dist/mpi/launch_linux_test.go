@@ -501,9 +501,9 @@ func TestInit_NoWay(t *testing.T) {
 		{[]string{"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", "SLURM_LOCALID=0",
 			"SLURM_STEP_TASKS_PER_NODE=2,1", "SLURM_NODEID=0"}, // and not by a library, which would end the process
 			"started by srun of Slurm: dist: no transport between ranks: only 2 of 3 ranks are on this machine"},
-		{[]string{"JOB_COMPLETION_INDEX=1"}, "set WORLD_SIZE to that number"},
-		{[]string{"RANK=x", "WORLD_SIZE=2"}, `RANK="x" is no number`},
-		{[]string{"RANK=5", "WORLD_SIZE=2"}, "RANK=5 of WORLD_SIZE=2"},
+		{[]string{"JOB_COMPLETION_INDEX=1"}, "set WORLD_SIZE to it"},
+		{[]string{"RANK=x", "WORLD_SIZE=2"}, `RANK="x" is not a number`},
+		{[]string{"RANK=5", "WORLD_SIZE=2"}, "RANK=5 is out of range for WORLD_SIZE=2"},
 	} {
 		out, err := ranksOf(t, "suite", 1, func(int) []string { return c.env })
 		if err == nil || !strings.Contains(out, c.want) {

@@ -22,7 +22,7 @@ const JobKey = "SHOAL_JOB"
 
 // ErrVariables is wrapped by the error of Find if the variables are incomplete or contradict each
 // other.
-var ErrVariables = errors.New("the environment does not say which rank this process is")
+var ErrVariables = errors.New("the environment does not define the rank of this process")
 
 // A starter describes the variables that a launcher sets for each process. A name is empty if the
 // launcher does not set that variable.
@@ -70,7 +70,7 @@ func Find(getenv func(string) string) (Launch, error) {
 			return s.readLaunch(getenv)
 		}
 	}
-	return Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}, nil
+	return Launch{By: "no known launcher", Size: 1, LocalSize: 1}, nil
 }
 
 func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
@@ -78,7 +78,7 @@ func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 	number := func(name string) (int, error) {
 		n, err := strconv.Atoi(getenv(name))
 		if err != nil || n < 0 {
-			return 0, fmt.Errorf("%w: %s has set %s=%q, and %s=%q is no number", ErrVariables, s.by, s.rank,
+			return 0, fmt.Errorf("%w: %s has set %s=%q, but %s=%q is not a number", ErrVariables, s.by, s.rank,
 				getenv(s.rank), name, getenv(name))
 		}
 		return n, nil
@@ -88,14 +88,14 @@ func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 		return l, err
 	}
 	if getenv(s.size) == "" {
-		return l, fmt.Errorf("%w: %s has set %s=%d, and not how many there are: set %s to that number",
+		return l, fmt.Errorf("%w: %s has set %s=%d, but not the number of ranks: set %s to it",
 			ErrVariables, s.by, s.rank, l.Rank, s.size)
 	}
 	if l.Size, err = number(s.size); err != nil {
 		return l, err
 	}
 	if l.Rank >= l.Size {
-		return l, fmt.Errorf("%w: %s=%d of %s=%d", ErrVariables, s.rank, l.Rank, s.size, l.Size)
+		return l, fmt.Errorf("%w: %s=%d is out of range for %s=%d", ErrVariables, s.rank, l.Rank, s.size, l.Size)
 	}
 	l.LocalSize = 1
 	if s.local != "" && getenv(s.local) != "" {
@@ -104,7 +104,7 @@ func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 		}
 		l.LocalSize = parseTasks(getenv(s.localAll), getenv("SLURM_NODEID"))
 		if l.LocalSize > l.Size || l.LocalRank >= l.LocalSize && l.LocalSize > 1 {
-			return l, fmt.Errorf("%w: %s=%d of %s=%d of %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
+			return l, fmt.Errorf("%w: %s=%d is out of range for %s=%d and %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
 				l.LocalSize, s.size, l.Size)
 		}
 	}

@@ -27,7 +27,7 @@ func TestFind_EachStarter(t *testing.T) {
 		env  []string
 		want launch.Launch // without Job
 	}{
-		{nil, launch.Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}},
+		{nil, launch.Launch{By: "no known launcher", Size: 1, LocalSize: 1}},
 		{[]string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1",
 			"OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=1", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=1"},
 			launch.Launch{By: "mpirun of Open MPI", Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2, MPI: true}},
@@ -45,7 +45,7 @@ func TestFind_EachStarter(t *testing.T) {
 		{slurm("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"), // srun starts its proxies
 			launch.Launch{By: "mpiexec of MPICH", Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2, MPI: true}},
 		{[]string{"SLURM_JOB_ID=7", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=4", "SLURM_TASKS_PER_NODE=4"}, // a script of sbatch
-			launch.Launch{By: "nothing that makes several ranks", Size: 1, LocalSize: 1}},
+			launch.Launch{By: "no known launcher", Size: 1, LocalSize: 1}},
 		{[]string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=x"},
 			launch.Launch{By: "torchrun", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2}},
 		{[]string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "SHOAL_JOB=x"},
