@@ -11,7 +11,7 @@ func (m *machine) extend(values []any) error {
 		case *Object:
 			to.List = append(to.List, values...)
 		default:
-			return malformed("append to %T", to)
+			return malformed("cannot append to %T", to)
 		}
 		return nil
 	})
@@ -31,7 +31,7 @@ func (m *machine) setItems(pairs []any) error {
 			d, ok = o.Dict, true
 		}
 		if !ok || len(pairs)%2 != 0 {
-			return malformed("set %d keys and values of %T", len(pairs), to)
+			return malformed("cannot set %d keys and values of %T", len(pairs), to)
 		}
 		for i := 0; i < len(pairs); i += 2 {
 			if err := d.Set(pairs[i], pairs[i+1]); err != nil {
@@ -46,7 +46,7 @@ func (m *machine) addItems(members []any) error {
 	return withTop(m, func(to any) error {
 		s, ok := to.(*Set)
 		if !ok || s.Frozen {
-			return malformed("add members to %T", to)
+			return malformed("cannot add members to %T", to)
 		}
 		for _, v := range members {
 			if err := s.Add(v); err != nil {
@@ -73,7 +73,7 @@ func (m *machine) stackGlobal(v []any) error {
 	module, ok := v[0].(string)
 	name, both := v[1].(string)
 	if !ok || !both {
-		return malformed("a name made of %T and %T", v[0], v[1])
+		return malformed("global is %T and %T, want two strings", v[0], v[1])
 	}
 	return m.global(module, name)
 }
@@ -83,18 +83,18 @@ func (m *machine) call(callee, args, kwargs any, newObj bool) error {
 	g, ok := callee.(Global)
 	list, tuple := args.(Tuple)
 	if !ok || !tuple {
-		return malformed("a call of %T with %T", callee, args)
+		return malformed("cannot call %T with %T, want a global and a tuple", callee, args)
 	}
 	named, ok := kwargs.(*Dict)
 	if !ok && kwargs != nil {
-		return malformed("keyword arguments in %T", kwargs)
+		return malformed("keyword arguments are %T, want a dict", kwargs)
 	}
 	construct, _ := m.find(g)
 	if construct == nil {
 		return m.push(&Object{Class: g, New: newObj, Args: list, Kwargs: named})
 	}
 	if named.Len() > 0 {
-		return malformed("%s has no keyword arguments", g)
+		return malformed("%s takes no keyword arguments", g)
 	}
 	v, err := construct(list)
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *machine) build(v []any) error {
 		case *Dict:
 			to.Attrs = state
 		default:
-			return malformed("state for %T", to)
+			return malformed("%T takes no state", to)
 		}
 		return nil
 	})

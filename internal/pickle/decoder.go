@@ -86,7 +86,7 @@ func one(src source, n int64, allowed Globals, limits Limits) (any, error) {
 		return nil, err
 	}
 	if d.src.at != n {
-		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", n-d.src.at)}
+		return nil, &SyntaxError{d.src.at, opStop, malformed("%d extra bytes after its end", n-d.src.at)}
 	}
 	return v, err
 }

@@ -36,7 +36,7 @@ func Write(w io.Writer, v any, protocol int) error {
 // encode writes the beginning of the pickle to w, if that is not nil, and returns the rest.
 func encode(w io.Writer, v any, protocol int) ([]byte, error) {
 	if protocol < minProtocol || protocol > maxProtocol {
-		return nil, fmt.Errorf("%w: protocol %d is not %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
+		return nil, fmt.Errorf("%w: protocol %d, want %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
 	}
 	e := &encoder{w: w, b: []byte{opProto, byte(protocol)}, proto: protocol, memo: map[any]uint32{}}
 	if err := e.value(v); err != nil {
@@ -117,7 +117,7 @@ func (e *encoder) shared(v any) error {
 		o, err := scalarObject(v)
 		return e.standsFor(v, o, err)
 	}
-	return fmt.Errorf("%w: %T has no form in a pickle", ErrValue, v)
+	return fmt.Errorf("%w: %T cannot be pickled", ErrValue, v)
 }
 
 // standsFor writes v as the object o.

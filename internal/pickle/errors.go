@@ -10,11 +10,11 @@ var (
 	// ErrFormat is wrapped if the input is not a pickle of the supported dialect.
 	ErrFormat = errors.New("pickle: malformed")
 	// ErrLimit is wrapped if a pickle exceeds one of the [Limits].
-	ErrLimit = errors.New("pickle: beyond the limit")
+	ErrLimit = errors.New("pickle: limit exceeded")
 	// ErrGlobal is wrapped by every [*GlobalError].
 	ErrGlobal = errors.New("pickle: name is not allowed")
 	// ErrForm is wrapped if a value in a pickle cannot be represented in Go.
-	ErrForm = errors.New("pickle: value has no form in Go")
+	ErrForm = errors.New("pickle: value has no Go representation")
 	// ErrValue is wrapped if a Go value cannot be written.
 	ErrValue = errors.New("pickle: value cannot be written")
 )
@@ -23,7 +23,7 @@ var (
 type GlobalError struct{ Global Global }
 
 func (e *GlobalError) Error() string {
-	return fmt.Sprintf("pickle: %s is not among the names that may be used", e.Global)
+	return fmt.Sprintf("pickle: name %s is not on the list of allowed names", e.Global)
 }
 
 // Unwrap returns [ErrGlobal].

@@ -41,7 +41,7 @@ func numbered(do func(*machine, uint64) error) func(*machine, string) error {
 	return func(m *machine, line string) error {
 		at, err := strconv.ParseUint(line, 10, 63)
 		if err != nil {
-			return malformed("the place %.20q", line)
+			return malformed("invalid memo index %.20q", line)
 		}
 		return do(m, at)
 	}
@@ -58,7 +58,7 @@ func intLine(line string) (any, error) {
 	}
 	n, ok := new(big.Int).SetString(line, 10)
 	if !ok {
-		return nil, malformed("the number %.20q", line)
+		return nil, malformed("invalid number %.20q", line)
 	}
 	return n, nil
 }
@@ -66,7 +66,7 @@ func intLine(line string) (any, error) {
 func floatLine(line string) (any, error) {
 	v, err := strconv.ParseFloat(line, 64)
 	if err != nil || strings.ContainsAny(line, "xX_pP") { // Go accepts these, Python does not
-		return nil, malformed("the number %.20q", line)
+		return nil, malformed("invalid number %.20q", line)
 	}
 	return v, nil
 }
@@ -75,7 +75,7 @@ func floatLine(line string) (any, error) {
 func quoted(line string) (any, error) {
 	n := len(line)
 	if n < 2 || line[0] != line[n-1] || line[0] != '\'' && line[0] != '"' {
-		return nil, malformed("a str that begins with %.20q", line)
+		return nil, malformed("str begins with %.20q, want a quote", line)
 	}
 	var b []byte
 	for rest := line[1 : n-1]; len(rest) > 0; {
@@ -88,7 +88,7 @@ func quoted(line string) (any, error) {
 			v, tail, err = rune(rest[1]), rest[2:], nil
 		}
 		if err != nil || v > 0xff {
-			return nil, malformed("a str with %.10q", rest)
+			return nil, malformed("str contains invalid %.10q", rest)
 		}
 		b, rest = append(b, byte(v)), tail
 	}
@@ -108,11 +108,11 @@ func escaped(line string) (any, error) {
 			continue
 		}
 		if at+2+digits > len(line) {
-			return nil, malformed("a str that ends in %.10q", line[at:])
+			return nil, malformed("str ends with invalid %.10q", line[at:])
 		}
 		n, err := strconv.ParseUint(line[at+2:at+2+digits], 16, 32)
 		if err != nil || n > utf8.MaxRune {
-			return nil, malformed("a str with %.10q", line[at:])
+			return nil, malformed("str contains invalid %.10q", line[at:])
 		}
 		b = appendPoint(b, rune(n))
 		at += 1 + digits
@@ -158,7 +158,7 @@ func (m *machine) inst() error {
 // obj pushes an object of the class and the arguments above the mark.
 func (m *machine) obj(v []any) error {
 	if len(v) == 0 {
-		return malformed("an object without a class")
+		return malformed("object has no class")
 	}
 	return m.call(v[0], Tuple(slices.Clone(v[1:])), nil, false)
 }
@@ -175,7 +175,7 @@ func newObject(args Tuple) (any, error) {
 		return nil, err
 	}
 	if len(args) != 3 || base != (Global{Module: "builtins", Name: "object"}) || args[2] != nil {
-		return nil, malformed("an object of %s whose base is %s", class, base)
+		return nil, malformed("object of %s has base %s, want builtins.object", class, base)
 	}
 	return &Object{Class: class, New: true, Args: Tuple{}}, nil
 }

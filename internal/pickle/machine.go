@@ -31,14 +31,14 @@ func (m *machine) run() (v any, op byte, err error) {
 		}
 		do := ops[op]
 		if do == nil {
-			return nil, op, malformed("the opcode is not of the dialect")
+			return nil, op, malformed("opcode is not in the allowed dialect")
 		}
 		if err := do(m); err != nil {
 			return nil, op, err
 		}
 	}
 	if len(m.stack) != 1 || len(m.marks) != 0 {
-		return nil, op, malformed("%d values and %d marks are left instead of one value", len(m.stack), len(m.marks))
+		return nil, op, malformed("got %d values and %d marks at the end, want one value", len(m.stack), len(m.marks))
 	}
 	return m.stack[0], op, nil
 }
@@ -64,7 +64,7 @@ func (m *machine) above() int {
 // push.
 func (m *machine) pop(n int) ([]any, error) {
 	if m.above() < n {
-		return nil, malformed("the stack is short of values")
+		return nil, malformed("stack has too few values")
 	}
 	at := len(m.stack) - n
 	values := m.stack[at:]
@@ -74,7 +74,7 @@ func (m *machine) pop(n int) ([]any, error) {
 
 func (m *machine) top() (any, error) {
 	if m.above() < 1 {
-		return nil, malformed("the stack is short of values")
+		return nil, malformed("stack has too few values")
 	}
 	return m.stack[len(m.stack)-1], nil
 }
@@ -90,7 +90,7 @@ func (m *machine) mark() error {
 // popMark removes the last mark and all values above it, and returns the values.
 func (m *machine) popMark() ([]any, error) {
 	if len(m.marks) == 0 {
-		return nil, malformed("there is no mark")
+		return nil, malformed("stack has no mark")
 	}
 	values, err := m.pop(m.above())
 	m.marks = m.marks[:len(m.marks)-1]
@@ -121,7 +121,7 @@ func (m *machine) put(at uint64) error {
 func (m *machine) get(at uint64) error {
 	v, ok := m.memo.get(at)
 	if !ok {
-		return malformed("nothing is remembered under %d", at)
+		return malformed("memo has no entry %d", at)
 	}
 	return m.push(v)
 }

@@ -32,7 +32,7 @@ func NumpySize(dtype string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: numpy dtype %q is no plain number", ErrValue, dtype)
+	return 0, fmt.Errorf("%w: numpy dtype %q is not a plain number", ErrValue, dtype)
 }
 
 func newNumpyType(args Tuple) (any, error) {
@@ -44,7 +44,7 @@ func newNumpyType(args Tuple) (any, error) {
 		return nil, err
 	}
 	if _, err := NumpySize("|" + code); err != nil {
-		return nil, fmt.Errorf("%w: numpy's dtype %.40q", ErrForm, code)
+		return nil, fmt.Errorf("%w: numpy dtype %.40q", ErrForm, code)
 	}
 	return &numpyType{code, '|'}, nil
 }
@@ -57,11 +57,11 @@ func (t *numpyType) build(state any) error {
 		return err
 	}
 	if len(order) != 1 || strings.IndexByte("<>|=", order[0]) < 0 {
-		return fmt.Errorf("byte order %q", order)
+		return fmt.Errorf("unknown byte order %q", order)
 	}
 	for i := 2; i <= 4 && i < len(s); i++ {
 		if s[i] != nil {
-			return fmt.Errorf("a dtype with fields or parts: %w", ErrValue)
+			return fmt.Errorf("dtype has fields or subarrays: %w", ErrValue)
 		}
 	}
 	t.order = order[0]
@@ -78,7 +78,7 @@ func newScalar(args Tuple) (any, error) {
 		return nil, err
 	}
 	if size, err := NumpySize(t.String()); err != nil || len(b) != size {
-		return nil, fmt.Errorf("%d bytes for a number of %s", len(b), t)
+		return nil, fmt.Errorf("got %d bytes for a number of %s", len(b), t)
 	}
 	return &Scalar{DType: t.String(), Data: b}, nil
 }
@@ -125,7 +125,7 @@ func arrayFromBuffer(args Tuple) (any, error) {
 		data, ok = b.Bytes, true
 	}
 	if !ok {
-		return nil, fmt.Errorf("elements in %T", args[0])
+		return nil, fmt.Errorf("elements are %T, want bytes or a list", args[0])
 	}
 	t, err := argument[*numpyType](args, 1)
 	if err != nil {
@@ -165,7 +165,7 @@ func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error 
 		empty = empty || n == 0
 		hi, lo := bits.Mul64(want, uint64(max(n, 1)))
 		if hi != 0 || lo > 1<<62 {
-			return fmt.Errorf("shape %v has more elements than there are addresses", shape)
+			return fmt.Errorf("shape %v exceeds the address space", shape)
 		}
 		want, dims[i] = lo, int(n)
 	}
@@ -173,7 +173,7 @@ func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error 
 		want = 0
 	}
 	if uint64(len(data)) != want {
-		return fmt.Errorf("%d bytes for %v of %s", len(data), dims, t)
+		return fmt.Errorf("got %d bytes for shape %v of %s", len(data), dims, t)
 	}
 	*a = Array{DType: t.String(), Shape: dims, Fortran: fortran, Data: data}
 	return nil

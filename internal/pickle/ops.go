@@ -153,7 +153,7 @@ func (m *machine) pushed(v any, err error) error {
 func (m *machine) proto() error {
 	p, err := m.src.byte()
 	if err == nil && p > maxProtocol {
-		err = malformed("protocol %d, not 0 to %d", p, maxProtocol)
+		err = malformed("protocol %d, want 0 to %d", p, maxProtocol)
 	}
 	return err
 }
@@ -211,7 +211,7 @@ func text(b []byte) (any, error) {
 		r, n := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && n == 1 {
 			if !surrogate(rest) {
-				return nil, malformed("a str is not UTF-8")
+				return nil, malformed("str is not UTF-8")
 			}
 			n = 3
 		}
@@ -228,7 +228,7 @@ func surrogate(b []byte) bool {
 func ascii(b []byte) (any, error) {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
-			return nil, malformed("a str of Python 2 is not ASCII")
+			return nil, malformed("str of Python 2 is not ASCII")
 		}
 	}
 	return string(b), nil

@@ -76,7 +76,7 @@ const direct = 64 << 10
 
 func (e *encoder) text(s string) error {
 	if _, err := text([]byte(s)); err != nil {
-		return fmt.Errorf("%w: the string %.40q is not UTF-8", ErrValue, s)
+		return fmt.Errorf("%w: string %.40q is not UTF-8", ErrValue, s)
 	}
 	ops := [3]byte{0, opBinUnicode, 0}
 	if e.proto >= 4 {
@@ -116,7 +116,7 @@ func (e *encoder) global(g Global) error {
 		return nil
 	}
 	if g.Module == "" || g.Name == "" || strings.ContainsAny(g.Module+g.Name, "\n\r") {
-		return fmt.Errorf("%w: %q is no Python name", ErrValue, g)
+		return fmt.Errorf("%w: %q is not a Python name", ErrValue, g)
 	}
 	if e.proto < 4 {
 		module := g.Module

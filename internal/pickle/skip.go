@@ -21,7 +21,7 @@ func Skip(r *bufio.Reader) error {
 		}
 		skip := behind[op]
 		if skip == nil {
-			return malformed("no protocol has the opcode 0x%02x", op)
+			return malformed("unknown opcode 0x%02x", op)
 		}
 		if err := skip(r); err != nil {
 			return unexpected(err)
@@ -77,7 +77,7 @@ func skipSized(width int) func(*bufio.Reader) error {
 		}
 		n := binary.LittleEndian.Uint64(length[:])
 		if n > math.MaxInt {
-			return fmt.Errorf("%d bytes of one value: %w", n, ErrFormat)
+			return fmt.Errorf("value has %d bytes: %w", n, ErrFormat)
 		}
 		_, err := r.Discard(int(n))
 		return err

@@ -139,7 +139,7 @@ func (s *source) lineUpTo(most int) (string, error) {
 			return string(line), nil
 		}
 		if line = append(line, b); len(line) > most {
-			return "", fmt.Errorf("a line of more than %d bytes: %w", most, ErrLimit)
+			return "", fmt.Errorf("line exceeds %d bytes: %w", most, ErrLimit)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (s *source) tooLong() error {
 	if s.whole {
 		return unexpected(io.EOF)
 	}
-	return fmt.Errorf("more bytes than may be read: %w", ErrLimit)
+	return fmt.Errorf("pickle is too large: %w", ErrLimit)
 }
 
 // unexpected converts the end of the input to an error that wraps [ErrFormat].

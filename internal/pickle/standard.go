@@ -46,7 +46,7 @@ func canonicalModule(module string) string {
 // arity returns an error if the number of arguments is out of range.
 func arity(args Tuple, least, most int) error {
 	if len(args) < least || len(args) > most {
-		return fmt.Errorf("%d arguments, not %d to %d", len(args), least, most)
+		return fmt.Errorf("got %d arguments, want %d to %d", len(args), least, most)
 	}
 	return nil
 }
@@ -54,11 +54,11 @@ func arity(args Tuple, least, most int) error {
 // argument returns args[i], which must have type T.
 func argument[T any](args Tuple, i int) (v T, err error) {
 	if i >= len(args) {
-		return v, fmt.Errorf("%d arguments, too few", len(args))
+		return v, fmt.Errorf("got only %d arguments", len(args))
 	}
 	v, ok := args[i].(T)
 	if !ok {
-		return v, fmt.Errorf("argument %d is %T, not %T", i+1, args[i], v)
+		return v, fmt.Errorf("argument %d is %T, want %T", i+1, args[i], v)
 	}
 	return v, nil
 }
@@ -74,7 +74,7 @@ func items(args Tuple) ([]any, error) {
 	case Tuple:
 		return v, nil
 	}
-	return nil, fmt.Errorf("argument 1 is %T, not a list", args[0])
+	return nil, fmt.Errorf("argument 1 is %T, want a list", args[0])
 }
 
 func setOf(frozen bool, args Tuple) (any, error) {
@@ -125,7 +125,7 @@ func latin1(args Tuple) (any, error) {
 		return nil, err
 	}
 	if name, err := argument[string](args, 1); err != nil || name != "latin1" && name != "latin-1" {
-		return nil, fmt.Errorf("encoding %q, not latin1", name)
+		return nil, fmt.Errorf("encoding is %q, want latin1", name)
 	}
 	b := make([]byte, 0, utf8.RuneCountInString(s))
 	for _, r := range s {
@@ -154,7 +154,7 @@ func newOrderedDict(args Tuple) (any, error) {
 			pair, ok = l.Items, true
 		}
 		if !ok || len(pair) != 2 {
-			return nil, fmt.Errorf("%T is no pair", p)
+			return nil, fmt.Errorf("got %T, want a pair", p)
 		}
 		if err := d.Set(pair[0], pair[1]); err != nil {
 			return nil, err

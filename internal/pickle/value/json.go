@@ -17,10 +17,10 @@ func OptionsOf(text string) (*python.Dict, error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("the keyword arguments %.80q: %w", text, err)
+		return nil, fmt.Errorf("keyword arguments %.80q: %w", text, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("the keyword arguments %.80q: more than one value", text)
+		return nil, fmt.Errorf("keyword arguments %.80q: got more than one value", text)
 	}
 	got, err := fromJSON(v)
 	if err != nil {
@@ -28,7 +28,7 @@ func OptionsOf(text string) (*python.Dict, error) {
 	}
 	args, ok := got.(*python.Dict)
 	if !ok {
-		return nil, fmt.Errorf("the keyword arguments %.80q are no JSON object: {\"root\": \"photos\"}", text)
+		return nil, fmt.Errorf("keyword arguments %.80q: want a JSON object such as {\"root\": \"photos\"}", text)
 	}
 	return args, nil
 }

@@ -38,7 +38,7 @@ func (l *Lifter) Lift(v any) (any, error) {
 	}
 	if got, ok := l.seen[at]; ok {
 		if got == errPending {
-			return nil, Unsupported("a value that contains itself")
+			return nil, Unsupported("value contains itself")
 		}
 		return got, nil
 	}
@@ -155,5 +155,5 @@ func Arg[T any](o *pickle.Object, n int) (v T, err error) {
 			return v, nil
 		}
 	}
-	return v, Malformed("argument %d of %s is not %T", n+1, o.Class, v)
+	return v, Malformed("argument %d of %s: want %T", n+1, o.Class, v)
 }

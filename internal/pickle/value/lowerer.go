@@ -73,7 +73,7 @@ func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
 	name, ok := l.NameOf(v.Elem().Type())
 	if !ok {
 		return nil, Unsupported(
-			"a %s in a %s, which nobody could make again: register it with wire.RegisterType",
+			"%s in a %s cannot be decoded again: register it with wire.RegisterType",
 			v.Elem().Type(), v.Type())
 	}
 	low, err := l.lower(v.Interface(), depth)

@@ -42,7 +42,7 @@ var dtypeSizes = map[string]int{
 var quantized = map[string]bool{"quint8": true, "qint8": true, "qint32": true, "quint4x2": true, "quint2x4": true}
 
 // Dequantize is the advice in errors about quantized tensors.
-const Dequantize = ".dequantize(), or .int_repr() and the scale and the zero point beside it"
+const Dequantize = ".dequantize(), or .int_repr() with the scale and the zero point"
 
 // QuantizedStorage reports whether class is a storage class of quantized tensors.
 func QuantizedStorage(class Global) bool {
@@ -64,14 +64,14 @@ var StorageTypes = map[string]tensor.DType{
 func DTypeOf(v any) (tensor.DType, error) {
 	g, ok := v.(Global)
 	if !ok || g.Module != "torch" || dtypeSizes[g.Name] == 0 {
-		return 0, Malformed("%v is no dtype", v)
+		return 0, Malformed("%v is not a dtype", v)
 	}
 	if quantized[g.Name] {
-		return 0, fmt.Errorf("%w: a tensor of torch.%s, which is quantized; send %s", ErrUnsupported, g.Name, Dequantize)
+		return 0, fmt.Errorf("%w: tensor of torch.%s is quantized: send %s", ErrUnsupported, g.Name, Dequantize)
 	}
 	dt, err := tensor.ParseDType(g.Name)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w; use .view(torch.uint8) for its bytes", ErrUnsupported, err)
+		return 0, fmt.Errorf("%w: %w: use .view(torch.uint8) for its bytes", ErrUnsupported, err)
 	}
 	return dt, nil
 }
@@ -96,13 +96,13 @@ func Numbers(v any) ([]int, error) {
 	case Size:
 		return slices.Clone(v), nil
 	default:
-		return nil, Malformed("%T where sizes belong", v)
+		return nil, Malformed("sizes are %T, want a tuple or list", v)
 	}
 	out := make([]int, len(items))
 	for i, item := range items {
 		n, ok := item.(int64)
 		if !ok || n < 0 || n > 1<<48 {
-			return nil, Malformed("%v is no size", item)
+			return nil, Malformed("%v is not a valid size", item)
 		}
 		out[i] = int(n)
 	}
@@ -115,7 +115,7 @@ func newDevice(args Tuple) (any, error) {
 	}
 	kind, ok := args[0].(string)
 	if !ok {
-		return nil, fmt.Errorf("a device of %T", args[0])
+		return nil, fmt.Errorf("device is %T, want a str", args[0])
 	}
 	if len(args) == 2 {
 		return Device(fmt.Sprintf("%s:%v", kind, args[1])), nil

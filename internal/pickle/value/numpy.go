@@ -16,14 +16,14 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.DType)
 	dt, err := tensor.ParseDType(name)
 	if err != nil || swapped {
-		return nil, Unsupported("a numpy array of %s; call .astype first", a.DType)
+		return nil, Unsupported("numpy array has dtype %s: call .astype first", a.DType)
 	}
 	shape := slices.Clone(a.Shape)
 	if a.Fortran {
 		slices.Reverse(shape)
 	}
 	if n, err := dt.SizeOf(shape...); err != nil || n != len(a.Data) {
-		return nil, Unsupported("%d bytes for a numpy array of %v", len(a.Data), a.Shape)
+		return nil, Unsupported("got %d bytes for a numpy array of shape %v", len(a.Data), a.Shape)
 	}
 	t := tensor.Empty(dt, shape...)
 	copy(tensor.Bytes(t), a.Data)
@@ -42,7 +42,7 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 	name := numpy.Descr(t.DType().String())
 	if name == "" {
-		return nil, Unsupported("numpy has no %v", t.DType())
+		return nil, Unsupported("numpy does not support %v", t.DType())
 	}
 	return &pickle.Array{DType: name, Shape: slices.Clone(t.Shape()),
 		Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
@@ -76,5 +76,5 @@ func NumberOf(s *pickle.Scalar) (any, error) {
 	case "f8":
 		return math.Float64frombits(u), nil
 	}
-	return nil, Unsupported("a numpy number of %s", s.DType)
+	return nil, Unsupported("numpy number has unsupported dtype %s", s.DType)
 }

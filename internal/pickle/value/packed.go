@@ -12,7 +12,7 @@ var PackedClass = Named("torch.nn.utils.rnn.PackedSequence")
 // unsorted_indices). The last two may be nil.
 func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 	if len(o.Args) < 2 || len(o.Args) > len(parts) { // PyTorch 1.0 had no indices
-		return parts, Malformed("a PackedSequence has %d parts", len(o.Args))
+		return parts, Malformed("PackedSequence has %d parts", len(o.Args))
 	}
 	for n, arg := range o.Args {
 		v, err := l.Lift(arg)
@@ -22,7 +22,7 @@ func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 		if t, ok := v.(*tensor.Tensor); ok {
 			parts[n] = t
 		} else if v != nil || n < 2 {
-			return parts, Malformed("part %d of a PackedSequence is %T", n+1, v)
+			return parts, Malformed("part %d of a PackedSequence is %T, want a tensor", n+1, v)
 		}
 	}
 	return parts, nil
@@ -32,7 +32,7 @@ func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 // otherwise the error wraps [ErrUnsupported].
 func (l *Lowerer) Packed(parts ...*tensor.Tensor) (any, error) {
 	if parts[0] == nil || parts[1] == nil {
-		return nil, Unsupported("a PackedSequence without its data or its batch sizes")
+		return nil, Unsupported("PackedSequence lacks its data or its batch sizes")
 	}
 	args := Tuple{}
 	for _, t := range parts {

@@ -44,7 +44,7 @@ func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
 		}
 		return l.structure(v.Elem(), depth)
 	}
-	return nil, Unsupported("%s has no form in Python", v.Type())
+	return nil, Unsupported("%s has no Python representation", v.Type())
 }
 
 func (l *Lowerer) list(v reflect.Value, depth int) (any, error) {
@@ -75,7 +75,7 @@ func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 		}
 	}
 	if d.Len() != len(keys) {
-		return nil, Unsupported("a map of which several keys are one in Python")
+		return nil, Unsupported("map has several keys that are equal in Python")
 	}
 	return d, nil
 }
@@ -124,12 +124,12 @@ func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 		case name == "-":
 			continue
 		case !f.IsExported():
-			return nil, false, Unsupported("%s.%s is not exported; tag it torch:\"-\"", t, f.Name)
+			return nil, false, Unsupported("field %s.%s is not exported: tag it torch:\"-\"", t, f.Name)
 		case name == "":
 			name = f.Name
 		}
 		if slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
-			return nil, false, Unsupported("%s has two fields that are called %q in Python; tag one", t, name)
+			return nil, false, Unsupported("%s has two fields called %q in Python: tag one", t, name)
 		}
 		fields = append(fields, Field{i, name})
 	}
