@@ -218,12 +218,12 @@ func TestStructuredStream_HasValues(t *testing.T) {
 
 func TestRegression_S3_1_ASampleUnlikeTheOthersIsNamed(t *testing.T) {
 	for odd, want := range map[string]string{
-		"boxes":   `load sample 2: field "boxes"[1]: shape [3] where the first has [4]`,
-		"keys":    `load sample 2: field "meta": the keys ["tags"] where the first has ["draw" "tags"]`,
-		"kind":    `load sample 2: field "meta"."draw": a string where the first has a float`,
-		"count":   `load sample 2: field "boxes": 1 items where the first has 2`,
-		"nil":     `load sample 2: field "image": a tensor that is nil`,
-		"channel": `load sample 2: field "meta"."draw": a chan int; take tensors`,
+		"boxes":   `load sample 2: field "boxes"[1]: got shape [3], want [4] as in the first sample`,
+		"keys":    `load sample 2: field "meta": got keys ["tags"], want ["draw" "tags"] as in the first sample`,
+		"kind":    `load sample 2: field "meta"."draw": got a string, want a float as in the first sample`,
+		"count":   `load sample 2: field "boxes": got 1 items, want 2 as in the first sample`,
+		"nil":     `load sample 2: field "image": tensor is nil`,
+		"channel": `load sample 2: field "meta"."draw": got chan int, want a tensor`,
 	} {
 		oneOfEach(func(name string, workers int, kind data.Kind) {
 			l := data.NewLoader(data.Structured(&scenes{N: 4, Odd: map[int]string{2: odd}}),
@@ -376,9 +376,9 @@ func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 
 func TestRagged_RefusesALongRowAndARuleForNothing(t *testing.T) {
 	for want, how := range map[string]data.Ragged{
-		`load sample 1: field "ids": a row of 2, where all are padded to 1`: {"ids": data.Pad{Length: 1}},
-		`load sample 0: there are rules for ragged rows of ["tokens"]`:      {"tokens": data.Pad{}},
-		`load sample 0: field "label": a int; a rule for ragged rows is`:    {"label": data.Pad{}},
+		`load sample 1: field "ids": ragged row has length 2, want at most 1`: {"ids": data.Pad{Length: 1}},
+		`load sample 0: ragged rules name ["tokens"]`:                         {"tokens": data.Pad{}},
+		`load sample 0: field "label": ragged rule applies to int, want`:      {"label": data.Pad{}},
 	} {
 		l := data.NewLoader(data.Structured(&sentences{6}), data.Options{BatchSize: 3, Ragged: how})
 		if _, err := text[any](t, l, 0); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -492,8 +492,8 @@ func TestBatchesOf_ABatchThatDoesNotFitIsAnError(t *testing.T) {
 	defer l.Close()
 	for _, err := range data.BatchesOf[struct{ Image *tensor.Tensor }](t.Context(), l) {
 		if err == nil || !strings.Contains(err.Error(),
-			`the field "boxes", which struct { Image *tensor.Tensor } does not have; it has ["Image"]`) &&
-			!strings.Contains(err.Error(), `the field "image"`) {
+			`no field "boxes" in struct { Image *tensor.Tensor }, which has ["Image"]`) &&
+			!strings.Contains(err.Error(), `no field "image"`) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -512,7 +512,7 @@ func TestDefaultCollate_IsForCollatesOfOnesOwn(t *testing.T) {
 	}
 	_, err = data.DefaultCollate([]any{1, "a"}, nil)
 	if err == nil || !errors.Is(err, data.ErrShape) ||
-		err.Error() != "data: sample 1: a string where the first has an integer" {
+		err.Error() != "data: sample 1: got a string, want an integer as in the first sample" {
 		t.Errorf("%v", err)
 	}
 }

@@ -29,14 +29,14 @@ func (v Value) Into(dst any) error {
 	}
 	to := reflect.ValueOf(dst)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return valueError("a %T to put a value in; take a pointer", dst)
+		return valueError("destination is %T, want a non-nil pointer", dst)
 	}
 	b := &builder{rest: v.Tensors}
 	if err := b.buildNode(n, to.Elem()); err != nil {
 		return err
 	}
 	if len(b.rest) > 0 {
-		return fmt.Errorf("%w: %d tensors more than it says", ErrSpec, len(b.rest))
+		return fmt.Errorf("%w: %d tensors too many", ErrSpec, len(b.rest))
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (b *builder) buildNode(n *Node, to reflect.Value) error {
 	}
 	count := n.Kind.Tensors()
 	if count > len(b.rest) {
-		return b.path.wrapError(fmt.Errorf("%w: its tensors are missing", ErrSpec))
+		return b.path.wrapError(fmt.Errorf("%w: tensors are missing", ErrSpec))
 	}
 	leaf, err := Leaf(n.Kind, b.rest[:count])
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *builder) setLeaf(k Kind, leaf any, to reflect.Value) error {
 		ok = true
 	}
 	if !ok {
-		return b.pathError("%v (%v) does not go into a %s", k, leaf, to.Type())
+		return b.pathError("cannot store %v (%v) in %s", k, leaf, to.Type())
 	}
 	return nil
 }
@@ -130,13 +130,13 @@ func (b *builder) buildMap(n *Node, to reflect.Value) error {
 		to.Set(made)
 		return nil
 	case to.Kind() != reflect.Map:
-		return b.pathError("a map of %q does not go into a %s", n.Keys, to.Type())
+		return b.pathError("cannot store a map with keys %q in %s", n.Keys, to.Type())
 	}
 	to.Set(reflect.MakeMapWithSize(to.Type(), len(n.Keys)))
 	for i, k := range n.Keys {
 		key := reflect.ValueOf(k)
 		if !key.CanConvert(to.Type().Key()) || key.Kind() == reflect.Int64 && to.Type().Key().Kind() == reflect.String {
-			return b.pathError("the key %v is none of a %s", k, to.Type())
+			return b.pathError("cannot store key %v in %s", k, to.Type())
 		}
 		item := reflect.New(to.Type().Elem()).Elem()
 		if err := b.buildItem(k, n.Items[i], item); err != nil {
@@ -164,7 +164,7 @@ func (b *builder) buildStruct(n *Node, to reflect.Value) error {
 	for i, k := range n.Keys {
 		at := slices.IndexFunc(s.names, func(name string) bool { return k == name })
 		if at < 0 {
-			return b.pathError("the field %q, which %s does not have; it has %q", fmt.Sprint(k), to.Type(), s.names)
+			return b.pathError("no field %q in %s, which has %q", fmt.Sprint(k), to.Type(), s.names)
 		}
 		if err := b.buildItem(k, n.Items[i], to.Field(s.index[at])); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (b *builder) buildList(n *Node, to reflect.Value) error {
 	case to.Kind() == reflect.Struct:
 		s := structOf(to.Type())
 		if s.err != nil || !s.tuple || len(s.index) != len(n.Items) {
-			return b.pathError("a list of %d does not go into a %s", len(n.Items), to.Type())
+			return b.pathError("cannot store a list of %d items in %s", len(n.Items), to.Type())
 		}
 		item = func(i int) reflect.Value { return to.Field(s.index[i]) }
 	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
@@ -192,7 +192,7 @@ func (b *builder) buildList(n *Node, to reflect.Value) error {
 		to.Set(reflect.ValueOf(made))
 		item = func(i int) reflect.Value { return reflect.ValueOf(&made[i]).Elem() }
 	default:
-		return b.pathError("a list of %d does not go into a %s", len(n.Items), to.Type())
+		return b.pathError("cannot store a list of %d items in %s", len(n.Items), to.Type())
 	}
 	for i := range n.Items {
 		if err := b.buildItem(i, n.Items[i], item(i)); err != nil {
@@ -229,14 +229,14 @@ func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 
 func readNumber[T tensor.Elem](t *tensor.Tensor, dt tensor.DType) (v T, err error) {
 	if t.DType() != dt || t.Numel() != 1 {
-		return v, fmt.Errorf("%w: a number that is %v of %v", ErrSpec, t.Shape(), t.DType())
+		return v, fmt.Errorf("%w: number has shape %v and dtype %v", ErrSpec, t.Shape(), t.DType())
 	}
 	return tensor.Data[T](t)[0], nil
 }
 
 func bytesOf(t *tensor.Tensor) ([]byte, error) {
 	if t.DType() != tensor.Uint8 || t.Dims() != 1 {
-		return nil, fmt.Errorf("%w: a string that is %v of %v", ErrSpec, t.Shape(), t.DType())
+		return nil, fmt.Errorf("%w: string has shape %v and dtype %v", ErrSpec, t.Shape(), t.DType())
 	}
 	return tensor.Data[uint8](t), nil
 }
@@ -245,14 +245,14 @@ func bytesOf(t *tensor.Tensor) ([]byte, error) {
 func splitAtOffsets(k Kind, of, at *tensor.Tensor) (any, error) {
 	b, err := bytesOf(of)
 	if err != nil || at.DType() != tensor.Int64 || at.Dims() != 1 || at.Numel() == 0 {
-		return nil, fmt.Errorf("%w: strings without offsets", ErrSpec)
+		return nil, fmt.Errorf("%w: strings have no offsets", ErrSpec)
 	}
 	offsets := tensor.Data[int64](at)
 	texts, raw := make([]string, 0, len(offsets)-1), make([][]byte, 0, len(offsets)-1)
 	for i := range len(offsets) - 1 {
 		from, to := offsets[i], offsets[i+1]
 		if from < 0 || to < from || to > int64(len(b)) {
-			return nil, fmt.Errorf("%w: a string from %d to %d of %d", ErrSpec, from, to, len(b))
+			return nil, fmt.Errorf("%w: string begins at %d and ends at %d, length %d", ErrSpec, from, to, len(b))
 		}
 		if k == Texts {
 			texts = append(texts, string(b[from:to]))

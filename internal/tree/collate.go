@@ -11,7 +11,7 @@ import (
 
 // ErrShape is wrapped by the error for a sample with another structure, dtype or shape than the
 // first sample of its batch.
-var ErrShape = errors.New("unlike the first of the batch")
+var ErrShape = errors.New("differs from the first sample of the batch")
 
 // A flaw is an error with a kind for [errors.Is] that does not appear in its text.
 type flaw struct {
@@ -79,7 +79,7 @@ func (e *RowError) Unwrap() error { return e.Err }
 // error, the error is a [*RowError].
 func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	if len(samples) == 0 {
-		return Value{}, errors.New("a batch of no samples")
+		return Value{}, errors.New("batch has 0 samples, want at least 1")
 	}
 	n, err := Parse(samples[0].Spec)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *collator) nextRows() ([]*tensor.Tensor, error) {
 	rows := make([]*tensor.Tensor, len(c.samples))
 	for row, s := range c.samples {
 		if c.next >= len(s.Tensors) {
-			return nil, c.rowError(row, fmt.Errorf("%w: it has %d tensors", ErrSpec, len(s.Tensors)))
+			return nil, c.rowError(row, fmt.Errorf("%w: got only %d tensors", ErrSpec, len(s.Tensors)))
 		}
 		rows[row] = s.Tensors[c.next]
 	}
@@ -146,9 +146,9 @@ func (c *collator) collateNode(n *Node) (*Node, error) {
 	case Map, List, Tuple:
 		return c.collateItems(n)
 	case None:
-		return nil, c.rowError(0, valueError("a nil, of which there is no batch"))
+		return nil, c.rowError(0, valueError("nil cannot be batched"))
 	case Texts, BytesList:
-		return nil, c.rowError(0, valueError("a batch of batches"))
+		return nil, c.rowError(0, valueError("lists of strings cannot be batched again"))
 	}
 	rows, err := c.nextRows()
 	if err != nil {
@@ -219,12 +219,12 @@ func copyAndClose(to, from *tensor.Tensor) {
 func checkAlike(t, first *tensor.Tensor, skip int) error {
 	switch {
 	case t.DType() != first.DType():
-		return shapeError("%v where the first has %v", t.DType(), first.DType())
+		return shapeError("got %v, want %v as in the first sample", t.DType(), first.DType())
 	case t.Device() != first.Device():
-		return shapeError("on %v where the first is on %v", tensor.Place{Device: t.Device()},
+		return shapeError("got device %v, want %v as in the first sample", tensor.Place{Device: t.Device()},
 			tensor.Place{Device: first.Device()})
 	case t.Dims() != first.Dims() || !slices.Equal(t.Shape()[skip:], first.Shape()[skip:]):
-		return shapeError("shape %v where the first has %v", t.Shape(), first.Shape())
+		return shapeError("got shape %v, want %v as in the first sample", t.Shape(), first.Shape())
 	}
 	return nil
 }
@@ -278,11 +278,11 @@ func Differ(spec, first string) error {
 func compareNodes(p path, a, b *Node) error {
 	switch {
 	case a.Kind != b.Kind:
-		return p.wrapError(shapeError("%v where the first has %v", a.Kind, b.Kind))
+		return p.wrapError(shapeError("got %v, want %v as in the first sample", a.Kind, b.Kind))
 	case a.Kind == Map && !slices.Equal(a.Keys, b.Keys):
-		return p.wrapError(shapeError("the keys %q where the first has %q", a.Keys, b.Keys))
+		return p.wrapError(shapeError("got keys %q, want %q as in the first sample", a.Keys, b.Keys))
 	case len(a.Items) != len(b.Items):
-		return p.wrapError(shapeError("%d items where the first has %d", len(a.Items), len(b.Items)))
+		return p.wrapError(shapeError("got %d items, want %d as in the first sample", len(a.Items), len(b.Items)))
 	}
 	for i := range a.Items {
 		var step any = i

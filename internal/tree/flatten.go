@@ -14,7 +14,7 @@ import (
 
 // ErrValue is wrapped by the error for a value with a part that cannot be represented by tensors,
 // such as a function.
-var ErrValue = errors.New("not a value that a batch can be made of")
+var ErrValue = errors.New("value cannot be batched")
 
 // A Value is a value decomposed into its structure and its tensors.
 type Value struct {
@@ -88,7 +88,7 @@ func (f *flattener) addValue(v any) error {
 	f.nodes, f.depth = f.nodes+1, f.depth+1
 	defer func() { f.depth-- }()
 	if f.depth > maxDepth || f.nodes > maxNodes {
-		return f.pathError("more than %d levels or %d parts", maxDepth, maxNodes)
+		return f.pathError("value exceeds %d levels or %d parts", maxDepth, maxNodes)
 	}
 	if len(f.rules.list) > 0 {
 		if done, err := f.addRagged(v); done {
@@ -145,9 +145,9 @@ func (f *flattener) addJoined(k Kind, n int, item func(i int) string) {
 func (f *flattener) addTensor(t *tensor.Tensor) error {
 	switch {
 	case t == nil:
-		return f.pathError("a tensor that is nil")
+		return f.pathError("tensor is nil")
 	case isClosed(t):
-		return f.pathError("a closed tensor; leave open what you return")
+		return f.pathError("tensor is closed: do not close a tensor that you return")
 	}
 	return f.addLeaf(Tensor, t)
 }
@@ -170,7 +170,7 @@ func (f *flattener) addReflected(v reflect.Value) error {
 		return f.addLeaf(Int, tensor.FromSlice([]int64{v.Int()}))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		if v.Uint() > math.MaxInt64 {
-			return f.pathError("%d is no int64", v.Uint())
+			return f.pathError("%d overflows int64", v.Uint())
 		}
 		return f.addLeaf(Int, tensor.FromSlice([]int64{int64(v.Uint())}))
 	case reflect.Float32, reflect.Float64:
@@ -191,7 +191,7 @@ func (f *flattener) addReflected(v reflect.Value) error {
 		}
 		return f.addValue(v.Elem().Interface())
 	}
-	return f.pathError("a %s; take tensors, numbers, bools, strings, and slices, maps and structs of those", v.Type())
+	return f.pathError("got %s, want a tensor, number, bool or string, or a slice, map or struct of those", v.Type())
 }
 
 func addItemList(f *flattener, k Kind, n int, item func(i int) any) error {
@@ -210,10 +210,10 @@ func (f *flattener) addMap(v reflect.Value) error {
 	for it := v.MapRange(); it.Next(); {
 		k, ok := keyOf(it.Key().Interface())
 		if !ok {
-			return f.pathError("a key that is a %s; keys are strings or integers", it.Key().Type())
+			return f.pathError("key is %s, want a string or an integer", it.Key().Type())
 		}
 		if _, twice := values[k]; twice {
-			return f.pathError("two keys %v", k)
+			return f.pathError("duplicate key %v", k)
 		}
 		keys, values[k] = append(keys, k), it.Value().Interface()
 	}
@@ -226,7 +226,7 @@ func (f *flattener) addOrdered(d ordered) error {
 	for k, v := range d.All() {
 		key, ok := keyOf(k)
 		if !ok {
-			return f.pathError("a key that is a %T; keys are strings or integers", k)
+			return f.pathError("key is %T, want a string or an integer", k)
 		}
 		keys, values = append(keys, key), append(values, v)
 	}

@@ -113,7 +113,7 @@ const (
 )
 
 // ErrSpec is wrapped by the error for a description that is invalid, or does not match its tensors.
-var ErrSpec = errors.New("not the description of a value")
+var ErrSpec = errors.New("malformed description of a value")
 
 // Spec returns the description of the structure. Equal structures have equal descriptions.
 func (n *Node) Spec() string { return string(n.appendSpec(nil)) }
@@ -152,7 +152,7 @@ func Parse(spec string) (*Node, error) {
 	p := parser{rest: []byte(spec)}
 	n, err := p.parseNode(0)
 	if err == nil && len(p.rest) > 0 {
-		err = fmt.Errorf("%w: %d bytes after its end", ErrSpec, len(p.rest))
+		err = fmt.Errorf("%w: %d extra bytes at the end", ErrSpec, len(p.rest))
 	}
 	return n, err
 }
@@ -168,7 +168,7 @@ func (p *parser) parseNode(depth int) (*Node, error) {
 		return nil, fmt.Errorf("%w: more than %d levels or %d parts", ErrSpec, maxDepth, maxNodes)
 	}
 	if len(p.rest) == 0 {
-		return nil, fmt.Errorf("%w: it ends early", ErrSpec)
+		return nil, fmt.Errorf("%w: truncated", ErrSpec)
 	}
 	n := &Node{Kind: Kind(p.rest[0])}
 	p.rest = p.rest[1:]
@@ -181,7 +181,7 @@ func (p *parser) parseNode(depth int) (*Node, error) {
 		return n, err
 	}
 	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
-		return nil, fmt.Errorf("%w: a part of kind %q", ErrSpec, byte(n.Kind))
+		return nil, fmt.Errorf("%w: unknown kind %q", ErrSpec, byte(n.Kind))
 	}
 	return n, p.parseItems(n, depth)
 }
@@ -213,7 +213,7 @@ func (p *parser) parseItems(n *Node, depth int) error {
 func (p *parser) parseNumber() (int, error) {
 	v, n := binary.Uvarint(p.rest)
 	if n <= 0 || v > maxNodes {
-		return 0, fmt.Errorf("%w: a number in it is none", ErrSpec)
+		return 0, fmt.Errorf("%w: invalid number", ErrSpec)
 	}
 	p.rest = p.rest[n:]
 	return int(v), nil
@@ -221,7 +221,7 @@ func (p *parser) parseNumber() (int, error) {
 
 func (p *parser) parseKey() (any, error) {
 	if len(p.rest) == 0 {
-		return nil, fmt.Errorf("%w: it ends early", ErrSpec)
+		return nil, fmt.Errorf("%w: truncated", ErrSpec)
 	}
 	kind := p.rest[0]
 	p.rest = p.rest[1:]
@@ -229,7 +229,7 @@ func (p *parser) parseKey() (any, error) {
 	case 's':
 		n, err := p.parseNumber()
 		if err != nil || n > len(p.rest) {
-			return nil, fmt.Errorf("%w: a key of %d bytes", ErrSpec, n)
+			return nil, fmt.Errorf("%w: key length %d out of range", ErrSpec, n)
 		}
 		s := string(p.rest[:n])
 		p.rest = p.rest[n:]
@@ -237,12 +237,12 @@ func (p *parser) parseKey() (any, error) {
 	case 'i':
 		v, n := binary.Varint(p.rest)
 		if n <= 0 {
-			return nil, fmt.Errorf("%w: a key that is no number", ErrSpec)
+			return nil, fmt.Errorf("%w: key is not a number", ErrSpec)
 		}
 		p.rest = p.rest[n:]
 		return v, nil
 	}
-	return nil, fmt.Errorf("%w: a key of kind %q", ErrSpec, kind)
+	return nil, fmt.Errorf("%w: unknown key kind %q", ErrSpec, kind)
 }
 
 // A path is the location of a part within a value, from the outside in.

@@ -20,9 +20,9 @@ func (c *collator) planRagged(n *Node, rows []*tensor.Tensor) (*Node, error) {
 		err := checkAlike(t, first, 1)
 		switch {
 		case t.Dims() == 0:
-			err = valueError("a tensor without dimensions is no ragged row")
+			err = valueError("ragged row has 0 dimensions, want at least 1")
 		case t.Device() != nil:
-			err = valueError("ragged rows on %v; take them on the host", tensor.Place{Device: t.Device()})
+			err = valueError("ragged row is on %v: copy it to the host", tensor.Place{Device: t.Device()})
 		}
 		if err != nil {
 			return nil, c.rowError(row, err)
@@ -82,7 +82,7 @@ func (c *collator) padLength(r Rule, rows []*tensor.Tensor) (int, error) {
 	for row, t := range rows {
 		if n := t.Dim(0); r.Length > 0 && n > r.Length {
 			return 0, c.rowError(row, valueError(
-				"a row of %d, where all are padded to %d; cut it before, or pad to more", n, r.Length))
+				"ragged row has length %d, want at most %d: truncate it, or raise the padded length", n, r.Length))
 		}
 		longest = max(longest, t.Dim(0))
 	}
@@ -144,7 +144,7 @@ func (c *collator) addRuleFields(out *Node, extras []extra) error {
 	for _, e := range extras {
 		if out.Kind == Map {
 			if slices.Contains(out.Keys, any(e.name)) {
-				return e.where.wrapError(valueError("its rule adds a field %q, which there is", e.name))
+				return e.where.wrapError(valueError("rule adds field %q, which already exists", e.name))
 			}
 			out.Keys = append(slices.Clip(out.Keys), e.name)
 		}

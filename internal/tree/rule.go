@@ -52,7 +52,7 @@ func (r Rules) findRule(path string) (rule int, ok bool) { return slices.BinaryS
 // unusedError returns the error for rules at paths that a value does not have.
 func (r Rules) unusedError(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
-	return valueError("there are rules for ragged rows of %q, and it has %s", names, describeSpec(spec))
+	return valueError("ragged rules name %q, but the value has %s", names, describeSpec(spec))
 }
 
 // addRagged adds v as a ragged row if there is a rule for the current path. done reports whether
@@ -70,7 +70,7 @@ func (f *flattener) addRagged(v any) (done bool, err error) {
 	}
 	if !isTensor {
 		if t = rowTensor(v); t == nil {
-			return true, f.pathError("a %T; a rule for ragged rows is for a tensor or a slice of numbers", v)
+			return true, f.pathError("ragged rule applies to %T, want a tensor or a slice of numbers", v)
 		}
 	}
 	if err := f.addTensor(t); err != nil {
@@ -146,7 +146,7 @@ func describeSpec(spec string) string {
 	}
 	switch n.Kind {
 	case Map:
-		return fmt.Sprintf("the fields %q", n.Keys)
+		return fmt.Sprintf("fields %q", n.Keys)
 	case List, Tuple:
 		return fmt.Sprintf("%d fields", len(n.Items))
 	}

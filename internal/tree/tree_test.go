@@ -159,7 +159,7 @@ func TestCollate_OfRaggedRows(t *testing.T) {
 	}
 	_, err = collate(t, map[string]tree.Rule{"idz": {}}, rows...)
 	if err == nil || !strings.Contains(err.Error(),
-		`rules for ragged rows of ["idz"], and it has the fields ["ids" "y"]`) {
+		`ragged rules name ["idz"], but the value has fields ["ids" "y"]`) {
 		t.Errorf("a rule for nothing: %v", err)
 	}
 }
@@ -186,22 +186,22 @@ func TestCollate_ErrorsSayWhere(t *testing.T) {
 		row     int
 	}{
 		"shape": {[]any{m("boxes", []any{1, 2, ints(1, 2, 3, 4)}),
-			m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: shape [3] where the first has [4]`, 1},
-		"dtype": {[]any{ints(1), tensor.New(tensor.Float32, 1)}, "float32 where the first has int64", 1},
-		"keys":  {[]any{m("b", 1), m("c", 1)}, `the keys ["a" "c"] where the first has ["a" "b"]`, 1},
+			m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: got shape [3], want [4] as in the first sample`, 1},
+		"dtype": {[]any{ints(1), tensor.New(tensor.Float32, 1)}, "got float32, want int64 as in the first sample", 1},
+		"keys":  {[]any{m("b", 1), m("c", 1)}, `got keys ["a" "c"], want ["a" "b"] as in the first sample`, 1},
 		"kind": {[]any{m("b", 1), m("b", 1), m("b", "x")},
-			`field "b": a string where the first has an integer`, 2},
-		"items":      {[]any{m("b", []int{1}), m("b", []int{})}, `field "b": 0 items where the first has 1`, 1},
-		"nil":        {[]any{m("b", nil)}, `field "b": a nil`, 0},
-		"nil tensor": {[]any{m("b", (*tensor.Tensor)(nil))}, `field "b": a tensor that is nil`, -1},
-		"closed":     {[]any{m("b", new(tensor.Tensor))}, `field "b": a closed tensor`, -1},
-		"function":   {[]any{m("b", func() {})}, `a func(); take tensors`, -1},
-		"complex":    {[]any{m("b", 1i)}, `a complex128; take tensors`, -1},
-		"circle":     {[]any{circle}, "more than 64 levels", -1},
-		"key":        {[]any{map[float64]int{1: 1}}, "a key that is a float64", -1},
-		"large":      {[]any{uint64(math.MaxUint64)}, "18446744073709551615 is no int64", -1},
+			`field "b": got a string, want an integer as in the first sample`, 2},
+		"items":      {[]any{m("b", []int{1}), m("b", []int{})}, `field "b": got 0 items, want 1 as in the first sample`, 1},
+		"nil":        {[]any{m("b", nil)}, `field "b": nil cannot be batched`, 0},
+		"nil tensor": {[]any{m("b", (*tensor.Tensor)(nil))}, `field "b": tensor is nil`, -1},
+		"closed":     {[]any{m("b", new(tensor.Tensor))}, `field "b": tensor is closed`, -1},
+		"function":   {[]any{m("b", func() {})}, `got func(), want a tensor`, -1},
+		"complex":    {[]any{m("b", 1i)}, `got complex128, want a tensor`, -1},
+		"circle":     {[]any{circle}, "value exceeds 64 levels", -1},
+		"key":        {[]any{map[float64]int{1: 1}}, "key is float64", -1},
+		"large":      {[]any{uint64(math.MaxUint64)}, "18446744073709551615 overflows int64", -1},
 		"hidden":     {[]any{hidden{1}}, "unexported field x", -1},
-		"the batch":  {nil, "a batch of no samples", -1},
+		"the batch":  {nil, "batch has 0 samples", -1},
 	} {
 		_, err := collate(t, nil, c.samples...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
