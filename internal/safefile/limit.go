@@ -29,7 +29,7 @@ func (t *Limit) Add(n int64) error {
 // [ErrLimit] if the total is too large for the file.
 func (t *Limit) Map(n int64) error {
 	if t.total += n; t.total < 0 {
-		return limitError(n, t.Remedy, "it has asked for as much before")
+		return limitError(n, t.Remedy, "the total overflows")
 	}
 	return CheckPlausible(t.total, t.Fills, t.Most, t.Remedy)
 }

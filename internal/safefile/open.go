@@ -38,9 +38,9 @@ func OpenFile(path string, flag int) (*os.File, error) {
 	case mode.IsRegular():
 		return os.OpenFile(path, flag, 0)
 	case mode.IsDir():
-		err = fmt.Errorf("%w: it is a folder; name a file in it", ErrNotRegular)
+		err = fmt.Errorf("%w: it is a directory: name a file in it", ErrNotRegular)
 	default:
-		err = fmt.Errorf("%w: it is a pipe or a device; copy what comes from it to a file", ErrNotRegular)
+		err = fmt.Errorf("%w: it is a pipe or a device: copy its contents to a file first", ErrNotRegular)
 	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 }

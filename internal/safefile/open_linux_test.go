@@ -22,7 +22,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for path, want := range map[string]string{dir: "it is a folder; name a file in it",
+	for path, want := range map[string]string{dir: "it is a directory: name a file in it",
 		pipe: "it is a pipe or a device", os.DevNull: "it is a pipe or a device"} {
 		if _, err := Open(path); !errors.Is(err, ErrNotRegular) || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), path) {

@@ -10,7 +10,7 @@ import (
 // ErrPointer is wrapped where a file is only a pointer of Git LFS: the repository was cloned
 // without the content of its large files. See
 // https://github.com/git-lfs/git-lfs/blob/v3.7.0/docs/spec.md.
-var ErrPointer = errors.New("a Git LFS pointer, not the file itself; run git lfs pull")
+var ErrPointer = errors.New("file is a Git LFS pointer: run git lfs pull to get its contents")
 
 // maxPointer is the smallest size that rules out a pointer file.
 const maxPointer = 1024

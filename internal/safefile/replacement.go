@@ -88,7 +88,7 @@ func NewReplacement(path string) (*Replacement, error) {
 	return file, nil
 }
 
-var errNoFile = errors.New("what is there is not a regular file; remove it, or choose another path")
+var errNoFile = errors.New("path exists and is not a regular file: remove it, or choose another path")
 
 // resolvePath resolves symbolic links. It returns the path of the file to replace, and its info, or
 // nil if it does not exist.
@@ -125,7 +125,7 @@ func (f *Replacement) Commit() error {
 		return fmt.Errorf("save %s: %w", f.path, errors.Join(err, f.Discard()))
 	}
 	if err := SyncDir(filepath.Dir(f.path)); err != nil {
-		return fmt.Errorf("save %s: it is in its place, which is not on disk yet: %w", f.path, err)
+		return fmt.Errorf("save %s: file is in place, but sync of its directory failed: %w", f.path, err)
 	}
 	return nil
 }

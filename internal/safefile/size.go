@@ -46,7 +46,7 @@ func CheckSize(bytes, fills, most int64, remedy string) error {
 	}
 	m, err := sys.MemoryLimit()
 	if free := m.Headroom(); err == nil && bytes > free { // no limit if the system reports none
-		return limitError(bytes, remedy, "this process may take %d", free)
+		return limitError(bytes, remedy, "this process can allocate %d", free)
 	}
 	return nil
 }
@@ -58,11 +58,11 @@ func CheckPlausible(bytes, fills, most int64, remedy string) error {
 	case most > 0 && bytes > most:
 		return limitError(bytes, remedy, "the limit is %d", most)
 	case most == 0 && bytes > AlwaysAllowed && fills != UnknownSize && bytes > fills:
-		return limitError(bytes, remedy, "a file of its size may have %d", fills)
+		return limitError(bytes, remedy, "a file of this size can contain at most %d", fills)
 	}
 	return nil
 }
 
 func limitError(bytes int64, remedy, format string, args ...any) error {
-	return fmt.Errorf("%w: it asks for %d bytes, and %s; %s", ErrLimit, bytes, fmt.Sprintf(format, args...), remedy)
+	return fmt.Errorf("%w: it needs %d bytes, but %s: %s", ErrLimit, bytes, fmt.Sprintf(format, args...), remedy)
 }

@@ -13,10 +13,10 @@ func TestCheck(t *testing.T) {
 		want               string // in the error; none if empty
 	}{
 		"little":                      {AlwaysAllowed, 0, 0, ""},
-		"more than the file has":      {AlwaysAllowed + 1, 1000, 0, "a file of its size may have 1000"},
+		"more than the file has":      {AlwaysAllowed + 1, 1000, 0, "a file of this size can contain at most 1000"},
 		"as much as the file has":     {AlwaysAllowed + 1, AlwaysAllowed + 1, 0, ""},
-		"more than any machine has":   {1 << 60, 1 << 61, 0, "this process may take"},
-		"nobody knows what it has":    {1 << 60, UnknownSize, 0, "this process may take"},
+		"more than any machine has":   {1 << 60, 1 << 61, 0, "this process can allocate"},
+		"nobody knows what it has":    {1 << 60, UnknownSize, 0, "this process can allocate"},
 		"an option":                   {1001, 2000, 1000, "the limit is 1000"},
 		"an option above all":         {AlwaysAllowed + 1, 0, math.MaxInt64, ""},
 		"as much as the option gives": {1000, 0, 1000, ""},

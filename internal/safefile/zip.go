@@ -25,7 +25,7 @@ func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error)
 	archive, err := zip.NewReader(r, size)
 	if errors.Is(err, zip.ErrFormat) {
 		return nil, fmt.Errorf(
-			"%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrZip)
+			"%w: no central directory at the end: the file is truncated, or not a zip file", ErrZip)
 	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // nothing is unpacked
 		return nil, fmt.Errorf("%w: %w", ErrZip, err)
@@ -34,10 +34,10 @@ func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error)
 	for _, f := range archive.File {
 		at, err := f.DataOffset()
 		if err != nil {
-			return nil, fmt.Errorf("%w: entry %.100q: its header: %w", ErrZip, f.Name, err)
+			return nil, fmt.Errorf("%w: entry %.100q: read header: %w", ErrZip, f.Name, err)
 		}
 		if _, twice := entries[f.Name]; twice {
-			return nil, malformedError(f, "the name comes twice")
+			return nil, malformedError(f, "name is not unique")
 		}
 		if err := checkSizes(f, at, size); err != nil {
 			return nil, err
@@ -52,15 +52,15 @@ func checkSizes(f *zip.File, at, size int64) error {
 	packed, whole := f.CompressedSize64, f.UncompressedSize64
 	switch {
 	case packed > uint64(size) || at > size-int64(packed):
-		return malformedError(f, "%d bytes at %d are beyond the end of the file", packed, at)
+		return malformedError(f, "%d bytes at offset %d exceed the file", packed, at)
 	case f.Method == zip.Store && packed != whole:
-		return malformedError(f, "%d bytes are stored as %d", whole, packed)
+		return malformedError(f, "entry is stored with %[2]d bytes, want %[1]d", whole, packed)
 	case f.Method == zip.Deflate && whole/MaxDeflateRatio > packed:
-		return malformedError(f, "%d bytes cannot come out of %d", whole, packed)
+		return malformedError(f, "size %d is implausible for %d compressed bytes", whole, packed)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
-		return malformedError(f, "it is compressed by method %d", f.Method)
+		return malformedError(f, "compression method %d is not supported", f.Method)
 	case f.Flags&1 != 0:
-		return malformedError(f, "it is encrypted")
+		return malformedError(f, "entry is encrypted")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func checkOverlap(entries map[string]ZipEntry) error {
 	end := int64(0)
 	for _, e := range all {
 		if e.Offset < end {
-			return malformedError(e.File, "it overlaps another entry")
+			return malformedError(e.File, "entry overlaps another entry")
 		}
 		end = e.Offset + int64(e.CompressedSize64)
 	}
