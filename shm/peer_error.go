@@ -15,7 +15,7 @@ func (e *PeerError) Error() string {
 	case e.Seat >= 0:
 		return fmt.Sprintf("shm: participant %d (pid %d) died: %v", e.Seat, e.PID, e.Cause)
 	case e.PID == 0:
-		return fmt.Sprintf("shm: a process on another machine, or one that did not start, died: %v", e.Cause)
+		return fmt.Sprintf("shm: process died, on another machine or before it started: %v", e.Cause)
 	}
 	return fmt.Sprintf("shm: process %d died: %v", e.PID, e.Cause)
 }

@@ -26,10 +26,10 @@ func (e *SpaceError) Error() string {
 		return s + ", but " + e.Spent
 	}
 	if e.Machine != "" {
-		return s + ": " + e.Machine + "; the last of that is kept from sharing: end what takes it"
+		return s + ": " + e.Machine + "; the rest is reserved: end other processes that use memory"
 	}
 	if e.Unread > 0 {
-		s += fmt.Sprintf("; %d wait in messages that nobody has received", e.Unread)
+		s += fmt.Sprintf("; %d in unread messages", e.Unread)
 	}
 	for _, q := range e.Queues {
 		s += fmt.Sprintf("; %v", q)
@@ -37,7 +37,7 @@ func (e *SpaceError) Error() string {
 	for _, h := range e.Holders {
 		s += fmt.Sprintf("; pid %d holds %d", h.PID, h.Bytes)
 	}
-	return s + "; close what is not needed or raise Budget by shoal.SetMemory"
+	return s + "; close unused memory, or raise Budget with shoal.SetMemory"
 }
 
 // Unwrap returns ErrNoSpace.

@@ -108,7 +108,7 @@ func TestBlock_LargerThanTheDomainIsRefused(t *testing.T) {
 			t.Errorf("alloc of %d bytes: %v, want ErrTooLarge", size, err)
 		}
 	}
-	if _, err := d.Alloc(17 << 20); !strings.Contains(fmt.Sprint(err), "17825792 bytes, of 16777216; ") {
+	if _, err := d.Alloc(17 << 20); !strings.Contains(fmt.Sprint(err), "17825792 bytes, want at most 16777216: ") {
 		t.Errorf("%v does not say how large, and what there is", err)
 	}
 }

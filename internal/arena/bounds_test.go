@@ -176,7 +176,7 @@ func TestGarbage_IsLoggedWhereNobodyHearsOfIt(t *testing.T) {
 		return strings.Count(said.String(), "the class of a free block is")
 	}
 	testutil.Eventually(t, func() bool { return count() > 0 }, "nothing is logged")
-	if n := count(); n != 1 || !strings.Contains(said.String(), "start them again") {
+	if n := count(); n != 1 || !strings.Contains(said.String(), "restart them") {
 		t.Errorf("logged %d times: %s", n, &said)
 	}
 }

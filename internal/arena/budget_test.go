@@ -55,7 +55,7 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 			full.Holders[0].Bytes < 1<<20 || full.Holders[0].Bytes >= 2<<20 {
 			t.Errorf("the error says %+v: want 2 MiB unread, and the rest held here", full)
 		}
-		if err != nil && !strings.Contains(err.Error(), "2097152 wait in messages that nobody has received") {
+		if err != nil && !strings.Contains(err.Error(), "2097152 in unread messages") {
 			t.Error(err)
 		}
 		var m arena.Message
@@ -140,7 +140,7 @@ func TestBudget_OfAddressesIsTold(t *testing.T) {
 	testutil.NoError(t, err)
 	_, _, _, err = d.NewRing(grown)
 	var full *arena.SpaceError
-	if !errors.As(err, &full) || !strings.Contains(err.Error(), " of 16777216 bytes of address space are left: ") ||
+	if !errors.As(err, &full) || !strings.Contains(err.Error(), " of 16777216 bytes of address space are free: ") ||
 		strings.Contains(err.Error(), "Budget") {
 		t.Errorf("got %v", err)
 	}

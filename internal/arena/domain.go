@@ -75,7 +75,7 @@ func layOut(s store, budget int64) (*Domain, error) {
 	}
 	var token [16]byte
 	if err := sys.Random(token[:]); err != nil {
-		return nil, fmt.Errorf("make a token: %w", err)
+		return nil, fmt.Errorf("create token: %w", err)
 	}
 	d.hdr.token[0].Store(binary.LittleEndian.Uint64(token[:8]))
 	d.hdr.token[1].Store(binary.LittleEndian.Uint64(token[8:]))
@@ -116,13 +116,13 @@ func overlayStore(s store) *Domain {
 
 func (d *Domain) checkLayout() error {
 	if m := d.hdr.magic.Load(); m != magic {
-		return fmt.Errorf("%w: magic %#x instead of %#x", ErrVersion, m, uint64(magic))
+		return fmt.Errorf("%w: magic number is %#x, want %#x", ErrVersion, m, uint64(magic))
 	}
 	if h := d.hdr.layout.Load(); h != layoutHash() {
 		return otherVersion(d.hdr.version.Load(), h)
 	}
 	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
-		return fmt.Errorf("%w: data segment of %d bytes, mapped %d", ErrCorrupt, n, len(d.bytes))
+		return fmt.Errorf("%w: data segment has %d bytes, want %d as mapped", ErrCorrupt, n, len(d.bytes))
 	}
 	return nil
 }
@@ -133,9 +133,9 @@ func (d *Domain) checkLayout() error {
 func otherVersion(theirs, layout uint64) error {
 	said := fmt.Sprintf("version %d", theirs)
 	if theirs == 0 {
-		said = "a version before 9"
+		said = "version below 9"
 	}
-	return fmt.Errorf("%w: the domain is of %s, layout %#x, and this program of version %d, layout %#x: "+
+	return fmt.Errorf("%w: the domain has %s, layout %#x, and this program has version %d, layout %#x: "+
 		"build both programs from one version of Shoal", ErrVersion, said, layout, protocolVersion, layoutHash())
 }
 

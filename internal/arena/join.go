@@ -78,7 +78,7 @@ func callListener(ctx context.Context, addr string, req [requestSize]byte, readA
 func checkSameUser(c *sys.Conn) error {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: user %d", ErrUser, uid)
+		err = fmt.Errorf("%w: its user is %d", ErrUser, uid)
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func receiveFiles(c *sys.Conn) ([]*os.File, error) {
 		err = statusError(a)
 	}
 	if err == nil && len(files) != 2 {
-		err = fmt.Errorf("%w: %d files instead of 2", ErrCorrupt, len(files))
+		err = fmt.Errorf("%w: got %d files, want 2", ErrCorrupt, len(files))
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeFiles(files))
@@ -125,7 +125,7 @@ func statusError(a [answerSize]byte) error {
 	case statusVersion:
 		return otherVersion(uint64(binary.LittleEndian.Uint32(a[4:])), binary.LittleEndian.Uint64(a[8:]))
 	}
-	return fmt.Errorf("%w: answer of status %d", ErrCorrupt, a[0])
+	return fmt.Errorf("%w: reply has unknown status %d", ErrCorrupt, a[0])
 }
 
 // checkNamespaces returns an error that wraps [ErrNamespace] if the answering process has another

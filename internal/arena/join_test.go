@@ -147,9 +147,9 @@ func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 		answer := make([]byte, len(arena.Answer(0)))
 		_, err = io.ReadFull(c, answer)
 		testutil.NoError(t, err)
-		wantVersions(t, arena.Judge(answer), fmt.Sprintf("of version %d,", ours), true)
+		wantVersions(t, arena.Judge(answer), fmt.Sprintf("has version %d,", ours), true)
 		binary.LittleEndian.PutUint32(answer[4:], 0) // as a listener before version 9 answers
-		wantVersions(t, arena.Judge(answer), "of a version before 9,", true)
+		wantVersions(t, arena.Judge(answer), "has version below 9,", true)
 	}
 	for _, at := range []int{16, 24} {
 		a := arena.Answer(0)

@@ -33,7 +33,7 @@ func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	a, err := d.callKeeper(record{op: opFetch, block: h})
 	if err == nil && a.file == nil {
-		err = fmt.Errorf("%w: no file came with %v", ErrKeeper, h)
+		err = fmt.Errorf("%w: no file received for block %v", ErrKeeper, h)
 	}
 	return a.file, a.note, err
 }
@@ -114,7 +114,7 @@ func (d *Domain) keeperClient() (*keeperClient, error) {
 		return d.files.client, nil
 	}
 	if d.Files() == nil {
-		return nil, fmt.Errorf("%w: a local domain has none: %w", ErrKeeper, errors.ErrUnsupported)
+		return nil, fmt.Errorf("%w: a local domain has no keeper: %w", ErrKeeper, errors.ErrUnsupported)
 	}
 	c, err := dialKeeper(d, d.notifyDropped)
 	if err != nil {

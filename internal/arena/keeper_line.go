@@ -170,9 +170,9 @@ func (c *keeperClient) roundTrip(r record, files ...*os.File) (keeperAnswer, err
 	case a.err != nil:
 		return keeperAnswer{}, a.err
 	case a.op == opFull:
-		return keeperAnswer{}, fmt.Errorf("%w: %d are the most", ErrTooManyFiles, maxKept)
+		return keeperAnswer{}, fmt.Errorf("%w: want at most %d", ErrTooManyFiles, maxKept)
 	case a.op != opDone:
-		return keeperAnswer{}, errors.Join(fmt.Errorf("%w: it has no file for %v", ErrKeeper, r.block), a.closeFile())
+		return keeperAnswer{}, errors.Join(fmt.Errorf("%w: no file for block %v", ErrKeeper, r.block), a.closeFile())
 	}
 	return a, nil
 }

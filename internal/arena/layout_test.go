@@ -71,9 +71,9 @@ func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
 		magic, layout, version uint64 // magic and layout are added to what this build has
 		said                   string
 	}{
-		"newer":        {0, 1, ours + 1, fmt.Sprintf("of version %d,", ours+1)},
-		"older":        {0, 1, ours - 1, fmt.Sprintf("of version %d,", ours-1)},
-		"oldest":       {0, 1, 0, "of a version before 9,"},
+		"newer":        {0, 1, ours + 1, fmt.Sprintf("has version %d,", ours+1)},
+		"older":        {0, 1, ours - 1, fmt.Sprintf("has version %d,", ours-1)},
+		"oldest":       {0, 1, 0, "has version below 9,"},
 		"other layout": {0, 1, ours, fmt.Sprintf("layout %#x", arena.LayoutHash()+1)},
 		"magic":        {1, 0, ours, "magic"},
 	} {
@@ -91,7 +91,7 @@ func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
 // is known.
 func wantVersions(t *testing.T, err error, theirs string, both bool) {
 	t.Helper()
-	ours := fmt.Sprintf("this program of version %d,", arena.ProtocolVersion)
+	ours := fmt.Sprintf("this program has version %d,", arena.ProtocolVersion)
 	if !errors.Is(err, arena.ErrVersion) || !strings.Contains(err.Error(), theirs) ||
 		both && !strings.Contains(err.Error(), ours) {
 		t.Errorf("%v: want ErrVersion, %q and %q", err, theirs, ours)
@@ -115,9 +115,9 @@ func TestAttach_ToAnotherVersionOfAnotherSizeIsRefused(t *testing.T) {
 		data, err := sys.Reopen(d.Files()[1])
 		testutil.NoError(t, err)
 		defer data.Close()
-		said := fmt.Sprintf("of version %d,", version)
+		said := fmt.Sprintf("has version %d,", version)
 		if version == 0 {
-			said = "of a version before 9,"
+			said = "has version below 9,"
 		}
 		_, err = arena.Attach(control, data)
 		wantVersions(t, err, said, true)

@@ -79,7 +79,7 @@ func TestLifetime_SliceThatIsUsedTooLateIsTracedToItsBlock(t *testing.T) {
 		if err == nil || len(lines) != 3 {
 			t.Fatalf("%s: %v, said %q\n%s", way, err, lines, errs)
 		}
-		want := `(?s)^shoal: a slice of shared memory is used after its block was closed\nblock \d+, 4096 bytes, allocated or received here by\n.*` +
+		want := `(?s)^shoal: slice of shared memory used after its block was closed\nblock \d+, 4096 bytes, allocated or received here by\n.*` +
 			lines[0] + `\n.*and closed by\n.*` + lines[1] + `\n.*fault below.*unexpected fault address.*` + lines[2] + ` `
 		if !regexp.MustCompile(want).MatchString(errs) {
 			t.Errorf("%s: want %s, have\n%s", way, want, errs)
@@ -95,7 +95,7 @@ func TestLifetime_WithoutDebuggingNothingIsNoticed(t *testing.T) {
 
 func TestLifetime_UnknownWordInTheEnvironmentIsAnError(t *testing.T) {
 	if _, errs, err := late(t, "liftime", "release"); err == nil ||
-		!strings.Contains(errs, "SHOAL_DEBUG=liftime: want lifetime, verify, or both with a comma") {
+		!strings.Contains(errs, "SHOAL_DEBUG=liftime: unknown value, want lifetime") {
 		t.Errorf("%v\n%s", err, errs)
 	}
 }

@@ -111,7 +111,7 @@ func (d *Domain) listenAt(path string, joins bool) (*Listener, error) {
 		eye: observer{d: d}}
 	if joins {
 		if err := sys.Random(l.token[:]); err != nil {
-			return nil, fmt.Errorf("make a token: %w", err)
+			return nil, fmt.Errorf("create token: %w", err)
 		}
 	}
 	if err := l.bindSocket(path); err != nil {
@@ -188,7 +188,7 @@ func removeSocket(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s: %w, and is no socket; choose another path", path, fs.ErrExist)
+		return fmt.Errorf("%s: %w and is not a socket: choose another path", path, fs.ErrExist)
 	}
 	return os.Remove(path)
 }

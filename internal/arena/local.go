@@ -8,7 +8,7 @@ import "fmt"
 // close the domain. NewLocal returns an error if size is less than a slab.
 func NewLocal(size int) (*Domain, error) {
 	if size < slabSize {
-		return nil, fmt.Errorf("new local domain of %d bytes: want at least %d", size, slabSize)
+		return nil, fmt.Errorf("new local domain: size %d, want at least %d bytes", size, slabSize)
 	}
 	size = int(roundUp(uint64(size), pageSize))
 	return createDomain(newHeap(size, commitStep/blockSize*localSteps), int64(size))

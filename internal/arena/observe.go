@@ -115,7 +115,7 @@ func requestReport(ctx context.Context, addr string, want byte, most int64, answ
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if report.PID < 1 {
-		return fmt.Errorf("%w: an answer that names no process", ErrCorrupt)
+		return fmt.Errorf("%w: reply names no process", ErrCorrupt)
 	}
 	return nil
 }

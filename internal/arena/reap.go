@@ -101,7 +101,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 		}
 		alive, err := d.store.isAlive(s)
 		if err != nil {
-			return nil, 0, fmt.Errorf("ask whether participant %d lives: %w", s, err)
+			return nil, 0, fmt.Errorf("check whether participant %d is alive: %w", s, err)
 		}
 		if alive {
 			continue

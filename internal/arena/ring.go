@@ -181,7 +181,7 @@ type RingOptions struct {
 // drain the ring and then get [ErrFinished].
 func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
 	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
-		return nil, 0, 0, fmt.Errorf("shm: ring of capacity %d: want 1 to 2^30", opts.Capacity)
+		return nil, 0, 0, fmt.Errorf("shm: new ring: capacity %d, want 1 to 2^30", opts.Capacity)
 	}
 	slots := uint64(1) << bits.Len64(uint64(opts.Capacity-1))
 	size := ringHead + slots*slotSize
@@ -266,11 +266,11 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
 	n := hdr.capacity.Load()
 	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
-		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
+		return nil, fmt.Errorf("%w: ring has capacity %d", ErrCorrupt, n)
 	}
 	limit := hdr.limit.Load()
 	if limit == 0 || limit > n {
-		return nil, fmt.Errorf("%w: ring of %d slots for %d messages", ErrCorrupt, n, limit)
+		return nil, fmt.Errorf("%w: ring has %d slots for %d messages", ErrCorrupt, n, limit)
 	}
 	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
 		bits: bits.TrailingZeros64(n)}
@@ -459,8 +459,8 @@ func (r *Ring) checkRoom() error {
 // stand behind a slot that is WRITING, and a slot that is READING may be the only one that is not
 // free. So tries wait for that lane, as they do for its stamps (Note [Stopped processes]).
 var (
-	errPutting error = &unfinished{ErrEmpty, "message is being put"}
-	errGetting error = &unfinished{ErrFull, "slot is being read"}
+	errPutting error = &unfinished{ErrEmpty, "message is still being put"}
+	errGetting error = &unfinished{ErrFull, "slot is still being read"}
 )
 
 // unfinished is the result of an attempt that must wait for another lane to finish first.

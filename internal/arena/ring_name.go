@@ -25,7 +25,7 @@ func (d *Domain) Bind(ctx context.Context, name string, body []byte, blocks []Ha
 
 func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks []Handle) error {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
-		return fmt.Errorf("%w: it has %d bytes, and a name has 1 to %d bytes of UTF-8", ErrName, len(name), MaxName)
+		return fmt.Errorf("%w: got %d bytes, want 1 to %d bytes of UTF-8", ErrName, len(name), MaxName)
 	}
 	for _, h := range blocks {
 		if _, err := d.checkHandle(h); err != nil {

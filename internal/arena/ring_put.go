@@ -207,7 +207,7 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	if len(order) > 1 {
 		slices.Sort(order)
 		if hasDuplicates(order) {
-			panic("shm: a message carries the same block twice; send it once and refer to it by its position")
+			panic("shm: message contains the same block twice: send it once and refer to it by its position")
 		}
 	}
 	return order

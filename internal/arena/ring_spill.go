@@ -40,7 +40,7 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 func (d *Domain) spillMessage(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {
-		return 0, fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
+		return 0, fmt.Errorf("put message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
 	}
 	b, err := d.Bytes(h)
 	if err == nil && len(b) < 8+8*len(blocks)+8+len(body) {

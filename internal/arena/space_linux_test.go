@@ -132,10 +132,10 @@ func TestBudgetFor_AFullMachineIsNamed(t *testing.T) {
 	}{
 		{0, roomy, roomy.Headroom(), nil},
 		{64 << 20, full, 64 << 20, nil}, // what was asked for is charged when it is used
-		{0, full, 0, []string{"no space", "268435456 bytes free of 8589934592", "shoal.SetMemory"}},
-		{0, group, 0, []string{"no space", "a control group uses 1073741674 of 1073741824"}},
-		{1000, roomy, 0, []string{"budget of 1000 bytes", fmt.Sprint(arena.SlabSize)}},
-		{-1, roomy, 0, []string{"budget of -1 bytes"}},
+		{0, full, 0, []string{"no space", "268435456 of 8589934592 bytes free", "shoal.SetMemory"}},
+		{0, group, 0, []string{"no space", "its control group uses 1073741674 of 1073741824"}},
+		{1000, roomy, 0, []string{"budget is 1000 bytes", fmt.Sprint(arena.SlabSize)}},
+		{-1, roomy, 0, []string{"budget is -1 bytes"}},
 	} {
 		got, err := arena.BudgetFor(c.asked, c.m)
 		noSpace := err != nil && c.asked == 0

@@ -18,8 +18,8 @@ import (
 // Close may go unseen. It logs in a goroutine, because this one may occupy a lane that the logger
 // needs.
 func reportCorruption(word string, v uint64) error {
-	err := fmt.Errorf("%w: %s is %#x, which nobody writes: something else wrote to the shared memory; "+
-		"end all processes of this domain and start them again", ErrCorrupt, word, v)
+	err := fmt.Errorf("%w: %s is %#x, which is never written: a process has overwritten the shared memory: "+
+		"end all processes of this domain and restart them", ErrCorrupt, word, v)
 	if !logged.Swap(true) {
 		go slog.Error("shoal: " + err.Error())
 	}

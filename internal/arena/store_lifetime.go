@@ -46,7 +46,7 @@ func debugLifetime() (bool, error) {
 		case "lifetime":
 			on = true
 		default:
-			return false, fmt.Errorf("SHOAL_DEBUG=%s: want lifetime, verify, or both with a comma", word)
+			return false, fmt.Errorf("SHOAL_DEBUG=%s: unknown value, want lifetime", word)
 		}
 	}
 	return on, nil
@@ -158,7 +158,7 @@ func (t *lifetimes) closeView(index uint32, by callers) {
 		return
 	}
 	t.faults.Explain(int(l.off), int(l.n),
-		fmt.Sprintf("shoal: a slice of shared memory is used after its block was closed\n"+
+		fmt.Sprintf("shoal: slice of shared memory used after its block was closed\n"+
 			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
 			index, l.n, l.from, by))
 	// The kernel may lack memory to record the protection; then this block is not watched.

@@ -83,7 +83,7 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 	}
 	got := int64(len(s.mem))
 	if got < budget && (opts.Reserve == 0 || got < opts.Reserve) {
-		slog.Warn("shoal: less address space than free memory, so less of it can be shared; see ulimit -v, ulimit -f and vm.overcommit_memory, or set Budget by shoal.SetMemory",
+		slog.Warn("shoal: address space is smaller than free memory, which reduces the budget; check ulimit -v, ulimit -f and vm.overcommit_memory, or set Budget with shoal.SetMemory",
 			"budget", got, "free", budget)
 	}
 	return s, min(budget, got), nil
@@ -96,19 +96,19 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	case asked >= slabSize:
 		return asked, nil
 	case asked != 0:
-		return 0, fmt.Errorf("budget of %d bytes: want at least %d", asked, slabSize)
+		return 0, fmt.Errorf("budget is %d bytes, want at least %d", asked, slabSize)
 	case free >= slabSize:
 		return free, nil
 	}
-	return 0, fmt.Errorf("%w: %s; the last of that is kept from sharing: end what takes it, or set Budget by shoal.SetMemory",
+	return 0, fmt.Errorf("%w: %s; the rest is reserved: end other processes that use memory, or set Budget with shoal.SetMemory",
 		ErrNoSpace, describeFree(m))
 }
 
 // describeFree describes the free memory of the machine and the control group.
 func describeFree(m sys.Memory) string {
-	s := fmt.Sprintf("the machine has %d bytes free of %d", m.Available, m.Total)
+	s := fmt.Sprintf("the machine has %d of %d bytes free", m.Available, m.Total)
 	if m.CgroupLimit >= 0 {
-		s += fmt.Sprintf(", and a control group uses %d of %d", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
+		s += fmt.Sprintf(", and its control group uses %d of %d bytes", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
 	}
 	return s
 }
@@ -209,11 +209,11 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 		}
 	}()
 	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
-		return nil, fmt.Errorf("%w: control segment of %d bytes, limit of this process %d: %w",
+		return nil, fmt.Errorf("%w: control segment has %d bytes, limit of this process is %d: %w",
 			ErrAddressSpace, controlSize, sys.AddressSpaceLimit(), err)
 	}
 	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
-		return nil, fmt.Errorf("%w: data segment of %d bytes, limit of this process %d: %w; raise ulimit -v, or set a smaller Budget by shoal.SetMemory",
+		return nil, fmt.Errorf("%w: data segment has %d bytes, limit of this process is %d: %w: raise ulimit -v, or set a smaller Budget with shoal.SetMemory",
 			ErrAddressSpace, info.Size(), sys.AddressSpaceLimit(), err)
 	}
 	if s.life, err = sys.Reopen(ctl); err != nil {

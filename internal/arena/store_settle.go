@@ -90,12 +90,12 @@ func (d *Domain) busyError(b *block, err error) error {
 	}
 	seat := int(w.lane() / lanesPerSeat)
 	pid, how := int(d.parts[seat].pid.Load()), ""
-	if alive, unknown := d.store.isAlive(seat); unknown == nil && !alive && seat != d.seat {
-		how = ", which has died and is not reaped yet,"
+	if isAlive, unknown := d.store.isAlive(seat); unknown == nil && !isAlive && seat != d.seat {
+		how = ", which died and is not yet reaped,"
 	} else if sys.Stopped(pid) {
 		how = ", which is stopped,"
 	}
-	return fmt.Errorf("block %d, of which process %d%s is in the middle of a %s: %w", d.indexOf(b), pid, how,
+	return fmt.Errorf("block %d: process %d%s has not finished a %s: %w", d.indexOf(b), pid, how,
 		stampNames[w.kind()], err)
 }
 

@@ -98,7 +98,7 @@ type Sync struct {
 // block, and must release it after [Sync.Close]. It returns an error if opts.Limit is out of range.
 func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	if opts.Limit < 0 || opts.Limit > countMask || opts.Form == FormBarrier && opts.Limit == 0 {
-		return nil, fmt.Errorf("shm: a limit of %d: want at most %d", opts.Limit, countMask)
+		return nil, fmt.Errorf("shm: limit %d, want at most %d", opts.Limit, countMask)
 	}
 	size := opts.Form.size() + uint64(max(opts.Bytes, 0))
 	h, err := d.allocObject(briefly, size, size, objectSync)
@@ -133,7 +133,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 		return nil, err
 	}
 	if extKind(b.ext.Load()) != objectSync {
-		return nil, fmt.Errorf("%w: %v is nothing to synchronise by", ErrCorrupt, h)
+		return nil, fmt.Errorf("%w: %v is not a synchronization cell", ErrCorrupt, h)
 	}
 	c, err := d.cellOf(b)
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	}
 	p, err := d.bytesOf(b)
 	if got := Form(c.form.Load()); got != form || uint64(len(p)) < form.size() {
-		return nil, errors.Join(fmt.Errorf("%w: %v is of form %d, not %d", ErrCorrupt, h, got, form), err)
+		return nil, errors.Join(fmt.Errorf("%w: %v has form %d, want %d", ErrCorrupt, h, got, form), err)
 	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.seat)<<idSeatShift)}

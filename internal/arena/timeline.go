@@ -101,7 +101,7 @@ func (t *timelineHold) releaseRef() error {
 // tracks is too large. The caller must close the timeline.
 func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	if workers < 0 || tracks < 0 || tracks >= mostTrack {
-		return nil, fmt.Errorf("shm: a timeline of %d tracks: want less than %d", tracks, mostTrack)
+		return nil, fmt.Errorf("shm: timeline has %d tracks, want less than %d", tracks, mostTrack)
 	}
 	size := uint64(8 * (tracksAt + (tracks+1)*trackWords))
 	h, err := d.allocObject(briefly, size, size, objectTimeline)
@@ -123,7 +123,7 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
 	t, err := d.openTimeline(h)
 	if err == nil && t.words.At(timelineMagic) != timelineForm {
-		err = fmt.Errorf("%w: %v is no timeline", ErrCorrupt, h)
+		err = fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
 	}
 	return t, err
 }
@@ -141,7 +141,7 @@ func (d *Domain) openTimeline(h Handle) (*Timeline, error) {
 	}
 	words := NumbersIn[uint64](p)
 	if extKind(b.ext.Load()) != objectTimeline || len(words) < tracksAt+trackWords {
-		return nil, fmt.Errorf("%w: %v is no timeline", ErrCorrupt, h)
+		return nil, fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
 	}
 	t := &Timeline{held: &timelineHold{d: d, h: h}, words: words, zero: time.Now(), at: int64(sys.Monotonic())}
 	runtime.AddCleanup(t, func(held *timelineHold) { held.releaseRef() }, t.held)
