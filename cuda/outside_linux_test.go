@@ -55,7 +55,7 @@ func selectsRows(t *testing.T, dev tensor.Device, cols int) {
 		})
 		testutil.NoError(t, there.Close())
 		if c.out != "" {
-			c.out = "index " + c.out + " is out of range of 6"
+			c.out = "index " + c.out + " is out of range [0, 6)"
 		}
 		if !strings.Contains(said, c.out) || said != "" && c.out == "" {
 			t.Errorf("rows of %d, index %v: %q, want %q", cols, c.index, said, c.out)

@@ -35,7 +35,7 @@ func TestSaveFile_LeavesTheFileForAModuleThatIsNotWhole(t *testing.T) {
 		text string
 	}{
 		"closed":                   {closedLinear(t), tensor.ErrClosed, "weight: tensor: closed"},
-		"a parameter of no value":  {without, tensor.ErrClosed, "weight: it is nil"},
+		"a parameter of no value":  {without, tensor.ErrClosed, "weight: nil tensor"},
 		"nil layers":               {&half{}, nn.ErrEmpty, "a *nn_test.half without parameters, whose first is nil"},
 		"no layers":                {&nn.Sequential{}, nn.ErrEmpty, "a *nn.Sequential without parameters, whose layers are none"},
 		"a nil pointer":            {(*nn.Linear)(nil), nn.ErrEmpty, "a nil *nn.Linear"},

@@ -61,7 +61,7 @@ func (t *Tensor) adder() func(dst, src []byte) {
 	case Float64:
 		return func(dst, src []byte) { addFloat64(&typed[float64](dst[:8])[0], typed[float64](src[:8])[0]) }
 	}
-	misuse(ErrOperand, "atomic addition is not defined for %v", t.dtype)
+	misuse(ErrOperand, "AddAtomic is not defined for %v", t.dtype)
 	return nil
 }
 

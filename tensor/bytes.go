@@ -7,7 +7,7 @@ package tensor
 // values.
 func Bytes(t *Tensor) []byte {
 	if !t.IsContiguous() {
-		misuse(ErrShape, "Bytes of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
+		misuse(ErrShape, "Bytes: tensor with strides %v is not contiguous: call Contiguous first", t.Strides())
 	}
 	return t.span()
 }

@@ -155,7 +155,8 @@ func checkMemory(n int) error {
 		most = min(most, m.Most())
 	}
 	if int64(n) > most {
-		return fmt.Errorf("%w: want %d bytes, the machine or the control group has %d", ErrMemory, n, most)
+		return fmt.Errorf("%w: allocation of %d bytes exceeds the %d bytes of the machine or the control group",
+			ErrMemory, n, most)
 	}
 	return nil
 }

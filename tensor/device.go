@@ -48,7 +48,7 @@ const roomy = 256 << 20
 func allocateOn(dev Device, n int) (device.Memory, error) {
 	engine := device.EngineOf(dev)
 	if engine == nil {
-		return nil, fmt.Errorf("%w: no package of this program has %v", ErrDevice, dev)
+		return nil, fmt.Errorf("%w: %v: import the package that provides it", ErrDevice, dev)
 	}
 	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
 		collect()
@@ -336,7 +336,7 @@ func readDevice(d *codec.Decoder) (*Storage, error) {
 	}
 	backend, ok := device.Find(kind)
 	if !ok || backend.Read == nil {
-		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, kind)
+		return nil, fmt.Errorf("%w: %q: import the package that provides it", ErrDevice, kind)
 	}
 	m, err := backend.Read(d)
 	if err != nil {
@@ -344,7 +344,8 @@ func readDevice(d *codec.Decoder) (*Storage, error) {
 	}
 	if m.Size() != size {
 		m.End()
-		return nil, fmt.Errorf("%d bytes on %v, where %d are announced: %w", m.Size(), m.Device(), size, ErrLayout)
+		return nil, fmt.Errorf("receive memory on device: got %d bytes on %v, want %d: %w",
+			m.Size(), m.Device(), size, ErrLayout)
 	}
 	return settleOn(m)
 }

@@ -43,7 +43,8 @@ func computerOn(dev Device) computer {
 	}
 	c, ok := device.EngineOf(dev).(computer)
 	if !ok {
-		panic(fmt.Errorf("%w: %v has no kernels", ErrUnsupported, dev))
+		panic(fmt.Errorf("%w: %v has no compute kernels: copy the tensor to the host with CPU",
+			ErrUnsupported, dev))
 	}
 	return c
 }
@@ -318,7 +319,7 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	}
 	n, dev := t.Shape()[dim], computerOf(t, idx)
 	if n == 0 {
-		misuse(ErrIndex, "%s from dimension %d of %v, which has no elements", what, dim, t.Shape())
+		misuse(ErrIndex, "%s along dimension %d of shape %v: dimension has size 0", what, dim, t.Shape())
 	}
 	// Check for negative indices, which Gather would accept.
 	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {})

@@ -16,7 +16,7 @@ var (
 	ErrMisuse = errors.New("tensor: misuse")
 	// ErrShape is wrapped if shapes or strides are incompatible with each other or with the
 	// operation.
-	ErrShape = sentinel.New("tensor: shapes do not fit", ErrMisuse)
+	ErrShape = sentinel.New("tensor: incompatible shapes%.0w", ErrMisuse)
 	// ErrIndex is wrapped if an index or a dimension is out of range, or a dimension is listed
 	// twice.
 	ErrIndex = sentinel.New("tensor: index out of range", ErrMisuse)
@@ -34,9 +34,9 @@ var (
 	// ErrDType is wrapped if a name or a number is not a dtype.
 	ErrDType = errors.New("tensor: unknown dtype")
 	// ErrLayout is wrapped if the shape, strides and offset of a received tensor exceed its memory.
-	ErrLayout = errors.New("tensor: layout does not fit its memory")
+	ErrLayout = errors.New("tensor: layout exceeds its memory")
 	// ErrAlign is wrapped if the offset of a tensor in bytes is not a multiple of the element size.
-	ErrAlign = errors.New("tensor: not aligned")
+	ErrAlign = errors.New("tensor: offset not aligned to the element size")
 	// ErrFile is wrapped if a file is too short for a tensor, is truncated later, is not a regular
 	// file, or has been replaced. It is wrapped in an *encoding.FileError.
 	ErrFile = errors.New("tensor: file does not fit the tensor")
@@ -45,7 +45,7 @@ var (
 	ErrDomain = errors.New("tensor: shared in another domain")
 	// ErrForeign is wrapped if the memory of another program, such as a PyTorch tensor, would have
 	// to move. The caller should send a clone.
-	ErrForeign = errors.New("tensor: its memory belongs to another program")
+	ErrForeign = errors.New("tensor: memory belongs to another program")
 	// ErrDevice is wrapped if a received tensor is on a device that this program does not know.
 	ErrDevice = errors.New("tensor: unknown device")
 	// ErrUnsupported is wrapped if a device has no kernel for an operation or a dtype. The host
@@ -55,9 +55,9 @@ var (
 	ErrDevices = errors.New("tensor: expected all tensors to be on the same device")
 	// ErrNested is wrapped if nested slices are not rectangular or contain a value that is not a
 	// number, or if a tensor does not fit the requested type of nested slices.
-	ErrNested = errors.New("tensor: nested slices and a tensor do not match")
+	ErrNested = errors.New("tensor: nested slices do not match the tensor")
 	// ErrState is wrapped by Generator.SetState if the bytes were not returned by State.
-	ErrState = errors.New("tensor: not the state of a generator")
+	ErrState = errors.New("tensor: invalid generator state")
 )
 
 // misuse panics with an error that wraps kind, which must be ErrMisuse or wrap it.

@@ -31,7 +31,8 @@ func (f *file) sizeMismatch(have, want int64, why string) error {
 }
 
 func misfitOf(path string, have, want int64, why string) error {
-	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w, which wants %d bytes: %s", ErrFile, want, why)}
+	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w: %[3]s: want %[2]d bytes",
+		ErrFile, want, why)}
 }
 
 // FromFile returns a tensor over a memory-mapped file, like torch.from_file. The caller must close
@@ -102,9 +103,9 @@ func (f *file) mapIn(extend bool, size int) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return f.sizeMismatch(info.Size(), int64(size), "it is not a regular file")
+		return f.sizeMismatch(info.Size(), int64(size), "not a regular file")
 	case info.Size() < int64(size) && !extend:
-		return f.sizeMismatch(info.Size(), int64(size), "it is too short")
+		return f.sizeMismatch(info.Size(), int64(size), "file is too short")
 	case info.Size() < int64(size):
 		if err := lengthen(f.File, int64(size)); err != nil {
 			return err
@@ -156,7 +157,7 @@ func (f *file) check() {
 func (f *file) short() error {
 	info, err := f.Stat()
 	if err == nil && info.Size() < int64(len(f.bytes)) {
-		return f.sizeMismatch(info.Size(), int64(len(f.bytes)), "it was cut short")
+		return f.sizeMismatch(info.Size(), int64(len(f.bytes)), "file was truncated")
 	}
 	return nil // if Stat failed, the file is closed; the caller detects that
 }
@@ -257,7 +258,7 @@ func readFile(d *codec.Decoder) (*Storage, error) {
 	}
 	if f.id != id {
 		return nil, errors.Join(misfitOf(path, int64(size), int64(size),
-			"it is another file than the sender's"), f.end())
+			"not the file that the sender mapped"), f.end())
 	}
 	return files.house(f), nil
 }

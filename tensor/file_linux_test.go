@@ -76,7 +76,7 @@ func TestFromFile_RefusesWhatIsNoFile(t *testing.T) {
 	_, err := tensor.FromFile(path, false, tensor.Uint8, 11)
 	testutil.ErrorIs(t, err, tensor.ErrFile)
 	var fe *encoding.FileError
-	if !errors.As(err, &fe) || fe.Offset != 10 || !strings.Contains(fe.Error(), "wants 11 bytes") || fe.Path != path {
+	if !errors.As(err, &fe) || fe.Offset != 10 || !strings.Contains(fe.Error(), "want 11 bytes") || fe.Path != path {
 		t.Errorf("%+v", fe)
 	}
 	for _, shared := range []bool{true, false} {
@@ -119,7 +119,7 @@ func TestFromFile_OfAFileCutShortIsAnError(t *testing.T) {
 			} {
 				err := tensor.Catch(f)
 				var fe *encoding.FileError
-				if !errors.As(err, &fe) || fe.Offset != 100 || !strings.Contains(fe.Error(), "wants 65536 bytes") {
+				if !errors.As(err, &fe) || fe.Offset != 100 || !strings.Contains(fe.Error(), "want 65536 bytes") {
 					t.Errorf("%s: %v", name, err)
 				}
 			}

@@ -74,7 +74,7 @@ func (r reduction) on(dt DType) fold {
 		f.again = f.out.numeric().folds[r]
 	}
 	if f.run == nil {
-		misuse(ErrOperand, "%v of a tensor of %v: convert it with To first", r, dt)
+		misuse(ErrOperand, "%v is not defined for a tensor of %v: convert it with To first", r, dt)
 	}
 	return f
 }
@@ -398,7 +398,7 @@ func (t *Tensor) mark(dims []int) (named axes) {
 	}
 	for _, d := range dims {
 		if d = t.axis(d); named.has(d) {
-			misuse(ErrIndex, "dimension %d is named twice in %v", d, slices.Clone(dims))
+			misuse(ErrIndex, "dimension %d is repeated in %v", d, slices.Clone(dims))
 		}
 		named |= 1 << d
 	}

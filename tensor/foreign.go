@@ -24,7 +24,7 @@ func init() {
 func check(t *Tensor) error {
 	switch {
 	case t == nil:
-		return fmt.Errorf("it is nil: %w", ErrClosed)
+		return fmt.Errorf("nil tensor: %w", ErrClosed)
 	case t.open() == nil:
 		return ErrClosed
 	}
@@ -125,7 +125,7 @@ func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 		return ErrForeign
 	}
 	if len(b) != len(old.bytes) {
-		misuse(ErrShape, "MoveTo %d bytes of a storage of %d", len(b), len(old.bytes))
+		misuse(ErrShape, "MoveTo: got %d bytes, want %d as in the storage", len(b), len(old.bytes))
 	}
 	copy(b, old.bytes)
 	s.setForeign(&memory{bytes: b, lease: &loan{of: l}})

@@ -90,7 +90,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 // PyTorch.
 func place(k, n int, what string) int {
 	if k < 0 || k >= n {
-		misuse(ErrIndex, "%s index %d is out of range of %d: want at least 0", what, k, n)
+		misuse(ErrIndex, "%s: index %d is out of range [0, %d)", what, k, n)
 	}
 	return k
 }
@@ -117,11 +117,13 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
 	if len(idx.Shape()) != len(t.Shape()) || len(o.Shape()) != len(t.Shape()) {
-		misuse(ErrShape, "%s in %v by indices of %v: want as many dimensions", what, t.Shape(), idx.Shape())
+		misuse(ErrShape, "%s: tensor of shape %v and indices of shape %v: want equal numbers of dimensions",
+			what, t.Shape(), idx.Shape())
 	}
 	for d, n := range idx.Shape() {
 		if d != dim && n > t.Shape()[d] || n > o.Shape()[d] {
-			misuse(ErrShape, "%s in %v by indices of %v along dimension %d", what, t.Shape(), idx.Shape(), dim)
+			misuse(ErrShape, "%s: tensor of shape %v and indices of shape %v: want indices no larger than the tensor except in dimension %d, nor than the source",
+				what, t.Shape(), idx.Shape(), dim)
 		}
 	}
 	return dim
@@ -218,7 +220,8 @@ func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
 // scatter writes elements of src to t with move, or adds them if move is nil.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
-		misuse(ErrOperand, "%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
+		misuse(ErrOperand, "%s: cannot write %v to a tensor of %v: convert it with To first",
+			what, src.dtype, t.dtype)
 	}
 	t.wantDistinct()
 	if t.SameStorage(src) {
@@ -368,7 +371,7 @@ func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	if len(t.Shape()) == 0 {
 		if idx.Numel() != 1 {
-			misuse(ErrShape, "IndexSelect of a single number by %d indices", idx.Numel())
+			misuse(ErrShape, "IndexSelect: got %d indices for a tensor without dimensions, want 1", idx.Numel())
 		}
 		line := t.line()
 		defer line.unline(t)
@@ -439,7 +442,7 @@ func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move cast
 // element of t.
 func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 	if len(idx.Shape()) != 1 {
-		misuse(ErrShape, "%s by indices of shape %v: want one dimension", what, idx.Shape())
+		misuse(ErrShape, "%s: got indices of shape %v, want 1 dimension", what, idx.Shape())
 	}
 	dim = t.axis(dim)
 	var room [2][2 * fewDims]int
@@ -451,7 +454,7 @@ func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
 
 func (t *Tensor) wantShape(what string, src *Tensor) {
 	if !slices.Equal(t.Shape(), src.Shape()) {
-		misuse(ErrShape, "%s of shape %v: want %v", what, src.Shape(), t.Shape())
+		misuse(ErrShape, "%s: got shape %v, want %v", what, src.Shape(), t.Shape())
 	}
 }
 
@@ -461,7 +464,8 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 // negative index counts from the end.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
-		misuse(ErrShape, "Index of %d dimensions by %d tensors", len(t.Shape()), len(idx))
+		misuse(ErrShape, "Index: tensor has %d dimensions: got %d index tensors, want at least 1 and at most one for each dimension",
+			len(t.Shape()), len(idx))
 	}
 	var few [2 * fewDims][]int
 	shapes := few[:0]
@@ -506,7 +510,7 @@ func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 			}
 		}
 		if !ok {
-			misuse(ErrIndex, "Index %v is out of range of dimension %d of %v", i, d, t.Shape())
+			misuse(ErrIndex, "Index: %v is out of range for dimension %d of shape %v", i, d, t.Shape())
 		}
 	}
 	return flat

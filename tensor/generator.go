@@ -194,14 +194,14 @@ func (g *Generator) put(b []byte) {
 // [ErrState] for other bytes.
 func (g *Generator) SetState(b []byte) error {
 	if len(b) != 8*stateWords {
-		return fmt.Errorf("set state of %d bytes, want %d: %w", len(b), 8*stateWords, ErrState)
+		return fmt.Errorf("set generator state: got %d bytes, want %d: %w", len(b), 8*stateWords, ErrState)
 	}
 	var w [stateWords]uint64
 	for i := range w {
 		w[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	if w[3]&1 == 0 {
-		return fmt.Errorf("set state with an even increment: %w", ErrState)
+		return fmt.Errorf("set generator state: got an even increment, want an odd one: %w", ErrState)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

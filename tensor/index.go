@@ -11,7 +11,7 @@ import (
 // promoted.
 func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
-		misuse(ErrMisuse, "Cat of no tensors")
+		misuse(ErrMisuse, "Cat: got no tensors, want at least 1")
 	}
 	first, dt := ts[0], ts[0].dtype
 	for _, t := range ts {
@@ -28,7 +28,8 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 			continue
 		}
 		if !alike(t.Shape(), first.Shape(), dim) {
-			misuse(ErrShape, "Cat of shapes %v and %v along dimension %d", first.Shape(), t.Shape(), dim)
+			misuse(ErrShape, "Cat: shapes %v and %v differ in a dimension other than %d",
+				first.Shape(), t.Shape(), dim)
 		}
 		shape[dim] += t.Shape()[dim]
 	}
@@ -86,14 +87,14 @@ func (t *Tensor) legacy() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0
 // dtypes are promoted.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
-		misuse(ErrMisuse, "Stack of no tensors")
+		misuse(ErrMisuse, "Stack: got no tensors, want at least 1")
 	}
 	dim = wrap(dim, len(ts[0].Shape())+1, "dimension")
 	dt := ts[0].dtype
 	for _, t := range ts {
 		dt = Promote(dt, t.dtype)
 		if !slices.Equal(t.Shape(), ts[0].Shape()) {
-			misuse(ErrShape, "Stack of shapes %v and %v", ts[0].Shape(), t.Shape())
+			misuse(ErrShape, "Stack: shapes %v and %v differ", ts[0].Shape(), t.Shape())
 		}
 	}
 	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].Shape()), dim, len(ts)), ts...)
@@ -109,7 +110,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 	turned := axes(0)
 	for _, d := range dims {
 		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); turned.has(d) {
-			misuse(ErrIndex, "Flip of dimension %d twice", d)
+			misuse(ErrIndex, "Flip: dimension %d is repeated", d)
 		}
 		turned |= 1 << d
 	}
@@ -267,7 +268,7 @@ func (t *Tensor) allTrue() bool {
 // NaN.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	if !(rtol >= 0 && atol >= 0) {
-		misuse(ErrArgument, "AllClose with tolerances %v and %v: want at least 0", rtol, atol)
+		misuse(ErrArgument, "AllClose: got tolerances %v and %v, want at least 0", rtol, atol)
 	}
 	dt := Promote(promote(a, b), Float64)
 	var wide [2 * fewDims]int

@@ -56,7 +56,7 @@ func (d DType) SizeOf(shape ...int) (size int, err error) {
 // checkShape returns the size of a contiguous tensor in bytes. It panics if dt or shape is invalid.
 func checkShape(dt DType, shape []int) (size int) {
 	if !dt.valid() {
-		misuse(ErrArgument, "%v is no dtype", dt)
+		misuse(ErrArgument, "invalid dtype %v", dt)
 	}
 	n := uint64(dt.Size())
 	for _, d := range shape {
@@ -66,7 +66,7 @@ func checkShape(dt DType, shape []int) (size int) {
 		}
 		hi, lo := bits.Mul64(max(n, 1), uint64(d))
 		if hi != 0 || lo>>62 != 0 {
-			misuse(ErrShape, "shape %v has more elements than there are addresses", slices.Clone(shape))
+			misuse(ErrShape, "shape %v exceeds the address space", slices.Clone(shape))
 		}
 		n = lo
 	}
@@ -77,7 +77,7 @@ func checkShape(dt DType, shape []int) (size int) {
 // panics if i is out of range.
 func wrap(i, n int, what string) int {
 	if i < -n || i >= n {
-		misuse(ErrIndex, "%s %d is out of range of %d", what, i, n)
+		misuse(ErrIndex, "%s %d is out of range [-%[3]d, %[3]d)", what, i, n)
 	}
 	if i < 0 {
 		i += n
@@ -104,7 +104,7 @@ func broadcastInto(room []int, shapes ...[]int) []int {
 				tail[i] = n
 			case n != 1 && n != tail[i]:
 				// The copies keep shapes from escaping to the heap.
-				misuse(ErrShape, "shapes %v do not broadcast", copies(shapes))
+				misuse(ErrShape, "shapes %v cannot be broadcast together", copies(shapes))
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
 func (t *Tensor) stretch(room, shape []int) []int {
 	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
-		misuse(ErrShape, "shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
+		misuse(ErrShape, "shape %v cannot be broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 	}
 	strides := slices.Grow(room[:0], len(shape))[:len(shape)]
 	clear(strides)
@@ -135,7 +135,7 @@ func (t *Tensor) stretch(room, shape []int) []int {
 		case n == shape[extra+i]:
 			strides[extra+i] = t.Strides()[i]
 		case n != 1:
-			misuse(ErrShape, "shape %v does not broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
+			misuse(ErrShape, "shape %v cannot be broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
 		}
 	}
 	return strides

@@ -34,7 +34,8 @@ func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 // if they exceed the file.
 func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
-		return nil, fmt.Errorf("%d bytes at %d of a file of %d: %w", n, at, size, ErrLayout)
+		return nil, fmt.Errorf("map file: %d bytes at offset %d exceed the file size %d: %w",
+			n, at, size, ErrLayout)
 	}
 	return m.file.part(int(at), int(n)), nil
 }
@@ -90,7 +91,7 @@ func readFileAt(t *Tensor, f *os.File, at int64) error {
 	if _, err := f.ReadAt(b, at); err != nil {
 		info, statErr := f.Stat()
 		if statErr == nil && info.Size() < at+int64(len(b)) {
-			return misfitOf(f.Name(), info.Size(), at+int64(len(b)), "it was cut short")
+			return misfitOf(f.Name(), info.Size(), at+int64(len(b)), "file was truncated")
 		}
 		return errors.Join(err, statErr)
 	}

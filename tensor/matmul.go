@@ -11,7 +11,7 @@ import (
 // the others are broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
 	if len(a.Shape()) == 0 || len(b.Shape()) == 0 {
-		misuse(ErrShape, "MatMul of shapes %v and %v: want at least one dimension", a.Shape(), b.Shape())
+		misuse(ErrShape, "MatMul: got shapes %v and %v, want at least 1 dimension each", a.Shape(), b.Shape())
 	}
 	row, col := len(a.Shape()) == 1, len(b.Shape()) == 1
 	dt := Promote(a.dtype, b.dtype)
@@ -19,7 +19,8 @@ func MatMul(a, b *Tensor) *Tensor {
 	x, y := a.matrices(in, 0), b.matrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
-		misuse(ErrShape, "MatMul of shapes %v and %v: %d columns meet %d rows", a.Shape(), b.Shape(), k, y.Dim(-2))
+		misuse(ErrShape, "MatMul: shapes %v and %v: %d columns do not match %d rows",
+			a.Shape(), b.Shape(), k, y.Dim(-2))
 	}
 	var room [2 * fewDims]int
 	batch := broadcastInto(room[:0], x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
@@ -45,7 +46,8 @@ func MatMul(a, b *Tensor) *Tensor {
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
 		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {
-		misuse(ErrShape, "AddMM of shapes %v and %v to %v", a.Shape(), b.Shape(), t.Shape())
+		misuse(ErrShape, "AddMM: got shapes %v and %v for a result of shape %v, want (n, k) and (k, m) for (n, m)",
+			a.Shape(), b.Shape(), t.Shape())
 	}
 	backendOf(t).addProduct(t, a, b)
 	return t
@@ -55,7 +57,7 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 // not broadcast: both batches must have the same size.
 func BMM(a, b *Tensor) *Tensor {
 	if len(a.Shape()) != 3 || len(b.Shape()) != 3 || a.Shape()[0] != b.Shape()[0] {
-		misuse(ErrShape, "BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
+		misuse(ErrShape, "BMM: got shapes %v and %v, want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
 	}
 	return MatMul(a, b)
 }

@@ -46,7 +46,7 @@ func isList(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind()
 func (n *nest) measure(v reflect.Value) error {
 	for v = unwrap(v); isList(v); v = unwrap(v.Index(0)) {
 		if len(n.shape) == maxDims {
-			return fmt.Errorf("more than %d levels: %w", maxDims, ErrNested)
+			return fmt.Errorf("nested slices have more than %d levels: %w", maxDims, ErrNested)
 		}
 		n.shape = append(n.shape, v.Len())
 		if v.Len() == 0 {
@@ -60,7 +60,7 @@ func (n *nest) read(v reflect.Value, dim int) error {
 	v = unwrap(v)
 	if dim < len(n.shape) {
 		if !isList(v) || v.Len() != n.shape[dim] {
-			return fmt.Errorf("%v where a list of %d was expected: %w", v, n.shape[dim], ErrNested)
+			return fmt.Errorf("got %v, want a list of length %d: %w", v, n.shape[dim], ErrNested)
 		}
 		for i := range v.Len() {
 			if err := n.read(v.Index(i), dim+1); err != nil {
@@ -85,7 +85,7 @@ func (n *nest) number(v reflect.Value) error {
 	case v.CanComplex():
 		n.put(n.cast, raw([]complex128{v.Complex()}))
 	default:
-		return fmt.Errorf("%v where a number was expected: %w", v, ErrNested)
+		return fmt.Errorf("got %v, want a number: %w", v, ErrNested)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (d DType) wantNumber(what string, v float64) {
 		least = -most
 	}
 	if !(v >= least && v <= most) {
-		misuse(ErrArgument, "%s with %v, which overflows %v", what, v, d)
+		misuse(ErrArgument, "%s: %v overflows %v", what, v, d)
 	}
 }
 
@@ -71,7 +71,7 @@ func Arange(dt DType, start, end, step float64) *Tensor {
 // stepsIn returns the number of elements of Arange, and checks its arguments for the dtype.
 func stepsIn(dt DType, start, end, step float64) int {
 	if dt.category() == 0 || dt.category() > 2 {
-		misuse(ErrOperand, "Arange of %v: want integers or floats", dt)
+		misuse(ErrOperand, "Arange: got dtype %v, want integers or floats", dt)
 	}
 	n := steps(start, end, step)
 	dt.wantNumber("Arange", start)
@@ -84,7 +84,7 @@ func stepsIn(dt DType, start, end, step float64) int {
 func steps(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	if !(n >= 0) || math.IsInf(n, 0) {
-		misuse(ErrArgument, "Arange from %v to %v by %v has no end", start, end, step)
+		misuse(ErrArgument, "Arange: step from %v to %v by %v never reaches the end", start, end, step)
 	}
 	return int(n)
 }
@@ -148,9 +148,9 @@ func (t *Tensor) sequence(next func(first int, to []float64)) {
 func Linspace(dt DType, start, end float64, n int) *Tensor {
 	switch {
 	case n < 0:
-		misuse(ErrArgument, "Linspace of %d numbers", n)
+		misuse(ErrArgument, "Linspace: got %d numbers, want at least 0", n)
 	case dt == Bool:
-		misuse(ErrOperand, "Linspace of %v: want numbers", dt)
+		misuse(ErrOperand, "Linspace: got dtype %v, want numbers", dt)
 	case dt.isInteger():
 		dt.wantNumber("Linspace", start)
 		dt.wantNumber("Linspace", end)
@@ -187,7 +187,7 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
 	checkShape(dt, shape)
 	if product(shape) != len(data) {
-		misuse(ErrShape, "FromSlice of %d elements in shape %v", len(data), slices.Clone(shape))
+		misuse(ErrShape, "FromSlice: %d elements do not fill shape %v", len(data), slices.Clone(shape))
 	}
 	return contiguous(onHeap(raw(data)), dt, shape)
 }

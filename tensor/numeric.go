@@ -44,7 +44,7 @@ var numerics = [dtypes]func() *numeric{
 // numeric returns the loops for dtype d. It panics if d is storage-only.
 func (d DType) numeric() *numeric {
 	if numerics[d] == nil {
-		misuse(ErrOperand, "operations on %v, which is only kept: To converts it", d)
+		misuse(ErrOperand, "%v supports no operations, only storage: convert the tensor with To first", d)
 	}
 	return numerics[d]()
 }

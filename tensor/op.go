@@ -103,7 +103,7 @@ func (o op) with(dt DType, a, b *Tensor) rows {
 // meet returns the dtype of o's computation for a and b. It panics if o refuses Bool.
 func (o op) meet(a, b *Tensor) DType {
 	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
-		misuse(ErrOperand, "%v with a tensor of bool: use %s", o, instead)
+		misuse(ErrOperand, "%v is not defined for a tensor of bool: use %s", o, instead)
 	}
 	return o.operands(promote(a, b))
 }

@@ -197,7 +197,7 @@ func integerPow[T integer](base, exp T) T {
 // integerRemainder returns a remainder with the sign of y.
 func integerRemainder[T integer](x, y T) T {
 	if y == 0 {
-		misuse(ErrArgument, "integers divided by zero")
+		misuse(ErrArgument, "integer division by zero")
 	}
 	if q, ok := floorQuotient(x, y); ok {
 		return x - q*y
@@ -223,7 +223,7 @@ func floorQuotient[T integer](x, y T) (q T, ok bool) {
 // integerFloorDivide returns the quotient rounded down.
 func integerFloorDivide[T integer](x, y T) T {
 	if y == 0 {
-		misuse(ErrArgument, "integers divided by zero")
+		misuse(ErrArgument, "integer division by zero")
 	}
 	if q, ok := floorQuotient(x, y); ok {
 		return q

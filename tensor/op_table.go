@@ -82,8 +82,8 @@ var (
 
 // The reasons why an operation has no gradient: a piecewise constant result, and others.
 var (
-	stepwise  = device.Op{NoGradient: "the derivative is 0 wherever there is one"}
-	untrained = device.Op{NoGradient: "nothing that is trained has it"}
+	stepwise  = device.Op{NoGradient: "its derivative is 0 wherever it is defined"}
+	untrained = device.Op{NoGradient: "not implemented, because training does not use it"}
 )
 
 func by(f kernel.Function) *kernel.Function { return &f }

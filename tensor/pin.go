@@ -13,10 +13,10 @@ import (
 func (t *Tensor) PinMemory() error {
 	lock := device.Locker()
 	if lock == nil {
-		return fmt.Errorf("pin memory: %w: this program imports no package that has one", ErrDevice)
+		return fmt.Errorf("pin memory: %w: no device package with pinned memory is imported", ErrDevice)
 	}
 	if dev := t.Device(); dev != nil {
-		return fmt.Errorf("pin memory: the tensor is on %v", dev)
+		return fmt.Errorf("pin memory: tensor is on %v, want the host", dev)
 	}
 	err := t.Share()
 	if err == nil {

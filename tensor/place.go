@@ -35,7 +35,7 @@ func ParseDevice(name string) (Device, error) {
 	}
 	backend, ok := device.Find(kind)
 	if !ok || backend.Parse == nil {
-		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, name)
+		return nil, fmt.Errorf("%w: %q: import the package that provides it", ErrDevice, name)
 	}
 	return backend.Parse(name)
 }

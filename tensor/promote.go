@@ -24,7 +24,7 @@ func Promote(a, b DType) DType {
 	case a == b, a == Bool:
 		return b
 	case b.isKept():
-		misuse(ErrOperand, "%v and %v do not meet: To converts one", a, b)
+		misuse(ErrOperand, "%v and %v have no common dtype: convert one with To", a, b)
 	case a.category() < b.category() && b != Complex64:
 		return b
 	case a == Uint8 && b == Int8:
@@ -81,6 +81,6 @@ func (d DType) floating() DType {
 // higher.
 func (t *Tensor) wantRoom(from DType) {
 	if from.category() > t.dtype.category() {
-		misuse(ErrOperand, "result of %v does not fit in place into a tensor of %v", from, t.dtype)
+		misuse(ErrOperand, "result of dtype %v cannot be stored in place in a tensor of %v", from, t.dtype)
 	}
 }

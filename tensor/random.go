@@ -25,7 +25,7 @@ func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
 
 func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	if hi <= lo {
-		misuse(ErrArgument, "RandInt from %d to %d: no integer is between", lo, hi)
+		misuse(ErrArgument, "RandInt: got the range [%d, %d), want at least one integer in it", lo, hi)
 	}
 	count := uint64(hi) - uint64(lo)
 	s := device.Sequence{Kind: device.RandomInteger, From: int64(lo), Count: count}
@@ -71,10 +71,10 @@ func RandPerm(g *Generator, n int) *Tensor {
 // generator.
 func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
-		misuse(ErrOperand, "Uniform for a tensor of %v: want floats", t.dtype)
+		misuse(ErrOperand, "Uniform: got a tensor of %v, want floats", t.dtype)
 	}
 	if most := t.dtype.largest(); !(lo >= -most && hi <= most && lo <= hi && hi-lo <= most) {
-		misuse(ErrArgument, "Uniform from %v to %v: want a range of %v, the lower bound first", lo, hi, t.dtype)
+		misuse(ErrArgument, "Uniform: got bounds %v and %v, want an ascending range of %v", lo, hi, t.dtype)
 	}
 	width := hi - lo
 	fraction := t.dtype.fraction()
@@ -115,10 +115,10 @@ func (d DType) fraction() int {
 // it uses the default generator.
 func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
-		misuse(ErrOperand, "Normal for a tensor of %v: want floats", t.dtype)
+		misuse(ErrOperand, "Normal: got a tensor of %v, want floats", t.dtype)
 	}
 	if !(std >= 0) {
-		misuse(ErrArgument, "Normal with standard deviation %v: want at least 0", std)
+		misuse(ErrArgument, "Normal: got standard deviation %v, want at least 0", std)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
 	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })
@@ -161,7 +161,7 @@ func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
 // g is nil, it uses the default generator.
 func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
-		misuse(ErrArgument, "Bernoulli with probability %v", p)
+		misuse(ErrArgument, "Bernoulli: got probability %v, want 0 to 1", p)
 	}
 	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
 		func(d *disc, g *Generator, out []float64) {

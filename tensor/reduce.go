@@ -49,7 +49,7 @@ func Mean(t *Tensor, dims ...int) *Tensor {
 
 func (t *Tensor) wantFractions(what string) {
 	if t.dtype.category() < 2 {
-		misuse(ErrOperand, "%s of a tensor of %v: convert it with To first", what, t.dtype)
+		misuse(ErrOperand, "%s is not defined for a tensor of %v: convert it with To first", what, t.dtype)
 	}
 }
 
@@ -126,7 +126,7 @@ func Argmin(t *Tensor, dim int) *Tensor { return t.place(redArgmin, dim) }
 
 func (t *Tensor) place(r reduction, dim int) *Tensor {
 	if t.dtype == Bool {
-		misuse(ErrOperand, "%v of a tensor of %v: it takes numbers", r, t.dtype)
+		misuse(ErrOperand, "%v is not defined for a tensor of %v: convert it with To first", r, t.dtype)
 	}
 	return t.extreme(r, []int{dim})
 }
@@ -145,7 +145,7 @@ func Min(t *Tensor, dim int) (values, indices *Tensor) {
 
 func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
 	if t.count(dims) == 0 {
-		misuse(ErrIndex, "%v along dimensions %v of shape %v, which have no elements", r, slices.Clone(dims), t.Shape())
+		misuse(ErrIndex, "%v along dimensions %v of shape %v: no elements", r, slices.Clone(dims), t.Shape())
 	}
 	v := r.of(t, dims)
 	if v.dtype != Int64 && v.dtype != t.dtype {

@@ -27,7 +27,7 @@ func (t *Tensor) keyed() (DType, keysFunc) {
 	in := t.dtype.computed()
 	keys := in.numeric().keys
 	if keys == nil {
-		misuse(ErrOperand, "Argsort of %v, which has no order", t.dtype)
+		misuse(ErrOperand, "Argsort is not defined for %v, which has no order", t.dtype)
 	}
 	return in, keys
 }
@@ -62,7 +62,7 @@ func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
 // must not be negative or exceed the size of dim.
 func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
-		misuse(ErrArgument, "TopK of %d along dimension %d of shape %v", k, dim, t.Shape())
+		misuse(ErrArgument, "TopK: k = %d is out of range for dimension %d of shape %v", k, dim, t.Shape())
 	}
 	indices = t.greatest(k, dim)
 	return t.gatherOrSelf(dim, indices), indices

@@ -75,7 +75,7 @@ func (t *Tensor) room(n int) {
 		return
 	}
 	if n > maxDims {
-		misuse(ErrShape, "a tensor of %d dimensions: it may have %d", n, maxDims)
+		misuse(ErrShape, "got a tensor of %d dimensions, want at most %d", n, maxDims)
 	}
 	t.more = &[2][]int{make([]int, n), make([]int, n)}
 }
@@ -113,7 +113,7 @@ func (t *Tensor) bytes() []byte {
 		f.check()
 	}
 	if l, ok := m.lease.(*onDevice); ok {
-		misuse(ErrMisuse, "the tensor is on %v: CPU copies it to the host", l.Memory.Device())
+		misuse(ErrMisuse, "tensor is on %v: copy it to the host with CPU", l.Memory.Device())
 	}
 	return m.bytes
 }
@@ -236,7 +236,7 @@ func (t *Tensor) Close() error {
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
-		misuse(ErrShape, "Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.Strides())
+		misuse(ErrShape, "Data: tensor with strides %v is not contiguous: call Contiguous first", t.Strides())
 	}
 	return typed[T](t.span())
 }
@@ -270,14 +270,14 @@ func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 
 func (t *Tensor) want(d DType) {
 	if t.dtype != d {
-		misuse(ErrOperand, "elements of %v wanted from a tensor of %v", d, t.dtype)
+		misuse(ErrOperand, "want elements of %v, got a tensor of %v", d, t.dtype)
 	}
 }
 
 // locate returns the position in the storage of the element at idx, in elements.
 func (t *Tensor) locate(idx []int) int {
 	if len(idx) != len(t.Shape()) {
-		misuse(ErrIndex, "index %v for a tensor of %d dimensions", idx, len(t.Shape()))
+		misuse(ErrIndex, "index %v does not match a tensor of %d dimensions", idx, len(t.Shape()))
 	}
 	at := t.offset
 	for d, i := range idx {
@@ -290,7 +290,7 @@ func (t *Tensor) locate(idx []int) int {
 // a complex number. [At] returns integers above 2^53 and complex numbers exactly.
 func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
-		misuse(ErrShape, "Item of a tensor of %d elements", t.Numel())
+		misuse(ErrShape, "Item: got a tensor of %d elements, want 1", t.Numel())
 	}
 	defer runtime.KeepAlive(t)
 	if t.Device() == nil {

@@ -58,7 +58,8 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 		case leaf.Kind() == reflect.Slice:
 		case leaf.Kind() == reflect.Array && leaf.Len() == size:
 		default:
-			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.Shape(),
+			return fmt.Errorf("%w: convert a tensor of shape %v to %v: dimension %d does not match %v",
+				ErrNested, t.Shape(),
 				n, dim, leaf)
 		}
 		leaf = leaf.Elem()
@@ -72,9 +73,10 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 	to, ok := dtypeOf(leaf)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: a tensor of shape %v into a %v: %v is no number", ErrNested, t.Shape(), n, leaf)
+		return fmt.Errorf("%w: convert a tensor of shape %v to %v: %v is not a number type",
+			ErrNested, t.Shape(), n, leaf)
 	case to.category() < t.dtype.category():
-		return fmt.Errorf("%w: %v into a %v, which would lose some of it; convert the tensor first",
+		return fmt.Errorf("%w: conversion of %v to %v would lose information: convert the tensor with To first",
 			ErrNested, t.dtype, n)
 	}
 	return nil
@@ -130,7 +132,8 @@ func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	to, _ := dtypeOf(first.Type())
 	for i := 0; to.narrows(t.dtype) && i < n; i++ {
 		if v := t.boxed(at + i*stride); !fits(first, v) {
-			return fmt.Errorf("%w: element %v is no %v; convert the tensor first", ErrNested, v, first.Type())
+			return fmt.Errorf("%w: element %v does not fit %v: convert the tensor with To first",
+				ErrNested, v, first.Type())
 		}
 	}
 	size := t.dtype.Size()

@@ -56,17 +56,17 @@ func TestRegression_S3_2_ATensorBecomesNestedSlicesOfAType(t *testing.T) {
 
 func TestRegression_S3_2_WhatATensorCannotBecomeIsSaid(t *testing.T) {
 	a := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
-	refused[[]float32](t, a, "a tensor of shape [2 3] into a []float32: dimension 1 is no float32")
-	refused[[][][]float32](t, a, "[]float32 is no number")
-	refused[[2][2]float32](t, a, "dimension 1 is no [2]float32")
-	refused[[][]string](t, a, "string is no number")
-	refused[float32](t, a, "dimension 0 is no float32")
+	refused[[]float32](t, a, "convert a tensor of shape [2 3] to []float32: dimension 1 does not match float32")
+	refused[[][][]float32](t, a, "[]float32 is not a number type")
+	refused[[2][2]float32](t, a, "dimension 1 does not match [2]float32")
+	refused[[][]string](t, a, "string is not a number type")
+	refused[float32](t, a, "dimension 0 does not match float32")
 	refused[any](t, a, "dimension 0")
-	refused[[][]int](t, a, "float32 into a [][]int, which would lose some of it; convert the tensor first")
-	refused[[]bool](t, tensor.FromSlice([]int64{1}, 1), "int64 into a []bool")
-	refused[[]int8](t, tensor.FromSlice([]int64{127, 128}, 2), "element 128 is no int8")
-	refused[[]uint64](t, tensor.FromSlice([]int32{1, -1}, 2), "element -1 is no uint64")
-	refused[[]int64](t, tensor.FromSlice([]uint64{1, 1 << 63}, 2), "element 9223372036854775808 is no int64")
+	refused[[][]int](t, a, "conversion of float32 to [][]int would lose information: convert the tensor with To first")
+	refused[[]bool](t, tensor.FromSlice([]int64{1}, 1), "int64 to []bool")
+	refused[[]int8](t, tensor.FromSlice([]int64{127, 128}, 2), "element 128 does not fit int8")
+	refused[[]uint64](t, tensor.FromSlice([]int32{1, -1}, 2), "element -1 does not fit uint64")
+	refused[[]int64](t, tensor.FromSlice([]uint64{1, 1 << 63}, 2), "element 9223372036854775808 does not fit int64")
 }
 
 // What is made is a copy.

@@ -11,7 +11,7 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 		start += size
 	}
 	if start < 0 || n < 0 || start+n > size {
-		misuse(ErrIndex, "Narrow to %d indices from %d on, of %d", n, start, size)
+		misuse(ErrIndex, "Narrow: %d indices from %d are out of range for size %d", n, start, size)
 	}
 	return t.Slice(dim, start, start+n, 1)
 }
@@ -22,7 +22,7 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	dim = t.axis(dim)
 	if step < 1 {
-		misuse(ErrArgument, "Slice with step %d: want at least 1", step)
+		misuse(ErrArgument, "Slice: got step %d, want at least 1", step)
 	}
 	size := t.Shape()[dim]
 	from, to = bound(from, size), bound(to, size)
@@ -58,7 +58,7 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 	dim = t.axis(dim)
 	n := t.Shape()[dim]
 	if size < 0 || size == 0 && n > 0 {
-		misuse(ErrArgument, "Split of %d indices into parts of %d: want at least 1", n, size)
+		misuse(ErrArgument, "Split %d indices: got part size %d, want at least 1", n, size)
 	}
 	if n == 0 {
 		return []*Tensor{t.Narrow(dim, 0, 0)}
@@ -74,7 +74,7 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 // be positive. If dim has size 0, Chunk returns n empty views.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
-		misuse(ErrArgument, "Chunk into %d parts: want at least 1", n)
+		misuse(ErrArgument, "Chunk: got %d parts, want at least 1", n)
 	}
 	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n empty views, as in PyTorch
 		parts := make([]*Tensor, n)
@@ -90,14 +90,15 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 // t. Each dimension must occur once.
 func (t *Tensor) Permute(dims ...int) *Tensor {
 	if len(dims) != len(t.Shape()) {
-		misuse(ErrShape, "Permute by %v of %d dimensions", slices.Clone(dims), len(t.Shape()))
+		misuse(ErrShape, "Permute: got dimensions %v, want a permutation of %d dimensions",
+			slices.Clone(dims), len(t.Shape()))
 	}
 	var room [2][2 * fewDims]int
 	shape, strides, seen := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
 		d = t.axis(d)
 		if seen.has(d) {
-			misuse(ErrIndex, "Permute by %v names a dimension twice", slices.Clone(dims))
+			misuse(ErrIndex, "Permute: %v repeats a dimension", slices.Clone(dims))
 		}
 		seen |= 1 << d
 		shape, strides = append(shape, t.Shape()[d]), append(strides, t.Strides()[d])
@@ -127,7 +128,8 @@ func (t *Tensor) T() *Tensor {
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
 	if len(t.Shape()) > 2 {
-		misuse(ErrShape, "T of a tensor of %d dimensions: use Transpose or Permute", len(t.Shape()))
+		misuse(ErrShape, "T: got a tensor of %d dimensions, want at most 2: use Transpose or Permute",
+			len(t.Shape()))
 	}
 	return t.Transpose(0, 1)
 }
@@ -138,7 +140,7 @@ func (t *Tensor) T() *Tensor {
 func (t *Tensor) View(shape ...int) *Tensor {
 	v := new(Tensor)
 	if !t.lookAs(v, shape) {
-		misuse(ErrShape, "View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
+		misuse(ErrShape, "View: shape %v with strides %v cannot be viewed as %v: use Reshape",
 			t.Shape(), t.Strides(), slices.Clone(shape))
 	}
 	return v
@@ -188,13 +190,13 @@ func (t *Tensor) complete(room, shape []int) []int {
 		own[i] = 1
 		rest := product(own)
 		if rest == 0 || slices.Contains(own, -1) {
-			misuse(ErrShape, "shape %v leaves open what -1 stands for", slices.Clone(shape))
+			misuse(ErrShape, "shape %v: cannot infer the size of -1", slices.Clone(shape))
 		}
 		own[i] = n / rest
 	}
 	checkShape(t.dtype, own)
 	if product(own) != n {
-		misuse(ErrShape, "shape %v for %d elements", slices.Clone(shape), n)
+		misuse(ErrShape, "shape %v does not match %d elements", slices.Clone(shape), n)
 	}
 	return own
 }
@@ -241,7 +243,7 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 	}
 	from, to = t.axis(from), t.axis(to)
 	if from > to {
-		misuse(ErrIndex, "Flatten from dimension %d to %d", from, to)
+		misuse(ErrIndex, "Flatten: first dimension %d is after last dimension %d", from, to)
 	}
 	shape := slices.Replace(slices.Clone(t.Shape()), from, to+1, product(t.Shape()[from:to+1]))
 	return t.Reshape(shape...)
@@ -255,7 +257,7 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	shape, strides, named := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
 		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); named.has(d) {
-			misuse(ErrIndex, "Squeeze of dimension %d twice", d)
+			misuse(ErrIndex, "Squeeze: dimension %d is repeated", d)
 		}
 		named |= 1 << d
 	}
@@ -299,7 +301,8 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	checkShape(t.dtype, shape)
 	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
-		misuse(ErrShape, "AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
+		misuse(ErrShape, "AsStrided: got shape %v, strides %v, offset %d: want as many strides as dimensions, and strides and offset of at least 0",
+			shape, strides, offset)
 	}
 	v := t.peek(shape, strides, offset)
 	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {

@@ -310,7 +310,7 @@ func (o *operand) load(at, from, n int) []byte {
 func (t *Tensor) wantDistinct() {
 	for i, n := range t.Shape() {
 		if n > 1 && t.Strides()[i] == 0 {
-			misuse(ErrMisuse, "write to a tensor that was expanded: Clone it first")
+			misuse(ErrMisuse, "write to an expanded tensor: Clone it first")
 		}
 	}
 }

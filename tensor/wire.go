@@ -199,7 +199,7 @@ func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	}
 	n, err := d.ArrayLen()
 	if err == nil && n > maxDims {
-		err = fmt.Errorf("receive tensor of %d dimensions: %w", n, ErrLayout)
+		err = fmt.Errorf("receive tensor: %d dimensions are too many: %w", n, ErrLayout)
 	}
 	if err != nil {
 		return err
@@ -213,7 +213,8 @@ func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 		return nil
 	}
 	if n, err = d.ArrayLen(); err == nil && n != len(t.Shape()) {
-		err = fmt.Errorf("receive tensor of %d sizes and %d strides: %w", len(t.Shape()), n, ErrLayout)
+		err = fmt.Errorf("receive tensor: got %d sizes and %d strides, want equal numbers: %w",
+			len(t.Shape()), n, ErrLayout)
 	}
 	if err != nil {
 		return err
@@ -235,7 +236,7 @@ func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 func natural(d *codec.Decoder) (int, error) {
 	n, err := d.Uint()
 	if err == nil && n >= 1<<48 {
-		err = fmt.Errorf("receive tensor with a size of %d: %w", n, ErrLayout)
+		err = fmt.Errorf("receive tensor: size %d is too large: %w", n, ErrLayout)
 	}
 	return int(n), err
 }
@@ -270,6 +271,6 @@ func (t *Tensor) sizeMismatch(size int) error {
 }
 
 func sizeMismatch(dt DType, shape, strides []int, offset, size int) error {
-	return fmt.Errorf("tensor of %v %v, strides %v, from element %d on, in %d bytes: %w",
+	return fmt.Errorf("tensor of %v %v with strides %v at element %d exceeds %d bytes: %w",
 		dt, shape, strides, offset, size, ErrLayout)
 }
