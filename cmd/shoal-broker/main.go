@@ -44,28 +44,28 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0 for all of this machine's, with credentials")
-	flag.IntVar(&s.Port, "port", 4222, "port for clients; 0 for any that is free")
-	flag.StringVar(&s.Dir, "dir", "", "`folder` for the data (default shoal-broker in the user's cache folder)")
-	flag.IntVar(&s.nodes, "nodes", 1, "nodes on this machine, 1 or 3, each a process")
-	flag.StringVar(&s.Name, "name", "", "name of this node, which no other one of its cluster has (default the host's)")
-	flag.StringVar(&s.peers, "peers", "", "other `hosts` of the cluster, host or host:port, separated by commas")
-	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the clients' + 2000)")
-	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20, "largest message in `bytes`; larger values go in chunks")
-	flag.Int64Var(&s.MaxStore, "max-store", 0, "most `bytes` on the disk (default three quarters of what is free)")
-	flag.Int64Var(&s.Reserve, "reserve", 0, "`bytes` of the disk that stay free (default 256 MiB, at most an eighth of what is free)")
-	flag.BoolVar(&s.SyncAlways, "sync", false, "write each message through to the disk: safe against a loss of power, and slow")
-	flag.StringVar(&s.User, "user", "", "`name` that clients give, with -password-file")
+	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0 for all interfaces, which requires credentials")
+	flag.IntVar(&s.Port, "port", 4222, "port for clients; 0 for any free port")
+	flag.StringVar(&s.Dir, "dir", "", "`directory` for the data (default shoal-broker in the user's cache directory)")
+	flag.IntVar(&s.nodes, "nodes", 1, "number of nodes on this machine, 1 or 3; each is a process")
+	flag.StringVar(&s.Name, "name", "", "name of this node, unique in its cluster (default the host name)")
+	flag.StringVar(&s.peers, "peers", "", "other `hosts` of the cluster, comma-separated, as host or host:port")
+	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the port for clients + 2000)")
+	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20, "maximum message size in `bytes`; larger values are sent in chunks")
+	flag.Int64Var(&s.MaxStore, "max-store", 0, "maximum `bytes` on the disk (default three quarters of the free space)")
+	flag.Int64Var(&s.Reserve, "reserve", 0, "`bytes` of the disk to keep free (default 256 MiB, at most an eighth of the free space)")
+	flag.BoolVar(&s.SyncAlways, "sync", false, "sync each message to the disk: safe against power loss, but slow")
+	flag.StringVar(&s.User, "user", "", "user `name` of clients; requires -password-file")
 	flag.StringVar(&s.passwordFile, "password-file", "", "`file` with the password")
-	flag.StringVar(&s.tokenFile, "token-file", "", "`file` with the token that clients give")
-	flag.StringVar(&s.nkeys, "nkeys", "", "public `keys` of the clients, separated by commas")
-	flag.StringVar(&s.operator, "operator", "", "`file` with an operator's JWT: clients give credentials files of its accounts' users")
-	flag.StringVar(&s.accounts, "accounts", "", "`files` with the JWTs of the accounts, the system account's among them, separated by commas")
-	flag.StringVar(&s.certificate, "cert", "", "`file` with the certificate, for TLS")
+	flag.StringVar(&s.tokenFile, "token-file", "", "`file` with the token of clients")
+	flag.StringVar(&s.nkeys, "nkeys", "", "public `keys` of clients, comma-separated")
+	flag.StringVar(&s.operator, "operator", "", "`file` with an operator's JWT: clients authenticate with credentials files of users of its accounts")
+	flag.StringVar(&s.accounts, "accounts", "", "`files` with the JWTs of the accounts, including the system account, comma-separated")
+	flag.StringVar(&s.certificate, "cert", "", "`file` with the TLS certificate")
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
-	flag.StringVar(&s.authority, "ca", "", "`file` with the authorities of the clients' certificates, which are asked for then")
-	flag.BoolVar(&s.Debug, "debug", false, "print what the server logs")
-	flag.BoolVar(&s.quiet, "quiet", false, "print the URL only, and what is wrong")
+	flag.StringVar(&s.authority, "ca", "", "`file` with the CA certificates that verify clients, which must then present a certificate")
+	flag.BoolVar(&s.Debug, "debug", false, "print the server's log")
+	flag.BoolVar(&s.quiet, "quiet", false, "print only the URL and errors")
 	beside.ParseFlags("shoal-broker", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-broker:", words.CleanError(err))
@@ -83,15 +83,15 @@ func main() {
 func (s *settings) check() error {
 	switch {
 	case flag.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q; -help shows what there is", flag.Arg(0))
+		return fmt.Errorf("unexpected argument %q: see -help", flag.Arg(0))
 	case s.nodes != 1 && s.nodes != 3:
-		return fmt.Errorf("-nodes %d: there are 1 or 3", s.nodes)
+		return fmt.Errorf("-nodes %d: want 1 or 3", s.nodes)
 	case s.nodes == 3 && s.peers != "":
-		return errors.New("-nodes 3 are all on this machine, and -peers are on others: only one of them")
+		return errors.New("-nodes 3 starts all nodes on this machine: it cannot be combined with -peers")
 	case (s.User == "") != (s.passwordFile == ""):
-		return errors.New("-user and -password-file go together")
+		return errors.New("-user and -password-file must be set together")
 	case (s.operator == "") != (s.accounts == ""):
-		return errors.New("-operator and -accounts go together")
+		return errors.New("-operator and -accounts must be set together")
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (s *settings) complete() (err error) {
 	if s.Dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("%w: give -dir", err)
+			return fmt.Errorf("%w: set -dir", err)
 		}
 		s.Dir = filepath.Join(cache, "shoal-broker")
 	}
@@ -130,7 +130,8 @@ func (s *settings) complete() (err error) {
 			return err
 		}
 		if *f.into = strings.TrimSpace(string(text)); *f.into == "" {
-			return fmt.Errorf("%s is empty, so anybody would know what it says: head -c 32 /dev/urandom | base64 >%[1]s", f.path)
+			return fmt.Errorf("secret file %s is empty: create a secret with: head -c 32 /dev/urandom | base64 >%[1]s",
+				f.path)
 		}
 	}
 	if s.operator != "" {
@@ -146,7 +147,7 @@ func (s *settings) complete() (err error) {
 	}
 	open := s.operator == "" && s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
 	if ip := net.ParseIP(s.Host); open && (ip == nil || !ip.IsLoopback()) && s.Host != "localhost" {
-		return errors.New("without credentials it listens on the loopback only: give -user, -token-file, -nkeys, -operator or -ca")
+		return errors.New("a host other than the loopback requires credentials: set -user, -token-file, -nkeys, -operator or -ca")
 	}
 	if s.peers != "" {
 		s.join(strings.Split(s.peers, ","))
@@ -203,7 +204,7 @@ func (s *settings) certificates() (*tls.Config, error) {
 		}
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !c.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate", s.authority)
+			return nil, fmt.Errorf("%s: no PEM certificate found", s.authority)
 		}
 	}
 	return c, nil

@@ -35,7 +35,7 @@ func (s *settings) serve(ctx context.Context) error {
 	}
 	fmt.Println(b.URL())
 	if !s.quiet {
-		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, %s; interrupt it to stop\n", b.Dir(), s.replicas())
+		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, %s; press Ctrl-C to stop\n", b.Dir(), s.replicas())
 		s.tell(ctx, b)
 	}
 	<-ctx.Done()

@@ -43,7 +43,7 @@ func (s *settings) supervise(ctx context.Context) error {
 				}
 				err := node(ctx, self, args, said)
 				if ctx.Err() == nil {
-					fmt.Fprintf(os.Stderr, "shoal broker: node %d has ended (%v) and is started again\n", i+1, err)
+					fmt.Fprintf(os.Stderr, "shoal broker: node %d ended (%v): restarting it\n", i+1, err)
 					select {
 					case <-ctx.Done():
 					case <-time.After(again):
@@ -65,7 +65,7 @@ func (s *settings) supervise(ctx context.Context) error {
 	slices.Sort(list)
 	fmt.Println(strings.Join(list, ","))
 	if !s.quiet {
-		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, 3 replicas on 3 nodes; interrupt it to stop\n", s.Dir)
+		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, 3 replicas on 3 nodes; press Ctrl-C to stop\n", s.Dir)
 	}
 	<-ctx.Done()
 	all.Wait()

@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	mirror := flag.String("mirror", download.Mirror, "`URL` of a directory that has the four files")
+	mirror := flag.String("mirror", download.Mirror, "`URL` of a directory with the four files")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: shoal-download [-mirror URL] DIR")
 		flag.PrintDefaults()

@@ -42,19 +42,19 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; others than the loopback's need TLS")
-	flag.IntVar(&s.Port, "port", 0, "port to listen on; 0 for any that is free")
-	flag.DurationVar(&s.Every, "every", time.Second, "`time` from one reading to the next")
-	flag.StringVar(&s.certificate, "cert", "", "`file` with the certificate, for TLS")
+	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; any but the loopback requires TLS")
+	flag.IntVar(&s.Port, "port", 0, "port to listen on; 0 for any free port")
+	flag.DurationVar(&s.Every, "every", time.Second, "`time` between two readings")
+	flag.StringVar(&s.certificate, "cert", "", "`file` with the TLS certificate")
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
-	flag.BoolVar(&s.selfSigned, "self-signed", false, "make a certificate, whose fingerprint is printed, for TLS")
+	flag.BoolVar(&s.selfSigned, "self-signed", false, "create a TLS certificate and print its fingerprint")
 	flag.BoolVar(&s.open, "open", false, "open the page in this user's browser")
-	flag.Func("join", "`URL` that the shoal watch of another machine has printed, whose programs are shown as well, or a file "+
-		"with one such URL a line; may be repeated", func(text string) error {
+	flag.Func("join", "`URL` printed by shoal watch on another machine, to show its programs as well, or a file "+
+		"with one such URL per line; may be repeated", func(text string) error {
 		s.joins = append(s.joins, text)
 		return nil
 	})
-	flag.StringVar(&s.authorities, "ca", "", "`file` with the authorities of joined hosts' certificates, instead of the system's")
+	flag.StringVar(&s.authorities, "ca", "", "`file` with the CA certificates that verify joined hosts, instead of the system's")
 	beside.ParseFlags("shoal-watch", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))
@@ -71,17 +71,17 @@ func main() {
 func (s *settings) check() error {
 	switch {
 	case flag.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q; -help shows what there is", flag.Arg(0))
+		return fmt.Errorf("unexpected argument %q: see -help", flag.Arg(0))
 	case s.Every < 50*time.Millisecond || s.Every > time.Hour:
-		return fmt.Errorf("-every %v: a time from one reading to the next is 50ms to 1h", s.Every)
+		return fmt.Errorf("-every %v: want 50ms to 1h", s.Every)
 	case s.Port < 0 || s.Port > 65535:
-		return fmt.Errorf("-port %d: a port is 0 to 65535", s.Port)
+		return fmt.Errorf("-port %d: want 0 to 65535", s.Port)
 	case (s.certificate == "") != (s.key == ""):
-		return errors.New("-cert and -key go together")
+		return errors.New("-cert and -key must be set together")
 	case s.certificate != "" && s.selfSigned:
-		return errors.New("-self-signed makes what -cert and -key give: only one of them")
+		return errors.New("-self-signed cannot be combined with -cert and -key")
 	case s.authorities != "" && len(s.joins) == 0:
-		return errors.New("-ca is of hosts that -join names")
+		return errors.New("-ca requires -join")
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (s *settings) join() error {
 			return fmt.Errorf("-ca: %w", err)
 		}
 		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(text) {
-			return fmt.Errorf("-ca %s: there is no certificate in PEM", s.authorities)
+			return fmt.Errorf("-ca %s: no PEM certificate found", s.authorities)
 		}
 	}
 	for _, text := range s.joins {
@@ -104,7 +104,7 @@ func (s *settings) join() error {
 		if !strings.Contains(text, "://") {
 			file, err := os.ReadFile(text)
 			if err != nil {
-				return fmt.Errorf("-join names no URL, and a file that cannot be read: %w", err)
+				return fmt.Errorf("-join: not a URL, and reading it as a file failed: %w", err)
 			}
 			urls = strings.Split(string(file), "\n")
 		}
@@ -136,23 +136,23 @@ func (s *settings) run(ctx context.Context) (err error) {
 	server, err := watch.Listen(s.Options)
 	switch {
 	case errors.Is(err, watch.ErrHost):
-		return fmt.Errorf("%w: give -cert and -key, or -self-signed, or reach the loopback by "+
+		return fmt.Errorf("%w: set -cert and -key, or -self-signed, or connect to the loopback by "+
 			"ssh -L PORT:127.0.0.1:PORT", err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%w: give another -port, or none", err)
+		return fmt.Errorf("%w: set another -port, or leave it out", err)
 	case err != nil:
 		return err
 	}
 	fmt.Println(server.URL)
 	if s.selfSigned {
-		fmt.Println("SHA-256 of its certificate, which the browser shows behind its warning:")
+		fmt.Println("SHA-256 of the certificate, which the browser shows with its warning:")
 		fmt.Println(watch.Fingerprint(s.Certificate))
-		fmt.Println("For -join of another shoal watch, with the fingerprint:")
+		fmt.Println("URL with the fingerprint, for -join of another shoal watch:")
 		fmt.Printf("%s#%s\n", server.URL, strings.ReplaceAll(watch.Fingerprint(s.Certificate), ":", ""))
 	}
 	if s.open {
 		if err := show(ctx, server.URL); err != nil {
-			words.Fprintf(os.Stderr, "shoal-watch: no browser opened (%v): open the URL yourself\n", err)
+			words.Fprintf(os.Stderr, "shoal-watch: cannot open a browser (%v): open the URL manually\n", err)
 		}
 	}
 	return server.Serve(ctx)
@@ -169,7 +169,8 @@ func load(certificate, key string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("-cert %s: %w", certificate, err)
 	}
 	if time.Now().After(pair.Leaf.NotAfter) {
-		words.Fprintf(os.Stderr, "shoal-watch: %s has expired, so browsers warn\n", certificate)
+		words.Fprintf(os.Stderr, "shoal-watch: certificate %s has expired: browsers will show a warning\n",
+			certificate)
 	}
 	return &pair, nil
 }

@@ -36,25 +36,25 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cache-Control", "no-store")
 	if !g.isOurs(r.Host) {
-		refuse(w, http.StatusMisdirectedRequest, "Another name",
-			"This server does not answer to the name in the URL. Open the URL that shoal watch has printed.")
+		refuse(w, http.StatusMisdirectedRequest, "Unknown host name",
+			"This server does not serve the host name in the URL. Open the URL printed by shoal watch.")
 		return
 	}
 	if isForeign(r) {
-		refuse(w, http.StatusForbidden, "Another site",
-			"Another site has asked for this page. Open the URL that shoal watch has printed, in a tab of its own.")
+		refuse(w, http.StatusForbidden, "Request from another site",
+			"Another site requested this page. Open the URL printed by shoal watch in a new tab.")
 		return
 	}
 	token, rest, behind := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !g.isToken(token) {
 		refuse(w, http.StatusForbidden, "The token is missing",
-			"This page is for the person who started it. Copy the whole URL that shoal watch has printed, to its last "+
-				"character. Each start of shoal watch has another token, so an old bookmark does not help.")
+			"Only the user who started shoal watch may open this page. Copy the whole URL printed by shoal watch, to its last "+
+				"character. Each start of shoal watch creates a new token, so an old bookmark does not work.")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "Nothing to change", "This page shows, and changes nothing: use GET.")
+		refuse(w, http.StatusMethodNotAllowed, "Method not allowed", "This page is read-only: use GET.")
 		return
 	}
 	if !behind { // relative links need the slash

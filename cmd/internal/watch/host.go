@@ -99,7 +99,7 @@ func (h *host) lose(err error) {
 func (h *host) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(2*patience, func() { cancel(errors.New("it says nothing")) })
+	silence := time.AfterFunc(2*patience, func() { cancel(errors.New("no data received")) })
 	defer silence.Stop()
 	answer, err := h.join.open(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (h *host) follow(ctx context.Context) error {
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return errTooMuch
 	}
-	return cmp.Or(context.Cause(ctx), lines.Err(), errors.New("the connection has ended"))
+	return cmp.Or(context.Cause(ctx), lines.Err(), errors.New("connection closed"))
 }
 
 // take records an event. Moments are decoded only when pages are updated, so a host that sends many
@@ -139,21 +139,21 @@ func (h *host) take(event string, data []byte) (patient time.Duration, err error
 	case "hello":
 		var said hello
 		if err := json.Unmarshal(data, &said); err != nil || said.Place == "" {
-			return 0, errors.New("it is no shoal watch: it says no hello")
+			return 0, errors.New("not a shoal watch: no hello event received")
 		}
 		if said.Place == h.place {
-			return 0, errors.New("it sees the programs of this machine, which are on this page already")
+			return 0, errors.New("it observes this machine, whose programs are already shown")
 		}
 		said.Name, said.Every = words.Clean(cut(said.Name, 64)), min(max(said.Every, 50), 3600_000)
 		h.hello = said
 		return 2*patience + 3*time.Duration(said.Every)*time.Millisecond, nil
 	case "moment":
 		if h.hello.Place == "" {
-			return 0, errors.New("it is no shoal watch: it says no hello")
+			return 0, errors.New("not a shoal watch: no hello event received")
 		}
 		h.raw, h.came = append(h.raw[:0], data...), time.Now()
 	case "end":
-		return 0, errors.New("its shoal watch has ended")
+		return 0, errors.New("shoal watch on this host has ended")
 	}
 	return 0, nil
 }
@@ -166,7 +166,7 @@ func (h *host) now() (report, []program) {
 	if h.raw != nil {
 		m, err := decode(h.raw)
 		if err == nil && m.Error != "" {
-			err = fmt.Errorf("its last reading failed: %s", m.Error)
+			err = fmt.Errorf("last reading failed: %s", m.Error)
 		}
 		h.raw = nil
 		if err != nil {
@@ -177,7 +177,7 @@ func (h *host) now() (report, []program) {
 	}
 	late := max(5*time.Second, 3*time.Duration(h.hello.Every)*time.Millisecond)
 	if h.state == live && time.Since(h.since) > late {
-		h.lose(errors.New("it says nothing: a program there does not answer, or the network"))
+		h.lose(errors.New("no data received: a program on this host or the network does not respond"))
 	}
 	r := report{Key: h.join.key(), Name: cmp.Or(h.hello.Name, h.join.key()), State: h.state, Since: h.since.UnixMilli()}
 	if h.state != live {
@@ -187,7 +187,7 @@ func (h *host) now() (report, []program) {
 		return r, nil
 	}
 	if h.last.left > 0 {
-		r.Error = fmt.Sprintf("besides, it has %s more than a page shows", words.Count(h.last.left, "program"))
+		r.Error = fmt.Sprintf("%s more than the page can show", words.Count(h.last.left, "program"))
 	}
 	r.Machine = h.last.Machine
 	programs := make([]program, len(h.last.Domains))

@@ -30,25 +30,26 @@ type Join struct {
 func ParseJoin(text string, roots *x509.CertPool) (Join, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return Join{}, errors.New("it is no URL: give the one that the other shoal watch has printed")
+		return Join{}, errors.New("invalid URL: want the URL printed by the other shoal watch")
 	}
 	j := Join{url: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}, roots: roots}
 	token := strings.Trim(u.Path, "/")
 	switch {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return Join{}, errors.New("it is no URL of https: give the one that the other shoal watch has printed")
+		return Join{}, errors.New("want an https URL, or http on the loopback: pass the URL printed by the other shoal watch")
 	case token == "" || strings.Contains(token, "/") || u.User != nil || u.RawQuery != "":
-		return Join{}, fmt.Errorf("%s: the URL has a token behind its port, and nothing else: give it whole", u.Host)
+		return Join{}, fmt.Errorf("%s: want a URL with only the token in its path: pass the whole URL", u.Host)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return Join{}, fmt.Errorf("%s: the network could read the token without TLS: start that shoal watch with -cert and -key, "+
-			"or -self-signed, or reach its loopback by ssh -L", u.Host)
+		return Join{}, fmt.Errorf("%s: plain http would expose the token to the network: start that shoal watch with -cert and -key, "+
+			"or -self-signed, or connect to its loopback by ssh -L", u.Host)
 	case u.Scheme == "http" && u.Fragment != "":
-		return Join{}, fmt.Errorf("%s: without TLS there is no certificate with a fingerprint", u.Host)
+		return Join{}, fmt.Errorf("%s: got a certificate fingerprint with an http URL, want https", u.Host)
 	}
 	if u.Fragment != "" {
 		sum, err := hex.DecodeString(strings.ReplaceAll(u.Fragment, ":", ""))
 		if err != nil || len(sum) != sha256.Size {
-			return Join{}, fmt.Errorf("%s: behind # stands no fingerprint, which is the certificate's SHA-256 in 64 digits", u.Host)
+			return Join{}, fmt.Errorf("%s: invalid fingerprint after #, want the certificate's SHA-256 in 64 hexadecimal digits",
+				u.Host)
 		}
 		j.print = [sha256.Size]byte(sum)
 	}
@@ -87,7 +88,7 @@ func (j Join) client() *http.Client {
 	}
 }
 
-var errPrint = errors.New("its certificate has another fingerprint than the one behind # in -join")
+var errPrint = errors.New("certificate does not have the fingerprint after # in -join")
 
 // open requests the stream of readings. The caller must close the body. Errors are meant for users
 // and do not contain the token.
@@ -96,7 +97,7 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	at.Path += own
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("a URL that cannot be asked: %w", bare(err))
+		return nil, fmt.Errorf("invalid URL: %w", bare(err))
 	}
 	answer, err := j.client().Do(r)
 	if err != nil {
@@ -107,13 +108,14 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	case answer.StatusCode == http.StatusOK && kind == "text/event-stream":
 		return answer, nil
 	case answer.StatusCode == http.StatusForbidden:
-		err = errors.New("it refuses the token: it was started anew, so give -join the URL that it has printed last")
+		err = errors.New("token rejected: the other shoal watch was restarted: pass the URL that it printed last to -join")
 	case answer.StatusCode == http.StatusMisdirectedRequest:
-		err = errors.New("it does not answer to the name in the URL: give -join the URL that it has printed")
+		err = errors.New("host name in the URL rejected: pass the URL printed by the other shoal watch to -join")
 	case answer.StatusCode == http.StatusServiceUnavailable:
-		err = errors.New("it has too many pages open")
+		err = errors.New("too many open pages")
 	default:
-		err = fmt.Errorf("it is no shoal watch of this version: %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+		err = fmt.Errorf("not a shoal watch of this version: got HTTP status %d %s",
+			answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	answer.Body.Close()
 	return nil, err
@@ -130,7 +132,7 @@ func bare(err error) error {
 // advise adds the remedy to a certificate error.
 func advise(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return fmt.Errorf("%w: give -ca, or the URL with the fingerprint of a certificate that is -self-signed", err)
+		return fmt.Errorf("%w: set -ca, or use the URL with the fingerprint of a -self-signed certificate", err)
 	}
 	return err
 }

@@ -31,20 +31,20 @@ func TestAJoinIsAWholeURL(t *testing.T) {
 		"http://127.0.0.1:80/TOKEN/":                                    "",
 		"http://localhost:80/TOKEN/":                                    "",
 		"http://[::1]:80/TOKEN/":                                        "",
-		"http://node1:80/TOKEN/":                                        "without TLS",
-		"http://127.0.0.1.evil.example/TOKEN/":                          "without TLS",
-		"http://localhost:80/TOKEN/#" + print:                           "no certificate",
-		"https://node1:8443/TOKEN/#" + print[1:]:                        "64 digits",
-		"https://node1:8443/TOKEN/#overview":                            "64 digits",
-		"https://node1:8443/":                                           "has a token",
-		"https://node1:8443/TOKEN/events":                               "has a token",
-		"https://node1:8443/TOKEN/?a":                                   "has a token",
-		"https://user@node1:8443/TOKEN/":                                "has a token",
-		"ftp://node1/TOKEN/":                                            "no URL of https",
-		"https:///TOKEN/":                                               "no URL of https",
-		"node1:8443":                                                    "no URL",
-		"https://node1:port/TOKEN/":                                     "no URL",
-		"":                                                              "no URL",
+		"http://node1:80/TOKEN/":                                        "expose the token",
+		"http://127.0.0.1.evil.example/TOKEN/":                          "expose the token",
+		"http://localhost:80/TOKEN/#" + print:                           "want https",
+		"https://node1:8443/TOKEN/#" + print[1:]:                        "64 hexadecimal digits",
+		"https://node1:8443/TOKEN/#overview":                            "64 hexadecimal digits",
+		"https://node1:8443/":                                           "only the token",
+		"https://node1:8443/TOKEN/events":                               "only the token",
+		"https://node1:8443/TOKEN/?a":                                   "only the token",
+		"https://user@node1:8443/TOKEN/":                                "only the token",
+		"ftp://node1/TOKEN/":                                            "want an https URL",
+		"https:///TOKEN/":                                               "want an https URL",
+		"node1:8443":                                                    "want an https URL",
+		"https://node1:port/TOKEN/":                                     "invalid URL",
+		"":                                                              "want an https URL",
 	} {
 		_, err := watch.ParseJoin(text, nil)
 		said := fmt.Sprint(err)
@@ -175,20 +175,20 @@ func TestAHostThatCannotBeJoinedIsNamedWithTheCause(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, c := range map[string]struct{ at, want string }{
-		"another token":       {"https://" + u.Host + "/SECRET/#" + watch.Fingerprint(c), "it refuses the token"},
-		"another fingerprint": {good.URL + "#" + watch.Fingerprint(other), "another fingerprint"},
-		"no authority":        {good.URL, "give -ca, or the URL with the fingerprint"},
+		"another token":       {"https://" + u.Host + "/SECRET/#" + watch.Fingerprint(c), "token rejected"},
+		"another fingerprint": {good.URL + "#" + watch.Fingerprint(other), "does not have the fingerprint"},
+		"no authority":        {good.URL, "set -ca, or use the URL with the fingerprint"},
 		"nobody there":        {gone.URL + "/SECRET/", "connection refused"},
 		"no TLS":              {"https://" + strings.TrimPrefix(play(http.NotFound), "http://"), "gave HTTP response to HTTPS client"},
-		"something else":      {play(http.NotFound), "no shoal watch of this version: 404"},
+		"something else":      {play(http.NotFound), "not a shoal watch of this version: got HTTP status 404"},
 		"a page": {play(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>") }),
-			"no shoal watch of this version: 200"},
+			"not a shoal watch of this version: got HTTP status 200"},
 		"a way elsewhere": {play(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, good.URL+"own", http.StatusSeeOther)
-		}), "no shoal watch of this version: 303"},
-		"another name":   {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(421) }), "the name in the URL"},
-		"too many pages": {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), "too many pages"},
-		"itself":         {good.URL + "#" + watch.Fingerprint(c), "on this page already"},
+		}), "not a shoal watch of this version: got HTTP status 303"},
+		"another name":   {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(421) }), "host name in the URL rejected"},
+		"too many pages": {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), "too many open pages"},
+		"itself":         {good.URL + "#" + watch.Fingerprint(c), "already shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +207,7 @@ func TestAHostThatCannotBeJoinedIsNamedWithTheCause(t *testing.T) {
 
 func TestJoinsAreDifferentAndFew(t *testing.T) {
 	twice := joinAll(t, "https://node1:1/A/", "https://node1:1/B/")
-	if _, err := watch.Listen(watch.Options{Joins: twice}); err == nil || !strings.Contains(err.Error(), "node1:1 is joined twice") {
+	if _, err := watch.Listen(watch.Options{Joins: twice}); err == nil || !strings.Contains(err.Error(), "node1:1 is joined more than once") {
 		t.Error(err)
 	}
 	var many []string
@@ -265,18 +265,18 @@ func TestAHostThatGoesComesBack(t *testing.T) {
 	}
 	until(t, p, live)
 	until(t, p, func(m joined) bool { // it says nothing, though the connection is there
-		return m.Hosts[0].State == "silent" && strings.Contains(m.Hosts[0].Error, "says nothing") && len(m.Domains) == 1
+		return m.Hosts[0].State == "silent" && strings.Contains(m.Hosts[0].Error, "no data received") && len(m.Domains) == 1
 	})
 	l.mu.Lock()
 	l.says = append(l.says, said(`{"at":2,"error":"no table","domains":[]}`))
 	l.mu.Unlock()
 	l.next <- struct{}{}
-	until(t, p, func(m joined) bool { return m.Hosts[0].Error == "its last reading failed: no table" })
+	until(t, p, func(m joined) bool { return m.Hosts[0].Error == "last reading failed: no table" })
 	l.mu.Lock()
 	l.says = append(l.says, "event: end\ndata: {}\n\n")
 	l.mu.Unlock()
 	l.next <- struct{}{}
-	until(t, p, func(m joined) bool { return m.Hosts[0].Error == "its shoal watch has ended" })
+	until(t, p, func(m joined) bool { return m.Hosts[0].Error == "shoal watch on this host has ended" })
 }
 
 func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
@@ -290,20 +290,20 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 		"no hello":                 {[]string{said(program(""))}, "no hello", nil},
 		"an empty hello":           {[]string{"event: hello\ndata: {}\n\n"}, "no hello", nil},
 		"a hello of text":          {[]string{"event: hello\ndata: \"hi\"\n\n"}, "no hello", nil},
-		"no JSON":                  {[]string{greets, said(`{"at":`)}, "does not say", nil},
-		"other types":              {[]string{greets, said(`{"at":1,"domains":{"a":3}}`)}, "does not say", nil},
-		"a number where a list is": {[]string{greets, said(program(`,"processes":7`))}, "does not say", nil},
-		"nothing":                  {[]string{greets, said(`null`)}, "does not say", nil},
-		"deep":                     {[]string{greets, said(strings.Repeat("[", 1<<20))}, "more than a page", nil},
-		"one large line":           {[]string{greets, said(`"` + strings.Repeat("x", 5<<20) + `"`)}, "more than a page", nil},
-		"many elements":            {[]string{greets, said(program(`,"processes":[` + many(1<<19, "0") + `]`))}, "more than a page", nil},
-		"many fields":              {[]string{greets, said(program(`,"bound":{` + many(1<<18, `"":{}`) + `}`))}, "more than a page", nil},
+		"no JSON":                  {[]string{greets, said(`{"at":`)}, "malformed reading", nil},
+		"other types":              {[]string{greets, said(`{"at":1,"domains":{"a":3}}`)}, "malformed reading", nil},
+		"a number where a list is": {[]string{greets, said(program(`,"processes":7`))}, "malformed reading", nil},
+		"nothing":                  {[]string{greets, said(`null`)}, "malformed reading", nil},
+		"deep":                     {[]string{greets, said(strings.Repeat("[", 1<<20))}, "too large for the page", nil},
+		"one large line":           {[]string{greets, said(`"` + strings.Repeat("x", 5<<20) + `"`)}, "too large for the page", nil},
+		"many elements":            {[]string{greets, said(program(`,"processes":[` + many(1<<19, "0") + `]`))}, "too large for the page", nil},
+		"many fields":              {[]string{greets, said(program(`,"bound":{` + many(1<<18, `"":{}`) + `}`))}, "too large for the page", nil},
 		"many processes": {[]string{greets, said(`{"at":1,"domains":[` + func() (all string) {
 			for i := range 5 {
 				all += fmt.Sprintf(`{"address":"@shoal/0/%d-b","processes":[%s]},`, i, many(600, "{}"))
 			}
 			return strings.TrimSuffix(all, ",")
-		}() + `]}`)}, "more than a page", nil},
+		}() + `]}`)}, "too large for the page", nil},
 		"other events and comments": {[]string{": hi\n\nevent: surprise\ndata: {}\n\n", greets, said(program(""))}, "",
 			func(m joined) bool { return len(m.Domains) == 2 }},
 		"hosts of its own, and no lists": {[]string{greets, said(`{"at":1,"host":"x","hosts":[{"key":"evil"}],"domains":[{"address":"@shoal/0/8-b",` +
@@ -343,7 +343,7 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 			}
 			return strings.TrimSuffix(all, ",")
 		}() + `]}`)}, "", func(m joined) bool {
-			return len(m.Domains) == 65 && m.Hosts[0].Error == "besides, it has 3 programs more than a page shows"
+			return len(m.Domains) == 65 && m.Hosts[0].Error == "3 programs more than the page can show"
 		}},
 		"the name of this machine": {[]string{strings.Replace(greets, "node1", name(t), 1), said(program(""))}, "",
 			func(m joined) bool { return m.Hosts[0].Name == m.Host+" ("+m.Hosts[0].Key+")" }},
@@ -447,7 +447,7 @@ func TestJoinedHostsAreToldWhileAReadingTakesLong(t *testing.T) {
 			return counting(&looks)(ctx, every)
 		})
 	p := follow(t, s)
-	hangs := func(m joined) bool { return m.Error == "a program of this machine does not answer yet" }
+	hangs := func(m joined) bool { return m.Error == "a program on this machine does not respond yet" }
 	m := until(t, p, func(m joined) bool { return hangs(m) && len(m.Domains) == 1 })
 	if m.Hosts[0].State != "live" || m.Domains[0].Host == "" {
 		t.Errorf("while this machine's programs hang: %+v", m)

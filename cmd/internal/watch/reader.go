@@ -149,7 +149,7 @@ func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error
 // tellOfHosts publishes a moment that contains only the joined hosts.
 func (r *reader) tellOfHosts() {
 	m := momentOf(domains.Census{}, r.every)
-	m.Error = "a program of this machine does not answer yet"
+	m.Error = "a program on this machine does not respond yet"
 	data, err := encode(r.join(m))
 	if err != nil {
 		return // the next moment reports it
@@ -190,7 +190,7 @@ func (r *reader) publish(m moment) error {
 func encode(m moment) ([]byte, error) {
 	data, err := json.Marshal(m)
 	if err != nil {
-		return nil, fmt.Errorf("a reading that cannot be sent: %w", err)
+		return nil, fmt.Errorf("encode reading: %w", err)
 	}
 	return data, nil
 }

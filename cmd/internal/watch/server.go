@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // ErrHost is wrapped if the page would be reachable from the network without TLS.
-var ErrHost = errors.New("a page that others can reach needs TLS")
+var ErrHost = errors.New("pages served beyond the loopback require TLS")
 
 // patience is the timeout for reading a request and for writing a response.
 var patience = 10 * time.Second
@@ -76,12 +76,12 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	known := make(map[string]bool)
 	for _, j := range o.Joins {
 		if known[j.key()] {
-			return nil, fmt.Errorf("%s is joined twice", j.key())
+			return nil, fmt.Errorf("host %s is joined more than once", j.key())
 		}
 		known[j.key()] = true
 	}
 	if len(o.Joins) > mostHosts {
-		return nil, fmt.Errorf("%d hosts are joined; a page shows %d", len(o.Joins), mostHosts)
+		return nil, fmt.Errorf("%d hosts joined, want at most %d", len(o.Joins), mostHosts)
 	}
 	local := at.IP.IsLoopback()
 	if !local && o.Certificate == nil {
@@ -188,7 +188,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
 	first, next, ok := s.reader.subscribe(of)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, "Too many pages", "Close some of the tabs that show this page.")
+		refuse(w, http.StatusServiceUnavailable, "Too many pages", "Close some tabs that show this page.")
 		return
 	}
 	defer s.reader.unsubscribe(next)

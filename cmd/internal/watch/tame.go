@@ -24,7 +24,7 @@ const (
 	mostStack     = 8192 // bytes in a stack
 )
 
-var errTooMuch = errors.New("it says more than a page can show")
+var errTooMuch = errors.New("reading is too large for the page")
 
 // decode decodes and truncates a moment of another machine. It returns an error for a moment that
 // is malformed or too large.
@@ -34,7 +34,7 @@ func decode(raw []byte) (moment, error) {
 	}
 	var m moment
 	if err := json.Unmarshal(raw, &m); err != nil || m.At == 0 {
-		return moment{}, errors.New("it does not say what a shoal watch of this version says")
+		return moment{}, errors.New("malformed reading, or another version of shoal watch")
 	}
 	m.Hosts, m.Host = nil, ""
 	left := max(0, len(m.Domains)-mostPrograms)
