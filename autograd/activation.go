@@ -47,7 +47,7 @@ func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 // dropout drops runs of run elements.
 func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run int) *Var {
 	if !(p >= 0 && p <= 1) {
-		misuse(tensor.ErrArgument, "%s with probability %v: it is between 0 and 1", op, p)
+		misuse(tensor.ErrArgument, "%s: got probability %v, want 0 to 1", op, p)
 	}
 	if !train || p == 0 || x.t.Numel() == 0 {
 		return x
@@ -101,6 +101,6 @@ func keep[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 // want panics unless x has dims dimensions.
 func want(op, what string, x *Var, dims int) {
 	if x.t.Dims() != dims {
-		misuse(tensor.ErrShape, "%s of shape %v: it takes %s", op, x.Shape(), what)
+		misuse(tensor.ErrShape, "%s: got shape %v, want %s", op, x.Shape(), what)
 	}
 }

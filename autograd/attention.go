@@ -61,25 +61,27 @@ func (o Attention) check(q, k, v *Var) {
 	const op = "ScaledDotProductAttention"
 	n := q.t.Dims()
 	if n < 2 || k.t.Dims() != n || v.t.Dims() != n {
-		misuse(tensor.ErrShape, "%s of queries %v, keys %v and values %v: they are (..., L, E), (..., S, E) and (..., S, V)",
+		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want (..., L, E), (..., S, E) and (..., S, V)",
 			op, q.Shape(), k.Shape(), v.Shape())
 	}
 	lead := q.Shape()[:n-2]
 	if !sameShape(lead, k.Shape()[:n-2]) || !sameShape(lead, v.Shape()[:n-2]) || q.t.Dim(-1) != k.t.Dim(-1) ||
 		k.t.Dim(-2) != v.t.Dim(-2) {
-		misuse(tensor.ErrShape, "%s of queries %v, keys %v and values %v: want equal leading dimensions, (..., L, E), (..., S, E) and (..., S, V)", op, q.Shape(), k.Shape(), v.Shape())
+		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want equal leading dimensions, (..., L, E), (..., S, E) and (..., S, V)",
+			op, q.Shape(), k.Shape(), v.Shape())
 	}
 	if o.Mask == nil {
 		return
 	}
 	if dt := o.Mask.t.DType(); dt != tensor.Bool && dt != q.t.DType() {
-		misuse(tensor.ErrOperand, "%s of %v with a mask of %v: it is Bool, or of their dtype", op, q.t.DType(), dt)
+		misuse(tensor.ErrOperand, "%s: got queries of %v and a mask of %v, want a mask of Bool or of the same dtype",
+			op, q.t.DType(), dt)
 	}
 	full := append(append([]int{}, q.Shape()[:n-1]...), k.t.Dim(-2))
 	shape := o.Mask.Shape()
 	for i := range shape {
 		if d := n - len(shape) + i; d < 0 || shape[i] != 1 && shape[i] != full[d] {
-			misuse(tensor.ErrShape, "%s with a mask of %v: it broadcasts to %v", op, shape, full)
+			misuse(tensor.ErrShape, "%s: mask of shape %v cannot be broadcast to %v", op, shape, full)
 		}
 	}
 }

@@ -42,7 +42,8 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 		return
 	}
 	if v.t.Numel() != 1 {
-		misuse(tensor.ErrShape, "Backward of shape %v: only a single number has a gradient; take its Sum, or give BackwardWith a Gradient", v.t.Shape())
+		misuse(tensor.ErrShape, "Backward: got shape %v, want a single number: take its Sum, or call BackwardWith with a Gradient",
+			v.t.Shape())
 	}
 	one := v.one()
 	v.walk(one, o.RetainGraph)
@@ -52,17 +53,19 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 // checkRoot panics unless v can be differentiated.
 func (v *Var) checkRoot(what string) {
 	if v.t == nil {
-		misuse(tensor.ErrMisuse, "%s of a value whose Scope was Reset: walk the graph before", what)
+		misuse(tensor.ErrMisuse, "%s of a value after its Scope was Reset: call it before Reset", what)
 	}
 	if !v.needs {
-		misuse(tensor.ErrMisuse, "%s of a value that depends on no parameter: it comes from Const, NoGrad or frozen parameters only", what)
+		misuse(tensor.ErrMisuse, "%s of a value that depends on no parameter, only on Const, NoGrad or frozen parameters",
+			what)
 	}
 }
 
 // checkGradientOf panics unless dy has the shape of a gradient of v.
 func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	if !sameShape(dy.Shape(), v.Shape()) {
-		misuse(tensor.ErrShape, "%s of a value of shape %v from a gradient of shape %v: they must be equal", what, v.Shape(), dy.Shape())
+		misuse(tensor.ErrShape, "%s: got a gradient of shape %[3]v, want %[2]v as the value",
+			what, v.Shape(), dy.Shape())
 	}
 }
 
@@ -110,8 +113,8 @@ func (w *walk) count(v *Var) {
 		stack = stack[:last]
 		w.redoes = w.redoes || n.redo != nil
 		if n.walked && !n.asked {
-			misuse(tensor.ErrMisuse, "walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
-				"with BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true}", n.op)
+			misuse(tensor.ErrMisuse, "second backward pass through %s: its saved tensors were released: add the losses and call Backward once, or pass "+
+				"BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true} the first time", n.op)
 		}
 		for _, in := range n.inputs {
 			if !in.wanted() {
@@ -384,13 +387,13 @@ func (v *Var) named(dims []int) (all axes) {
 	}
 	for _, d := range dims {
 		if d < -n || d >= n {
-			misuse(tensor.ErrIndex, "dimension %d is out of range of %d", d, n)
+			misuse(tensor.ErrIndex, "dimension %d is out of range [-%[2]d, %[2]d)", d, n)
 		}
 		if d < 0 {
 			d += n
 		}
 		if all.has(d) {
-			misuse(tensor.ErrIndex, "dimension %d is named twice in %v", d, slices.Clone(dims))
+			misuse(tensor.ErrIndex, "dimension %d is repeated in %v", d, slices.Clone(dims))
 		}
 		all |= 1 << d
 	}

@@ -83,11 +83,11 @@ func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 	p, q := scalar(2), scalar(3)
 	y := autograd.Mul(p.Var(), q.Var())
 	q.T.AddScalar(1)
-	mustPanic(t, "Mul needs a tensor of shape [] as it was", y.Backward)
+	mustPanic(t, "Mul: saved tensor of shape [] was modified in place", y.Backward)
 
 	y = autograd.Exp(p.Var())
 	y.T().Zero()
-	mustPanic(t, "Exp needs", y.Backward)
+	mustPanic(t, "Exp: saved tensor", y.Backward)
 
 	y = autograd.Add(p.Var(), q.Var()) // reads neither
 	q.T.AddScalar(1)
@@ -116,7 +116,7 @@ func TestBackward_NoticesIndicesAndMasksThatChanged(t *testing.T) {
 		}
 		loss := autograd.Sum(y)
 		changed.Touch()
-		mustPanic(t, name+" needs a tensor", loss.Backward)
+		mustPanic(t, name+": saved tensor", loss.Backward)
 	}
 }
 
@@ -124,23 +124,23 @@ func TestBackward_NoticesAChangeByAView(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2, 3))
 	y := autograd.Sum(autograd.Mul(p.Var(), p.Var()))
 	p.T.Select(0, 1).Zero()
-	mustPanic(t, "changed in place", y.Backward)
+	mustPanic(t, "modified in place", y.Backward)
 }
 
 func TestBackward_PanicsTheSecondTime(t *testing.T) {
 	x := autograd.Exp(scalar(2).Var())
 	a, b := autograd.MulScalar(x, 2), autograd.MulScalar(x, 3)
 	a.Backward()
-	mustPanic(t, "second time", a.Backward)
-	mustPanic(t, "walk through Exp for the second time", b.Backward)
+	mustPanic(t, "second backward pass", a.Backward)
+	mustPanic(t, "second backward pass through Exp", b.Backward)
 	mustPanic(t, "RetainGraph: true", b.Backward)
 }
 
 func TestBackward_NeedsANumberAndAParameter(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2))
-	mustPanic(t, "only a single number", p.Var().Backward)
+	mustPanic(t, "want a single number", p.Var().Backward)
 	mustPanic(t, "depends on no parameter", autograd.Const(values(1, 1)).Backward)
-	mustPanic(t, "float32 and float64", func() { autograd.ReLU(autograd.Const(tensor.New(tensor.Int64, 2))) })
+	mustPanic(t, "want float32 or float64", func() { autograd.ReLU(autograd.Const(tensor.New(tensor.Int64, 2))) })
 	mustPanic(t, "convert one", func() { autograd.MatMul(p.Var(), autograd.Const(tensor.New(tensor.Float32, 2))) })
 }
 

@@ -24,7 +24,7 @@ func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return CheckpointWit
 func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in ...*Var) *Var {
 	for i, x := range in {
 		if x == nil || x.t == nil {
-			misuse(tensor.ErrMisuse, "Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
+			misuse(tensor.ErrMisuse, "Checkpoint: input %d is nil or its Scope was Reset", i)
 		}
 	}
 	s := scopeOf(in)
@@ -71,7 +71,8 @@ func redo(v *Var) *Var {
 	inner.keeps = true
 	again := r.f(inner.passed(v.inputs)...)
 	if !sameShape(again.Shape(), v.Shape()) {
-		misuse(tensor.ErrMisuse, "Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
+		misuse(tensor.ErrMisuse, "Checkpoint: the function returned shape %v at first and %v now: it must compute the same each time",
+			v.Shape(), again.Shape())
 	}
 	return passed(inner.newVar(), again)
 }

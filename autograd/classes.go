@@ -71,16 +71,17 @@ func negativeLikelihood(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 // reports whether rows are ignored.
 func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
 	if !(c.Smoothing >= 0 && c.Smoothing <= 1) {
-		misuse(tensor.ErrArgument, "NLLLoss with smoothing %v: it is between 0 and 1", c.Smoothing)
+		misuse(tensor.ErrArgument, "NLLLoss: got smoothing %v, want 0 to 1", c.Smoothing)
 	}
 	if c.Weight != nil && !sameShape(c.Weight.Shape(), []int{n}) {
-		misuse(tensor.ErrShape, "NLLLoss with weights %v of %d classes", c.Weight.Shape(), n)
+		misuse(tensor.ErrShape, "NLLLoss: got weights of shape %v, want one for each of %d classes",
+			c.Weight.Shape(), n)
 	}
 	for i, class := range target {
 		if c.ignores(class) {
 			ignored = true
 		} else if class < 0 || class >= int64(n) {
-			misuse(tensor.ErrIndex, "NLLLoss with target[%d] = %d: there are %d classes", i, class, n)
+			misuse(tensor.ErrIndex, "NLLLoss: target[%d] = %d is out of range for %d classes", i, class, n)
 		}
 	}
 	return ignored

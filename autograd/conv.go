@@ -48,13 +48,15 @@ func convShape(x, w *Var, o Window) kernel.ConvShape {
 	n, f := x.Shape(), w.Shape()
 	switch {
 	case o.Groups < 0 || n[1]%groups != 0 || f[0]%groups != 0:
-		misuse(tensor.ErrShape, "Conv2d of %d channels to %d in %d groups: both are divided evenly between them", n[1], f[0], o.Groups)
+		misuse(tensor.ErrShape, "Conv2d: %d input channels and %d output channels are not divisible by %d groups",
+			n[1], f[0], o.Groups)
 	case n[1] != f[1]*groups:
-		misuse(tensor.ErrShape, "Conv2d of input %v with weight %v in %d groups: the channels differ", n, f, groups)
+		misuse(tensor.ErrShape, "Conv2d: input %v and weight %v with %d groups have different numbers of channels",
+			n, f, groups)
 	case o.Dilation[0] < 1 || o.Dilation[1] < 1:
-		misuse(tensor.ErrArgument, "Conv2d with dilation %v: it is at least 1", o.Dilation)
+		misuse(tensor.ErrArgument, "Conv2d: got dilation %v, want at least 1", o.Dilation)
 	case f[2] < 1 || f[3] < 1:
-		misuse(tensor.ErrShape, "Conv2d with weight %v: a filter has elements", f)
+		misuse(tensor.ErrShape, "Conv2d: got weight %v, want a filter size of at least 1", f)
 	}
 	checkWindow("Conv2d", [2]int{(f[2]-1)*o.Dilation[0] + 1, (f[3]-1)*o.Dilation[1] + 1}, o, n)
 	return kernel.ConvShape{N: n[0], C: n[1], H: n[2], W: n[3], OutC: f[0], KH: f[2], KW: f[3],
@@ -69,7 +71,8 @@ func checkWindow(op string, size [2]int, o Window, image []int) {
 			room += o.Stride[i] - 1
 		}
 		if size[i] < 1 || o.Stride[i] < 1 || o.Padding[i] < 0 || size[i] > room {
-			misuse(tensor.ErrShape, "%s of images %v with a window %v, stride %v and padding %v: the window does not fit", op,
+			misuse(tensor.ErrShape, "%s: window %[3]v with stride %[4]v and padding %[5]v does not fit images %[2]v",
+				op,
 				image, size, o.Stride, o.Padding)
 		}
 	}
@@ -133,7 +136,8 @@ func MaxPool2d(x *Var, o Window) *Var {
 func checkPadding(op string, o Window) {
 	for i := range 2 {
 		if 2*o.Padding[i] > o.Size[i] {
-			misuse(tensor.ErrArgument, "%s with padding %v: it is at most half of the window %v", op, o.Padding, o.Size)
+			misuse(tensor.ErrArgument, "%s: got padding %v, want at most half of the window %v",
+				op, o.Padding, o.Size)
 		}
 	}
 }

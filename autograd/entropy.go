@@ -19,7 +19,8 @@ func CrossEntropy(logits *Var, target *tensor.Tensor, c Classification) *Var {
 		return c.ofClasses("CrossEntropy", logits, target, lastLogSoftmax)
 	}
 	if !sameShape(target.Shape(), logits.Shape()) {
-		misuse(tensor.ErrShape, "CrossEntropy of logits %v with probabilities %v: they have one shape", logits.Shape(), target.Shape())
+		misuse(tensor.ErrShape, "CrossEntropy: logits %v and probabilities %v have different shapes",
+			logits.Shape(), target.Shape())
 	}
 	rows, shape := classesLast("CrossEntropy", logits)
 	likely, _ := classesLast("CrossEntropy", Const(target.To(logits.t.DType())))
@@ -46,7 +47,8 @@ func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
 func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
 	rows, shape := classesLast(op, x)
 	if !sameShape(target.Shape(), shape) {
-		misuse(tensor.ErrShape, "%s of shape %v with target %v: it is one class for each row, %v", op, x.Shape(), target.Shape(), shape)
+		misuse(tensor.ErrShape, "%s of shape %v: got target shape %v, want one class for each row, %v",
+			op, x.Shape(), target.Shape(), shape)
 	}
 	if rows.far() || target.Device() != nil {
 		losses := c.rowLossOn(rows, target.Reshape(-1), logs)
@@ -70,7 +72,7 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	switch x.t.Dims() {
 	case 0:
-		misuse(tensor.ErrShape, "%s of a single number: it takes (N, classes), (N, classes, d1, ...) or (classes)", op)
+		misuse(tensor.ErrShape, "%s: got a single number, want (N, classes), (N, classes, d1, ...) or (classes)", op)
 	case 1:
 		return Reshape(x, 1, x.t.Dim(0)), nil
 	case 2:

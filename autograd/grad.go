@@ -24,7 +24,7 @@ type GradOptions struct {
 
 // ErrCreateGraph is wrapped by the panic of [Grad] with CreateGraph if the derivative of an
 // operation is not differentiable. The text names the operation.
-var ErrCreateGraph = errors.New("it cannot be derived again")
+var ErrCreateGraph = errors.New("no second derivative")
 
 // Register the error, so that errors.Is matches it in the process that started the worker.
 func init() {
@@ -73,25 +73,29 @@ var marks atomic.Uint64
 // check panics unless the options, outputs and inputs are valid.
 func (o GradOptions) check(outputs, inputs []*Var) {
 	if len(outputs) == 0 || len(inputs) == 0 {
-		misuse(tensor.ErrMisuse, "Grad of %d outputs for %d inputs: want at least one of each", len(outputs), len(inputs))
+		misuse(tensor.ErrMisuse, "Grad: got %d outputs and %d inputs, want at least 1 of each",
+			len(outputs), len(inputs))
 	}
 	if o.GradOutputs != nil && len(o.GradOutputs) != len(outputs) {
-		misuse(tensor.ErrMisuse, "Grad of %d outputs with %d GradOutputs: want one for each, or nil", len(outputs), len(o.GradOutputs))
+		misuse(tensor.ErrMisuse, "Grad: got %d outputs and %d GradOutputs, want one for each output, or nil",
+			len(outputs), len(o.GradOutputs))
 	}
 	for i, y := range outputs {
 		y.checkRoot("Grad")
 		if dy := o.output(i); dy != nil {
 			checkGradientOf("Grad", y, dy.t)
 		} else if y.t.Numel() != 1 {
-			misuse(tensor.ErrShape, "Grad of output %d, of shape %v: only a single number has a gradient by itself; set GradOutputs, or take its Sum", i, y.Shape())
+			misuse(tensor.ErrShape, "Grad: output %d has shape %v, want a single number: set GradOutputs, or take its Sum",
+				i, y.Shape())
 		}
 	}
 	for i, x := range inputs {
 		if x.t == nil {
-			misuse(tensor.ErrMisuse, "Grad for input %d, whose Scope was Reset", i)
+			misuse(tensor.ErrMisuse, "Grad: the Scope of input %d was Reset", i)
 		}
 		if !x.needs {
-			misuse(tensor.ErrMisuse, "Grad for input %d, of shape %v, which needs no gradient: make it a Leaf, or a Param that is not frozen", i, x.Shape())
+			misuse(tensor.ErrMisuse, "Grad: input %d of shape %v needs no gradient: make it a Leaf, or a Param that is not frozen",
+				i, x.Shape())
 		}
 	}
 }
@@ -133,7 +137,8 @@ func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
 		case o.MaterializeGrads:
 			all[i] = x.scope.Const(x.room().Zero())
 		case !o.AllowUnused:
-			misuse(tensor.ErrMisuse, "Grad for input %d, of shape %v, which no output was computed from: set AllowUnused to get nil for it, or MaterializeGrads to get zeros", i, x.Shape())
+			misuse(tensor.ErrMisuse, "Grad: no output depends on input %d of shape %v: set AllowUnused to get nil for it, or MaterializeGrads to get zeros",
+				i, x.Shape())
 		}
 	}
 	return all
@@ -243,7 +248,7 @@ func (v *Var) plainly(compute func(v *Var) *Var) *Var {
 func (v *Var) giveValues() {
 	v.checkSaved()
 	if v.again == nil {
-		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value of other operations",
+		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value from other operations",
 			v.op, ErrCreateGraph))
 	}
 	d := v.again(v, v.slope)

@@ -138,18 +138,18 @@ func TestRegression_S3_4_GradSaysWhatIsWrongWithIt(t *testing.T) {
 	frozen := autograd.NewParam("f", values(1, 1, 2))
 	frozen.Frozen = true
 	for want, f := range map[string]func(){
-		"output 0, of shape [2]: only a single number": func() {
+		"output 0 has shape [2], want a single number": func() {
 			autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{})
 		},
-		"from a gradient of shape [3]": func() {
+		"got a gradient of shape [3]": func() {
 			autograd.Grad(vars{y}, vars{p.Var()},
 				autograd.GradOptions{GradOutputs: vars{autograd.Const(values(1, 1, 3))}})
 		},
-		"1 outputs with 2 GradOutputs": func() {
+		"got 1 outputs and 2 GradOutputs": func() {
 			autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{GradOutputs: vars{nil, nil}})
 		},
-		"0 outputs for 1 inputs": func() { autograd.Grad(nil, vars{p.Var()}, autograd.GradOptions{}) },
-		"1 outputs for 0 inputs": func() { autograd.Grad(vars{y}, nil, autograd.GradOptions{}) },
+		"got 0 outputs and 1 inputs": func() { autograd.Grad(nil, vars{p.Var()}, autograd.GradOptions{}) },
+		"got 1 outputs and 0 inputs": func() { autograd.Grad(vars{y}, nil, autograd.GradOptions{}) },
 		"set AllowUnused": func() {
 			autograd.Grad(vars{autograd.Sum(y)}, vars{q.Var()}, autograd.GradOptions{})
 		},
@@ -185,8 +185,8 @@ func TestRegression_S3_4_AChangeBeforeTheSecondDerivativeIsNoticed(t *testing.T)
 	y := autograd.Mul(p.Var(), autograd.Mul(p.Var(), p.Var()))
 	dp := autograd.Grad(vars{y}, vars{p.Var()}, again)[0]
 	p.T.AddScalar(1)
-	mustPanic(t, "changed in place", dp.Backward)
-	mustPanic(t, "changed in place", y.Backward)
+	mustPanic(t, "modified in place", dp.Backward)
+	mustPanic(t, "modified in place", y.Backward)
 }
 
 func TestRegression_S3_4_HigherDerivatives(t *testing.T) {
@@ -340,7 +340,7 @@ func TestRegression_S3_4_PaddingCountsFromBothEnds(t *testing.T) {
 			}
 		}
 	}
-	mustPanic(t, "Embedding with padding 4: there are rows from -4 to 3", func() {
+	mustPanic(t, "Embedding: got padding row 4, want -4 to 3", func() {
 		autograd.Embedding(autograd.Const(values(1, 1, 4, 2)), autograd.Const(tensor.FromSlice([]int64{0}, 1)), 4)
 	})
 }

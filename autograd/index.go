@@ -197,7 +197,7 @@ func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
 func fromBothEnds(padding []int64, n int64) (both []int64) {
 	for _, p := range padding {
 		if p < -n || p >= n {
-			misuse(tensor.ErrIndex, "Embedding with padding %d: there are rows from %d to %d", p, -n, n-1)
+			misuse(tensor.ErrIndex, "Embedding: got padding row %d, want %d to %d", p, -n, n-1)
 		}
 		row := (p + n) % n
 		both = append(both, row, row-n)

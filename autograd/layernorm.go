@@ -13,7 +13,7 @@ import (
 // be nil.
 func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
-		misuse(tensor.ErrShape, "LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), slices.Clone(shape))
+		misuse(tensor.ErrShape, "LayerNorm: got shape %v, want one that ends in %v", x.Shape(), slices.Clone(shape))
 	}
 	cols := product(shape)
 	checkAffine("LayerNorm", w, b, shape...)
@@ -29,10 +29,11 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	wantChannels("GroupNorm", x)
 	c := x.t.Dim(1)
 	if groupCount < 1 || c%groupCount != 0 {
-		misuse(tensor.ErrShape, "GroupNorm of %d channels in %d groups: the channels are divided evenly between them", c, groupCount)
+		misuse(tensor.ErrShape, "GroupNorm: %d channels are not divisible by %d groups", c, groupCount)
 	}
 	if x.t.Numel() == groupCount {
-		misuse(tensor.ErrShape, "GroupNorm of shape %v in %d groups: a group needs more than one element", x.Shape(), groupCount)
+		misuse(tensor.ErrShape, "GroupNorm: shape %v with %d groups has 1 element per group, want more",
+			x.Shape(), groupCount)
 	}
 	checkAffine("GroupNorm", w, b, c)
 	run := product(x.Shape()[2:])
@@ -53,7 +54,8 @@ func channelShape(room []int, x *Var) []int {
 func checkAffine(op string, w, b *Var, shape ...int) {
 	for _, p := range []*Var{w, b} {
 		if p != nil && !sameShape(p.Shape(), shape) {
-			misuse(tensor.ErrShape, "%s with a weight or bias of shape %v: it is %v", op, p.Shape(), slices.Clone(shape))
+			misuse(tensor.ErrShape, "%s: got a weight or bias of shape %v, want %v",
+				op, p.Shape(), slices.Clone(shape))
 		}
 	}
 }

@@ -18,14 +18,14 @@ func leading(x *Var) int { return product(x.Shape()[:x.t.Dims()-1]) }
 func checkLinear(x, w, b *Var) {
 	want("Linear", "a weight (out, in)", w, 2)
 	if rowsOf("Linear", x); x.t.Dim(-1) != w.t.Dim(1) {
-		misuse(tensor.ErrShape, "Linear of input %v with weight %v: the last dimensions differ", x.Shape(), w.Shape())
+		misuse(tensor.ErrShape, "Linear: last dimensions of input %v and weight %v differ", x.Shape(), w.Shape())
 	}
 	checkBias("Linear", b, w.t.Dim(0))
 }
 
 func checkBias(op string, b *Var, n int) {
 	if b != nil && (b.t.Dims() != 1 || b.t.Dim(0) != n) {
-		misuse(tensor.ErrShape, "%s with bias %v: it is (%d)", op, b.Shape(), n)
+		misuse(tensor.ErrShape, "%s: got bias of shape %v, want (%d)", op, b.Shape(), n)
 	}
 }
 
@@ -90,7 +90,7 @@ func MatMul(a, b *Var) *Var {
 // BMM returns the matrix products of two batches, (b, n, k) and (b, k, m), as (b, n, m).
 func BMM(a, b *Var) *Var {
 	if a.t.Dims() != 3 || b.t.Dims() != 3 || a.t.Dim(0) != b.t.Dim(0) {
-		misuse(tensor.ErrShape, "BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
+		misuse(tensor.ErrShape, "BMM: got shapes %v and %v, want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
 	}
 	return MatMul(a, b)
 }

@@ -93,7 +93,7 @@ func mseLossTwice(y, dy *Var) derivatives {
 
 func checkShapes(op string, x, target *Var) {
 	if !sameShape(x.Shape(), target.Shape()) {
-		misuse(tensor.ErrShape, "%s of shapes %v and %v: they must be equal", op, x.Shape(), target.Shape())
+		misuse(tensor.ErrShape, "%s: shapes %v and %v differ", op, x.Shape(), target.Shape())
 	}
 }
 
@@ -114,7 +114,7 @@ func (r Reduction) of(losses *Var) *Var {
 func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	checkShapes("SmoothL1Loss", x, target)
 	if !(beta >= 0) {
-		misuse(tensor.ErrArgument, "SmoothL1Loss with beta %v: it is at least 0", beta)
+		misuse(tensor.ErrArgument, "SmoothL1Loss: got beta %v, want at least 0", beta)
 	}
 	d := Sub(x, target)
 	if beta == 0 {

@@ -30,7 +30,8 @@ func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *te
 	wantChannels(op, x)
 	s := groups{n: x.t.Dim(1), parts: x.t.Dim(0), width: product(x.Shape()[2:])}
 	if s.parts*s.width < 2 {
-		misuse(tensor.ErrShape, "%s of shape %v in training: a channel needs more than one element", op, x.Shape())
+		misuse(tensor.ErrShape, "%s: shape %v has at most 1 element per channel, want more in training",
+			op, x.Shape())
 	}
 	y, mean, variance = standardized(op, x, s, eps)
 	var room [2 * maxDims]int
@@ -50,16 +51,16 @@ func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps flo
 
 func wantChannels(op string, x *Var) {
 	if x.t.Dims() < 2 {
-		misuse(tensor.ErrShape, "%s of shape %v: it takes (N, C, ...)", op, x.Shape())
+		misuse(tensor.ErrShape, "%s: got shape %v, want (N, C, ...)", op, x.Shape())
 	}
 }
 
 func checkChannels(op string, t *tensor.Tensor, n int) {
 	if t == nil {
-		misuse(tensor.ErrMisuse, "%s with a mean but no variance, or a variance but no mean", op)
+		misuse(tensor.ErrMisuse, "%s: mean and variance must be set together", op)
 	}
 	if t.Dims() != 1 || t.Dim(0) != n {
-		misuse(tensor.ErrShape, "%s with statistics or parameters of shape %v: they are (%d)", op, t.Shape(), n)
+		misuse(tensor.ErrShape, "%s: got statistics or parameters of shape %v, want (%d)", op, t.Shape(), n)
 	}
 }
 
@@ -70,7 +71,7 @@ func affine(op string, y, w, b *Var, n int, shape []int) *Var {
 			continue
 		}
 		if p.t.Numel() != n {
-			misuse(tensor.ErrShape, "%s with parameters of shape %v: they have %d elements", op, p.Shape(), n)
+			misuse(tensor.ErrShape, "%s: got parameters of shape %v, want %d elements", op, p.Shape(), n)
 		}
 		if p = Reshape(p, shape...); i == 0 {
 			y = Mul(y, p)

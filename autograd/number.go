@@ -24,7 +24,7 @@ func byType[F any](op string, x *Var, f32, f64 F) F {
 	case tensor.Float64:
 		return f64
 	}
-	misuse(tensor.ErrOperand, "%s of %v: graphs compute in float32 and float64; convert with tensor.To", op, x.t.DType())
+	misuse(tensor.ErrOperand, "%s: got dtype %v, want float32 or float64: convert with tensor.To", op, x.t.DType())
 	return f32
 }
 

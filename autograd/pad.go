@@ -35,15 +35,15 @@ func checkPads(side [2]int, n int, mode PadMode) {
 	largest := max(side[0], side[1])
 	switch {
 	case min(side[0], side[1]) < 0:
-		misuse(tensor.ErrArgument, "Pad2d with %v: pads are at least 0", side)
+		misuse(tensor.ErrArgument, "Pad2d: got padding %v, want at least 0", side)
 	case mode > PadCircular:
-		misuse(tensor.ErrArgument, "Pad2d with mode %d", mode)
+		misuse(tensor.ErrArgument, "Pad2d: unknown mode %d", mode)
 	case mode == PadReflect && largest >= n && largest > 0:
-		misuse(tensor.ErrArgument, "Pad2d with %v pixels of a side of %d as in a mirror: they are fewer than it has", side, n)
+		misuse(tensor.ErrArgument, "Pad2d: got reflect padding %v for size %d, want less than the size", side, n)
 	case mode == PadCircular && largest > n:
-		misuse(tensor.ErrArgument, "Pad2d with %v pixels of the other side of %d: they are no more than it has", side, n)
+		misuse(tensor.ErrArgument, "Pad2d: got circular padding %v for size %d, want at most the size", side, n)
 	case mode == PadReplicate && largest > 0 && n == 0:
-		misuse(tensor.ErrArgument, "Pad2d of a side of 0 with its outermost pixel")
+		misuse(tensor.ErrArgument, "Pad2d: replicate padding of size 0")
 	}
 }
 

@@ -39,7 +39,8 @@ func wantGradient(what string, t *tensor.Tensor) {
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:
 	default:
-		misuse(tensor.ErrOperand, "%s of %v: only floats and complex numbers have gradients", what, t.DType())
+		misuse(tensor.ErrOperand, "%s: got dtype %v, want floats or complex numbers, which have gradients",
+			what, t.DType())
 	}
 }
 
@@ -117,7 +118,7 @@ var paramTags = &codec.Tags{Type: "parameter", Fields: []int{withoutGrad: 3, wit
 // T is nil.
 func (p *Param) marshal(e *codec.Encoder) error {
 	if p.T == nil {
-		return fmt.Errorf("send parameter %q, which has no value: %w", p.Name, tensor.ErrClosed)
+		return fmt.Errorf("send parameter %q without a value: %w", p.Name, tensor.ErrClosed)
 	}
 	tag := withGrad
 	if p.Grad == nil {
@@ -166,10 +167,10 @@ func (p *Param) unmarshal(d *codec.Decoder) error {
 // checkGrad returns an error unless the shape and dtype of Grad match T.
 func (p *Param) checkGrad() error {
 	if p.Grad == nil {
-		return fmt.Errorf("read parameter %q, whose gradient is missing: %w", p.Name, codec.ErrFormat)
+		return fmt.Errorf("read parameter %q: missing gradient: %w", p.Name, codec.ErrFormat)
 	}
 	if p.Grad.DType() != p.T.DType() || !sameShape(p.Grad.Shape(), p.T.Shape()) {
-		return fmt.Errorf("read parameter %q of %v %v with a gradient of %v %v: %w", p.Name,
+		return fmt.Errorf("read parameter %q of %v %v: got a gradient of %v %v: %w", p.Name,
 			p.T.DType(), p.T.Shape(), p.Grad.DType(), p.Grad.Shape(), codec.ErrFormat)
 	}
 	return nil

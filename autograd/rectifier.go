@@ -17,7 +17,7 @@ func SELU(x *Var) *Var {
 // must not be 0.
 func CELU(x *Var, alpha float64) *Var {
 	if alpha == 0 {
-		misuse(tensor.ErrArgument, "CELU with alpha 0")
+		misuse(tensor.ErrArgument, "CELU: got alpha 0, want another value")
 	}
 	return elu("CELU", x, alpha, 1, 1/alpha)
 }
@@ -41,7 +41,7 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 // almost equal. beta must not be 0. PyTorch's defaults are 1 and 20.
 func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
-		misuse(tensor.ErrArgument, "Softplus with beta 0")
+		misuse(tensor.ErrArgument, "Softplus: got beta 0, want another value")
 	}
 	inner := x.own(with(tensor.Mul, x.t, beta))
 	above := x.own(with(tensor.Gt, inner, threshold))
@@ -79,7 +79,7 @@ func Mish(x *Var) *Var {
 // Only elements strictly between lo and hi get a gradient.
 func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
-		misuse(tensor.ErrArgument, "Hardtanh between %v and %v: the first is less", lo, hi)
+		misuse(tensor.ErrArgument, "Hardtanh: got bounds %v and %v, want the first less than the second", lo, hi)
 	}
 	return clamp("Hardtanh", x, lo, hi)
 }
@@ -111,7 +111,7 @@ func Hardswish(x *Var) *Var {
 // not be negative.
 func Softshrink(x *Var, lambda float64) *Var {
 	if !(lambda >= 0) {
-		misuse(tensor.ErrArgument, "Softshrink with lambda %v: it is at least 0", lambda)
+		misuse(tensor.ErrArgument, "Softshrink: got lambda %v, want at least 0", lambda)
 	}
 	rest := x.own(tensor.Sub(x.t, x.own(tensor.Clamp(x.t, -lambda, lambda))))
 	return shrink("Softshrink", x, rest, lambda)
@@ -148,7 +148,7 @@ func Threshold(x *Var, threshold, value float64) *Var {
 func PReLU(x, w *Var) *Var {
 	n := w.t.Numel()
 	if w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
-		misuse(tensor.ErrShape, "PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
+		misuse(tensor.ErrShape, "PReLU of shape %v: got weight shape %v, want (1), or an element for each channel",
 			x.Shape(), w.Shape())
 	}
 	var room [2 * maxDims]int
@@ -181,7 +181,7 @@ func slopeShape(room []int, x, w *Var) []int {
 // must be even.
 func GLU(x *Var, dim int) *Var {
 	if x.t.Dims() == 0 || x.t.Dim(dim)%2 != 0 {
-		misuse(tensor.ErrShape, "GLU of shape %v along dimension %d: its size is even", x.Shape(), dim)
+		misuse(tensor.ErrShape, "GLU: got shape %v, want an even size in dimension %d", x.Shape(), dim)
 	}
 	half := x.t.Dim(dim) / 2
 	return Mul(Narrow(x, dim, 0, half), Sigmoid(Narrow(x, dim, half, half)))

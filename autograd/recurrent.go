@@ -22,11 +22,12 @@ type Recurrence struct {
 // host it is one kernel, unless r.Proj is set.
 func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	if r.Bias != nil {
-		misuse(tensor.ErrMisuse, "LSTM with Bias: add it to gates")
+		misuse(tensor.ErrMisuse, "LSTM: got Bias, want nil: add it to gates")
 	}
 	r.check("LSTM", 4, gates, h)
 	if n, hidden := gates.t.Dim(1), gates.t.Dim(2)/4; !sameShape(c.Shape(), []int{n, hidden}) {
-		misuse(tensor.ErrShape, "LSTM of gates %v with first cells %v: they are %v", gates.Shape(), c.Shape(), []int{n, hidden})
+		misuse(tensor.ErrShape, "LSTM of gates %v: got initial cells %v, want %v",
+			gates.Shape(), c.Shape(), []int{n, hidden})
 	}
 	if gates.far() || r.Proj != nil || gates.t.Numel() == 0 {
 		return r.plainLSTM(gates, h, c)
@@ -47,7 +48,7 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 // (N, hidden). r.Proj must be nil. On the host it is one kernel.
 func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if r.Proj != nil {
-		misuse(tensor.ErrMisuse, "GRU with Proj: only the states of an LSTM are projected")
+		misuse(tensor.ErrMisuse, "GRU: got Proj, want nil: only LSTM supports projections")
 	}
 	r.check("GRU", 3, gates, h)
 	if gates.far() || gates.t.Numel() == 0 {
@@ -62,23 +63,26 @@ func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 }
 
 func (r Recurrence) check(op string, count int, gates, h *Var) {
-	want(op, "what a sequence gives to the gates, (L, N, gates·hidden)", gates, 3)
+	want(op, "gate inputs (L, N, gates·hidden)", gates, 3)
 	if l, wide := gates.t.Dim(0), gates.t.Dim(2); l == 0 || wide == 0 || wide%count != 0 {
-		misuse(tensor.ErrShape, "%s of gates %v: they are (L, N, %d·hidden), of at least one element", op, gates.Shape(), count)
+		misuse(tensor.ErrShape, "%s: got gates %v, want (L, N, %d·hidden) with at least 1 element",
+			op, gates.Shape(), count)
 	}
 	n, hidden := gates.t.Dim(1), gates.t.Dim(2)/count
 	states := hidden
 	if p := r.Proj; p != nil {
 		if p.t.Dims() != 2 || p.t.Dim(1) != hidden {
-			misuse(tensor.ErrShape, "%s of gates %v with a projection %v: it is (states, %d)", op, gates.Shape(), p.Shape(), hidden)
+			misuse(tensor.ErrShape, "%s of gates %v: got projection %v, want (states, %d)",
+				op, gates.Shape(), p.Shape(), hidden)
 		}
 		states = p.t.Dim(0)
 	}
 	if !sameShape(h.Shape(), []int{n, states}) {
-		misuse(tensor.ErrShape, "%s of gates %v with first states %v: they are %v", op, gates.Shape(), h.Shape(), []int{n, states})
+		misuse(tensor.ErrShape, "%s of gates %v: got initial states %v, want %v",
+			op, gates.Shape(), h.Shape(), []int{n, states})
 	}
 	if !sameShape(r.Weight.Shape(), []int{count * hidden, states}) {
-		misuse(tensor.ErrShape, "%s of gates %v with weights %v: they are %v", op, gates.Shape(), r.Weight.Shape(),
+		misuse(tensor.ErrShape, "%s of gates %v: got weights %v, want %v", op, gates.Shape(), r.Weight.Shape(),
 			[]int{count * hidden, states})
 	}
 	checkBias(op, r.Bias, count*hidden)

@@ -73,7 +73,7 @@ const manyDims = 64
 // layoutOf returns the layout of a tensor, for modification.
 func layoutOf(t *tensor.Tensor) (l layout) {
 	if l.dims = t.Dims(); l.dims > manyDims {
-		misuse(tensor.ErrShape, "a view of %d dimensions: there are at most %d", l.dims, manyDims)
+		misuse(tensor.ErrShape, "got a view of %d dimensions, want at most %d", l.dims, manyDims)
 	}
 	copy(l.sizes[:], t.Shape())
 	copy(l.strides[:], t.Strides())
@@ -120,7 +120,7 @@ func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 // axis returns dim counted from the start. It panics if dim is out of range.
 func (v *Var) axis(dim int) int {
 	if n := v.t.Dims(); dim < -n || dim >= n {
-		misuse(tensor.ErrIndex, "dimension %d is out of range of %d", dim, n)
+		misuse(tensor.ErrIndex, "dimension %d is out of range [-%[2]d, %[2]d)", dim, n)
 	} else if dim < 0 {
 		dim += n
 	}
@@ -147,7 +147,7 @@ func Squeeze(x *Var, dims ...int) *Var {
 func Unsqueeze(x *Var, dim int) *Var {
 	n := x.t.Dims() + 1
 	if dim < -n || dim >= n {
-		misuse(tensor.ErrIndex, "dimension %d is out of range of %d", dim, n)
+		misuse(tensor.ErrIndex, "dimension %d is out of range [-%[2]d, %[2]d)", dim, n)
 	}
 	var room [2 * maxDims]int
 	return Reshape(x, slices.Insert(append(room[:0], x.Shape()...), (dim+n)%n, 1)...)
@@ -254,7 +254,7 @@ func Select(x *Var, dim, i int) *Var {
 	dim = x.axis(dim)
 	n := x.t.Dim(dim)
 	if i < -n || i >= n {
-		misuse(tensor.ErrIndex, "index %d is out of range of %d", i, n)
+		misuse(tensor.ErrIndex, "index %d is out of range [-%[2]d, %[2]d)", i, n)
 	}
 	if i < 0 {
 		i += n
@@ -270,7 +270,7 @@ func Narrow(x *Var, dim, start, n int) *Var {
 		start += size
 	}
 	if start < 0 || n < 0 || start+n > size {
-		misuse(tensor.ErrIndex, "Narrow to %d indices from %d on, of %d", n, start, size)
+		misuse(tensor.ErrIndex, "Narrow: %d indices from %d are out of range for size %d", n, start, size)
 	}
 	return part("Narrow", x, slab{dim, start, n, 1, false})
 }
@@ -280,7 +280,7 @@ func Narrow(x *Var, dim, start, n int) *Var {
 func Slice(x *Var, dim, from, to, step int) *Var {
 	dim = x.axis(dim)
 	if step < 1 {
-		misuse(tensor.ErrArgument, "Slice with step %d: want at least 1", step)
+		misuse(tensor.ErrArgument, "Slice: got step %d, want at least 1", step)
 	}
 	n := x.t.Dim(dim)
 	for _, i := range []*int{&from, &to} {
@@ -296,7 +296,7 @@ func Slice(x *Var, dim, from, to, step int) *Var {
 // positive. In a Scope the slice and the parts are valid until Reset.
 func Split(x *Var, size, dim int) []*Var {
 	if size < 1 {
-		misuse(tensor.ErrArgument, "Split into parts of %d: want at least 1", size)
+		misuse(tensor.ErrArgument, "Split: got part size %d, want at least 1", size)
 	}
 	n := x.t.Dim(dim)
 	parts := x.scope.list(max(1, (n+size-1)/size))

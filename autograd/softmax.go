@@ -46,7 +46,7 @@ func softmaxTwice(y, dy *Var) derivatives {
 func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
 	dims := max(1, x.t.Dims())
 	if dim < -dims || dim >= dims {
-		misuse(tensor.ErrIndex, "%s of dimension %d of shape %v: there are those from %d to %d", op, dim, x.Shape(), -dims, dims-1)
+		misuse(tensor.ErrIndex, "%s: got dimension %d of shape %v, want %d to %d", op, dim, x.Shape(), -dims, dims-1)
 	}
 	switch {
 	case x.t.Dims() == 0:
@@ -98,7 +98,7 @@ func keptSum(x *Var) *Var {
 // rowsOf returns x's shape as a matrix with the last dimension as columns.
 func rowsOf(op string, x *Var) (rows, cols int) {
 	if x.t.Dims() == 0 {
-		misuse(tensor.ErrShape, "%s of a single number: the last dimension is that of the classes or features", op)
+		misuse(tensor.ErrShape, "%s: got a single number, want a last dimension of classes or features", op)
 	}
 	cols = x.t.Dim(-1)
 	if cols == 0 {

@@ -180,7 +180,8 @@ func (v *Var) from(op string, inputs []*Var) {
 			continue
 		}
 		if i > 0 && in.t.DType() != dt {
-			misuse(tensor.ErrOperand, "%s of %v and %v: want one dtype, as PyTorch does; convert one with tensor.To", op, dt, in.t.DType())
+			misuse(tensor.ErrOperand, "%s: dtypes %v and %v differ: convert one with tensor.To, as in PyTorch",
+				op, dt, in.t.DType())
 		}
 		if first == nil {
 			first = in.t
@@ -232,8 +233,8 @@ func (v *Var) reads(ts ...*tensor.Tensor) *Var {
 func (v *Var) checkSaved() {
 	for _, s := range v.saved {
 		if now := s.t.Version(); now != s.version {
-			misuse(tensor.ErrMisuse, "%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): "+
-				"call Backward first, or change a Clone; to train a tensor several at a time, use processes, not goroutines",
+			misuse(tensor.ErrMisuse, "%s: saved tensor of shape %v was modified in place (version %d, saved at %d): "+
+				"call Backward first, or modify a Clone; to train a tensor concurrently, use processes, not goroutines",
 				v.op, s.t.Shape(), now, s.version)
 		}
 	}
