@@ -49,7 +49,7 @@ func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) 
 func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
 	checkSizes(what, embed, heads, kdim, vdim)
 	if embed%heads != 0 {
-		misuse(tensor.ErrArgument, "%s of %d features in %d heads: they are divided evenly between them", what, embed, heads)
+		misuse(tensor.ErrArgument, "%s: %d features are not divisible by %d heads", what, embed, heads)
 	}
 	m := &MultiheadAttention{InProjBias: constant("in_proj_bias", 0, 3*embed),
 		OutProj: NewLinear(embed, embed, g), Heads: heads}
@@ -153,16 +153,18 @@ func (m *MultiheadAttention) check(q, k, v *autograd.Var) {
 	w := m.weights()
 	embed, kdim, vdim := w[0].Shape()[1], w[1].Shape()[1], w[2].Shape()[1]
 	if n != 2 && n != 3 || len(ks) != n || len(vs) != n || qs[n-1] != embed || ks[n-1] != kdim || vs[n-1] != vdim {
-		misuse(tensor.ErrShape, "MultiheadAttention of %v, %v and %v: they are sequences of %d, %d and %d features, with or without a batch", qs, ks, vs, embed, kdim, vdim)
+		misuse(tensor.ErrShape, "MultiheadAttention: got queries %v, keys %v and values %v, want sequences of %d, %d and %d features, with or without a batch",
+			qs, ks, vs, embed, kdim, vdim)
 	}
 	if !slices.Equal(ks[:n-1], vs[:n-1]) {
-		misuse(tensor.ErrShape, "MultiheadAttention of keys %v and values %v: each key has a value", ks, vs)
+		misuse(tensor.ErrShape, "MultiheadAttention: got keys %v and values %v, want one value for each key", ks, vs)
 	}
 	if n == 3 && qs[m.batchDim()] != ks[m.batchDim()] {
-		misuse(tensor.ErrShape, "MultiheadAttention of queries %v to keys %v: dimension %d is that of the batch, see BatchFirst", qs, ks, m.batchDim())
+		misuse(tensor.ErrShape, "MultiheadAttention: queries %v and keys %v differ in the batch dimension, %d: see BatchFirst",
+			qs, ks, m.batchDim())
 	}
 	if m.Heads < 1 || embed%m.Heads != 0 {
-		misuse(tensor.ErrShape, "MultiheadAttention of %d features in %d heads: they are divided evenly between them", embed, m.Heads)
+		misuse(tensor.ErrShape, "MultiheadAttention: %d features are not divisible by %d heads", embed, m.Heads)
 	}
 }
 
@@ -279,12 +281,13 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 		case len(shape) == 3 && shape[0] == n*heads && shape[1] == l && shape[2] == s:
 			add(t, n, heads, l, s)
 		default:
-			misuse(tensor.ErrShape, "an attention with a mask of %v: it is %v or %v", shape, []int{l, s}, []int{n * heads, l, s})
+			misuse(tensor.ErrShape, "MultiheadAttention: got mask shape %v, want %v or %v",
+				shape, []int{l, s}, []int{n * heads, l, s})
 		}
 	}
 	if t := a.Padding; t != nil {
 		if t.Numel() != n*s || t.Dims() > 2 || t.Dim(-1) != s {
-			misuse(tensor.ErrShape, "an attention with padding %v: it is %v", t.Shape(), []int{n, s})
+			misuse(tensor.ErrShape, "MultiheadAttention: got padding shape %v, want %v", t.Shape(), []int{n, s})
 		}
 		add(t, n, 1, 1, s)
 	}

@@ -73,15 +73,15 @@ func TestBuffers_AreInTheStateTravelAndAreShared(t *testing.T) {
 }
 
 func TestBatchNorm2d_OfOneElementHasNoVariance(t *testing.T) {
-	mustPanic(t, "more than one element", func() {
+	mustPanic(t, "at most 1 element per channel", func() {
 		nn.NewBatchNorm2d(1).Forward(autograd.Const(tensor.New(tensor.Float32, 1, 1, 1, 1)))
 	})
-	mustPanic(t, "they are (3)", func() {
+	mustPanic(t, "want (3)", func() {
 		b := nn.NewBatchNorm2d(2)
 		nn.Eval(b)
 		b.Forward(autograd.Const(tensor.New(tensor.Float32, 1, 3, 1, 1)))
 	})
-	mustPanic(t, "last dimensions differ",
+	mustPanic(t, "want one that ends in [3]",
 		func() { nn.NewLayerNorm(3).Forward(autograd.Const(tensor.New(tensor.Float32, 3, 2))) })
 }
 

@@ -58,7 +58,7 @@ func (c *Conv2d) convolved(x, w *autograd.Var) *autograd.Var {
 func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
 	for i := range p {
 		if c.Stride[i] > 1 {
-			misuse(tensor.ErrArgument, "a convolution with stride %v keeps no size: Same needs stride 1", c.Stride)
+			misuse(tensor.ErrArgument, "convolution with Same: got stride %v, want 1", c.Stride)
 		}
 		total := max(1, c.Dilation[i]) * (w.Shape()[2+i] - 1)
 		p[i] = [2]int{total / 2, total - total/2}
@@ -91,7 +91,7 @@ func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 // Forward returns the convolution, (N, out, L'), of x, which must be (N, Groups·in, L).
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
-		misuse(tensor.ErrShape, "Conv1d of shape %v: it takes sequences (N, in, L)", x.Shape())
+		misuse(tensor.ErrShape, "Conv1d: got shape %v, want (N, in, L)", x.Shape())
 	}
 	flat := &Conv2d{Bias: c.Bias, Stride: [2]int{1, max(1, c.Stride)}, Padding: [2]int{0, c.Padding},
 		Dilation: [2]int{1, max(1, c.Dilation)},

@@ -22,7 +22,7 @@ var (
 	// a Sequential contains a nil layer.
 	ErrEmpty = errors.New("nn: no parameters")
 	// ErrFile is wrapped if LoadFile does not support the format of a file.
-	ErrFile = errors.New("nn: unknown kind of file")
+	ErrFile = errors.New("nn: unsupported file format")
 )
 
 // Registered errors keep their identity across processes: [errors.Is] finds them in the process

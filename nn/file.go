@@ -150,7 +150,8 @@ func elsewhere(own, state map[string]*tensor.Tensor) error {
 		for _, other := range slices.Sorted(maps.Keys(state)) {
 			prefix, ok := strings.CutSuffix(other, "."+name)
 			if ok && hasAll(Under(state, prefix), own) {
-				return fmt.Errorf("the names are there under %q: LoadPart(m, Under(state, %q)) loads those, of the state that ReadState returns", prefix, prefix)
+				return fmt.Errorf("the names exist with the prefix %q: call LoadPart(m, Under(state, %q)) with the state from ReadState",
+					prefix, prefix)
 			}
 		}
 		break
@@ -212,9 +213,9 @@ func unmade(m Module) error {
 	if path, fault := nilLayer(v, ""); fault == "" {
 		return nil
 	} else if path == "" {
-		text = fmt.Sprintf("a nil %T", m)
+		text = fmt.Sprintf("nil %T", m)
 	} else {
-		text = fmt.Sprintf("a %T without parameters, whose %s %s", m, path, fault)
+		text = fmt.Sprintf("%T has no parameters: %s %s", m, path, fault)
 	}
 	return fmt.Errorf("%s: %w", text, ErrEmpty)
 }
@@ -233,7 +234,7 @@ func nilLayer(v reflect.Value, path string) (at, fault string) {
 		return nilLayer(v.Elem(), path)
 	case reflect.Slice, reflect.Array:
 		if v.Len() == 0 {
-			return path, "are none"
+			return path, "is empty"
 		}
 		for i := range v.Len() {
 			if at, fault = nilLayer(v.Index(i), path+dot(path)+strconv.Itoa(i)); fault != "" {
@@ -275,7 +276,7 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 		return state, err
 	}
 	return nil, fmt.Errorf(
-		"load state %s: %w: it is neither what torch.save writes, nor safetensors, nor an index of those",
+		"load state %s: %w: want a file of torch.save, safetensors or a safetensors index",
 		path, ErrFile)
 }
 

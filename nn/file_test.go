@@ -96,7 +96,7 @@ func TestLoadFile_NamesWhatDiffersAndChangesNothing(t *testing.T) {
 	testutil.NoError(t, pt.Save(path, state))
 	err := nn.LoadFile(m, path, nil)
 	for want, text := range map[error]string{nn.ErrMissing: "bn.bias", nn.ErrUnexpected: "extra",
-		nn.ErrShape: "fc.weight of shape [2 5] into [2 4]",
+		nn.ErrShape: "fc.weight: got shape [2 5], want [2 4]",
 		nn.ErrDType: "bn.num_batches_tracked"} {
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%v: want %v of %s", err, want, text)

@@ -76,7 +76,7 @@ func GLU(dim int) Func { return Func{"GLU", [2]float64{float64(dim)}} }
 func (f Func) Forward(x *autograd.Var) *autograd.Var {
 	apply, ok := functions[f.Name]
 	if !ok {
-		misuse(tensor.ErrMisuse, "a Func of the name %q, which this package does not have", f.Name)
+		misuse(tensor.ErrMisuse, "unknown Func %q", f.Name)
 	}
 	return apply(x, f.Args)
 }

@@ -13,14 +13,15 @@ import (
 func checkComplete(m Module) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || !leads(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
-		misuse(tensor.ErrMisuse, "%T is no module: a pointer to a struct is", m)
+		misuse(tensor.ErrMisuse, "got %T, want a module, that is, a pointer to a struct", m)
 	}
 	s := search{found: map[uintptr]bool{}, seen: map[visit]bool{}}
 	for _, p := range named(m) {
 		s.found[reflect.ValueOf(p).Pointer()] = true
 	}
 	if path := s.hidden(v, ""); path != "" {
-		misuse(tensor.ErrMisuse, "%T has a parameter that only its unexported field %s leads to: export the field", m, path)
+		misuse(tensor.ErrMisuse, "%T has a parameter that is reachable only through the unexported field %s: export the field",
+			m, path)
 	}
 }
 

@@ -43,7 +43,7 @@ func uniform(name string, fanIn int, g *tensor.Generator, shape ...int) *autogra
 func checkSizes(what string, sizes ...int) {
 	for _, n := range sizes {
 		if n < 1 {
-			misuse(tensor.ErrArgument, "%s with sizes %v: they are at least 1", what, sizes)
+			misuse(tensor.ErrArgument, "%s: got sizes %v, want at least 1", what, sizes)
 		}
 	}
 }

@@ -84,11 +84,11 @@ type secretive struct {
 
 func TestModule_PanicsWhereOnlyAnUnexportedFieldLeadsToAParameter(t *testing.T) {
 	l, other := nn.NewLinear(1, 1, nil), nn.NewLinear(1, 1, nil)
-	mustPanic(t, "unexported field b.Weight leads to", func() { nn.State(&secretive{A: l, b: other}) })
-	mustPanic(t, "unexported field list.Weight leads to",
+	mustPanic(t, "unexported field b.Weight: export", func() { nn.State(&secretive{A: l, b: other}) })
+	mustPanic(t, "unexported field list.Weight: export",
 		func() { nn.Params(&secretive{A: l, list: []nn.Layer{nn.ReLU, other}})(nil) })
-	mustPanic(t, "<nil> is no module", func() { nn.State(nil) })
-	mustPanic(t, "int is no module", func() { nn.State(3) })
+	mustPanic(t, "got <nil>, want a module", func() { nn.State(nil) })
+	mustPanic(t, "got int, want a module", func() { nn.State(3) })
 	if n := len(nn.State(&secretive{A: l, b: l, home: other})); n != 2 {
 		t.Errorf("%d names, want 2", n)
 	}
@@ -224,7 +224,7 @@ func TestLayer_IsItsOperation(t *testing.T) {
 	if got := p.Forward(y).Shape(); !slices.Equal(got, []int{2, 3, 4, 3}) {
 		t.Errorf("shape %v", got)
 	}
-	mustPanic(t, "channels differ", func() { c.Forward(autograd.NoGrad(tensor.New(tensor.Float32, 1, 1, 7, 5))) })
+	mustPanic(t, "different numbers of channels", func() { c.Forward(autograd.NoGrad(tensor.New(tensor.Float32, 1, 1, 7, 5))) })
 	mustPanic(t, "at least 1", func() { nn.NewLinear(0, 1, nil) })
 }
 

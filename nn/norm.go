@@ -44,7 +44,7 @@ func newBatchNorm(what string, channels int) *BatchNorm2d {
 // Forward returns x, which must be (N, channels, H, W), normalised.
 func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 4 {
-		misuse(tensor.ErrShape, "BatchNorm2d of shape %v: it takes (N, channels, H, W)", x.Shape())
+		misuse(tensor.ErrShape, "BatchNorm2d: got shape %v, want (N, channels, H, W)", x.Shape())
 	}
 	return b.normalized(x)
 }
@@ -76,7 +76,7 @@ func NewBatchNorm1d(channels int) *BatchNorm1d {
 // Forward returns x, which must be (N, channels) or (N, channels, L), normalised.
 func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 2 && n != 3 {
-		misuse(tensor.ErrShape, "BatchNorm1d of shape %v: it takes (N, channels) or (N, channels, L)", x.Shape())
+		misuse(tensor.ErrShape, "BatchNorm1d: got shape %v, want (N, channels) or (N, channels, L)", x.Shape())
 	}
 	return (*BatchNorm2d)(b).normalized(x)
 }
@@ -134,7 +134,7 @@ func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {
 func checkGroups(what string, groups int, channels ...int) {
 	for _, n := range channels {
 		if groups < 1 || n%groups != 0 {
-			misuse(tensor.ErrArgument, "%s of %d channels in %d groups: the channels are divided evenly between them", what, n, groups)
+			misuse(tensor.ErrArgument, "%s: %d channels are not divisible by %d groups", what, n, groups)
 		}
 	}
 }

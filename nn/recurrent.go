@@ -62,7 +62,7 @@ func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *L
 func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	checkSizes("NewProjectedLSTM", proj)
 	if proj >= hidden {
-		misuse(tensor.ErrArgument, "NewProjectedLSTM from %d features to %d: they become fewer", hidden, proj)
+		misuse(tensor.ErrArgument, "NewProjectedLSTM: hidden is %d: got proj %d, want less than hidden", hidden, proj)
 	}
 	l := &LSTM{newRecurrent("NewProjectedLSTM", 4, in, hidden, proj, layers, bidirectional, g)}
 	for _, p := range l.Passes {
@@ -221,7 +221,8 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var,
 	}
 	in := r.Passes[0].WeightIH.T.Dim(1)
 	if s := x.Shape(); len(s) != 3 || s[2] != in || s[0] == 0 {
-		misuse(tensor.ErrShape, "%s of shape %v: it takes sequences of at least one element of %d features, with or without a batch", what, s, in)
+		misuse(tensor.ErrShape, "%s: got shape %v, want sequences of at least 1 element with %d features, with or without a batch",
+			what, s, in)
 	}
 	states := make([]*autograd.Var, len(first))
 	for k, s := range first {
@@ -234,7 +235,8 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var,
 			s = autograd.Unsqueeze(s, 1)
 		}
 		if states[k] = s; !slices.Equal(s.Shape(), shape) {
-			misuse(tensor.ErrShape, "%s with first %s of shape %v: they are %v", what, [...]string{"states", "cells"}[k],
+			misuse(tensor.ErrShape, "%s: got initial %s of shape %v, want %v",
+				what, [...]string{"states", "cells"}[k],
 				s.Shape(), shape)
 		}
 	}

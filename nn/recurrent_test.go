@@ -13,28 +13,28 @@ func TestRecurrent_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	lstm, gru, projected := nn.NewLSTM(3, 4, 2, false, nil), nn.NewGRU(3, 4, 1, true, nil),
 		nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
 	for want, f := range map[string]func(){
-		"LSTM of shape [5 2 4]: it takes sequences of at least one element of 3 features": func() {
+		"LSTM: got shape [5 2 4], want sequences of at least 1 element with 3 features": func() {
 			lstm.Forward(input(5, 2, 4))
 		},
-		"GRU of shape [0 2 3]: it takes sequences of at least one element": func() {
+		"GRU: got shape [0 2 3], want sequences of at least 1 element": func() {
 			gru.Forward(input(0, 2, 3))
 		},
-		"GRU of shape [3]": func() { gru.Forward(input(3)) },
-		"LSTM with first states of shape [1 2 4]: they are [2 2 4]": func() {
+		"GRU: got shape [3]": func() { gru.Forward(input(3)) },
+		"LSTM: got initial states of shape [1 2 4], want [2 2 4]": func() {
 			lstm.Run(input(5, 2, 3), input(1, 2, 4), nil)
 		},
-		"LSTM with first cells of shape [2 2 3]: they are [2 2 4]": func() {
+		"LSTM: got initial cells of shape [2 2 3], want [2 2 4]": func() {
 			lstm.Run(input(5, 2, 3), nil, input(2, 2, 3))
 		},
-		"GRU with first states of shape [2 4]: they are [2 2 4]": func() { gru.Run(input(5, 2, 3), input(2, 4)) },
-		"LSTM with first states of shape [1 2 4]: they are [1 2 2]": func() {
+		"GRU: got initial states of shape [2 4], want [2 2 4]": func() { gru.Run(input(5, 2, 3), input(2, 4)) },
+		"LSTM: got initial states of shape [1 2 4], want [1 2 2]": func() {
 			projected.Run(input(5, 2, 3), input(1, 2, 4), nil)
 		},
-		"NewProjectedLSTM from 4 features to 4: they become fewer": func() {
+		"NewProjectedLSTM: hidden is 4: got proj 4, want less than hidden": func() {
 			nn.NewProjectedLSTM(3, 4, 4, 1, false, nil)
 		},
-		"NewGRU with sizes [3 0 1]: they are at least 1": func() { nn.NewGRU(3, 0, 1, false, nil) },
-		"NewProjectedLSTM with sizes [0]: they are at least 1": func() {
+		"NewGRU: got sizes [3 0 1], want at least 1": func() { nn.NewGRU(3, 0, 1, false, nil) },
+		"NewProjectedLSTM: got sizes [0], want at least 1": func() {
 			nn.NewProjectedLSTM(3, 4, 0, 1, false, nil)
 		},
 	} {
@@ -89,26 +89,26 @@ func TestMultiheadAttention_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	m, other := nn.NewMultiheadAttention(6, 2, nil), nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
 	for want, f := range map[string]func(){
 		"sequences of 6, 6 and 6 features, with or without a batch": func() { m.Forward(input(4, 2, 5)) },
-		"of [4 2 6], [4 6] and [4 6]": func() {
+		"queries [4 2 6], keys [4 6] and values [4 6]": func() {
 			m.Attend(input(4, 2, 6), input(4, 6), input(4, 6), nn.AttentionMask{})
 		},
 		"sequences of 6, 5 and 3 features": func() { other.Forward(input(4, 2, 6)) },
-		"keys [5 2 5] and values [4 2 3]: each key has a value": func() {
+		"keys [5 2 5] and values [4 2 3], want one value for each key": func() {
 			other.Attend(input(4, 2, 6), input(5, 2, 5), input(4, 2, 3), nn.AttentionMask{})
 		},
-		"queries [4 2 6] to keys [5 3 6]: dimension 1 is that of the batch": func() {
+		"queries [4 2 6] and keys [5 3 6] differ in the batch dimension, 1": func() {
 			m.Attend(input(4, 2, 6), input(5, 3, 6), input(5, 3, 6), nn.AttentionMask{})
 		},
-		"a mask of [4 5]: it is [4 4] or [4 4 4]": func() {
+		"got mask shape [4 5], want [4 4] or [4 4 4]": func() {
 			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6),
 				nn.AttentionMask{Mask: tensor.New(tensor.Bool, 4, 5)})
 		},
-		"padding [4 2]: it is [2 4]": func() {
+		"got padding shape [4 2], want [2 4]": func() {
 			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6),
 				nn.AttentionMask{Padding: tensor.New(tensor.Bool, 4, 2)})
 		},
-		"NewMultiheadAttentionOf with sizes [6 2 0 3]": func() { nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil) },
-		"NewMultiheadAttention of 6 features in 4":     func() { nn.NewMultiheadAttention(6, 4, nil) },
+		"NewMultiheadAttentionOf: got sizes [6 2 0 3]":             func() { nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil) },
+		"NewMultiheadAttention: 6 features are not divisible by 4": func() { nn.NewMultiheadAttention(6, 4, nil) },
 	} {
 		mustPanic(t, want, f)
 	}

@@ -54,7 +54,7 @@ func (s *Sequential) marshal(e *codec.Encoder) error {
 	layers := make([]any, len(s.Layers))
 	for i, l := range s.Layers {
 		if isNil(l) {
-			return fmt.Errorf("send layer %d of a Sequential, which is nil: %w", i, codec.ErrFormat)
+			return fmt.Errorf("send Sequential: layer %d is nil: %w", i, codec.ErrFormat)
 		}
 		layers[i] = l
 	}
@@ -72,10 +72,10 @@ func (s *Sequential) unmarshal(d *codec.Decoder) error {
 	for i, l := range layers {
 		var ok bool
 		if s.Layers[i], ok = l.(Layer); !ok {
-			return fmt.Errorf("read layer %d of a Sequential, which is a %T: %w", i, l, codec.ErrFormat)
+			return fmt.Errorf("read Sequential: layer %d: got %T, want a Layer: %w", i, l, codec.ErrFormat)
 		}
 		if isNil(l) {
-			return fmt.Errorf("read layer %d of a Sequential, which is a nil %T: %w", i, l, codec.ErrFormat)
+			return fmt.Errorf("read Sequential: layer %d is a nil %T: %w", i, l, codec.ErrFormat)
 		}
 	}
 	return nil

@@ -76,9 +76,10 @@ func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) boo
 	case foreignTensors.Check(t) != nil:
 		return fmt.Errorf("load %s: %w", name, foreignTensors.Check(t))
 	case !slices.Equal(t.Shape(), own.Shape()):
-		return fmt.Errorf("load %s of shape %v into %v: %w", name, t.Shape(), own.Shape(), ErrShape)
+		return fmt.Errorf("load %s: got shape %v, want %v: %w", name, t.Shape(), own.Shape(), ErrShape)
 	case !same(own.DType(), t.DType()):
-		return fmt.Errorf("load %s of %v into %v, convert it with To: %w", name, t.DType(), own.DType(), ErrDType)
+		return fmt.Errorf("load %s: got dtype %v, want %v: convert it with To: %w",
+			name, t.DType(), own.DType(), ErrDType)
 	}
 	return nil
 }

@@ -55,11 +55,11 @@ func (o AdagradOptions) problem() string {
 		name  string
 		value float64
 	}{
-		{"learning rate", o.LR}, {"decay of the learning rate", o.LRDecay}, {"weight decay", o.WeightDecay},
+		{"learning rate", o.LR}, {"learning rate decay", o.LRDecay}, {"weight decay", o.WeightDecay},
 		{"initial accumulator", o.InitialAccumulator}, {"eps", o.eps()},
 	} {
 		if !(x.value >= 0) {
-			return fmt.Sprintf("%s %v: it is at least 0", x.name, x.value)
+			return fmt.Sprintf("%s %v: want at least 0", x.name, x.value)
 		}
 	}
 	return ""

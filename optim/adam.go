@@ -74,13 +74,13 @@ func (o AdamOptions) problem() string {
 	b1, b2 := o.betas()
 	switch {
 	case !(o.LR >= 0):
-		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
+		return fmt.Sprintf("learning rate %v: want at least 0", o.LR)
 	case !(b1 >= 0 && b1 < 1) || !(b2 >= 0 && b2 < 1):
-		return fmt.Sprintf("betas %v and %v: they are at least 0 and less than 1", b1, b2)
+		return fmt.Sprintf("betas %v and %v: want at least 0 and less than 1", b1, b2)
 	case !(o.eps() >= 0):
-		return fmt.Sprintf("eps %v: it is at least 0", o.eps())
+		return fmt.Sprintf("eps %v: want at least 0", o.eps())
 	case !(o.WeightDecay >= 0):
-		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
+		return fmt.Sprintf("weight decay %v: want at least 0", o.WeightDecay)
 	}
 	return ""
 }

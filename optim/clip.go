@@ -15,7 +15,7 @@ import (
 // wraps [tensor.ErrMisuse] if limit is negative or NaN.
 func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	if !(limit >= 0) {
-		misuse("ClipGradNorm to %v: it is at least 0", limit)
+		misuse("ClipGradNorm: got limit %v, want at least 0", limit)
 	}
 	squares := 0.0
 	for p := range params {
@@ -66,7 +66,7 @@ func onData(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) f
 	case tensor.Float64:
 		return f64(tensor.Data[float64](t))
 	default:
-		misuse("a gradient of %v: want float32 or float64", dt)
+		misuse("got a gradient of %v, want float32 or float64", dt)
 		return 0
 	}
 }

@@ -79,7 +79,7 @@ func (c *core) keep(params iter.Seq[*autograd.Param]) {
 		c.slots = append(c.slots, slot{Param: p})
 	}
 	if len(c.slots) == 0 {
-		misuse("an optimizer of no parameters: was the module built, and were its Params given?")
+		misuse("got no parameters: build the module and pass its Params")
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *slot) prepare(states int, start float64) {
 
 func (s *slot) check() {
 	if p, g := s.Param.T, s.Param.Grad; !slices.Equal(p.Shape(), g.Shape()) {
-		misuse("parameter %s of shape %v has a gradient of %v", s.Param.Name, p.Shape(), g.Shape())
+		misuse("parameter %s has shape %v but a gradient of shape %v", s.Param.Name, p.Shape(), g.Shape())
 	}
 }
 

@@ -20,18 +20,18 @@ func stateDictOf(v any) (d StateDict, err error) {
 	}
 	top, ok := dictOf(v)
 	if !ok {
-		return d, fmt.Errorf("%w: a %T", ErrFormat, v)
+		return d, fmt.Errorf("%w: got %T, want a dict", ErrFormat, v)
 	}
 	groups, ok := listOf(top["param_groups"])
 	states, also := pairsOf(top["state"])
 	if !ok || !also {
-		return d, fmt.Errorf("%w: a dict of %q, and not of \"state\" and \"param_groups\"; is it a part of this one?",
+		return d, fmt.Errorf("%w: got a dict with keys %q, want \"state\" and \"param_groups\": the state dict may be one of its values",
 			ErrFormat, slices.Sorted(maps.Keys(top)))
 	}
 	for i, g := range groups {
 		group, ok := dictOf(g)
 		if !ok {
-			return d, fmt.Errorf("%w: group %d is a %T", ErrFormat, i, g)
+			return d, fmt.Errorf("%w: group %d: got %T, want a dict", ErrFormat, i, g)
 		}
 		d.ParamGroups = append(d.ParamGroups, group)
 	}
@@ -40,7 +40,8 @@ func stateDictOf(v any) (d StateDict, err error) {
 		n, whole := wholeOf(key)
 		state, ok := dictOf(s)
 		if !ok || !whole {
-			return d, fmt.Errorf("%w: the state of parameter %v is a %T", ErrFormat, key, s)
+			return d, fmt.Errorf("%w: state of parameter %v: got %T, want a dict with a whole number as its key",
+				ErrFormat, key, s)
 		}
 		d.State[n] = state
 	}

@@ -57,7 +57,7 @@ func membersOf(o Optimizer) (members []member) {
 		}
 		return members
 	}
-	misuse("%T has no state dict: the optimizers of this package have, and Groups of them", o)
+	misuse("%T has no state dict: want an optimizer of this package, or Groups of them", o)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (c class) settle(group map[string]any) []error {
 	if _, same := group[c.mark]; !same {
 		for mark, name := range classes {
 			if _, other := group[mark]; other {
-				return []error{fmt.Errorf("that of %s into %s: %w", name, c.name, ErrClass)}
+				return []error{fmt.Errorf("load the state of %s into %s: %w", name, c.name, ErrClass)}
 			}
 		}
 	}
@@ -100,19 +100,19 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 	problems []error) {
 	ids, ok := numbersOf(group["params"])
 	if !ok {
-		return nil, []error{fmt.Errorf("params: %w: want the numbers of the parameters", ErrFormat)}
+		return nil, []error{fmt.Errorf("params: %w: want the indices of the parameters", ErrFormat)}
 	}
 	taken := map[int]bool{}
 	found = make([]finding, len(slots))
 	for i, id := range ids {
 		if taken[id] {
-			problems = append(problems, fmt.Errorf("params: %w: %d is there twice", ErrFormat, id))
+			problems = append(problems, fmt.Errorf("params: %w: %d is repeated", ErrFormat, id))
 		}
 		taken[id] = true
 		if of, ok := state[id]; ok && i < len(slots) {
 			f, err := c.finding(slots[i], of)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("state of parameter %d, here %s: %w", id,
+				problems = append(problems, fmt.Errorf("state of parameter %d (%s): %w", id,
 					slots[i].Param.Name, err))
 			}
 			found[i] = f
@@ -120,7 +120,7 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 		delete(state, id)
 	}
 	if len(ids) != len(slots) {
-		problems = append(problems, fmt.Errorf("%d parameters into %d: %w", len(ids), len(slots), ErrGroups))
+		problems = append(problems, fmt.Errorf("got %d parameters, want %d: %w", len(ids), len(slots), ErrGroups))
 	}
 	return found, problems
 }
@@ -159,23 +159,23 @@ func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
 	if n := int64(x); ok && x >= 0 && x < 1<<53 && float64(n) == x {
 		return n, nil
 	}
-	return 0, fmt.Errorf("step: %w: %v is no count", ErrFormat, v)
+	return 0, fmt.Errorf("step: %w: got %v, want a whole number of at least 0", ErrFormat, v)
 }
 
 // momentOf checks that v is a float tensor with the shape of the parameter.
 func momentOf(s slot, v any) (*tensor.Tensor, error) {
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t == nil {
-		return nil, fmt.Errorf("%w: %T instead of a tensor", ErrFormat, v)
+		return nil, fmt.Errorf("%w: got %T, want a tensor", ErrFormat, v)
 	}
 	if want := s.Param.T.Shape(); !slices.Equal(t.Shape(), want) {
-		return nil, fmt.Errorf("%w: %v for a parameter of shape %v", ErrShape, t.Shape(), want)
+		return nil, fmt.Errorf("%w: got %v, want %v as the parameter", ErrShape, t.Shape(), want)
 	}
 	switch t.DType() {
 	case tensor.Float64, tensor.Float32, tensor.Float16, tensor.BFloat16:
 		return t, nil
 	}
-	return nil, fmt.Errorf("%w: %v instead of floats", ErrDType, t.DType())
+	return nil, fmt.Errorf("%w: got %v, want floats", ErrDType, t.DType())
 }
 
 func named(key string, err error) error {

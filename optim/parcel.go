@@ -48,12 +48,12 @@ func unmarshal[O any, P interface {
 	}
 	*o = p.Options
 	if problem := o.problem(); problem != "" {
-		return o, fmt.Errorf("read an optimizer: %s: %w", problem, codec.ErrFormat)
+		return o, fmt.Errorf("read optimizer: %s: %w", problem, codec.ErrFormat)
 	}
 	*c = core{slots: p.Slots, shared: p.Shared}
 	for _, s := range c.slots {
 		if states, _ := o.states(); !s.fits(p.Shared, states) {
-			return o, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", codec.ErrFormat)
+			return o, fmt.Errorf("read optimizer: state does not match its parameters: %w", codec.ErrFormat)
 		}
 	}
 	return o, nil

@@ -36,7 +36,7 @@ type ReduceLROnPlateau struct {
 // with an error that wraps [tensor.ErrMisuse] if Factor is not in [0, 1).
 func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 	if f := or(r.Factor, 0.1); !(f >= 0 && f < 1) {
-		misuse("ReduceLROnPlateau: Factor is %v, and is at least 0 and less than 1", f)
+		misuse("ReduceLROnPlateau: Factor %v: want at least 0 and less than 1", f)
 	}
 	if r.Epochs == 0 {
 		r.Best = r.worst()
@@ -91,7 +91,7 @@ func (r *ReduceLROnPlateau) State() map[string]any {
 func (r *ReduceLROnPlateau) Load(state any) error {
 	d, ok := dictOf(state)
 	if !ok {
-		return fmt.Errorf("%w: a %T", ErrFormat, state)
+		return fmt.Errorf("%w: got %T, want a dict", ErrFormat, state)
 	}
 	fresh := *r
 	problems := read(fresh.settings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
@@ -100,16 +100,16 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 		switch {
 		case key == "_last_lr" && d[key] == nil: // PyTorch has none before the first step
 		case !ok:
-			problems = append(problems, fmt.Errorf("%s: %w: a list is wanted", key, ErrFormat))
+			problems = append(problems, fmt.Errorf("%s: %w: want a list", key, ErrFormat))
 		case len(list) != 1:
-			problems = append(problems, fmt.Errorf("%s: %w: it is of %d, and a plateau here of one", key,
+			problems = append(problems, fmt.Errorf("%s: %w: got %d groups, want 1", key,
 				ErrGroups, len(list)))
 		default:
 			problems = append(problems, named(key, setNumber(p, list[0])))
 		}
 	}
 	if f := or(fresh.Factor, 0.1); !(f >= 0 && f < 1) {
-		problems = append(problems, fmt.Errorf("factor: %w: %v, and it is at least 0 and less than 1", ErrFormat, f))
+		problems = append(problems, fmt.Errorf("factor: %w: got %v, want at least 0 and less than 1", ErrFormat, f))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err

@@ -55,15 +55,15 @@ func (o RMSpropOptions) eps() float64   { return or(o.Eps, rmspropEps) }
 func (o RMSpropOptions) problem() string {
 	switch {
 	case !(o.LR >= 0):
-		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
+		return fmt.Sprintf("learning rate %v: want at least 0", o.LR)
 	case !(o.alpha() >= 0 && o.alpha() <= 1):
-		return fmt.Sprintf("alpha %v: it is between 0 and 1", o.alpha())
+		return fmt.Sprintf("alpha %v: want 0 to 1", o.alpha())
 	case !(o.eps() >= 0):
-		return fmt.Sprintf("eps %v: it is at least 0", o.eps())
+		return fmt.Sprintf("eps %v: want at least 0", o.eps())
 	case !(o.WeightDecay >= 0):
-		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
+		return fmt.Sprintf("weight decay %v: want at least 0", o.WeightDecay)
 	case !(o.Momentum >= 0):
-		return fmt.Sprintf("momentum %v: it is at least 0", o.Momentum)
+		return fmt.Sprintf("momentum %v: want at least 0", o.Momentum)
 	}
 	return ""
 }

@@ -36,14 +36,14 @@ func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	members := membersOf(o)
 	if n := len(schedules); n != 1 && n != len(members) {
-		misuse("Follow of %d groups with %d schedules: one for all, or one for each", len(members), n)
+		misuse("Follow: %d groups: got %d schedules, want one for all or one for each", len(members), n)
 	}
 	for i, m := range members {
 		s := schedules[min(i, len(schedules)-1)]
 		m.options.follow(s.rate(epoch))
 		if c, ok := s.(cycler); ok {
 			if x, ok := c.momentum(epoch); ok && !m.options.cycle(x) {
-				misuse("Follow of %T with %s: it has no momentum to be cycled", s, m.name)
+				misuse("Follow: %T cycles the momentum, but %s has none", s, m.name)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ type CosineAnnealingWarmRestarts struct {
 func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
 	positive("CosineAnnealingWarmRestarts", "Epochs", s.Epochs)
 	if s.Mult < 0 {
-		misuse("CosineAnnealingWarmRestarts: Mult is %d, and is at least 1", s.Mult)
+		misuse("CosineAnnealingWarmRestarts: Mult %d: want at least 1", s.Mult)
 	}
 	at, length := s.wave(epoch)
 	return cosine(s.LR, s.Min, float64(at)/float64(length))
@@ -212,7 +212,7 @@ func (s OneCycleLR) momentum(step int) (float64, bool) {
 // along interpolates between the bounds of the phase that contains step.
 func (s OneCycleLR) along(step int, bounds func(p phase) (from, to float64)) float64 {
 	if s.Steps < 2 {
-		misuse("OneCycleLR: Steps is %d, and is at least 2", s.Steps)
+		misuse("OneCycleLR: Steps %d: want at least 2", s.Steps)
 	}
 	phases := s.phases()
 	at, begin := float64(min(step, s.Steps-1)), 0.0
@@ -320,7 +320,7 @@ func (s SequentialLR) momentum(epoch int) (float64, bool) {
 // panics if the number or order of the Milestones is wrong.
 func (s SequentialLR) part(epoch int) (Schedule, int) {
 	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
-		misuse("SequentialLR of %d schedules with the milestones %v: they rise, and there is one fewer",
+		misuse("SequentialLR: %d schedules: got milestones %v, want an ascending list with one fewer",
 			len(s.Schedules), s.Milestones)
 	}
 	at, begin := 0, 0
@@ -336,6 +336,6 @@ func cosine(from, to, done float64) float64 { return to + (from-to)*(1+math.Cos(
 
 func positive(schedule, field string, n int) {
 	if n < 1 {
-		misuse("%s: %s is %d, and is at least 1", schedule, field, n)
+		misuse("%s: %s %d: want at least 1", schedule, field, n)
 	}
 }

@@ -22,13 +22,15 @@ import (
 // Gamma.
 func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	if len(schedules) == 0 || epoch < 0 {
-		misuse("ScheduleState of %d schedules at epoch %d", len(schedules), epoch)
+		misuse("ScheduleState: got %d schedules and epoch %d, want at least 1 schedule and an epoch of at least 0",
+			len(schedules), epoch)
 	}
 	d := write(scheduledOf(schedules[0]).settings(epoch))
 	for _, s := range schedules[1:] {
 		own := write(scheduledOf(s).settings(epoch))
 		if reflect.TypeOf(s) != reflect.TypeOf(schedules[0]) || !reflect.DeepEqual(own, d) {
-			misuse("ScheduleState of %T with %v and %T with %v: schedules of groups differ in their rates alone", schedules[0], d, s, own)
+			misuse("ScheduleState: %T with %v and %T with %v: schedules of groups may differ only in their rates",
+				schedules[0], d, s, own)
 		}
 	}
 	for _, l := range scheduledOf(schedules[0]).rates() {
@@ -75,7 +77,7 @@ var kept = []string{"_last_lr", "_step_count", "_get_lr_called_within_step", "ve
 func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, epoch int, err error) {
 	d, ok := dictOf(state)
 	if !ok {
-		return nil, 0, fmt.Errorf("%w: a %T", ErrFormat, state)
+		return nil, 0, fmt.Errorf("%w: got %T, want a dict", ErrFormat, state)
 	}
 	var problems []error
 	n, err := groupsOf(scheduledOf(like), d)
@@ -110,7 +112,7 @@ func groupsOf(s scheduled, d map[string]any) (int, error) {
 	}
 	list, ok := listOf(d[key])
 	if !ok || len(list) == 0 {
-		return 0, fmt.Errorf("%s: %w: a list of the groups' rates is wanted", key, ErrFormat)
+		return 0, fmt.Errorf("%s: %w: want a list of the groups' rates", key, ErrFormat)
 	}
 	return len(list), nil
 }
@@ -121,7 +123,7 @@ func readSchedule(s scheduled, d map[string]any, i int) []error {
 	for _, l := range s.rates() {
 		list, ok := listOf(d[l.key])
 		if !ok || i >= len(list) {
-			return []error{fmt.Errorf("%s: %w: a rate for each group is wanted", l.key, ErrFormat)}
+			return []error{fmt.Errorf("%s: %w: want a rate for each group", l.key, ErrFormat)}
 		}
 		own[l.key] = list[i]
 	}
@@ -144,7 +146,7 @@ func scheduledOf(s Schedule) scheduled {
 			return p
 		}
 	}
-	misuse("%T has no state dict: the schedules of this package have", s)
+	misuse("%T has no state dict: want a schedule of this package", s)
 	return nil
 }
 
@@ -247,14 +249,14 @@ const maxMilestones = 1 << 16
 func (s *MultiStepLR) setMilestones(v any) error {
 	times, ok := pairsOf(v)
 	if !ok {
-		return fmt.Errorf("%w: a %T instead of a Counter", ErrFormat, v)
+		return fmt.Errorf("%w: got %T, want a Counter", ErrFormat, v)
 	}
 	s.Milestones = nil
 	for k, n := range times {
 		epoch, ok := wholeOf(k)
 		count, also := wholeOf(n)
 		if !ok || !also || count < 0 || len(s.Milestones)+count > maxMilestones {
-			return fmt.Errorf("%w: epoch %v is there %v times", ErrFormat, k, n)
+			return fmt.Errorf("%w: epoch %v is listed %v times", ErrFormat, k, n)
 		}
 		s.Milestones = append(s.Milestones, slices.Repeat([]int{epoch}, count)...)
 	}
@@ -302,7 +304,7 @@ func (s *OneCycleLR) phaseDicts() any {
 func (s *OneCycleLR) setPhases(v any) error {
 	phases, _ := listOf(v)
 	if len(phases) != 2 && len(phases) != 3 {
-		return fmt.Errorf("%w: %d phases, and there are 2 or 3", ErrFormat, len(phases))
+		return fmt.Errorf("%w: got %d phases, want 2 or 3", ErrFormat, len(phases))
 	}
 	first, _ := dictOf(phases[0])
 	end, ok := numberOf(first["end_step"])
@@ -321,7 +323,7 @@ func (s *CyclicLR) settings(int) []setting {
 	gamma, mode, by := or(s.Gamma, 1), "triangular", "cycle"
 	switch {
 	case s.Halve && gamma != 1:
-		misuse("a CyclicLR with Halve and Gamma %v has no state dict: PyTorch has no such mode", gamma)
+		misuse("CyclicLR with Halve and Gamma %v has no state dict, because PyTorch has no such mode", gamma)
 	case s.Halve:
 		mode = "triangular2"
 	case gamma != 1:
@@ -344,7 +346,7 @@ func (s *CyclicLR) settings(int) []setting {
 		fixed("scale_mode", by), flag("cycle_momentum", &s.CycleMomentum),
 		{"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
 			if v != nil {
-				return fmt.Errorf("%w: a function of the user's", ErrUnexpected)
+				return fmt.Errorf("%w: custom scale function", ErrUnexpected)
 			}
 			return nil
 		}},
@@ -354,7 +356,8 @@ func (s *CyclicLR) settings(int) []setting {
 func (s *CyclicLR) setSteps(total, ratio float64) error {
 	up := math.Round(total * ratio)
 	if !(up >= 1 && total-up >= 1 && total < 1<<53 && total == math.Trunc(total)) {
-		return fmt.Errorf("%w: a cycle of %v steps, of which %v rise", ErrFormat, total, total*ratio)
+		return fmt.Errorf("%w: got a cycle of %v steps with %v ascending steps, want whole numbers with at least 1 ascending and 1 descending",
+			ErrFormat, total, total*ratio)
 	}
 	s.Up, s.Down = int(up), int(total-up)
 	return nil
@@ -364,7 +367,8 @@ func (s *SequentialLR) settings(int) []setting {
 	return []setting{{"_milestones", true, func() any { return s.Milestones }, func(v any) error {
 		list, ok := numbersOf(v)
 		if !ok || !slices.IsSorted(list) || len(list)+1 != len(s.Schedules) {
-			return fmt.Errorf("%w: %v between %d schedules: they rise, and there is one fewer", ErrFormat, v,
+			return fmt.Errorf("%w: got milestones %v for %d schedules, want an ascending list with one fewer",
+				ErrFormat, v,
 				len(s.Schedules))
 		}
 		s.Milestones = list
@@ -399,7 +403,7 @@ func (s SequentialLR) states(epoch int, schedules []Schedule) []any {
 func (s SequentialLR) load(states any, schedules []Schedule) error {
 	list, ok := listOf(states)
 	if !ok || len(list) != len(s.Schedules) {
-		return fmt.Errorf("_schedulers: %w: %d of them, and %d are given", ErrFormat, len(list), len(s.Schedules))
+		return fmt.Errorf("_schedulers: %w: got %d, want %d", ErrFormat, len(list), len(s.Schedules))
 	}
 	parts := make([][]Schedule, len(list))
 	for k, state := range list {
@@ -415,7 +419,8 @@ func (s SequentialLR) load(states any, schedules []Schedule) error {
 		seq := SequentialLR{Milestones: schedules[0].(SequentialLR).Milestones}
 		for k := range parts {
 			if len(parts[k]) != groups || groups != len(schedules) {
-				return fmt.Errorf("_schedulers: %w: they are of %d and %d groups", ErrGroups, groups, len(parts[k]))
+				return fmt.Errorf("_schedulers: %w: got %d and %d groups, want equal numbers",
+					ErrGroups, groups, len(parts[k]))
 			}
 			seq.Schedules = append(seq.Schedules, parts[k][i])
 		}

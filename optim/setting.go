@@ -29,7 +29,7 @@ func whole(key string, p *int) setting {
 			return err
 		}
 		if *p = int(x); float64(*p) != x {
-			return fmt.Errorf("%w: %v is no whole number", ErrFormat, x)
+			return fmt.Errorf("%w: got %v, want a whole number", ErrFormat, x)
 		}
 		return nil
 	}}
@@ -43,7 +43,7 @@ func counted(key string, p *int, least int) setting {
 		if err := set(v); err != nil || *p >= least {
 			return err
 		}
-		return fmt.Errorf("%w: %d, and it is at least %d", ErrFormat, *p, least)
+		return fmt.Errorf("%w: got %d, want at least %d", ErrFormat, *p, least)
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func text(key string, p *string, words ...string) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		word, _ := v.(string)
 		if !slices.Contains(words, word) {
-			return fmt.Errorf("%w: %v instead of one of %q", ErrFormat, v, words)
+			return fmt.Errorf("%w: got %v, want one of %q", ErrFormat, v, words)
 		}
 		*p = word
 		return nil
@@ -85,7 +85,7 @@ func flag(key string, p *bool) setting {
 	return setting{key, false, func() any { return *p }, func(v any) error {
 		on, ok := v.(bool)
 		if !ok {
-			return fmt.Errorf("%w: %T instead of True or False", ErrFormat, v)
+			return fmt.Errorf("%w: got %T, want True or False", ErrFormat, v)
 		}
 		*p = on
 		return nil
@@ -97,7 +97,7 @@ func pair(key string, p **[2]float64, otherwise [2]float64) setting {
 	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
 		items, ok := listOf(v)
 		if !ok || len(items) != 2 {
-			return fmt.Errorf("%w: %v instead of two numbers", ErrFormat, v)
+			return fmt.Errorf("%w: got %v, want two numbers", ErrFormat, v)
 		}
 		var x [2]float64
 		*p = &x
@@ -141,7 +141,7 @@ func read(settings []setting, d map[string]any, known ...string) (problems []err
 func setNumber(p *float64, v any) error {
 	x, ok := numberOf(v)
 	if !ok {
-		return fmt.Errorf("%w: %T instead of a number", ErrFormat, v)
+		return fmt.Errorf("%w: got %T, want a number", ErrFormat, v)
 	}
 	*p = x
 	return nil
@@ -199,7 +199,8 @@ func anys[T any](list []T) []any {
 func same(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {
-			return fmt.Errorf("%v instead of %v: %w: Adam adds the weight decay to gradients, AdamW takes it from parameters", got, v, ErrClass)
+			return fmt.Errorf("got %v, want %v: %w: Adam adds the weight decay to gradients, AdamW subtracts it from parameters",
+				got, v, ErrClass)
 		}
 		return nil
 	}}

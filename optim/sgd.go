@@ -49,13 +49,14 @@ func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
 func (o SGDOptions) problem() string {
 	switch {
 	case !(o.LR >= 0):
-		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
+		return fmt.Sprintf("learning rate %v: want at least 0", o.LR)
 	case !(o.Momentum >= 0):
-		return fmt.Sprintf("momentum %v: it is at least 0", o.Momentum)
+		return fmt.Sprintf("momentum %v: want at least 0", o.Momentum)
 	case !(o.WeightDecay >= 0):
-		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
+		return fmt.Sprintf("weight decay %v: want at least 0", o.WeightDecay)
 	case o.Nesterov && (o.Momentum == 0 || o.Dampening != 0):
-		return fmt.Sprintf("Nesterov momentum needs a momentum and no dampening, not %v and %v", o.Momentum,
+		return fmt.Sprintf("Nesterov momentum: got momentum %v and dampening %v, want a momentum and no dampening",
+			o.Momentum,
 			o.Dampening)
 	}
 	return ""

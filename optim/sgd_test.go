@@ -144,7 +144,7 @@ func TestOptimizer_StepBetweenForwardAndBackwardIsNoticed(t *testing.T) {
 	loss := autograd.Sum(autograd.Mul(p.Var(), p.Var()))
 	optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 1}).Step()
 	defer func() {
-		if s := fmt.Sprint(recover()); !strings.Contains(s, "changed in place") {
+		if s := fmt.Sprint(recover()); !strings.Contains(s, "modified in place") {
 			t.Errorf("panic %q", s)
 		}
 	}()

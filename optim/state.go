@@ -32,7 +32,7 @@ type StateDict struct {
 func State(o Optimizer, schedules ...Schedule) StateDict {
 	members := membersOf(o)
 	if len(schedules) > 0 && len(schedules) != len(members) {
-		misuse("State of %d groups with %d schedules: one for each, or none", len(members), len(schedules))
+		misuse("State: %d groups: got %d schedules, want one for each or none", len(members), len(schedules))
 	}
 	d, first := StateDict{State: map[int]map[string]any{}}, 0
 	for i, m := range members {
@@ -72,7 +72,7 @@ func Load(o Optimizer, state any) error {
 	}
 	members := membersOf(o)
 	if len(d.ParamGroups) != len(members) {
-		return fmt.Errorf("load a state dict of %d groups into %d: %w", len(d.ParamGroups), len(members), ErrGroups)
+		return fmt.Errorf("load state dict: got %d groups, want %d: %w", len(d.ParamGroups), len(members), ErrGroups)
 	}
 	var problems []error
 	var commits []func() error
@@ -86,7 +86,8 @@ func Load(o Optimizer, state any) error {
 	}
 	if problems == nil { // after an error they may belong to a group that was skipped
 		for _, n := range slices.Sorted(maps.Keys(left)) {
-			problems = append(problems, fmt.Errorf("state of parameter %d, which no group has: %w", n, ErrUnexpected))
+			problems = append(problems, fmt.Errorf("state of parameter %d, which belongs to no group: %w",
+				n, ErrUnexpected))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -50,7 +50,7 @@ func (c *core) Step() {
 		case dt == tensor.Float64:
 			c.double.run(s)
 		default:
-			misuse("parameter %s is %v: steps are taken in float32 and float64", s.Param.Name, dt)
+			misuse("parameter %s has dtype %v, want float32 or float64", s.Param.Name, dt)
 		}
 		if own := c.slots[i].Param; s.Param != own {
 			own.T.CopyFrom(s.Param.T)
@@ -65,7 +65,7 @@ func (c *core) Step() {
 // copy the result back. Atomic updates of a copy would be pointless, so dense panics for them.
 func (s *slot) dense(atomically bool) *slot {
 	if atomically {
-		misuse("parameter %s or its gradient is not contiguous, which Atomic needs", s.Param.Name)
+		misuse("parameter %s or its gradient is not contiguous, want contiguous tensors for Atomic", s.Param.Name)
 	}
 	copied := *s
 	copied.Param = autograd.NewParam(s.Param.Name, s.Param.T.Contiguous())
