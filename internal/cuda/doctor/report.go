@@ -58,10 +58,10 @@ var ways = []struct {
 }{
 	{"memory by descriptors (how tensors are shared)",
 		"tensors of this device cannot be sent to other processes", tryDescriptors},
-	{"numbers in shared memory of the host (a sender need not wait)", "Put waits for the device", tryNumbers},
-	{"legacy handles of memory (PyTorch, CuPy)", "nothing can be shared with PyTorch and CuPy here", tryLegacy},
-	{"events of several processes (PyTorch's)", "what is sent to PyTorch waits for the device", tryEvents},
-	{"host memory registered (pinned batches)", "nothing can be pinned, so copies keep the host waiting", tryHost},
+	{"counters in shared host memory (a sender need not wait)", "Put waits for the device", tryNumbers},
+	{"legacy memory handles (PyTorch, CuPy)", "tensors cannot be shared with PyTorch and CuPy", tryLegacy},
+	{"interprocess events (PyTorch)", "sending to PyTorch waits for the device", tryEvents},
+	{"registered host memory (pinned batches)", "memory cannot be pinned, so copies block the host", tryHost},
 }
 
 // Examine examines the driver and all devices, and tries each sharing mechanism on each device. It
@@ -218,7 +218,7 @@ func tryNumbers(d device, s cudriver.Stream) (err error) {
 		return err
 	}
 	if n := sys.Counter(page).Load(); n != 1 {
-		return fmt.Errorf("the host reads %d where the device has written 1", n)
+		return fmt.Errorf("host read %d after the device wrote 1", n)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (r *Report) Print(out io.Writer) (err error) {
 	r.print(line)
 	for i, a := range r.Advice {
 		if i == 0 {
-			line("\nwhat to do:")
+			line("\nrecommended changes:")
 		}
 		line("  - %s", a)
 	}
@@ -283,11 +283,11 @@ func (r *Report) print(line func(format string, args ...any)) {
 	}
 	what := "driver of CUDA " + r.Driver
 	if r.Simulated {
-		what = "simulated devices, as " + cudriver.SimulateKey + " has it"
+		what = "simulated devices, configured by " + cudriver.SimulateKey
 	}
 	line("%s", what)
 	if r.Visible != "" {
-		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
+		line("CUDA_VISIBLE_DEVICES is %q: only these devices are visible", r.Visible)
 	}
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.UUID)

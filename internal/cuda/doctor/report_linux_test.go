@@ -57,7 +57,7 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 	testutil.NoError(t, r.Print(&text))
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 ||
 		!strings.Contains(text.String(),
-			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
+			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); tensors cannot be shared with PyTorch") {
 		t.Errorf("%s", &text)
 	}
 	if !regexp.MustCompile(`(?s)cuda:0 .* UUID [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n +reaches the memory of cuda:1\n`).
@@ -98,7 +98,7 @@ func TestAdvise_NamesTheCause(t *testing.T) {
 		cudriver.Check("cuInit", 100):                                               "nvidia-smi -L",
 		cudriver.Check("cuInit", 304):                                               "/dev/nvidia*",
 		cudriver.Check("cuInit", 802):                                               "nvidia-fabricmanager",
-		cudriver.Check("cuInit", 803):                                               "restart",
+		cudriver.Check("cuInit", 803):                                               "reboot",
 		cudriver.Check("cuInit", 804):                                               "cuda-compat",
 		cudriver.Check("cuInit", 805):                                               "nvidia-cuda-mps-control",
 		cudriver.Check("cuInit", 999):                                               "nvidia_uvm",
@@ -120,7 +120,7 @@ func TestExamine_SaysWhyThereIsNoDevice(t *testing.T) {
 		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
 		var text strings.Builder
 		testutil.NoError(t, Examine().Print(&text))
-		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it",
+		if want := fmt.Sprintf("recommended changes:\n  - CUDA_VISIBLE_DEVICES is %q: unset it",
 			visible); !strings.Contains(text.String(), want) {
 			t.Errorf("%s\nwant %s", &text, want)
 		}
