@@ -58,7 +58,7 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 		return nil
 	}
 	if out.DType() != dst.DType() || !slices.Equal(out.Shape(), dst.Shape()) {
-		return fmt.Errorf("%w: the Transform makes %v of %v, and of the first sample of the batch %v of %v",
+		return fmt.Errorf("%w: transform returned shape %v of %v, want shape %v of %v as for the first sample of the batch",
 			ErrShape, out.Shape(), out.DType(), dst.Shape(), dst.DType())
 	}
 	dst.CopyFrom(out)
@@ -76,7 +76,7 @@ func (w *worker) transformed(s *sample) error {
 			return err
 		}
 		if at = n.First(); at < 0 {
-			return fmt.Errorf("%w: it has no tensor for the Transform", ErrSample)
+			return fmt.Errorf("%w: no tensor for the Transform", ErrSample)
 		}
 	}
 	s.Sample = slices.Clone(s.Sample)

@@ -121,7 +121,7 @@ func (f *batchBuffer) allocate() error {
 		}
 		if err != nil {
 			closeAll(batch)
-			return fmt.Errorf("make a batch: %w", err)
+			return fmt.Errorf("build batch: %w", err)
 		}
 	}
 	f.batch = batch
@@ -168,7 +168,7 @@ func newBlock(size int, shared, own bool) (*tensor.Tensor, error) {
 	}
 	block, err := tensor.EmptyShared(tensor.Uint8, size)
 	if err != nil {
-		return nil, fmt.Errorf("make a batch in shared memory: %w", err)
+		return nil, fmt.Errorf("build batch in shared memory: %w", err)
 	}
 	return block, nil
 }
@@ -222,11 +222,11 @@ func (b Batch) put(row int, s Sample) error {
 // the rows.
 func (b Batch) fits(s Sample) error {
 	if len(s) != len(b) {
-		return fmt.Errorf("%w: %d fields, where the first sample of the batch has %d", ErrShape, len(s), len(b))
+		return fmt.Errorf("%w: got %d fields, want %d as in the first sample of the batch", ErrShape, len(s), len(b))
 	}
 	for k, t := range s {
 		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
-			return fmt.Errorf("%w: field %d is %v of %v on %v, and of the first sample of the batch %v of %v on %v",
+			return fmt.Errorf("%w: field %d: got shape %v of %v on %v, want shape %v of %v on %v as in the first sample of the batch",
 				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:],
 				b[k].DType(), tensor.Place{Device: b[k].Device()})
 		}

@@ -78,7 +78,7 @@ type portion struct {
 // to moves a batch to its next phase. It panics if phaseAfter does not allow it.
 func (b *batchState) to(next batchPhase) {
 	if !slices.Contains(phaseAfter[b.phase], next) {
-		panic(fmt.Sprintf("data: a batch that is %v cannot be %v next", b.phase, next))
+		panic(fmt.Sprintf("data: invalid batch state transition from %v to %v", b.phase, next))
 	}
 	b.phase = next
 }

@@ -27,7 +27,7 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 			}
 			if err := s.value().Into(&b); err != nil {
 				closeAll(s.batch)
-				yield(none, fmt.Errorf("data: a batch as a %T: %w", &b, err))
+				yield(none, fmt.Errorf("data: convert batch to %T: %w", &b, err))
 				return false
 			}
 			return yield(b, nil)

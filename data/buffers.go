@@ -67,7 +67,7 @@ func (l *Loader) pin(b Batch) error {
 			continue
 		}
 		if err := t.PinMemory(); err != nil && !errors.Is(err, tensor.ErrDevice) {
-			return fmt.Errorf("a batch: %w", err)
+			return fmt.Errorf("batch: %w", err)
 		}
 	}
 	return nil

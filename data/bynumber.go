@@ -47,7 +47,8 @@ type epochOrder struct {
 
 func newByNumber(of *Loader) (*byNumber, error) {
 	if of.opts.World > 1 {
-		return nil, fmt.Errorf("the Loader has World %d: leave it out, and give it to the trainers", of.opts.World)
+		return nil, fmt.Errorf("got a Loader with World %d, want 0 or 1: set World in the trainers instead",
+			of.opts.World)
 	}
 	opts := of.opts
 	opts.Shared, opts.Reuse, opts.PinMemory, opts.AsReady = true, false, false, false
@@ -125,7 +126,7 @@ func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch,
 			return errNumbers
 		}
 		if epoch < 0 || number < 0 || number >= n {
-			return fmt.Errorf("data: there is no batch %d in epoch %d: there are %d", number, epoch, n)
+			return fmt.Errorf("data: batch %d of epoch %d is out of range [0, %d)", number, epoch, n)
 		}
 		indices = m.order(epoch).batch(number)
 		return nil
@@ -144,7 +145,7 @@ func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.
 	}
 	n := set.Len()
 	if slices.ContainsFunc(indices, func(i int) bool { return i < 0 || i >= n }) {
-		return maker.Batch{}, fmt.Errorf("data: samples %v: there are %d", indices, n)
+		return maker.Batch{}, fmt.Errorf("data: samples %v are out of range [0, %d)", indices, n)
 	}
 	return m.make(ctx, epoch, 0, indices)
 }

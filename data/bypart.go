@@ -34,7 +34,7 @@ func (m *byNumber) Reader() maker.Reader {
 	return r
 }
 
-var errNumbers = errors.New("data: the batches and samples of a Stream have no numbers")
+var errNumbers = errors.New("data: batches and samples of a Stream have no indices")
 
 // Read makes the batch of a portion.
 func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, err error) {
@@ -69,11 +69,11 @@ func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, 
 func (r *byPart) staff(of maker.Portion) (x executor, err error) {
 	l := r.m.l
 	if !l.streams() {
-		return nil, errors.New("data: a Dataset has no parts")
+		return nil, errors.New("data: a Dataset has no parts, only a Stream")
 	}
 	if of.Epoch < 0 || of.Count < 1 || of.Count > maxParts || of.Part < 0 || of.Part >= of.Count || of.From < 0 ||
 		of.N < 1 || of.N > max(1, l.opts.BatchSize) || of.N > math.MaxInt-of.From {
-		return nil, fmt.Errorf("data: there is no portion %+v", of)
+		return nil, fmt.Errorf("data: invalid portion %+v", of)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *byPart) staff(of maker.Portion) (x executor, err error) {
 		return nil, context.Cause(r.ctx)
 	}
 	if r.open[of.Part] = true; len(r.open) > max(mostOpen, l.opts.Parts) {
-		return nil, fmt.Errorf("data: a loop has %d parts open", len(r.open))
+		return nil, fmt.Errorf("data: too many open parts: %d", len(r.open))
 	}
 	if r.executor != nil && r.executor.broken() {
 		r.reading.Go(r.executor.close)

@@ -32,7 +32,7 @@ type makeBatch func(ctx context.Context, samples []sample) (b Batch, spec string
 // begun.
 func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples []T) (batch B, err error)) *Collate {
 	if name == "" || f == nil {
-		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
+		panic(fmt.Sprintf("data: RegisterCollate(%q): want a name and a function", name))
 	}
 	c := &Collate{name: name}
 	if plain, ok := any(f).(func(ctx context.Context, samples []Sample) (Batch, error)); ok {
@@ -89,7 +89,7 @@ func valuesAs[T any](samples []sample, name string) ([]T, error) {
 		v, ok := s.value.(T)
 		if !ok {
 			return nil, &tree.RowError{Row: k,
-				Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
+				Err: fmt.Errorf("%w: got %T, want %[4]T for Collate %[3]q", ErrSample, s.value, name, all[k])}
 		}
 		all[k] = v
 	}
@@ -120,10 +120,10 @@ func DefaultCollate(samples []any, how Ragged) (any, error) {
 // is nil or closed.
 func (c *Collate) check(b Batch) error {
 	if len(b) == 0 {
-		return fmt.Errorf("%w: the Collate %q made one of no fields", ErrEmptyBatch, c.name)
+		return fmt.Errorf("%w: Collate %q returned no fields", ErrEmptyBatch, c.name)
 	}
 	if err := Sample(b).sound(); err != nil {
-		return fmt.Errorf("the batch that the Collate %q made: %w", c.name, err)
+		return fmt.Errorf("batch of Collate %q: %w", c.name, err)
 	}
 	return nil
 }

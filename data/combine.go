@@ -98,7 +98,7 @@ func boxed(of []Dataset) []Any[Dataset] {
 }
 
 // outside returns the error for sample i of n if i is out of range.
-func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
+func outside(i, n int) error { return fmt.Errorf("sample %d is out of range [0, %d)", i, n) }
 
 // A concatDataset concatenates several data sets.
 type concatDataset struct {
@@ -197,11 +197,12 @@ type stackDataset struct{ Of []Any[Dataset] }
 // there is no data set, or if their lengths differ.
 func NewStackDataset(of ...Dataset) DatasetCloser {
 	if len(of) == 0 {
-		panic("data: a StackDataset of nothing")
+		panic("data: StackDataset: got no data sets, want at least 1")
 	}
 	for _, d := range of {
 		if d.Len() != of[0].Len() {
-			panic(fmt.Sprintf("data: data sets of %d and %d samples in a StackDataset", of[0].Len(), d.Len()))
+			panic(fmt.Sprintf("data: StackDataset: got data sets of %d and %d samples, want equal lengths",
+				of[0].Len(), d.Len()))
 		}
 	}
 	return valued(&stackDataset{boxed(of)})
@@ -303,7 +304,7 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	n, sum := of.Len(), 0.0
 	for _, l := range lengths {
 		if l < 0 || math.IsNaN(l) {
-			panic(fmt.Sprintf("data: RandomSplit in lengths of %v", lengths))
+			panic(fmt.Sprintf("data: RandomSplit: got lengths %v, want all at least 0", lengths))
 		}
 		sum += l
 	}
@@ -323,7 +324,7 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 		left--
 	}
 	if left != 0 {
-		panic(fmt.Sprintf("data: RandomSplit of %d samples in lengths of %v", n, lengths))
+		panic(fmt.Sprintf("data: RandomSplit: %d samples: got lengths %v with another sum", n, lengths))
 	}
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
 	var all []Dataset

@@ -33,12 +33,13 @@ func (b Batch) Close() (err error) {
 // sound returns an error that wraps [ErrSample] if s has no fields, or if a field is nil or closed.
 func (s Sample) sound() (err error) {
 	if len(s) == 0 {
-		return fmt.Errorf("%w: it has no fields", ErrSample)
+		return fmt.Errorf("%w: no fields", ErrSample)
 	}
 	at := 0
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("%w: field %d is a closed tensor; a Dataset leaves what it returns open", ErrSample, at)
+			err = fmt.Errorf("%w: field %d is a closed tensor: a Dataset must not close the tensors it returns",
+				ErrSample, at)
 		}
 	}()
 	for k, t := range s {
@@ -112,7 +113,7 @@ func decodeAny[T any](d *codec.Decoder) (t T, err error) {
 	}
 	t, ok := v.(T)
 	if !ok {
-		return t, fmt.Errorf("%w: a %T is no %T", codec.ErrFormat, v, &t)
+		return t, fmt.Errorf("%w: got %T, want %T", codec.ErrFormat, v, &t)
 	}
 	return t, nil
 }
@@ -137,12 +138,13 @@ func init() { codec.RegisterType[*TensorDataset]("data.TensorDataset") }
 // contiguous is replaced by a copy, and the caller must close the original.
 func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 	if len(tensors) == 0 {
-		panic("data: a TensorDataset of no tensors")
+		panic("data: TensorDataset: got no tensors, want at least 1")
 	}
 	ts := make([]*tensor.Tensor, len(tensors))
 	for k, t := range tensors {
 		if t.Dims() == 0 || t.Dim(0) != tensors[0].Dim(0) {
-			panic(fmt.Sprintf("data: tensors of shapes %v and %v in a TensorDataset: their first dimensions differ", tensors[0].Shape(), t.Shape()))
+			panic(fmt.Sprintf("data: TensorDataset: first dimensions of shapes %v and %v differ",
+				tensors[0].Shape(), t.Shape()))
 		}
 		ts[k] = dense(t)
 	}
@@ -155,7 +157,7 @@ func (d *TensorDataset) Len() int { return d.Tensors[0].Dim(0) }
 // Get returns views of row i of each tensor. It returns an error if i is out of range.
 func (d *TensorDataset) Get(_ context.Context, i int) (Sample, error) {
 	if i < 0 || i >= d.Len() {
-		return nil, fmt.Errorf("sample %d of %d: out of range", i, d.Len())
+		return nil, fmt.Errorf("sample %d is out of range [0, %d)", i, d.Len())
 	}
 	s := make(Sample, len(d.Tensors))
 	for k, t := range d.Tensors {
@@ -169,7 +171,7 @@ func (d *TensorDataset) Get(_ context.Context, i int) (Sample, error) {
 func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) error {
 	for _, i := range indices {
 		if i < 0 || i >= d.Len() {
-			return fmt.Errorf("sample %d of %d: out of range", i, d.Len())
+			return fmt.Errorf("sample %d is out of range [0, %d)", i, d.Len())
 		}
 	}
 	for k, t := range d.Tensors {
@@ -198,7 +200,7 @@ func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 func (d *TensorDataset) Share() error {
 	for k, t := range d.Tensors {
 		if err := t.Share(); err != nil {
-			return fmt.Errorf("share tensor %d of a data set: %w", k, err)
+			return fmt.Errorf("share tensor %d of data set: %w", k, err)
 		}
 	}
 	return nil
@@ -212,7 +214,7 @@ func (d *TensorDataset) To(dev tensor.Device) error {
 		there, err := t.ToDevice(dev)
 		if err != nil {
 			closeAll(moved)
-			return fmt.Errorf("move tensor %d of a data set: %w", k, err)
+			return fmt.Errorf("move tensor %d of data set: %w", k, err)
 		}
 		moved = append(moved, there)
 	}

@@ -28,7 +28,8 @@ func deviceOf(source any) tensor.Device {
 
 // apart returns the [ErrPlace] error for samples on dev with worker processes.
 func apart(dev tensor.Device) error {
-	return fmt.Errorf("%w: they are on %v; take Workers 0, or Goroutines, or a Loader in each process", ErrPlace, dev)
+	return fmt.Errorf("%w: samples are on %v: set Workers to 0, set Goroutines, or use a Loader in each process",
+		ErrPlace, dev)
 }
 
 // pick copies the given rows of src to dst on their device.

@@ -11,27 +11,27 @@ import (
 )
 
 var (
-	ErrClosed    = sentinel.New("data: closed", os.ErrClosed)       // the Loader was closed
-	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than announced
+	ErrClosed    = sentinel.New("data: closed%.0w", os.ErrClosed)     // the Loader was closed
+	ErrTruncated = errors.New("data: unexpected end of file")       // fewer bytes than announced
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than announced
 	// a file of another kind of data, or a sample that differs in layout from its batch
-	ErrShape = errors.New("data: not the shape of this data set")
-	ErrPart  = errors.New("data: the stream does not heed its Part")
-	ErrState = errors.New("data: not a state of this Loader")
+	ErrShape = errors.New("data: shape does not match the data set")
+	ErrPart  = errors.New("data: stream ignores its Part")
+	ErrState = errors.New("data: state does not match this Loader")
 
 	// ErrPlace is wrapped by the error for samples on a device with worker processes.
-	ErrPlace = errors.New("data: processes do not load samples from a device")
+	ErrPlace = errors.New("data: worker processes cannot load samples from a device")
 
 	// ErrSample is wrapped by the error for a [Dataset] or [Stream] that returned a Sample without
 	// fields, or with a nil or closed field.
-	ErrSample = errors.New("data: not a sample")
+	ErrSample = errors.New("data: invalid sample")
 	// ErrEmptyBatch is wrapped by the error for a [BatchSampler] that lists a batch without
 	// samples, and for a [Collate] that returns an empty batch.
-	ErrEmptyBatch = errors.New("data: an empty batch")
+	ErrEmptyBatch = errors.New("data: empty batch")
 
 	// ErrTimeout is returned if a batch is not ready within Options.Timeout. It wraps
 	// [context.DeadlineExceeded].
-	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
+	ErrTimeout = fmt.Errorf("data: batch timed out: %w", context.DeadlineExceeded)
 )
 
 // A SampleError reports a sample that could not be loaded, the worker that tried, and the cause.

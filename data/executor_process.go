@@ -121,7 +121,7 @@ var (
 		defer closeAll(r.Into)
 		w, ok := workersHere.Load(r.Loader)
 		if !ok {
-			return fetchResult{}, errors.New("data: a worker without its data set")
+			return fetchResult{}, errors.New("data: worker has no data set")
 		}
 		here := w.(*worker)
 		result := here.do(ctx, r)

@@ -75,14 +75,14 @@ func TestStats_SayWhichSideIsWaitedFor(t *testing.T) {
 	s := data.Stats{Samples: 1000, Batches: 10, Workers: 2, Elapsed: 10 * time.Second,
 		ConsumerStall: 8 * time.Second, Busy: 16 * time.Second}
 	if !strings.Contains(s.String(), "100 samples/s") ||
-		!strings.Contains(s.String(), "loading is what takes the time: 8 workers would keep up") {
+		!strings.Contains(s.String(), "loading is the bottleneck: 8 workers would keep up") {
 		t.Errorf("a slow loader says %q", s)
 	}
 	s.ConsumerStall, s.Busy = 10*time.Millisecond, 5*time.Second
-	if !strings.Contains(s.String(), "the consumer is what takes the time: 1 of 2 workers would do") {
+	if !strings.Contains(s.String(), "the consumer is the bottleneck: 1 of 2 workers would suffice") {
 		t.Errorf("a slow consumer says %q", s)
 	}
-	if line := (data.Stats{}).String(); strings.Contains(line, "takes the time") {
+	if line := (data.Stats{}).String(); strings.Contains(line, "bottleneck") {
 		t.Errorf("before anything is known: %q", line)
 	}
 }

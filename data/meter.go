@@ -54,14 +54,14 @@ func (s Stats) String() string {
 	case n == 0:
 		return line
 	case !s.loaderIsSlow():
-		return line + fmt.Sprintf("; the consumer is what takes the time: %d of %d workers would do",
+		return line + fmt.Sprintf("; the consumer is the bottleneck: %d of %d workers would suffice",
 			min(n, max(1, s.Workers)), s.Workers)
 	case n > shoal.Threads() && s.Workers >= shoal.Threads():
 		return line + fmt.Sprintf(
-			"; loading is what takes the time: %d workers would keep up, on as many CPUs; there are %d", n,
+			"; loading is the bottleneck: %d workers would keep up on as many CPUs, but there are %d", n,
 			shoal.Threads())
 	}
-	return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, there are %d", n, s.Workers)
+	return line + fmt.Sprintf("; loading is the bottleneck: %d workers would keep up, there are %d", n, s.Workers)
 }
 
 // A meter collects [Stats].

@@ -120,24 +120,24 @@ func (o Options) complete(stream bool) Options {
 	}
 	misuse(o.BatchSize < Single || o.Workers < 0 || o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Retries < 0 ||
 		o.Parts < 0 || o.Timeout < 0,
-		"BatchSize %d, Workers %d, Prefetch %d, PrefetchBytes %d, Retries %d, Parts %d, Timeout %v: none can be negative",
+		"BatchSize %d, Workers %d, Prefetch %d, PrefetchBytes %d, Retries %d, Parts %d, Timeout %v: want all at least 0",
 		o.BatchSize, o.Workers, o.Prefetch, o.PrefetchBytes, o.Retries, o.Parts, o.Timeout)
-	misuse(o.Parts > maxParts || o.World > maxParts, "%d parts, %d ranks: at most %d", o.Parts, o.World, maxParts)
-	misuse(o.Kind > Auto, "kind %d of workers", o.Kind)
+	misuse(o.Parts > maxParts || o.World > maxParts, "got %d parts and %d ranks, want at most %d", o.Parts, o.World, maxParts)
+	misuse(o.Kind > Auto, "unknown kind %d of workers", o.Kind)
 	misuse(o.Shuffle && o.Sampler != nil, "Shuffle and a Sampler exclude each other")
 	misuse(o.Batches != nil && (o.BatchSize != 0 || o.Shuffle || o.Sampler != nil || o.DropLast),
 		"Batches excludes BatchSize, Shuffle, Sampler and DropLast")
-	misuse(o.BatchSize == Single && o.DropLast, "DropLast of single samples")
+	misuse(o.BatchSize == Single && o.DropLast, "DropLast does not apply to single samples")
 	misuse(stream && (o.Shuffle || o.Sampler != nil || o.Batches != nil),
-		"a Stream has its own order: no Shuffle, Sampler or Batches")
+		"a Stream has its own order: leave out Shuffle, Sampler and Batches")
 	misuse(o.Ragged != nil && (o.Collate != nil || o.BatchSize == Single),
-		"Ragged with a Collate, which does that by DefaultCollate, or with single samples")
+		"Ragged cannot be combined with a Collate, which may call DefaultCollate instead, or with single samples")
 	misuse(o.Ragged.wrong() != "", "%s", o.Ragged.wrong())
 	misuse(o.Transform != nil && o.Collate != nil && o.Collate.values,
-		"a Transform with the Collate %q of values, which does that itself", collateName(o.Collate))
-	misuse(o.Persistent && o.Workers == 0, "Persistent without Workers")
+		"Transform cannot be combined with Collate %q of values, which must transform them itself", collateName(o.Collate))
+	misuse(o.Persistent && o.Workers == 0, "Persistent requires Workers")
 	o.World = cmp.Or(o.World, 1)
-	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d of %d", o.Rank, o.World)
+	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d: want at least 0 and less than World %d", o.Rank, o.World)
 	o.BatchSize = cmp.Or(o.BatchSize, 1)
 	o.Prefetch = cmp.Or(o.Prefetch, 2*o.Workers)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, defaultPrefetchBytes)

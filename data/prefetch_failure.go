@@ -36,7 +36,7 @@ func (p *prefetcher) lost(f *fetch, err error) {
 		return
 	}
 	if f.n > 1 || f.b.progress != nil {
-		f.b.err = fmt.Errorf("data: %d workers have died of one batch: %w", f.deads, err)
+		f.b.err = fmt.Errorf("data: %d workers died while loading one batch: %w", f.deads, err)
 		return
 	}
 	var dead *shoal.ProcessError
@@ -71,7 +71,7 @@ func (p *prefetcher) compare(b *batchState, print uint64) {
 		return
 	}
 	if other, ok := p.prints.before(print, b.part.Index); ok && other != b.part.Index {
-		b.err = fmt.Errorf("%w: parts %d and %d of %d begin with the same samples",
+		b.err = fmt.Errorf("%w: parts %d and %d of %d start with the same samples",
 			ErrPart, other, b.part.Index, b.part.Count)
 	}
 }

@@ -57,7 +57,7 @@ func (p *prefetcher) begin(b *batchState) bool {
 	case b.progress != nil:
 		p.beginPortion(b)
 	case len(b.indices) == 0:
-		b.err = fmt.Errorf("%w: the BatchSampler asks for batch %d of epoch %d without a sample",
+		b.err = fmt.Errorf("%w: BatchSampler returned no samples for batch %d of epoch %d",
 			ErrEmptyBatch, b.number, p.epoch)
 		p.complete(b)
 	case !p.fills():

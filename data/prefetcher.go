@@ -88,7 +88,7 @@ func (p *prefetcher) late() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.batches[0]
-	return fmt.Errorf("%w: batch %d was not ready after %v, %d requests for it are under way",
+	return fmt.Errorf("%w: batch %d not ready after %v with %d requests in flight",
 		ErrTimeout, b.number, p.l.opts.Timeout, b.requests)
 }
 

@@ -60,12 +60,12 @@ func (r Ragged) rules() map[string]tree.Rule {
 func (r Ragged) wrong() string {
 	for path, how := range r {
 		if how == nil {
-			return "Ragged has no rule for " + path
+			return "Ragged: no rule for " + path
 		}
 		if p := how.rule(); p.Length < 0 || p.Multiple < 0 {
-			return "the Pad of " + path + " has a negative Length or Multiple"
+			return "Pad of " + path + ": got a negative Length or Multiple, want at least 0"
 		} else if p.Length > 0 && p.Multiple > 0 && p.Length%p.Multiple != 0 {
-			return "the Pad of " + path + " has a Length that is no multiple of Multiple"
+			return "Pad of " + path + ": want a Length that is a multiple of Multiple"
 		}
 	}
 	return ""

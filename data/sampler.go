@@ -63,7 +63,7 @@ func (s random) Order(epoch int) []int { return begin(s, epoch).take(s.n) }
 // drawn once before any is repeated. RandomDraws panics if n < 1 or count < 0.
 func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	if n < 1 || count < 0 {
-		panic(fmt.Sprintf("data: RandomDraws of %d samples from %d", count, n))
+		panic(fmt.Sprintf("data: RandomDraws: cannot draw %d samples from %d", count, n))
 	}
 	return ordered{count, seed, func(rng *rand.Rand) []int {
 		order := make([]int, 0, count)
@@ -97,7 +97,7 @@ func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampl
 	sum := 0.0
 	for i, w := range weights {
 		if w < 0 || math.IsNaN(w) || math.IsInf(w, 0) {
-			panic(fmt.Sprintf("data: Weighted with weight %v of sample %d", w, i))
+			panic(fmt.Sprintf("data: Weighted: got weight %v of sample %d, want at least 0 and finite", w, i))
 		}
 		if w > 0 {
 			positive++
@@ -106,7 +106,7 @@ func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampl
 		sums[i] = sum
 	}
 	if count < 0 || count > 0 && positive == 0 || !replacement && count > positive {
-		panic(fmt.Sprintf("data: Weighted: %d samples, of which %d have a weight above 0", count, positive))
+		panic(fmt.Sprintf("data: Weighted: got %d samples, but %d with a positive weight", count, positive))
 	}
 	draw := func(rng *rand.Rand) []int {
 		order := make([]int, count)
@@ -160,7 +160,7 @@ type BatchSampler interface {
 // be smaller; if dropLast is set, it is dropped then. Batched panics if size < 1.
 func Batched(s Sampler, size int, dropLast bool) BatchSampler {
 	if size < 1 {
-		panic(fmt.Sprintf("data: Batched to batches of %d", size))
+		panic(fmt.Sprintf("data: Batched: got batch size %d, want at least 1", size))
 	}
 	return batched{s, size, dropLast}
 }

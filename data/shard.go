@@ -38,7 +38,7 @@ type shard struct {
 
 func newShard(what string, s Sampler, rank, n int, e evening) Sampler {
 	if rank < 0 || rank >= n {
-		panic(fmt.Sprintf("data: %s for rank %d of %d", what, rank, n))
+		panic(fmt.Sprintf("data: %s: got rank %d, want at least 0 and less than world %d", what, rank, n))
 	}
 	return shard{s, rank, n, e}
 }

@@ -79,29 +79,30 @@ func (l *Loader) check(s State) error {
 	stream := l.streams()
 	switch {
 	case s.Seed != l.opts.Seed:
-		return fmt.Errorf("its seed is %d, and this one's %d", s.Seed, l.opts.Seed)
+		return fmt.Errorf("got seed %d, want %d", s.Seed, l.opts.Seed)
 	case s.Epoch < 0 || s.Samples < 0 || s.Batches < 0:
-		return fmt.Errorf("epoch %d, %d samples, %d batches: none can be negative", s.Epoch, s.Samples, s.Batches)
+		return fmt.Errorf("got epoch %d, %d samples, %d batches, want all at least 0", s.Epoch, s.Samples, s.Batches)
 	case stream && (s.Samples > 0 || s.Batches > 0 || len(s.Ahead) > 0):
-		return fmt.Errorf("it is of a Dataset, and this one reads a Stream")
+		return fmt.Errorf("got the state of a Dataset, want that of a Stream")
 	case !stream && len(s.Parts) > 0:
-		return fmt.Errorf("it is of a Stream, and this one reads a Dataset")
+		return fmt.Errorf("got the state of a Stream, want that of a Dataset")
 	case (s.Batches > 0) != (l.opts.Batches != nil) && s.Samples+s.Batches > 0:
-		return fmt.Errorf("only one of the two has a BatchSampler")
+		return fmt.Errorf("only one of the Loaders has a BatchSampler")
 	case len(s.Ahead) > 0 && s.Width != l.width():
-		return fmt.Errorf("batches of %d samples were not delivered in order, and this one's have %d",
+		return fmt.Errorf("batches of %d samples were not delivered in order, and this Loader's batches have %d",
 			s.Width, l.width())
 	case s.Count < 0 || s.Count > maxParts || len(s.Parts) > s.Count:
-		return fmt.Errorf("%d parts of %d", len(s.Parts), s.Count)
+		return fmt.Errorf("got %d parts, want %d", len(s.Parts), s.Count)
 	}
 	for _, n := range s.Ahead {
 		if n < 0 {
-			return fmt.Errorf("batch %d ahead", n)
+			return fmt.Errorf("invalid batch %d ahead", n)
 		}
 	}
 	for _, p := range s.Parts {
 		if p.Index < 0 || p.Index >= s.Count || p.Samples < 0 || p.Batches < 0 {
-			return fmt.Errorf("part %d of %d with %d samples in %d batches", p.Index, s.Count, p.Samples, p.Batches)
+			return fmt.Errorf("invalid part %d of %d with %d samples in %d batches",
+				p.Index, s.Count, p.Samples, p.Batches)
 		}
 	}
 	return nil
@@ -113,7 +114,7 @@ func (l *Loader) width() int { return max(1, l.opts.BatchSize) * ranks(l.sampler
 // merged combines the States of the ranks that read a Stream.
 func merged(states []State) (State, error) {
 	if len(states) == 0 {
-		return State{}, errors.New("there is none")
+		return State{}, errors.New("got no state")
 	}
 	all := states[0]
 	if len(states) == 1 {
@@ -124,7 +125,7 @@ func merged(states []State) (State, error) {
 		if s.Seed != all.Seed || s.Epoch != all.Epoch || s.Samples != all.Samples ||
 			s.Batches != all.Batches || len(s.Ahead) > 0 ||
 			s.Count > 0 && all.Count > 0 && s.Count != all.Count {
-			return State{}, fmt.Errorf("%+v and %+v are of different times or Loaders", all, s)
+			return State{}, fmt.Errorf("states %+v and %+v belong to different positions or Loaders", all, s)
 		}
 		all.Count = max(all.Count, s.Count)
 		for _, p := range s.Parts {

@@ -414,7 +414,7 @@ func TestRegisterCollate_TakesValues(t *testing.T) {
 		l = data.NewLoader(data.Structured(&sentences{N: 3}),
 			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
 		if _, err := text[any](t, l, 0); err == nil ||
-			!strings.Contains(err.Error(), `the Collate "test.mix" takes data_test.scene`) {
+			!strings.Contains(err.Error(), `want data_test.scene for Collate "test.mix"`) {
 			t.Errorf("kind %d: %v", kind, err)
 		}
 		l.Close()

@@ -40,7 +40,7 @@ type rescale struct{}
 
 func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.DType() != tensor.Uint8 || src.Dims() < 2 {
-		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8",
+		panic(fmt.Sprintf("data: ToTensor: got %v of shape %v, want images (…, H, W) of uint8",
 			src.DType(), src.Shape()))
 	}
 	shape := slices.Insert(slices.Clone(src.Shape()), src.Dims()-2, 1)
@@ -62,7 +62,7 @@ func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 // It panics if std is 0.
 func Normalize(mean, std float64) Transform {
 	if std == 0 {
-		panic("data: Normalize by a standard deviation of 0")
+		panic("data: Normalize: got standard deviation 0, want another value")
 	}
 	return normalize{mean, std}
 }
@@ -71,7 +71,7 @@ type normalize struct{ Mean, Std float64 }
 
 func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.DType() != tensor.Float32 {
-		panic(fmt.Sprintf("data: Normalize of a tensor of %v: it takes float32, which ToTensor makes", src.DType()))
+		panic(fmt.Sprintf("data: Normalize: got %v, want float32, as returned by ToTensor", src.DType()))
 	}
 	m, perStd := float32(n.Mean), float32(1/n.Std)
 	dst = reuse(dst, src, tensor.Float32, src.Shape())

@@ -66,7 +66,8 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
-			return nil, fmt.Errorf("data: Collate %q is not registered in the worker", s.Collate)
+			return nil, fmt.Errorf("data: Collate %q is not registered in the worker: call RegisterCollate in a package that it imports",
+				s.Collate)
 		}
 	}
 	w.transform, _ = s.Transform.(Transform)
@@ -86,7 +87,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w.ds, _ = w.Source.(Dataset)
 	w.stream, _ = w.Source.(Stream)
 	if w.ds == nil && w.stream == nil {
-		return nil, fmt.Errorf("data: Open returned a %T, which is neither a Dataset nor a Stream", w.Source)
+		return nil, fmt.Errorf("data: Open returned %T, want a Dataset or a Stream", w.Source)
 	}
 	return w, nil
 }

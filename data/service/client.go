@@ -122,7 +122,7 @@ func (c *client) noHost() error {
 		names = append(names, p.addr)
 	}
 	return &HostError{Host: strings.Join(names, ", "), Err: fmt.Errorf("%w: %w", ErrNoHost, errors.Join(all...)),
-		Advice: "start one of them again, or check the addresses and the firewall"}
+		Advice: "restart one of them, or check the addresses and the firewall"}
 }
 
 // change wakes the goroutines that wait for a host. The caller must hold c.mu.
@@ -186,9 +186,9 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	case err != nil:
 	case f.Kind != frameHello || h.decode(f.Body) != nil:
 		f.batch().Close()
-		err = fmt.Errorf("%w: it does not say what it serves", ipc.ErrPeer)
+		err = fmt.Errorf("%w: missing description of the served data", ipc.ErrPeer)
 	case h.Version != version:
-		err = fmt.Errorf("%w: it has version %d of the protocol, and this program %d", ipc.ErrPeer, h.Version, version)
+		err = fmt.Errorf("%w: got protocol version %d, want %d", ipc.ErrPeer, h.Version, version)
 	}
 	if err == nil {
 		err = c.agree(p, h, conn)
@@ -208,16 +208,16 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 		c.served, c.by = &h, p.addr
 	}
 	if what := h.differs(*c.served); what != "" {
-		return fmt.Errorf("%w: %s at %s", ErrMismatch, what, c.by)
+		return fmt.Errorf("%w: %s as on %s", ErrMismatch, what, c.by)
 	}
 	if c.opts.Dynamic && p == c.peers[0] {
 		if c.ledger != "" && c.ledger != h.Ledger {
-			return fmt.Errorf("%w: the data host that deals the batches has begun another one", ErrLedger)
+			return fmt.Errorf("%w: the data host that assigns the batches has started another one", ErrLedger)
 		}
 		c.ledger = h.Ledger
 	}
 	if p.status.Losses > 0 {
-		slog.Info("data service: a data host is back", "host", p.addr)
+		slog.Info("data service: data host reconnected", "host", p.addr)
 	}
 	p.conn, p.err, p.tried, p.status.Connected = conn, nil, true, true
 	c.change()
@@ -284,9 +284,9 @@ func (c *client) lose(p *peer, conn *ipc.Conn[frame], err error) {
 	c.mu.Lock()
 	if c.ctx.Err() == nil && p.conn != nil {
 		p.status.Losses++
-		slog.Warn("data service: a data host is lost; its batches come from the others", "host", p.addr, "error", err)
+		slog.Warn("data service: data host lost; the others serve its batches", "host", p.addr, "error", err)
 	} else if c.ctx.Err() == nil && p.tried && fatal(err) && !fatal(p.err) {
-		slog.Warn("data service: a data host cannot be used", "host", p.addr, "error", lost)
+		slog.Warn("data service: data host unusable", "host", p.addr, "error", lost)
 	}
 	p.conn, p.err, p.tried, p.status.Connected = nil, lost, true, false
 	pending := p.pending

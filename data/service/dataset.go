@@ -25,14 +25,15 @@ type Dataset struct {
 // World, Coordinated or Dynamic, or if the data hosts serve a Stream.
 func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, error) {
 	if opts.World > 1 || opts.Coordinated || opts.Dynamic {
-		return nil, fmt.Errorf("%w: World, Coordinated and Dynamic are for Dial: here the loader has the order", ErrOptions)
+		return nil, fmt.Errorf("%w: World, Coordinated and Dynamic apply only to Dial: here the loader determines the order",
+			ErrOptions)
 	}
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {
 		return nil, err
 	}
 	if c.served.Parts > 0 {
-		return nil, errors.Join(fmt.Errorf("%w: the data hosts serve a Stream, whose samples have no numbers: use Dial",
+		return nil, errors.Join(fmt.Errorf("%w: the data hosts serve a Stream, whose samples have no indices: use Dial",
 			ErrOptions), c.close())
 	}
 	return &Dataset{c, c.served.Samples}, nil
@@ -66,11 +67,12 @@ func (d *Dataset) Gather(ctx context.Context, indices []int, into data.Batch) er
 	}
 	defer b.Close()
 	if len(b.Tensors) != len(into) {
-		return fmt.Errorf("%w: %d fields, and the batch has %d", data.ErrShape, len(b.Tensors), len(into))
+		return fmt.Errorf("%w: got %d fields, want %d as in the batch", data.ErrShape, len(b.Tensors), len(into))
 	}
 	for k, t := range b.Tensors {
 		if t.DType() != into[k].DType() || !slices.Equal(t.Shape(), into[k].Shape()) {
-			return fmt.Errorf("%w: field %d is %v of %v, and the batch has %v of %v", data.ErrShape, k, t.Shape(),
+			return fmt.Errorf("%w: field %d: got %v of %v, want %v of %v as in the batch",
+				data.ErrShape, k, t.Shape(),
 				t.DType(), into[k].Shape(), into[k].DType())
 		}
 		into[k].CopyFrom(t)
@@ -90,7 +92,8 @@ func (d *Dataset) fetch(ctx context.Context, indices []int) (b maker.Batch, err 
 	}
 	if b = f.batch(); b.Samples != len(indices) || b.Spec != tree.Tensors(len(b.Tensors)) {
 		b.Close()
-		return b, fmt.Errorf("%w: samples of any structure, or skipped ones, do not come by number: use Dial", ErrOptions)
+		return b, fmt.Errorf("%w: samples with a structure, or with skipped ones, have no indices: use Dial",
+			ErrOptions)
 	}
 	return b, nil
 }

@@ -41,7 +41,7 @@ const openEpochs = 16
 // that a trainer may repeat one.
 const ackedEpochs = 4
 
-var errEpochs = errors.New("too many epochs at the same time: all trainers of a dealer read one, or the next")
+var errEpochs = errors.New("too many concurrent epochs: trainers of a dealer must read the same epoch or the next")
 
 // graceTime is the period after a restart while the dealer assigns no batches, so that trainers
 // can reconnect and reclaim the batches they work on. It must exceed their longest pause between

@@ -276,10 +276,10 @@ func TestDynamic_OptionsAndLedgersThatDoNotFit(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		file:                                     "in use by another data host",
-		put("text", "hello\n"):                   "no ledger",
-		put("half", "hello"):                     "no ledger",
-		put("damaged", string(text)+"0 one x\n"): "damaged in line 2",
-		put("beyond", string(text)+"0 100 x\n"):  "damaged in line 2",
+		put("text", "hello\n"):                   "not a ledger",
+		put("half", "hello"):                     "not a ledger",
+		put("damaged", string(text)+"0 one x\n"): "invalid line 2",
+		put("beyond", string(text)+"0 100 x\n"):  "invalid line 2",
 		filepath.Join(dir, "none", "ledger"):     "no such file",
 		put("other", strings.Replace(string(text), `"samples":40`, `"samples":41`, 1)): "another data set",
 	} {

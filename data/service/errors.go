@@ -14,22 +14,22 @@ import (
 var (
 	// ErrMismatch is wrapped if a data host serves another data set, seed, batch size or order than
 	// the others.
-	ErrMismatch = errors.New("service: this data host serves something else than the others")
+	ErrMismatch = errors.New("service: data host serves other data than the others")
 	// ErrNoHost is wrapped if no data host could be reached within Options.Patience.
-	ErrNoHost = errors.New("service: no data host is left")
+	ErrNoHost = errors.New("service: no data host available")
 	// ErrSilent is wrapped if a connected data host sent nothing within Options.Patience.
-	ErrSilent = errors.New("service: the data host is silent")
+	ErrSilent = errors.New("service: data host does not respond")
 	// ErrExpired is wrapped if a Dynamic trainer acknowledges a batch that was assigned to another
 	// one, because this one was silent or partitioned.
-	ErrExpired = errors.New("service: the batch was given to another trainer meanwhile")
+	ErrExpired = errors.New("service: batch was reassigned to another trainer")
 	// ErrLedger is wrapped if the ledger of a data host cannot be read or written, or if the first
 	// data host of Dynamic trainers restarted without it.
-	ErrLedger = errors.New("service: the ledger of acknowledged batches is lost")
+	ErrLedger = errors.New("service: ledger of acknowledged batches unavailable")
 	// ErrCertificate is wrapped if a trainer rejects the certificate of a data host, because of
 	// Options.TLS or Options.Fingerprint, or if a data host rejects the certificate of a trainer.
 	ErrCertificate = tcp.ErrCertificate
 	// ErrOptions is wrapped if options contradict each other or the served data.
-	ErrOptions = errors.New("service: options do not fit")
+	ErrOptions = errors.New("service: invalid options")
 )
 
 // Registered errors keep their identity for [errors.Is] when a worker returns them to its parent
@@ -74,20 +74,20 @@ func hostError(host string, err error) *HostError {
 	case errors.Is(err, ipc.ErrKey):
 		e.Advice = "give all data hosts and trainers the same key"
 	case errors.Is(err, ErrExpired):
-		e.Advice = "leave out what was done with it; look why this trainer was silent; a larger HostOptions.Patience waits longer"
+		e.Advice = "discard the results of the batch; find out why this trainer did not respond, or raise HostOptions.Patience"
 	case errors.Is(err, ErrLedger):
-		e.Advice = "look at its HostOptions.Ledger and the disk; with another ledger, dial again and begin the epoch anew"
+		e.Advice = "check its HostOptions.Ledger and the disk; after a change of the ledger, dial again and restart the epoch"
 	case errors.Is(err, tcp.ErrFingerprint):
-		e.Advice = "give Options.Fingerprint what Host.Fingerprint returns there, unless somebody else answers at this address"
+		e.Advice = "set Options.Fingerprint to the result of Host.Fingerprint there, unless another server answers at this address"
 	case errors.Is(err, ErrCertificate):
-		e.Advice = "compare TLS of both sides: RootCAs and ServerName check the data host, ClientCAs and Certificates the trainer"
+		e.Advice = "compare the TLS options of both sides: RootCAs and ServerName verify the data host, ClientCAs and Certificates the trainer"
 	case errors.Is(err, ipc.ErrPeer), errors.Is(err, ipc.ErrType):
 		e.Advice = "run the same version of Shoal there, check that the address is one of service.Listen, " +
 			"and set Unencrypted on both sides or on none"
 	case errors.Is(err, ErrMismatch):
 		e.Advice = "start it with the same data set and options as the others"
 	case errors.Is(err, ErrSilent):
-		e.Advice = "look whether it is stopped, overloaded or cut off; a larger Options.Patience waits longer"
+		e.Advice = "check whether it is stopped, overloaded or unreachable, or raise Options.Patience"
 	}
 	return e
 }

@@ -54,7 +54,7 @@ func TestDial_RefusesAHostThatIsWrong(t *testing.T) {
 			"hash of the order"},
 		"sample": {other(numbers{40, 0, -1}, func(o *data.Options) { o.Transform = data.TransformFunc(plusOne) }), "",
 			service.ErrMismatch, "first sample"},
-		"name":    {named, "", service.ErrMismatch, "the name or the first sample"},
+		"name":    {named, "", service.ErrMismatch, "name or first sample"},
 		"no host": {stranger(t, "HTTP/1.0 400 Bad Request\r\n\r\n"), "", ipc.ErrPeer, "service.Listen"},
 	} {
 		t.Run(name, func(t *testing.T) {

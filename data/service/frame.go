@@ -77,7 +77,7 @@ func (h *hello) decode(b []byte) error {
 		return err
 	}
 	if h.Parts < 0 || h.Parts > mostParts || h.Parts > 0 && h.BatchSize < data.Single {
-		return fmt.Errorf("%d parts, batches of %d samples", h.Parts, h.BatchSize)
+		return fmt.Errorf("invalid hello: %d parts, batches of %d samples", h.Parts, h.BatchSize)
 	}
 	return nil
 }
@@ -88,17 +88,17 @@ func (h hello) differs(o hello) string {
 		what      string
 		this, one any
 	}{
-		{"the seed", h.Seed, o.Seed},
-		{"the number of samples", h.Samples, o.Samples},
-		{"the batch size", h.BatchSize, o.BatchSize},
-		{"the number of parts", h.Parts, o.Parts},
+		{"seed", h.Seed, o.Seed},
+		{"number of samples", h.Samples, o.Samples},
+		{"batch size", h.BatchSize, o.BatchSize},
+		{"number of parts", h.Parts, o.Parts},
 		{"DropLast", h.DropLast, o.DropLast},
-		{"the number of batches", h.Batches, o.Batches},
-		{"the name or the first sample", h.Name, o.Name},
-		{"the hash of the order", h.Order, o.Order},
+		{"number of batches", h.Batches, o.Batches},
+		{"name or first sample", h.Name, o.Name},
+		{"hash of the order", h.Order, o.Order},
 	} {
 		if f.this != f.one {
-			return fmt.Sprintf("%s is %v there, and %v", f.what, f.this, f.one)
+			return fmt.Sprintf("%s: got %v, want %v", f.what, f.this, f.one)
 		}
 	}
 	return ""

@@ -69,7 +69,7 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	served := hello{Version: version, Identity: m.Identity(), Name: h.opts.Name, BeatMS: int(beatTime.Milliseconds())}
 	if served.Parts > 0 && (h.opts.Cache > 0 || h.opts.Ledger != "") {
 		h.end()
-		return nil, fmt.Errorf("%w: Cache and Ledger know batches by their numbers, and those of a Stream have none: "+
+		return nil, fmt.Errorf("%w: Cache and Ledger need batch indices, which a Stream does not have: "+
 			"leave them out", ErrOptions)
 	}
 	if served.Name == "" && (served.Samples > 0 || served.Parts > 0) {
@@ -270,7 +270,7 @@ func (g *guest) receive(ctx context.Context) error {
 			g.leaving.Go(func() { r.Close() })
 		}
 	default:
-		return fmt.Errorf("a frame of kind %d", f.Kind)
+		return fmt.Errorf("unknown frame kind %d", f.Kind)
 	}
 	return nil
 }
@@ -355,7 +355,7 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 	return err
 }
 
-var errLoops = errors.New("too many loops of one trainer read a Stream at the same time")
+var errLoops = errors.New("too many concurrent loops of one trainer over a Stream")
 
 // reader returns the reader for a request's loop, and creates it for the first request. wanted
 // reports whether the request has not been cancelled.

@@ -63,7 +63,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, fmt.Errorf("%s is in use by another data host: give each dealer a file of its own", path)
+		return nil, fmt.Errorf("ledger %s is in use by another data host: use a separate file for each dealer", path)
 	}
 	text, err := io.ReadAll(l.file)
 	if err != nil {
@@ -73,7 +73,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	whole := bytes.LastIndexByte(text, '\n') + 1 // an incomplete last line was never confirmed
 	if whole == 0 {
 		if len(text) > 0 && text[0] != '{' {
-			return nil, fmt.Errorf("%s is no ledger: give a new file", path)
+			return nil, fmt.Errorf("%s is not a ledger: use a new file", path)
 		}
 		head, err := json.Marshal(want)
 		if err != nil {
@@ -87,7 +87,7 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	lines := bytes.Split(text[:whole-1], []byte("\n"))
 	var head ledgerHead
 	if err := json.Unmarshal(lines[0], &head); err != nil || head.Format != want.Format {
-		return nil, fmt.Errorf("%s is no ledger of this version: give a new file", path)
+		return nil, fmt.Errorf("%s is not a ledger of this version: use a new file", path)
 	}
 	if err := l.file.Truncate(int64(whole)); err != nil {
 		return nil, err
@@ -95,14 +95,15 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	l.again = true
 	l.id, want.ID, l.size = head.ID, head.ID, int64(whole)
 	if head != want {
-		return nil, fmt.Errorf("%s is of another data set, seed or batch size: %+v, not %+v: give another file", path,
+		return nil, fmt.Errorf("ledger %s belongs to another data set, seed or batch size: got %+v, want %+v: use another file",
+			path,
 			head, want)
 	}
 	for i, line := range lines[1:] {
 		var a ack
 		if _, err := fmt.Sscanf(string(line), "%d %d %s", &a.epoch, &a.number, &a.trainer); err != nil ||
 			a.epoch < 0 || a.number < 0 || a.number >= head.Batches {
-			return nil, fmt.Errorf("%s is damaged in line %d: %q", path, i+2, line)
+			return nil, fmt.Errorf("ledger %s: invalid line %d: %q", path, i+2, line)
 		}
 		l.read = append(l.read, a)
 	}

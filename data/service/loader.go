@@ -98,7 +98,7 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 			}
 			if err := b.Into(&v); err != nil {
 				b.Close()
-				yield(none, fmt.Errorf("service: a batch as a %T: %w", &v, err))
+				yield(none, fmt.Errorf("service: convert batch to %T: %w", &v, err))
 				return false
 			}
 			return yield(v, nil)
@@ -273,22 +273,24 @@ func (l *Loader) Resume(states ...data.State) error {
 		return err
 	}
 	if len(states) != 1 {
-		return fmt.Errorf("%w: there are %d, and only for a Stream each trainer has one of its own", data.ErrState, len(states))
+		return fmt.Errorf("%w: got %d states, want 1: only for a Stream does each trainer have its own",
+			data.ErrState, len(states))
 	}
 	s := states[0]
 	var why string
 	switch {
 	case s.Seed != l.seed:
-		why = fmt.Sprintf("its seed is %d, and that of the data hosts %d", s.Seed, l.seed)
+		why = fmt.Sprintf("got seed %d, want %d as on the data hosts", s.Seed, l.seed)
 	case s.Samples > 0 || len(s.Ahead) > 0 || len(s.Parts) > 0:
-		why = "it is of a data.Loader"
+		why = "got the state of a data.Loader"
 	case s.Epoch < 0 || s.Batches < 0 || s.Batches > l.total:
-		why = fmt.Sprintf("epoch %d, %d batches: an epoch has %d", s.Epoch, s.Batches, l.total)
+		why = fmt.Sprintf("got epoch %d and %d batches, want at most %d batches", s.Epoch, s.Batches, l.total)
 	case l.opts.Dynamic && s.Batches > 0:
-		why = fmt.Sprintf("it has %d batches of epoch %d, and with Dynamic the first data host knows what is left", s.Batches,
+		why = fmt.Sprintf("got %d batches of epoch %d, want 0: with Dynamic the first data host stores the progress",
+			s.Batches,
 			s.Epoch)
 	case l.opts.Coordinated && s.Batches%l.opts.World != 0:
-		why = fmt.Sprintf("%d batches are no steps of %d trainers", s.Batches, l.opts.World)
+		why = fmt.Sprintf("got %d batches, want a multiple of %d trainers", s.Batches, l.opts.World)
 	}
 	if why != "" {
 		return fmt.Errorf("%w: %s", data.ErrState, why)

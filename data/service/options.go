@@ -96,21 +96,22 @@ func (o Options) complete(hosts int) (Options, error) {
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	switch {
 	case hosts == 0:
-		return o, fmt.Errorf("%w: no address of a data host", ErrOptions)
+		return o, fmt.Errorf("%w: no data host address", ErrOptions)
 	case len(o.Key) == 0:
-		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+		return o, fmt.Errorf("%w: empty Key", ErrOptions)
 	case o.Unencrypted && (o.TLS != nil || o.Fingerprint != [sha256.Size]byte{}):
 		return o, errUnencrypted
 	case o.World < 0 || o.Rank < 0 || o.Rank >= o.World:
-		return o, fmt.Errorf("%w: Rank %d of World %d", ErrOptions, o.Rank, o.World)
+		return o, fmt.Errorf("%w: Rank %d: want at least 0 and less than World %d", ErrOptions, o.Rank, o.World)
 	case o.Dynamic && (o.World > 1 || o.Coordinated):
-		return o, fmt.Errorf("%w: Dynamic with World %d, Coordinated %t: the data host divides the batches", ErrOptions,
+		return o, fmt.Errorf("%w: Dynamic with World %d, Coordinated %t: leave them out, because the data host assigns the batches",
+			ErrOptions,
 			o.World, o.Coordinated)
 	case o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Patience < 0:
-		return o, fmt.Errorf("%w: Prefetch %d, PrefetchBytes %d, Patience %v: none can be negative", ErrOptions,
+		return o, fmt.Errorf("%w: Prefetch %d, PrefetchBytes %d, Patience %v: want at least 0", ErrOptions,
 			o.Prefetch, o.PrefetchBytes, o.Patience)
 	case o.Prefetch > mostAsked:
-		return o, fmt.Errorf("%w: Prefetch %d: at most %d", ErrOptions, o.Prefetch, mostAsked)
+		return o, fmt.Errorf("%w: Prefetch %d: want at most %d", ErrOptions, o.Prefetch, mostAsked)
 	}
 	return o, nil
 }
@@ -120,11 +121,11 @@ func (o HostOptions) complete(workers int) (HostOptions, error) {
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	switch {
 	case len(o.Key) == 0:
-		return o, fmt.Errorf("%w: the key is empty", ErrOptions)
+		return o, fmt.Errorf("%w: empty Key", ErrOptions)
 	case o.Unencrypted && o.TLS != nil:
 		return o, errUnencrypted
 	case o.Cache < 0 || o.Ahead < 0 || o.Patience < 0:
-		return o, fmt.Errorf("%w: Cache %d, Ahead %d, Patience %v: none can be negative", ErrOptions, o.Cache,
+		return o, fmt.Errorf("%w: Cache %d, Ahead %d, Patience %v: want at least 0", ErrOptions, o.Cache,
 			o.Ahead, o.Patience)
 	}
 	return o, nil

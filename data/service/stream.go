@@ -22,13 +22,13 @@ const mostParts = 1 << 18
 func (c *client) streamLoader() (*data.Loader, error) {
 	switch o := c.opts; {
 	case o.Dynamic:
-		return nil, fmt.Errorf("%w: Dynamic deals batches by their numbers, and those of a Stream have none: "+
-			"give the trainers World and Rank", ErrOptions)
+		return nil, fmt.Errorf("%w: Dynamic needs batch indices, which a Stream does not have: "+
+			"set World and Rank in the trainers", ErrOptions)
 	case o.Coordinated:
-		return nil, fmt.Errorf("%w: Coordinated needs the number of steps, and a Stream does not tell it: leave it out",
+		return nil, fmt.Errorf("%w: Coordinated needs the number of steps, which a Stream does not have: leave it out",
 			ErrOptions)
 	case o.World > mostParts:
-		return nil, fmt.Errorf("%w: World %d: at most %d trainers share a Stream", ErrOptions, o.World, mostParts)
+		return nil, fmt.Errorf("%w: World %d: want at most %d trainers for a Stream", ErrOptions, o.World, mostParts)
 	}
 	return maker.NewLoader(stream{c}, data.Options{BatchSize: c.served.BatchSize, Seed: c.served.Seed,
 		DropLast: c.served.DropLast, Parts: c.served.Parts, Rank: c.opts.Rank, World: c.opts.World,
@@ -57,7 +57,7 @@ func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
 	}
 	if f.Read < 0 || f.Read > p.N || f.Read < p.N && !f.End {
 		f.batch().Close()
-		return maker.Batch{}, fmt.Errorf("%w: a data host has read %d of %d samples of part %d", ipc.ErrPeer, f.Read, p.N,
+		return maker.Batch{}, fmt.Errorf("%w: data host read %d of %d samples of part %d", ipc.ErrPeer, f.Read, p.N,
 			p.Part)
 	}
 	return f.batch(), nil

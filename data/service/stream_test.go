@@ -285,10 +285,10 @@ func TestStream_OptionsThatDoNotFit(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(o *data.Options){
-		"the number of parts": func(o *data.Options) { o.Parts = 5 },
-		"DropLast":            func(o *data.Options) { o.DropLast = true },
-		"the batch size":      func(o *data.Options) { o.BatchSize = 5 },
-		"first sample":        func(o *data.Options) { o.Transform = data.TransformFunc(plusOne) },
+		"number of parts": func(o *data.Options) { o.Parts = 5 },
+		"DropLast":        func(o *data.Options) { o.DropLast = true },
+		"batch size":      func(o *data.Options) { o.BatchSize = 5 },
+		"first sample":    func(o *data.Options) { o.Transform = data.TransformFunc(plusOne) },
 	} {
 		other := listenStream(t, s, service.HostOptions{}, change)
 		_, err := service.Dial(t.Context(), service.Options{Key: key, Patience: patience}, h.Addr(), other.Addr())
@@ -425,7 +425,7 @@ func TestStream_LoopsAtTheSameTime(t *testing.T) {
 		loops = append(loops, stop)
 		b, err, _ := next()
 		if err != nil {
-			if !strings.Contains(err.Error(), "too many loops") || n != 17 {
+			if !strings.Contains(err.Error(), "too many concurrent loops") || n != 17 {
 				t.Errorf("loop %d: %v", n, err)
 			}
 			break
