@@ -27,16 +27,16 @@ import (
 // commands must have the names and flags of the corresponding commands of shoal, because shoal
 // passes its arguments on unchanged.
 var commands = []subcommand.Command{
-	{Name: "bench", Help: "Measure tensors on a GPU against the driver, and against PyTorch.",
+	{Name: "bench", Help: "Benchmark tensors on a GPU against the driver and against PyTorch.",
 		Runner: new(benchCommand)},
-	{Name: "hogwild", Help: "Train one network by several processes at once, on a GPU.", Runner: new(hogwildCommand)},
-	{Name: "doctor", Help: "Look at the driver and the devices, and try every way of sharing.",
+	{Name: "hogwild", Help: "Train one network in several processes at once, on a GPU.", Runner: new(hogwildCommand)},
+	{Name: "doctor", Help: "Examine the driver and the devices, and try every sharing mechanism.",
 		Runner: new(doctorCommand)},
 }
 
 func main() {
 	shoal.Main(func(ctx context.Context) error {
-		return subcommand.Run(ctx, "shoal-accel", "What shoal does on GPUs.", commands)
+		return subcommand.Run(ctx, "shoal-accel", "The GPU commands of shoal.", commands)
 	})
 }
 
@@ -45,7 +45,7 @@ type hogwildCommand struct{ hogwild.Command }
 func (c *hogwildCommand) Run(ctx context.Context) error { return hogwild.Run(ctx, c.Options()) }
 
 type doctorCommand struct {
-	JSON bool `long:"json" description:"One JSON object, for programs."`
+	JSON bool `long:"json" description:"Print one JSON object."`
 }
 
 func (c *doctorCommand) Run(ctx context.Context) error {
@@ -60,10 +60,10 @@ type benchCommand struct {
 	Suites struct {
 		Names []string `positional-arg-name:"suite" description:"cuda (default) or cuda_ops"`
 	} `positional-args:"yes"`
-	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
-	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch as well, in turn."`
-	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The interpreter that has it."`
-	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+	JSON    bool   `long:"json" description:"Print one JSON object per line."`
+	Against string `long:"against" value-name:"torch" description:"Also measure PyTorch with the same work, in alternation."`
+	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The Python interpreter with PyTorch."`
+	Quick   bool   `long:"quick" description:"Run every row once, briefly: checks that everything runs; the values are meaningless."`
 }
 
 func (c *benchCommand) Run(ctx context.Context) error {

@@ -31,9 +31,9 @@ func examine(ctx context.Context) *doctor.Report {
 		if d.Unusable != "" {
 			continue
 		}
-		w := doctor.Way{Name: "a tensor that another process writes"}
+		w := doctor.Way{Name: "write to a tensor from another process"}
 		if err := tryProcess(ctx, i); err != nil {
-			w.Err, w.Lost = err.Error(), "processes share no tensors of this device"
+			w.Err, w.Lost = err.Error(), "processes cannot share tensors on this device"
 		}
 		d.Ways = append(d.Ways, w)
 	}
@@ -41,7 +41,8 @@ func examine(ctx context.Context) *doctor.Report {
 }
 
 func tryProcess(ctx context.Context, device int) (err error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered in %v", patience))
+	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer from the other process within %v",
+		patience))
 	defer stop()
 	dev, err := cuda.Get(device)
 	if err != nil {
@@ -65,7 +66,7 @@ func tryProcess(ctx context.Context, device int) (err error) {
 	}
 	defer got.Close()
 	if v := tensor.Data[float32](got)[0]; v != 1 {
-		return fmt.Errorf("it has written 1, and here is %v", v)
+		return fmt.Errorf("the other process wrote 1, got %v", v)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestDoctorHasAnotherProcessWriteATensor(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for _, d := range r.Devices {
-		if w := d.Ways[len(d.Ways)-1]; w.Name != "a tensor that another process writes" || w.Err != "" {
+		if w := d.Ways[len(d.Ways)-1]; w.Name != "write to a tensor from another process" || w.Err != "" {
 			t.Errorf("%s: %+v", d.Name, w)
 		}
 	}

@@ -26,14 +26,14 @@ type benchCommand struct {
 	Suites struct {
 		Names []string `positional-arg-name:"suite" description:"cluster"`
 	} `positional-args:"yes"`
-	JSON   bool   `long:"json" description:"One JSON object a line, for programs."`
-	Python string `long:"python" default:"python3" value-name:"PROGRAM" description:"An interpreter that has PyTorch."`
-	Rounds int    `long:"rounds" default:"5" value-name:"N" description:"How often each way is measured, in turn; rows are medians."`
+	JSON   bool   `long:"json" description:"Print one JSON object per line."`
+	Python string `long:"python" default:"python3" value-name:"PROGRAM" description:"The Python interpreter with PyTorch."`
+	Rounds int    `long:"rounds" default:"5" value-name:"N" description:"How many times to measure each implementation, in alternation; rows are medians."`
 	//lint:ignore SA5008 package flags takes a default for each value
-	Ranks []int `long:"ranks" default:"2" default:"4" value-name:"N" description:"How many ranks; may be given several times."`
+	Ranks []int `long:"ranks" default:"2" default:"4" value-name:"N" description:"Number of ranks; may be repeated."`
 	//lint:ignore SA5008 and a choice for each name
-	Rows  []string `long:"rows" default:"mpi" default:"service" default:"tensor" choice:"mpi" choice:"service" choice:"tensor" value-name:"NAME" description:"What is measured; may be given several times."`
-	Quick bool     `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+	Rows  []string `long:"rows" default:"mpi" default:"service" default:"tensor" choice:"mpi" choice:"service" choice:"tensor" value-name:"NAME" description:"Rows to measure; may be repeated."`
+	Quick bool     `long:"quick" description:"Run every row once, briefly: checks that everything runs; the values are meaningless."`
 }
 
 // A row holds the time of one all-reduce for one size and engine, in nanoseconds. A time is 0 if it
@@ -66,7 +66,7 @@ var stacks = []stack{
 // medians are printed.
 func (c *benchCommand) Run(ctx context.Context) error {
 	if c.Rounds < 1 {
-		return fmt.Errorf("--rounds %d: want 1 or more", c.Rounds)
+		return fmt.Errorf("--rounds %d: want at least 1", c.Rounds)
 	}
 	for _, what := range []struct {
 		name    string
@@ -96,7 +96,7 @@ func (c *benchCommand) allReduces(ctx context.Context) error {
 	found := 0
 	for _, s := range stacks {
 		if _, err := exec.LookPath(s.launcher); err != nil {
-			fmt.Fprintf(os.Stderr, "%s is not measured: %v; scripts/mpi --install installs it\n", s.name, err)
+			fmt.Fprintf(os.Stderr, "%s not measured: %v: install it with scripts/mpi --install\n", s.name, err)
 			continue
 		}
 		found++
@@ -111,7 +111,7 @@ func (c *benchCommand) allReduces(ctx context.Context) error {
 		}
 	}
 	if found == 0 {
-		return errors.New("no MPI library to measure")
+		return errors.New("no MPI library found")
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []
 	ways := [][]string{rank, append([]string{"env", "SHOAL_DIST_ENGINE=mpi"}, rank...), nil, nil}
 	loop := filepath.Join(dir, strings.ReplaceAll(s.name, " ", ""))
 	if err := compile(ctx, s.compiler, loop, dir); err != nil {
-		fmt.Fprintf(os.Stderr, "no loop in C with %s: %v\n", s.name, err)
+		fmt.Fprintf(os.Stderr, "cannot build the C loop with %s: %v\n", s.name, err)
 	} else {
 		ways[2] = slices.Concat(launch, []string{loop}, pairs)
 	}

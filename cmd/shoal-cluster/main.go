@@ -19,15 +19,15 @@ import (
 // commands must have the names and flags of the corresponding commands of shoal, because shoal
 // passes its arguments on unchanged.
 var commands = []subcommand.Command{
-	{Name: "bench", Help: "Measure all-reduces by MPI, batches of a data host, and tensors by TCP.",
+	{Name: "bench", Help: "Benchmark all-reduces over MPI, batches from a data host, and tensors over TCP.",
 		Runner: new(benchCommand)},
-	{Name: "datahost", Help: "Be the data host that is measured.", Runner: new(dataHostCommand)},
-	{Name: "epochs", Help: "Be the trainer that is measured.", Runner: new(epochsCommand)},
-	{Name: "rank", Help: "Be one of the ranks that are measured: the launcher starts it.", Runner: new(rankCommand)},
+	{Name: "datahost", Help: "Internal: serve as the measured data host.", Runner: new(dataHostCommand)},
+	{Name: "epochs", Help: "Internal: run as the measured trainer.", Runner: new(epochsCommand)},
+	{Name: "rank", Help: "Internal: run as a measured rank; started by the launcher.", Runner: new(rankCommand)},
 }
 
 func main() {
 	shoal.Main(func(ctx context.Context) error {
-		return subcommand.Run(ctx, "shoal-cluster", "What shoal does by MPI.", commands)
+		return subcommand.Run(ctx, "shoal-cluster", "The cluster benchmarks of shoal.", commands)
 	})
 }

@@ -62,8 +62,8 @@ func (c *dataHostCommand) Run(context.Context) (err error) {
 // epochsCommand runs the trainer of the measurement. It reads one epoch for each line of standard
 // input.
 type epochsCommand struct {
-	Addr string `long:"addr" description:"Of a data host."`
-	Dir  string `long:"dir" description:"For a local loader."`
+	Addr string `long:"addr" description:"Address of a data host."`
+	Dir  string `long:"dir" description:"Directory for a local loader."`
 
 	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
 }
@@ -115,7 +115,7 @@ func (c *benchCommand) service(ctx context.Context) (err error) {
 	}
 	half := sys.CPUs() / 2
 	if _, err := exec.LookPath("taskset"); err != nil || half == 0 {
-		fmt.Fprintln(os.Stderr, "a data host with processors of its own is not measured: it needs taskset and two processors")
+		fmt.Fprintln(os.Stderr, "data host on separate CPUs not measured: it needs taskset and two CPUs")
 		return nil
 	}
 	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, files, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
@@ -190,7 +190,7 @@ func startProgram(ctx context.Context, front []string, args ...string) (p *progr
 func (p *program) read() (string, error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("%q has ended: %w", p.cmd.Args, err)
+		return "", fmt.Errorf("%q exited: %w", p.cmd.Args, err)
 	}
 	return strings.TrimSpace(line), nil
 }
@@ -226,7 +226,7 @@ func rate(batches iter.Seq2[data.Batch, error]) (float64, error) {
 		b.Close()
 	}
 	if n == 0 {
-		return 0, errors.New("an epoch without samples")
+		return 0, errors.New("got an epoch without samples")
 	}
 	return float64(n) / time.Since(begin).Seconds(), nil
 }

@@ -38,7 +38,7 @@ func take(w torch.Worker, dst ...any) error {
 	}
 	for name := range w.Args.All() {
 		if !slices.ContainsFunc(names, func(known string) bool { return name == known }) {
-			return fmt.Errorf("%w %v is none of this data set, whose options are %s",
+			return fmt.Errorf("%w %v is unknown for this data set, want one of %s",
 				errOption, name, strings.Join(append(names, skipOption, retriesOption), ", "))
 		}
 	}
@@ -61,7 +61,7 @@ func (l list) strings(option string) ([]string, error) {
 		for i, item := range v {
 			s, ok := item.(string)
 			if !ok {
-				return nil, fmt.Errorf("%w %s: item %d is %T, and no str", errOption, option, i, item)
+				return nil, fmt.Errorf("%w %s: item %d: got %T, want a str", errOption, option, i, item)
 			}
 			all[i] = s
 		}
@@ -69,7 +69,7 @@ func (l list) strings(option string) ([]string, error) {
 	case nil:
 		return nil, fmt.Errorf("%w %s is missing", errOption, option)
 	}
-	return nil, fmt.Errorf("%w %s is %T, and neither a str nor a list of them", errOption, option, l.of)
+	return nil, fmt.Errorf("%w %s: got %T, want a str or a list of str", errOption, option, l.of)
 }
 
 // files expands the path patterns of an option with [datasets.Glob]. It returns an error that wraps
@@ -105,7 +105,7 @@ func columns(option any) (all []row.Column, err error) {
 	for k, v := range d.All() {
 		name, ok := k.(string)
 		if !ok {
-			return nil, fmt.Errorf("%w columns: the name %v is no str", errOption, k)
+			return nil, fmt.Errorf("%w columns: got name %v, want a str", errOption, k)
 		}
 		column := row.Column{Name: name}
 		if v != nil {
@@ -128,7 +128,7 @@ func dtype(option any) (tensor.DType, error) {
 	case string:
 		return tensor.ParseDType(v)
 	}
-	return 0, fmt.Errorf("%w dtype is %T, and no dtype", errOption, option)
+	return 0, fmt.Errorf("%w dtype: got %T, want a dtype", errOption, option)
 }
 
 // size reads an image size: (height, width), or a single number. For a single number, w is 0.
@@ -144,7 +144,7 @@ func size(option string, v any) (h, w int, err error) {
 		func(item any) bool { n, ok := item.(int64); return !ok || n < 1 || n >= 1<<20 }) {
 		return int(items[0].(int64)), int(items[1].(int64)), nil
 	}
-	return 0, 0, fmt.Errorf("%w %s is %v, and neither a number of pixels nor (height, width)", errOption, option, v)
+	return 0, 0, fmt.Errorf("%w %s: got %v, want a number of pixels or (height, width)", errOption, option, v)
 }
 
 // square is like size, but a single number is both the height and the width.
@@ -168,5 +168,5 @@ func number(option string, v any, yes int) (int, error) {
 			return int(v), nil
 		}
 	}
-	return 0, fmt.Errorf("%w %s is %v, want a bool or a number from 0 on", errOption, option, v)
+	return 0, fmt.Errorf("%w %s: got %v, want a bool or a number of at least 0", errOption, option, v)
 }

@@ -77,7 +77,7 @@ func ragged(option any) (data.Ragged, error) {
 	for k, v := range columns.All() {
 		name, ok := k.(string)
 		if !ok {
-			return nil, fmt.Errorf("%w pad: the name %v is no str", errOption, k)
+			return nil, fmt.Errorf("%w pad: got column name %v, want a str", errOption, k)
 		}
 		rule, err := pad(fmt.Sprintf("pad: %q", name), v)
 		if err != nil {
@@ -101,11 +101,11 @@ func pad(option string, v any) (rule data.Pad, err error) {
 		}
 		rule = data.Pad(p)
 	default:
-		return rule, fmt.Errorf("%w %s is %T, and neither a number nor a dict", errOption, option, v)
+		return rule, fmt.Errorf("%w %s: got %T, want a number or a dict", errOption, option, v)
 	}
 	if rule.Length < 0 || rule.Multiple < 0 || rule.Multiple > 0 && rule.Length%rule.Multiple != 0 {
 		return rule, fmt.Errorf(
-			"%w %s: length is %d and multiple %d; neither is negative, and length is a multiple of multiple",
+			"%w %s: got length %d and multiple %d, want neither negative and length a multiple of multiple",
 			errOption, option, rule.Length, rule.Multiple)
 	}
 	return rule, nil

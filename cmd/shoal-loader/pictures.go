@@ -31,13 +31,13 @@ type picture struct {
 // [errOption] for invalid options, or for transform together with any other one.
 func (p picture) steps() (steps image.Pipeline, err error) {
 	if p.Channels != 1 && p.Channels != 3 {
-		return nil, fmt.Errorf("%w channels is %d, and neither 1 nor 3", errOption, p.Channels)
+		return nil, fmt.Errorf("%w channels: got %d, want 1 or 3", errOption, p.Channels)
 	}
 	if p.Transform != nil {
 		if p.Resize != nil || p.Crop != nil || p.RandomCrop != nil || p.RandomResizedCrop != nil ||
 			p.Flip+p.VerticalFlip != 0 || p.Mean != nil || p.Std != nil || p.DType != nil {
 			return nil, fmt.Errorf(
-				"%w transform does all that is done: leave out the others, or put them into it", errOption)
+				"%w transform cannot be combined with other image options: include them in the transform", errOption)
 		}
 		return p.Transform, nil
 	}
@@ -51,7 +51,7 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		steps = append(steps, image.RandomVerticalFlip(p.VerticalFlip))
 	}
 	if p.Flip < 0 || p.Flip > 1 || p.VerticalFlip < 0 || p.VerticalFlip > 1 {
-		return nil, fmt.Errorf("%w flip is %v and vertical_flip %v, and a probability is from 0 to 1",
+		return nil, fmt.Errorf("%w flip and vertical_flip: got %v and %v, want probabilities from 0 to 1",
 			errOption, p.Flip, p.VerticalFlip)
 	}
 	return p.numbers(steps)
@@ -96,14 +96,14 @@ func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
 	switch {
 	case dt == tensor.Float32:
 		if n, m := len(p.Mean), len(p.Std); n > 1 && n != p.Channels || m > 1 && m != p.Channels {
-			return nil, fmt.Errorf("%w mean has %d numbers and std %d, and images have %d channels",
+			return nil, fmt.Errorf("%w mean and std: got %d and %d numbers, want at most 1, or one for each of %d channels",
 				errOption, n, m, p.Channels)
 		}
 		return append(steps, image.Normalize{Mean: p.Mean, Std: p.Std, As: image.Divided}), nil
 	case dt == tensor.Uint8 && p.Mean == nil && p.Std == nil:
 		return steps, nil
 	}
-	return nil, fmt.Errorf("%w dtype of images is %v, and neither float32 nor, without mean and std, uint8",
+	return nil, fmt.Errorf("%w dtype of images: got %v, want float32, or uint8 without mean and std",
 		errOption, dt)
 }
 
@@ -116,7 +116,7 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 		return nil, err
 	}
 	if args.Root == "" {
-		return nil, fmt.Errorf("%w root, the folder of the classes, is missing", errOption)
+		return nil, fmt.Errorf("%w root is missing, want the directory of the class directories", errOption)
 	}
 	steps, err := p.steps()
 	if err != nil {
@@ -133,7 +133,7 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
 	rest, skip, retries, err := tolerance(w.Args)
 	if retries > 0 {
-		err = fmt.Errorf("%w retries: shards are read once; leave it out", errOption)
+		err = fmt.Errorf("%w retries does not apply to shards, which are read once: leave it out", errOption)
 	}
 	w.Args = rest
 	var s shardSet
@@ -187,7 +187,7 @@ func shardsOf(w torch.Worker) (s shardSet, err error) {
 		return s, err
 	}
 	if s.Rank < 0 || s.Rank >= s.World {
-		return s, fmt.Errorf("%w rank is %d of world %d", errOption, s.Rank, s.World)
+		return s, fmt.Errorf("%w rank: got %d, want at least 0 and less than world %d", errOption, s.Rank, s.World)
 	}
 	buffer, err := number("shuffle", s.Shuffle, shuffleBuffer)
 	if err != nil {

@@ -26,7 +26,7 @@ func (s secured) host() (*tls.Config, error) {
 func (s secured) trainer(name string) (*tls.Config, error) {
 	config, pool, err := s.read()
 	if err == nil && pool == nil && name != "" {
-		return nil, fmt.Errorf("%w: server_name needs ca, the authorities that have signed it", errOption)
+		return nil, fmt.Errorf("%w: server_name requires ca, the CA certificates that verify it", errOption)
 	}
 	if config != nil {
 		config.RootCAs, config.ServerName = pool, name
@@ -37,7 +37,7 @@ func (s secured) trainer(name string) (*tls.Config, error) {
 
 func (s secured) read() (config *tls.Config, pool *x509.CertPool, err error) {
 	if (s.Cert == "") != (s.Key == "") {
-		return nil, nil, fmt.Errorf("%w: a certificate and its key go together", errOption)
+		return nil, nil, fmt.Errorf("%w: a certificate and its key must be set together", errOption)
 	}
 	if s.Cert == "" && s.Authority == "" {
 		return nil, nil, nil
@@ -46,7 +46,7 @@ func (s secured) read() (config *tls.Config, pool *x509.CertPool, err error) {
 	if s.Cert != "" {
 		cert, err := tls.LoadX509KeyPair(s.Cert, s.Key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: the certificate in %s: %w", errOption, s.Cert, err)
+			return nil, nil, fmt.Errorf("%w: load certificate %s: %w", errOption, s.Cert, err)
 		}
 		config.Certificates = []tls.Certificate{cert}
 	}
@@ -56,7 +56,7 @@ func (s secured) read() (config *tls.Config, pool *x509.CertPool, err error) {
 			return nil, nil, err
 		}
 		if pool = x509.NewCertPool(); !pool.AppendCertsFromPEM(text) {
-			return nil, nil, fmt.Errorf("%w: %s has no certificate in PEM", errOption, s.Authority)
+			return nil, nil, fmt.Errorf("%w: %s: no PEM certificate found", errOption, s.Authority)
 		}
 	}
 	return config, pool, nil

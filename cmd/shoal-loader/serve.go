@@ -36,24 +36,24 @@ type settings struct {
 func serve(args []string) (err error) {
 	var s settings
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
-	f.StringVar(&s.listen, "listen", ":7070", "`address` to listen on; its port 0 is any that is free")
-	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key that data hosts and trainers share")
-	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the certificate (default one that is made now)")
+	f.StringVar(&s.listen, "listen", ":7070", "`address` to listen on; port 0 means any free port")
+	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key shared by data hosts and trainers")
+	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the TLS certificate (default a new self-signed one)")
 	f.StringVar(&s.secure.Key, "cert-key", "", "`file` with the certificate's key")
-	f.StringVar(&s.secure.Authority, "ca", "", "`file` with the authorities of the trainers' certificates, which are asked for then")
-	f.BoolVar(&s.host.Unencrypted, "unencrypted", false, "without TLS, as the trainers: for networks that only trusted machines are on")
-	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples in a batch")
-	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "another order in each epoch")
-	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the orders and of what is random in samples")
-	f.BoolVar(&s.loader.DropLast, "drop-last", false, "leave out the last batch of an epoch if it is smaller")
-	f.IntVar(&s.loader.Parts, "parts", 16, "in how many parts shards are read, at most as many as there are files")
-	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "goroutines that load samples")
-	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory for batches that other trainers will ask for as well")
-	f.StringVar(&s.host.Name, "name", "", "what all data hosts call the data set (default a hash of its first sample)")
-	f.StringVar(&s.host.Ledger, "ledger", "", "`file` of what Dynamic trainers have acknowledged, for a data host that they name first")
-	f.DurationVar(&s.every, "every", 10*time.Second, "how often to print what was sent; 0: never")
+	f.StringVar(&s.secure.Authority, "ca", "", "`file` with the CA certificates that verify trainers, which must then present a certificate")
+	f.BoolVar(&s.host.Unencrypted, "unencrypted", false, "no TLS, which trainers must set too; only for networks of trusted machines")
+	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples per batch")
+	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "shuffle the samples in each epoch")
+	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the order and of random transforms")
+	f.BoolVar(&s.loader.DropLast, "drop-last", false, "drop the last batch of an epoch if it is smaller")
+	f.IntVar(&s.loader.Parts, "parts", 16, "number of parts in which shards are read, at most the number of files")
+	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "number of goroutines that load samples")
+	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory to cache batches that other trainers will request")
+	f.StringVar(&s.host.Name, "name", "", "name of the data set, the same on all data hosts (default a hash of its first sample)")
+	f.StringVar(&s.host.Ledger, "ledger", "", "`file` for the batches acknowledged by Dynamic trainers, on the data host that they name first")
+	f.DurationVar(&s.every, "every", 10*time.Second, "interval between statistics lines; 0 disables them")
 	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS are those of a data set, without flags the program lists them\n")
+		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS select a data set; run the program without arguments for a list\n")
 		f.PrintDefaults()
 	}
 	beside.ParseFlags("shoal-loader", f, args)
@@ -99,19 +99,21 @@ func serve(args []string) (err error) {
 func (s settings) check(args []string) error {
 	switch {
 	case len(args) == 0:
-		return fmt.Errorf("%w: no data set: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'", errOption)
+		return fmt.Errorf("%w: missing data set, want for example: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'",
+			errOption)
 	case len(args) > 2:
-		return fmt.Errorf("%w: unexpected argument %q: there are a name and options; -help shows what there is",
+		return fmt.Errorf("%w: unexpected argument %q, want only a name and options: see -help",
 			errOption, args[2])
 	case s.loader.BatchSize < 1 || s.loader.Workers < 1:
-		return fmt.Errorf("%w: -batch-size %d, -workers %d: at least 1 is needed", errOption, s.loader.BatchSize,
+		return fmt.Errorf("%w: -batch-size %d, -workers %d: want at least 1", errOption, s.loader.BatchSize,
 			s.loader.Workers)
 	case s.loader.Parts < 1 || s.loader.Parts > mostParts:
-		return fmt.Errorf("%w: -parts %d: 1 to %d are possible", errOption, s.loader.Parts, mostParts)
+		return fmt.Errorf("%w: -parts %d: want 1 to %d", errOption, s.loader.Parts, mostParts)
 	case args[0] == "shards" && s.loader.Shuffle:
-		return fmt.Errorf("%w: -shuffle: shards have the option shuffle instead: {\"paths\": …, \"shuffle\": 1000}", errOption)
+		return fmt.Errorf("%w: -shuffle does not apply to shards: use their option shuffle: {\"paths\": …, \"shuffle\": 1000}",
+			errOption)
 	case s.every < 0 || s.cache < 0:
-		return fmt.Errorf("%w: -every %v, -cache %d: neither is negative", errOption, s.every, s.cache)
+		return fmt.Errorf("%w: -every %v, -cache %d: want at least 0", errOption, s.every, s.cache)
 	}
 	return nil
 }
@@ -136,10 +138,10 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	s.loader.Retries = retries
 	shards, err := shardsOf(torch.Worker{Workers: 1, Args: args})
 	if err == nil && shards.World > 1 {
-		err = fmt.Errorf("%w: rank and world are for trainers, and not for a data host", errOption)
+		err = fmt.Errorf("%w: rank and world apply to trainers, not to a data host", errOption)
 	}
 	if err == nil && (shards.Seed != nil || shards.Epoch != 0) {
-		err = fmt.Errorf("%w: seed and epoch are for trainers; a data host has the flag -seed", errOption)
+		err = fmt.Errorf("%w: seed and epoch apply to trainers: use the flag -seed", errOption)
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (s settings) serve(ctx context.Context, l *data.Loader, what string) error 
 			}
 			last = now
 		case <-ctx.Done():
-			fmt.Println("in all:", h.Stats())
+			fmt.Println("total:", h.Stats())
 			return nil
 		}
 	}
@@ -183,7 +185,7 @@ func (s settings) serve(ctx context.Context, l *data.Loader, what string) error 
 func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	open := sets[name]
 	if open == nil {
-		return nil, fmt.Errorf("%w: there is no data set %q with samples by number; the program lists what there is",
+		return nil, fmt.Errorf("%w: unknown data set %q: run the program without arguments for a list",
 			errOption, name)
 	}
 	args, err := value.OptionsOf(options)
@@ -196,14 +198,15 @@ func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 // readKey reads a key from a file, without the trailing newline. An empty key is an error.
 func readKey(path string) ([]byte, error) {
 	if path == "" {
-		return nil, fmt.Errorf("%w: a file with the key is missing: head -c 32 /dev/urandom | base64 >key makes one", errOption)
+		return nil, fmt.Errorf("%w: missing key file: create one with head -c 32 /dev/urandom | base64 >key",
+			errOption)
 	}
 	key, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	if key = bytes.TrimRight(key, "\r\n"); len(key) == 0 {
-		return nil, fmt.Errorf("%w: the key in %s is empty", errOption, path)
+		return nil, fmt.Errorf("%w: key file %s is empty", errOption, path)
 	}
 	return key, nil
 }

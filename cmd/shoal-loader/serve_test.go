@@ -131,7 +131,7 @@ func TestServe_ToATrainerOfGo(t *testing.T) {
 		t.Errorf("the data host prints %q, %v", line, err)
 	}
 	a.cmd.Process.Signal(syscall.SIGTERM)
-	for !strings.HasPrefix(line, "in all: ") && err == nil {
+	for !strings.HasPrefix(line, "total: ") && err == nil {
 		line, err = a.out.ReadString('\n')
 	}
 	if err != nil || a.cmd.Wait() != nil {
@@ -211,21 +211,21 @@ func TestServe_BadCalls(t *testing.T) {
 	}{
 		{[]string{"npy", files}, "head -c 32 /dev/urandom"},
 		{[]string{"-key-file", "nowhere", "npy", files}, "nowhere: no such file"},
-		{[]string{"-key-file", "empty", "npy", files}, "the key in empty is empty"},
+		{[]string{"-key-file", "empty", "npy", files}, "key file empty is empty"},
 		{[]string{"-key-file", "key"}, "serve -key-file key -batch-size 64"},
-		{[]string{"-key-file", "key", "nonesuch"}, `there is no data set "nonesuch"`},
-		{[]string{"-key-file", "key", "npy", "[1]"}, "want a JSON object"},
+		{[]string{"-key-file", "key", "nonesuch"}, `unknown data set "nonesuch"`},
+		{[]string{"-key-file", "key", "npy", "[1]"}, "no JSON object"},
 		{[]string{"-key-file", "key", "npy", `{"paths": "none.npy"}`}, "none.npy"},
-		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "-workers 0: at least 1"},
-		{[]string{"-key-file", "key", "-cert", "key", "npy", files}, "a certificate and its key go together"},
-		{[]string{"-key-file", "key", "-cert", "key", "-cert-key", "key", "npy", files}, "the certificate in key"},
-		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key has no certificate in PEM"},
+		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "-workers 0: want at least 1"},
+		{[]string{"-key-file", "key", "-cert", "key", "npy", files}, "a certificate and its key must be set together"},
+		{[]string{"-key-file", "key", "-cert", "key", "-cert-key", "key", "npy", files}, "load certificate key"},
+		{[]string{"-key-file", "key", "-ca", "key", "npy", files}, "key: no PEM certificate found"},
 		{[]string{"-key-file", "key", "-ca", "nowhere", "npy", files}, "nowhere: no such file"},
 		{[]string{"-key-file", "key", "-ca", "ca.pem", "-unencrypted", "npy", files}, "Unencrypted leaves out the TLS"},
-		{[]string{"-key-file", "key", "-shuffle", "shards", files}, "-shuffle: shards have the option shuffle instead"},
+		{[]string{"-key-file", "key", "-shuffle", "shards", files}, "-shuffle does not apply to shards"},
 		{[]string{"-key-file", "key", "-parts", "0", "shards", files}, "-parts 0"},
 		{[]string{"-key-file", "key", "-cache", "1", "shards", `{"paths": "x.npy"}`}, "Cache and Ledger"},
-		{[]string{"-key-file", "key", "shards", `{"paths": "x.npy", "world": 2}`}, "rank and world are for trainers"},
+		{[]string{"-key-file", "key", "shards", `{"paths": "x.npy", "world": 2}`}, "rank and world apply to trainers"},
 		{[]string{"-key-file", "key", "-listen", "127.0.0.1:70000", "npy", files}, "70000"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "./loader", append([]string{"serve"}, c.args...)...)

@@ -78,7 +78,7 @@ func openParquet(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var m parquetMemory
 	return openTable(w, func(wanted []row.Column, paths []string) (data.DatasetCloser, error) {
 		if m.Cache < 0 {
-			return nil, fmt.Errorf("%w cache: %d bytes, want at least 0", errOption, m.Cache)
+			return nil, fmt.Errorf("%w cache: got %d bytes, want at least 0", errOption, m.Cache)
 		}
 		return parquet.Open(parquet.Options{Columns: wanted, Cache: int(m.Cache), Spill: m.Spill}, paths...)
 	}, &m)

@@ -32,7 +32,8 @@ func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 		return nil, err
 	}
 	if args.Path == "" || args.Length < 1 {
-		return nil, fmt.Errorf("%w path is %q and length %d: both are needed", errOption, args.Path, args.Length)
+		return nil, fmt.Errorf("%w path and length: got %q and %d, want a path and a length of at least 1",
+			errOption, args.Path, args.Length)
 	}
 	if slices.ContainsFunc([]string{".jsonl", ".jsonl.gz", ".jsonl.zst"},
 		func(end string) bool { return strings.HasSuffix(args.Path, end) }) {
@@ -63,7 +64,7 @@ func (l lines) Close() error { return l.set.Close() }
 
 func openLines(o text) (data.Dataset, error) {
 	if o.Stride != 0 || o.DType != nil {
-		return nil, fmt.Errorf("%w stride, dtype: lines have neither", errOption)
+		return nil, fmt.Errorf("%w stride and dtype do not apply to JSON lines", errOption)
 	}
 	var wanted []row.Column
 	if o.Column != "" {
@@ -76,7 +77,7 @@ func openLines(o text) (data.Dataset, error) {
 	return lines{set, o}, nil
 }
 
-var errTokens = errors.New("no list of tokens")
+var errTokens = errors.New("not a list of tokens")
 
 // Get returns an int64 tensor of shape (length) and the number of its tokens. A longer line is
 // truncated, and a shorter one is padded. It returns an error that wraps [tokens.ErrVocabulary] if
@@ -91,7 +92,7 @@ func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
 	}
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t.Dims() != 1 || t.DType() != tensor.Int64 && t.Numel() > 0 {
-		return nil, fmt.Errorf("line %d of %s that are not blank: %w; column names the one that is", i+1,
+		return nil, fmt.Errorf("non-blank line %d of %s: %w: set column to the name of the list", i+1,
 			l.Path, errTokens)
 	}
 	window := make([]int64, l.Length)
@@ -101,7 +102,8 @@ func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
 	}
 	for k, token := range window[:n] {
 		if l.Vocabulary > 0 && (token < 0 || token >= int64(l.Vocabulary)) {
-			return nil, fmt.Errorf("line %d of %s that are not blank: %w: token %d is %d of %d", i+1, l.Path,
+			return nil, fmt.Errorf("non-blank line %d of %s: %w: token %d is %d, want at least 0 and less than %d",
+				i+1, l.Path,
 				tokens.ErrVocabulary, k, token, l.Vocabulary)
 		}
 	}

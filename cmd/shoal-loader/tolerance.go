@@ -45,12 +45,12 @@ func tolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, er
 		case skipOption:
 			ok := false
 			if skip, ok = v.(bool); !ok {
-				return nil, false, 0, fmt.Errorf("%w skip is %v, want a bool", errOption, v)
+				return nil, false, 0, fmt.Errorf("%w skip: got %v, want a bool", errOption, v)
 			}
 		case retriesOption:
 			n, ok := v.(int64)
 			if !ok || n < 0 || n > 1<<20 {
-				return nil, false, 0, fmt.Errorf("%w retries is %v, want a number from 0 on", errOption, v)
+				return nil, false, 0, fmt.Errorf("%w retries: got %v, want a number of at least 0", errOption, v)
 			}
 			retries = int(n)
 		default:
@@ -76,7 +76,7 @@ func (s *skips) sample(i int, err error) bool {
 
 func (s *skips) report(what ...any) {
 	s.n++
-	slog.Warn("shoal-loader: a sample is left out", append(what, "worker", s.worker, "skipped", s.n)...)
+	slog.Warn("shoal-loader: sample skipped", append(what, "worker", s.worker, "skipped", s.n)...)
 }
 
 // without yields the samples of a stream that have no error and logs the others.

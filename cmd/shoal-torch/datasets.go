@@ -73,7 +73,7 @@ func openJPEG(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	dir, _ := w.Args.Get("path")
 	path, ok := dir.(string)
 	if !ok {
-		return nil, fmt.Errorf("the directory of photographs is %v", dir)
+		return nil, fmt.Errorf("photograph directory: got %v, want a string", dir)
 	}
 	return &photographs{n: size(w), dir: path}, nil
 }
@@ -99,7 +99,7 @@ func (p *photographs) Gather(_ context.Context, indices []int, into data.Batch) 
 			return err
 		}
 		if n := 3 * p.image.H * p.image.W; n != row {
-			return fmt.Errorf("photograph %d of %d bytes in a batch of %d: %w", i, n, row, data.ErrShape)
+			return fmt.Errorf("photograph %d: got %d bytes, want %d as in the batch: %w", i, n, row, data.ErrShape)
 		}
 		p.image.Packed(pixels[k*row:][:row])
 		numbers[k] = int64(i)

@@ -77,7 +77,7 @@ func (f *follower) next() error {
 		do = f.withStarted
 	}
 	if do == nil {
-		return fmt.Errorf("the script orders %q", f.Op)
+		return fmt.Errorf("unknown order %q from the script", f.Op)
 	}
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", f.Op, err)
@@ -194,7 +194,8 @@ func (f *follower) take(i int) (got sent, at int64, err error) {
 	at = int64(sys.Monotonic())
 	x := tensor.Data[int64](got.T)
 	if x[0] != int64(i) || x[len(x)-1] != int64(i) {
-		err = fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
+		err = fmt.Errorf("tensor %d: got first element %d and last element %d, want both equal to its number",
+			i, x[0], x[len(x)-1])
 	}
 	return got, at, err
 }

@@ -21,5 +21,5 @@ func main() {
 		Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{"__main__.follow": follow},
 		Datasets:  map[string]torch.OpenDataset{"light": openLight, "jpeg": openJPEG},
 	}.Main()
-	fmt.Println("shoal bench has PyTorch start this program: shoal bench torchpeer")
+	fmt.Println("this program is started by PyTorch: run shoal bench torchpeer")
 }

@@ -21,7 +21,7 @@ const accel = "shoal-accel"
 const cluster = "shoal-cluster"
 
 // handOver executes the GPU helper with the arguments of this process.
-func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need", os.Args[1:]) }
+func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPU commands need", os.Args[1:]) }
 
 // handTo executes a helper program with the standard streams of this process. If the helper fails,
 // this process exits with its status, because the helper has already printed the reason. On Linux
@@ -29,7 +29,7 @@ func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPUs need"
 func handTo(ctx context.Context, program, need string, args []string) error {
 	c, err := beside.Command(ctx, program, args...)
 	if err != nil {
-		return fmt.Errorf("%s a program of their own: %w", need, err)
+		return fmt.Errorf("%s a separate program: %w", need, err)
 	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	runtime.LockOSThread() // required by EndsWithThread

@@ -13,13 +13,13 @@ import (
 // benchCommand implements shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, dtypes, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and by themselves cuda and cuda_ops, which the program shoal-accel has, and cluster, which shoal-cluster has"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, dtypes, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and, only on their own, cuda and cuda_ops (run by shoal-accel) and cluster (run by shoal-cluster)"`
 	} `positional-args:"yes"`
-	All     bool   `long:"all" description:"Every suite."`
-	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
-	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch as well, in turn."`
-	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The interpreter that has it."`
-	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+	All     bool   `long:"all" description:"Run every suite."`
+	JSON    bool   `long:"json" description:"Print one JSON object per line."`
+	Against string `long:"against" value-name:"torch" description:"Also measure PyTorch with the same work, in alternation."`
+	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The Python interpreter with PyTorch."`
+	Quick   bool   `long:"quick" description:"Run every row once, briefly: checks that everything runs; the values are meaningless."`
 }
 
 // Run runs the selected benchmark suites and prints their rows on standard output.
@@ -28,7 +28,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 		return handOver(ctx)
 	}
 	if slices.Contains(c.Suites.Names, "cluster") {
-		return handTo(ctx, cluster, "MPI libraries need", os.Args[1:])
+		return handTo(ctx, cluster, "the cluster suite needs", os.Args[1:])
 	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows oversubscribe the processors on purpose
 	return bench.Run(ctx, bench.Options{

@@ -10,11 +10,11 @@ import (
 // convertCommand implements shoal convert.
 type convertCommand struct {
 	Args struct {
-		From string `positional-arg-name:"FROM" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
+		From string `positional-arg-name:"FROM" description:"A file of tensors. Its extension selects the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
 		To   string `positional-arg-name:"TO" description:"The file to write, in any of these formats."`
 	} `positional-args:"yes" required:"yes"`
-	Strict   bool  `long:"strict" description:"Fail, and write nothing, where anything would be left behind."`
-	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"How much memory the file may ask for. By default no more than it can fill and than this process may take."`
+	Strict   bool  `long:"strict" description:"Fail without writing if anything would be omitted."`
+	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"Maximum memory for the tensors. By default limited by the file's size and the memory available to this process."`
 }
 
 // Run converts the file and prints the result on standard output.

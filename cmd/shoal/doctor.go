@@ -16,17 +16,15 @@ import (
 
 // doctorCommand implements shoal doctor.
 type doctorCommand struct {
-	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to look at what the processors do."`
-	JSON bool          `long:"json" description:"One JSON object, for programs."`
-
-	Check *int `long:"check" value-name:"PID" description:"Audit the shared memory of this process while it runs, and exit with status 1 if it is corrupt."`
+	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to observe the CPUs."`
+	JSON bool          `long:"json" description:"Print one JSON object."`
 }
 
 // Run examines the machine and prints a report on standard output, followed by the report on GPUs.
 // With --check it audits the shared memory of one process instead.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
-		return fmt.Errorf("%w: --span %v: a time to look is longer than 0", subcommand.ErrOption, c.Span)
+		return fmt.Errorf("%w: --span %v: want a positive duration", subcommand.ErrOption, c.Span)
 	}
 	if c.Check != nil {
 		err := doctor.Check(ctx, os.Stdout, *c.Check, c.JSON)
@@ -48,7 +46,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 	}
 	said, err := examineGPUs(ctx)
 	if err != nil {
-		said = []byte("no GPU was looked for: " + err.Error() + "\n")
+		said = []byte("GPUs were not examined: " + err.Error() + "\n")
 	}
 	_, err = fmt.Printf("\n%s", said)
 	return err

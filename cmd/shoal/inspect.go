@@ -10,10 +10,10 @@ import (
 // inspectCommand implements shoal inspect.
 type inspectCommand struct {
 	Args struct {
-		File string `positional-arg-name:"FILE" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
+		File string `positional-arg-name:"FILE" description:"A file of tensors. Its extension selects the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
 	} `positional-args:"yes" required:"yes"`
-	JSON     bool  `long:"json" description:"One JSON object, for programs."`
-	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"How much memory the file may ask for. By default no more than it can fill and than this process may take."`
+	JSON     bool  `long:"json" description:"Print one JSON object."`
+	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"Maximum memory for the tensors. By default limited by the file's size and the memory available to this process."`
 }
 
 // Run prints the contents of the file on standard output.

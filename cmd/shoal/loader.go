@@ -15,16 +15,16 @@ type loaderCommand struct{}
 func (*loaderCommand) Run(context.Context) error {
 	path, err := beside.Find("shoal-loader")
 	if err != nil {
-		return fmt.Errorf("%w; or in a clone: CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader", err)
+		return fmt.Errorf("%w; or build it in a clone with CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader", err)
 	}
 	fmt.Printf(loaderUse, path)
 	return nil
 }
 
-const loaderUse = `The loader is %[1]s. A script uses it by two lines:
+const loaderUse = `The loader is %[1]s. Two lines in a script use it:
 
   torch.multiprocessing.set_executable("%[1]s")
   DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
 
-docs/torch.md has the class Go, a few lines of the script; the program by itself lists what it reads.
+docs/torch.md shows the class Go, a few lines of the script; run the program without arguments for the data sets.
 `

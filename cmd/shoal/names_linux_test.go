@@ -165,7 +165,7 @@ func TestNamesInFilesMoveNoCursor(t *testing.T) {
 		{[]string{"inspect", at("a.safetensors")}, `\nroot\t\r`, false},
 		{[]string{"inspect", "--json", at("a.safetensors")}, `\u001b[2J`, true},
 		{[]string{"inspect", at("a.pt")}, `also value other\x1b[2J`, false},
-		{[]string{"convert", at("a.safetensors"), at("c.npz")}, `left behind: metadata \x1b[2J`, false},
+		{[]string{"convert", at("a.safetensors"), at("c.npz")}, `omitted: metadata \x1b[2J`, false},
 		{[]string{"convert", "--strict", at("a.pt"), at("c.npz")}, `other\x1b[2J`, false},
 		{[]string{"inspect", at(hostile[:14] + ".npy")}, `root    \r.npy`, false},
 		{[]string{"inspect", at(hostile[:14] + ".none")}, `root    \r.none`, false},

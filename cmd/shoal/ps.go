@@ -15,8 +15,8 @@ import (
 
 // psCommand implements shoal ps.
 type psCommand struct {
-	Every time.Duration `long:"every" default:"200ms" value-name:"DURATION" description:"For how long to look."`
-	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
+	Every time.Duration `long:"every" default:"200ms" value-name:"DURATION" description:"How long to observe the programs."`
+	JSON  bool          `long:"json" description:"Print one JSON object per line."`
 }
 
 // psLine is a process and the address of its domain.
@@ -28,7 +28,7 @@ type psLine struct {
 // Run prints one line for each process of the current user's Shoal programs.
 func (c *psCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
-		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)
+		return fmt.Errorf("%w: --every %v: want a positive duration", subcommand.ErrOption, c.Every)
 	}
 	census, err := domains.Look(ctx, c.Every)
 	if err != nil {

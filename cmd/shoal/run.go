@@ -14,15 +14,15 @@ import (
 
 // runCommand implements shoal run.
 type runCommand struct {
-	N           *int          `short:"n" long:"ranks" value-name:"N" description:"How many ranks; as many as --hosts has, or 1."`
-	Hosts       string        `long:"hosts" value-name:"a:2,b:2" description:"The machines, with so many ranks each, reached by ssh, or by the launcher of --mpi."`
-	MPI         bool          `long:"mpi" description:"Have mpirun start the ranks, which then reach each other by its library."`
-	Mpirun      string        `long:"mpirun" default:"mpirun" value-name:"PROGRAM" description:"The launcher of --mpi."`
-	NATS        string        `long:"nats" value-name:"URL" description:"A NATS server, for programs that reach each other by it: SHOAL_NATS."`
-	MaxRestarts int           `long:"max-restarts" value-name:"N" description:"How often all ranks are started again after one has failed."`
-	Grace       time.Duration `long:"grace" default:"5s" value-name:"DURATION" description:"How long a rank has from SIGTERM to SIGKILL when another one has failed."`
-	NoPrefix    bool          `long:"no-prefix" description:"Write what ranks write without the number of the rank."`
-	SSH         string        `long:"ssh" default:"ssh" value-name:"PROGRAM" description:"The program that reaches other machines."`
+	N           *int          `short:"n" long:"ranks" value-name:"N" description:"Number of ranks; by default the total of --hosts, or 1."`
+	Hosts       string        `long:"hosts" value-name:"a:2,b:2" description:"Hosts and their numbers of ranks, started through ssh or by the launcher of --mpi."`
+	MPI         bool          `long:"mpi" description:"Start the ranks with mpirun; they communicate through its MPI library."`
+	Mpirun      string        `long:"mpirun" default:"mpirun" value-name:"PROGRAM" description:"The launcher for --mpi."`
+	NATS        string        `long:"nats" value-name:"URL" description:"A NATS server through which the ranks communicate; passed on as SHOAL_NATS."`
+	MaxRestarts int           `long:"max-restarts" value-name:"N" description:"How many times to restart all ranks after one fails."`
+	Grace       time.Duration `long:"grace" default:"5s" value-name:"DURATION" description:"Time from SIGTERM to SIGKILL for the other ranks after one fails."`
+	NoPrefix    bool          `long:"no-prefix" description:"Do not prefix output lines with the rank."`
+	SSH         string        `long:"ssh" default:"ssh" value-name:"PROGRAM" description:"The program that starts ranks on other hosts."`
 	Args        struct {
 		Program []string `positional-arg-name:"program" description:"The program and its arguments, after --."`
 	} `positional-args:"yes"`
@@ -55,16 +55,16 @@ func (c *runCommand) job() (*ranks.Job, error) {
 		return nil, fmt.Errorf("%w: %s", ranks.ErrOption, fmt.Sprintf(format, args...))
 	}
 	if len(c.Args.Program) == 0 {
-		return wrong("no program: shoal run -n 4 -- ./program")
+		return wrong("missing program, want for example: shoal run -n 4 -- ./program")
 	}
 	if c.MaxRestarts < 0 || c.Grace <= 0 {
-		return wrong("--max-restarts %d, --grace %v: numbers are not negative, and a grace is a time",
+		return wrong("--max-restarts %d, --grace %v: want at least 0 restarts and a positive grace",
 			c.MaxRestarts, c.Grace)
 	}
 	hosts := []ranks.Host{{Ranks: 1}}
 	if c.N != nil {
 		if hosts[0].Ranks = *c.N; *c.N < 1 {
-			return wrong("-n %d: at least one rank", *c.N)
+			return wrong("-n %d: want at least 1", *c.N)
 		}
 	}
 	if c.Hosts != "" {
@@ -73,11 +73,11 @@ func (c *runCommand) job() (*ranks.Job, error) {
 			return nil, err
 		}
 		if n := ranks.Total(hosts); c.N != nil && *c.N != n {
-			return wrong("-n %d, and --hosts has places for %d ranks", *c.N, n)
+			return wrong("-n %d does not match --hosts, which has %d ranks", *c.N, n)
 		}
 	}
 	if len(hosts) > 1 && !c.MPI && c.NATS == "" {
-		return wrong("ranks on %d hosts have no way to each other: add --mpi, for programs that import dist/mpi, or --nats URL",
+		return wrong("ranks on %d hosts have no way to communicate: add --mpi, for programs that import dist/mpi, or --nats URL",
 			len(hosts))
 	}
 	return &ranks.Job{Program: c.Args.Program, Hosts: hosts, NATS: c.NATS, Grace: c.Grace, Prefix: !c.NoPrefix,

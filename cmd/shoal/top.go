@@ -12,19 +12,19 @@ import (
 
 // topCommand implements shoal top.
 type topCommand struct {
-	Every time.Duration `long:"every" default:"1s" value-name:"DURATION" description:"From one picture to the next."`
-	Count int           `long:"count" value-name:"N" description:"Print N pictures as text, and end; 0 is until it is interrupted."`
-	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
+	Every time.Duration `long:"every" default:"1s" value-name:"DURATION" description:"Time between two updates."`
+	Count int           `long:"count" value-name:"N" description:"Print N updates as text, then exit; 0 means until interrupted."`
+	JSON  bool          `long:"json" description:"Print one JSON object per line."`
 }
 
 // Run shows the Shoal programs: as an interactive screen on a terminal, otherwise as text or JSON
 // on standard output.
 func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
-		return fmt.Errorf("%w: --every %v: a time to look is longer than 0", subcommand.ErrOption, c.Every)
+		return fmt.Errorf("%w: --every %v: want a positive duration", subcommand.ErrOption, c.Every)
 	}
 	if c.Count < 0 {
-		return fmt.Errorf("%w: --count %d: a number of pictures is 0 or more", subcommand.ErrOption, c.Count)
+		return fmt.Errorf("%w: --count %d: want at least 0", subcommand.ErrOption, c.Count)
 	}
 	return top.Run(ctx, os.Stdout, top.Options{Every: c.Every, Count: c.Count, JSON: c.JSON, Keys: os.Stdin})
 }

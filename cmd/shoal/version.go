@@ -15,7 +15,7 @@ type versionCommand struct{}
 func (c *versionCommand) Run(context.Context) error {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return errors.New("this program was built without modules, so it has no version")
+		return errors.New("no version: this program was built without module support")
 	}
 	fmt.Printf("shoal %s %s %s/%s\n", build.Main.Version, build.GoVersion, runtime.GOOS, runtime.GOARCH)
 	return nil

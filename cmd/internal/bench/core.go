@@ -7,7 +7,7 @@ import (
 
 var core = Suite{
 	Name: "core",
-	Doc:  "what every program pays for: handing over, waking, allocating, starting, dying",
+	Doc:  "basic costs: transfers, wakeups, allocation, process start and death",
 	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){
 		handleRows, wakeRows, tensorRows, freshRows, spawnRows, oversubscriptionRows, memoryRows, reapRows, deathRows,

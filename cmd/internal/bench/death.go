@@ -57,7 +57,7 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 	at := sys.Monotonic()
 	peer, ok := errors.AsType[*arena.PeerError](err)
 	if !ok {
-		return fmt.Errorf("a survivor was told of no death: %w", err)
+		return fmt.Errorf("survivor received no death notification: %w", err)
 	}
 	return in.Said.Put(ctx, heard{peer.PID, at})
 })
@@ -126,7 +126,7 @@ func (d *dying) bereave(ctx context.Context, p *shoal.Process, h heir) (ns float
 	return d.kill(ctx, p, func() (time.Duration, error) {
 		news, err := said.Get(ctx)
 		if err == nil && news.PID != p.PID() {
-			err = fmt.Errorf("a survivor was told that process %d died, not %d", news.PID, p.PID())
+			err = fmt.Errorf("survivor received the death of process %d, want %d", news.PID, p.PID())
 		}
 		return news.At, err
 	})

@@ -10,7 +10,7 @@ import (
 
 var distSuite = Suite{
 	Name:   "dist",
-	Doc:    "two processes that reduce, gather and broadcast",
+	Doc:    "reduce, gather and broadcast between two processes",
 	peer:   "torch_dist.py",
 	groups: []func(context.Context, *environment) (group, error){distRows},
 }

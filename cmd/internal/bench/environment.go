@@ -56,7 +56,7 @@ func (h *environment) header(p *peer) string {
 		fmt.Fprintf(&b, "against %s\n", p.hello)
 	}
 	if h.quick {
-		b.WriteString("a quick run: the values mean nothing\n")
+		b.WriteString("quick run: the values are meaningless\n")
 	}
 	return b.String()
 }

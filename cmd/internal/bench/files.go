@@ -21,7 +21,7 @@ import (
 
 var files = Suite{
 	Name:   "files",
-	Doc:    "one tensor to a file in memory and back, in each format, beside a queue, a pipe and a copy",
+	Doc:    "one tensor to a file in memory and back, in each format, compared with a queue, a pipe and a copy",
 	peer:   "torch_files.py",
 	groups: []func(context.Context, *environment) (group, error){wayRows, fileRows(0, 15), fileRows(1, 3)},
 }

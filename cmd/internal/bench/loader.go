@@ -20,7 +20,7 @@ import (
 
 var loader = Suite{
 	Name:   "loader",
-	Doc:    "batches a second of small samples, the first batch, and the memory of a large set with several processes",
+	Doc:    "batches/s with small samples, time to the first batch, and memory of a large set with several processes",
 	peer:   "torch_loader.py",
 	groups: []func(context.Context, *environment) (group, error){loaderLightRows, imageRows, loaderMemoryRows},
 }

@@ -28,7 +28,7 @@ const (
 func (s *session) measure(ctx context.Context, suite string, g group) error {
 	quietest, err := s.attempt(ctx, g)
 	for n := 1; err == nil && n < attempts && !s.quick && quietest.noise() > noisy; n++ {
-		s.step("wait for a quiet minute")
+		s.step("waiting for a quiet minute")
 		var m *measurement
 		if err = sleep(ctx, s.lull); err != nil {
 			return err

@@ -67,7 +67,7 @@ func (n native) build(ctx context.Context, h *environment) (*program, error) {
 		return &program{n, built}, nil
 	}
 	if n.slow && h.quick {
-		return nil, errors.New("it is not built yet, which takes minutes")
+		return nil, errors.New("not built yet; building takes minutes")
 	}
 	tool, err := exec.LookPath(n.tool)
 	if err != nil {

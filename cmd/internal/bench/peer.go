@@ -108,11 +108,11 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 	p.out = bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
 		p.cmd = nil
-		return nil, fmt.Errorf("%w: %w; name another interpreter with --python", ErrPeer, err)
+		return nil, fmt.Errorf("%w: %w; set another interpreter with --python", ErrPeer, err)
 	}
 	if err := p.read(&p.hello); err != nil {
 		return nil, fmt.Errorf(
-			"%w: %s has no working torch (%w); install it with '%s -m pip install torch', or name another interpreter with --python",
+			"%w: %s cannot import torch (%w); install it with '%s -m pip install torch', or set another interpreter with --python",
 			ErrPeer, python, err, python)
 	}
 	return p, nil
@@ -154,7 +154,7 @@ func (p *peer) read(v any) error {
 	if err != nil {
 		p.cmd.Wait() // collect all of its error output
 		p.cmd = nil
-		return fmt.Errorf("it ended: %s", p.stderr)
+		return fmt.Errorf("peer exited: %s", p.stderr)
 	}
 	return json.Unmarshal(line, v)
 }

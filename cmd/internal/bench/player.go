@@ -93,7 +93,7 @@ func takePart(ctx context.Context, rank int, s script) (*side, error) {
 func (s *side) perform(o order) (time.Duration, error) {
 	w, ok := works[o.Work]
 	if !ok {
-		return 0, fmt.Errorf("work %q is unknown", o.Work)
+		return 0, fmt.Errorf("unknown work %q", o.Work)
 	}
 	if s.rank == 1 {
 		w.lead = w.follow
@@ -120,7 +120,7 @@ func (s *side) dialEventfds(ctx context.Context, address string) error {
 		return fmt.Errorf("fetch eventfds: %w", err)
 	}
 	if len(files) != 2 {
-		return fmt.Errorf("fetch eventfds: %d of 2", len(files))
+		return fmt.Errorf("fetch eventfds: got %d, want 2", len(files))
 	}
 	s.bellOut, s.bellIn = files[s.rank], files[1-s.rank]
 	return nil

@@ -123,7 +123,7 @@ func poolMap(p *pool.Pool, rounds int) func(ctx context.Context) (float64, error
 	return perRound(rounds, func(ctx context.Context) error {
 		out, err := poolSquare.Map(ctx, p, in)
 		if err == nil && out[tinyTasks-1] != (tinyTasks-1)*(tinyTasks-1) {
-			err = fmt.Errorf("the last square is %d", out[tinyTasks-1])
+			err = fmt.Errorf("wrong last square %d", out[tinyTasks-1])
 		}
 		return err
 	})
@@ -190,7 +190,7 @@ func checkSum(sums []float64) error {
 		total += s
 	}
 	if len(sums) != chunks || total != chunkedRows*chunkedColumns {
-		return fmt.Errorf("%d sums make %v", len(sums), total)
+		return fmt.Errorf("wrong total of %d sums: %v", len(sums), total)
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func followFresh(s *side, o order) (time.Duration, error) {
 			return err
 		}
 		if t.Numel() != o.Size {
-			return fmt.Errorf("%d bytes came, not %d", t.Numel(), o.Size)
+			return fmt.Errorf("received %d bytes, want %d", t.Numel(), o.Size)
 		}
 		edges(tensor.Data[uint8](t))
 		if err := t.Close(); err != nil {

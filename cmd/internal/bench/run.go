@@ -99,7 +99,7 @@ func (s *session) sum(suite Suite) error {
 // choose returns the selected suites.
 func (o Options) choose() ([]Suite, error) {
 	if o.Against != "" && o.Against != "torch" {
-		return nil, fmt.Errorf("%w: %q is unknown; the one peer is torch", ErrPeer, o.Against)
+		return nil, fmt.Errorf("%w: unknown peer %q, want torch", ErrPeer, o.Against)
 	}
 	all := append(Suites(), o.More...)
 	if o.All {
@@ -112,7 +112,7 @@ func (o Options) choose() ([]Suite, error) {
 	for _, name := range o.Suites {
 		i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%w: %q; there are %s", ErrSuite, name, names(all))
+			return nil, fmt.Errorf("%w: %q: want one of %s", ErrSuite, name, names(all))
 		}
 		chosen = append(chosen, all[i])
 	}

@@ -15,7 +15,7 @@ import (
 
 var scale = Suite{
 	Name: "scale",
-	Doc:  "the same work with little and with much of it: names, entries of a dict, samples, processes",
+	Doc:  "the same work at small and large scale: names, dict entries, samples, processes",
 	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){
 		nameRows("names_lookup_16", 16, nil),
@@ -64,7 +64,7 @@ func nameRows(name string, n int, target Target) func(context.Context, *environm
 				i = (i + stride) % n
 				v, err := ipc.Lookup[int](benchName(i))
 				if err == nil && v != i {
-					err = fmt.Errorf("name %d is bound to %d", i, v)
+					err = fmt.Errorf("name %d: got value %d", i, v)
 				}
 				return err
 			})},
@@ -107,7 +107,7 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 			k = (k + stride) % n
 			v, err := dicts[n].Get(ctx, k)
 			if err == nil && v != k {
-				err = fmt.Errorf("entry %d is %d", k, v)
+				err = fmt.Errorf("entry %d: got %d", k, v)
 			}
 			return err
 		})}

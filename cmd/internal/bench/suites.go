@@ -14,14 +14,14 @@ var sizes = Suite{
 
 var floors = Suite{
 	Name:   "floors",
-	Doc:    "what the machine allows, bare",
+	Doc:    "limits of the machine without Shoal",
 	peer:   "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){floorRows},
 }
 
 var idle = Suite{
 	Name:   "idle",
-	Doc:    "how often a process wakes that waits for a message, over a minute",
+	Doc:    "wakeups of a process that waits for a message, over a minute",
 	peer:   "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){idleRows},
 }

@@ -9,7 +9,7 @@ import (
 
 var syncing = Suite{
 	Name: "sync",
-	Doc:  "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
+	Doc:  "synchronization: locks, events, semaphores, barriers, shared numbers, pools",
 	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group,
 		error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},

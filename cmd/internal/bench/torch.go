@@ -14,7 +14,7 @@ import (
 
 var torchPeer = Suite{
 	Name:    "torchpeer",
-	Doc:     "tensors between PyTorch and Go, against PyTorch and itself",
+	Doc:     "tensors between PyTorch and Go, compared with PyTorch to PyTorch",
 	peer:    "torch_peer.py",
 	partner: partner,
 	groups: []func(context.Context, *environment) (group,
@@ -23,7 +23,7 @@ var torchPeer = Suite{
 
 var torchLight = Suite{
 	Name:    "torchloader_light",
-	Doc:     "a DataLoader with workers of Go's, 3×32×32 samples",
+	Doc:     "a DataLoader with Go workers, 3×32×32 samples",
 	peer:    "torch_peer.py",
 	partner: partner,
 	groups:  []func(context.Context, *environment) (group, error){loaderRows("light", 20_000, 3)},
@@ -31,7 +31,7 @@ var torchLight = Suite{
 
 var torchJPEG = Suite{
 	Name:    "torchloader_jpeg",
-	Doc:     "a DataLoader with workers of Go's, JPEG of 224×224",
+	Doc:     "a DataLoader with Go workers, 224×224 JPEG images",
 	peer:    "torch_peer.py",
 	partner: partner,
 	groups:  []func(context.Context, *environment) (group, error){loaderRows("jpeg", 1000, 1.5)},
@@ -96,7 +96,7 @@ func partner(ctx context.Context, dir string) (env []string, err error) {
 	built := filepath.Join(dir, name)
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", built, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf(
-			"%w: the program %s is neither beside this one nor on the PATH, and was not built: %w: %s",
+			"%w: the program %s is neither in the directory of this program nor on the PATH, and building it failed: %w: %s",
 			ErrPeer, name, err, out)
 	}
 	return found(built), nil

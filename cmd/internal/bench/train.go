@@ -15,7 +15,7 @@ import (
 
 var train = Suite{
 	Name:   "train",
-	Doc:    "a training step of the MNIST net, and several processes that train one net without locks",
+	Doc:    "a training step of the MNIST network, and training of one network in several processes without locks",
 	peer:   "torch_train.py",
 	groups: []func(context.Context, *environment) (group, error){stepRows, hogwildRows},
 }
@@ -48,7 +48,7 @@ func hogwildRows(_ context.Context, h *environment) (group, error) {
 
 var hogwildSuite = Suite{
 	Name:   "hogwild",
-	Doc:    "processes that train one net, with the threads that they are given and with as many as there are processors in each",
+	Doc:    "processes that train one network, with their share of the threads and with one thread per CPU each",
 	peer:   "torch_train.py",
 	groups: []func(context.Context, *environment) (group, error){budgetRows},
 }

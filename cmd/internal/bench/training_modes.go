@@ -17,7 +17,7 @@ import (
 
 var trainingModes = Suite{
 	Name:   "ways",
-	Doc:    "the ways in which processes train together, samples a second of the MNIST net with batches of 64 in each",
+	Doc:    "parallel training modes: samples/s of the MNIST network with batches of 64",
 	peer:   "torch_train.py",
 	groups: []func(context.Context, *environment) (group, error){trainingRows},
 }

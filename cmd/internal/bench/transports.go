@@ -4,7 +4,7 @@ import "context"
 
 var transports = Suite{
 	Name:   "peers",
-	Doc:    "tensors against samples of iceoryx2 and buffers of shmipc-go; floors in C",
+	Doc:    "tensors compared with samples of iceoryx2 and buffers of shmipc-go; floors in C",
 	groups: []func(context.Context, *environment) (group, error){transportRows},
 }
 

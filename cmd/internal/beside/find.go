@@ -11,7 +11,7 @@ import (
 )
 
 // ErrMissing is wrapped if a helper program is not installed and cannot be built.
-var ErrMissing = errors.New("a program is missing")
+var ErrMissing = errors.New("helper program not found")
 
 const source = "github.com/shoal-mp/shoal/cmd/"
 
@@ -46,6 +46,6 @@ func Find(program string) (path string, err error) {
 		return path, nil
 	}
 	return "", fmt.Errorf(
-		"%w: %s is neither beside this one nor on the PATH: go install %s%s@latest brings it", ErrMissing,
+		"%w: %s is neither in the directory of this program nor on the PATH: install it with go install %s%s@latest", ErrMissing,
 		program, source, program)
 }

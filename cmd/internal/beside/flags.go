@@ -23,7 +23,7 @@ func ParseFlags(program string, f *flag.FlagSet, args []string) {
 		os.Stdout.Write(said.Bytes())
 		os.Exit(0)
 	default:
-		fmt.Fprintf(os.Stderr, "%s: %v; -help shows what there is\n", program, err)
+		fmt.Fprintf(os.Stderr, "%s: %v: see -help\n", program, err)
 		os.Exit(2)
 	}
 }

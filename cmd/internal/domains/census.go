@@ -162,7 +162,7 @@ func (d *Domain) doubtBusy(c *Deadlock) {
 	for _, w := range c.Waits {
 		for _, p := range d.Processes {
 			if p.PID == w.PID && p.CPUs > busy && c.Doubt == "" {
-				c.Doubt = fmt.Sprintf("process %d computes, and may go on", p.PID)
+				c.Doubt = fmt.Sprintf("process %d is computing and may continue", p.PID)
 			}
 		}
 	}

@@ -147,7 +147,7 @@ func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry
 	defer cancel()
 	o, err := arena.Observe(brief, address)
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("process %d %w: kill -CONT %[1]d lets it go on", pid, errStopped)
+		err = fmt.Errorf("process %d %w: resume it with kill -CONT %[1]d", pid, errStopped)
 	}
 	return o, err
 }

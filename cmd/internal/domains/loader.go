@@ -50,7 +50,7 @@ func loader(v arena.TimelineView) Loader {
 	}
 	l.Bound, l.Verdict = l.judge()
 	if dead > 0 {
-		l.Verdict += fmt.Sprintf(" %s dead, and not replaced yet.", isAre(dead, "worker"))
+		l.Verdict += fmt.Sprintf(" %s dead and not yet replaced.", isAre(dead, "worker"))
 	}
 	return l
 }
@@ -67,21 +67,21 @@ func (l Loader) judge() (bound, verdict string) {
 	span := fmt.Sprintf("%.0f s", math.Max(1, l.Seconds))
 	switch {
 	case l.Consumer.State == "dead":
-		return "", "The process that takes the batches is dead."
+		return "", "The process that consumes the batches is dead."
 	case l.Seconds == 0:
-		return "", fmt.Sprintf("Nobody has taken a batch for %.0f s.", float64(l.Window)/1e6)
+		return "", fmt.Sprintf("No batch has been consumed for %.0f s.", float64(l.Window)/1e6)
 	case l.Workers == 0 && l.Waits > starving:
-		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers it would load "+
-			"while it trains.", percent(l.Waits), span)
+		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers, loading would overlap "+
+			"with training.", percent(l.Waits), span)
 	case l.Workers == 0:
-		return "consumer", fmt.Sprintf("The trainer sets the pace: it loads each batch itself, which takes it %s of the last %s.",
+		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it loads each batch itself, which took %s of the last %s.",
 			percent(l.Waits), span)
 	case l.Waits <= starving:
-		return "consumer", fmt.Sprintf("The trainer sets the pace: it waited for batches %s of the last %s. %s idle %s of "+
+		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it waited for batches %s of the last %s. %s idle %s of "+
 			"the time%s.", percent(l.Waits), span, were(l.Workers), percent(l.Idle+l.Blocked), l.fewer())
 	case l.Idle+l.Blocked > idling:
 		return "order", fmt.Sprintf("The trainer starves although workers are idle: it waited for batches %s of the last %s, and "+
-			"%s idle %s of it. Slow batches hold up those behind them, or too few are made ahead: try AsReady, or a larger "+
+			"%s idle %s of it. Slow batches delay later ones, or too few are prefetched: try AsReady, or a larger "+
 			"Prefetch.", percent(l.Waits), span, lower(were(l.Workers)), percent(l.Idle+l.Blocked))
 	}
 	return "workers", fmt.Sprintf("The trainer starves: it waited for batches %s of the last %s, and %s busy %s of it. %s",
@@ -90,16 +90,16 @@ func (l Loader) judge() (bound, verdict string) {
 
 func (l Loader) fewer() string {
 	if l.Enough > 0 && l.Enough < l.Workers {
-		return fmt.Sprintf("; %d of %d would do", l.Enough, l.Workers)
+		return fmt.Sprintf("; %d of %d would suffice", l.Enough, l.Workers)
 	}
 	return ""
 }
 
 func (l Loader) more() string {
 	if l.Enough > l.Workers {
-		return fmt.Sprintf("%d workers would keep up, where there are processors for them.", l.Enough)
+		return fmt.Sprintf("%d workers would keep up, if there are enough CPUs.", l.Enough)
 	}
-	return "Make samples cheaper, or add workers where there are processors for them."
+	return "Make samples cheaper, or add workers if there are enough CPUs."
 }
 
 func were(workers int) string {

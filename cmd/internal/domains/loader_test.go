@@ -28,7 +28,7 @@ func TestALoaderIsJudged(t *testing.T) {
 		{"workers are slow", 2, track("idle", 4, 6, 0), []arena.TrackView{busy, busy}, "workers",
 			[]string{"The trainer starves", "60 % of the last 10 s", "the 2 workers were busy 98 %", "5 workers would keep up"}, 5},
 		{"the trainer is slow", 4, track("working", 9.9, 0.1, 0), []arena.TrackView{idle, idle, idle, idle}, "consumer",
-			[]string{"The trainer sets the pace", "1 % of the last 10 s", "idle 90 %", "1 of 4 would do"}, 1},
+			[]string{"The trainer is the bottleneck", "1 % of the last 10 s", "idle 90 %", "1 of 4 would suffice"}, 1},
 		{"both wait", 2, track("idle", 4, 6, 0), []arena.TrackView{busy, idle}, "order",
 			[]string{"starves although workers are idle", "AsReady", "Prefetch"}, 3},
 		{"no room", 1, track("working", 10, 0, 0), []arena.TrackView{track("blocked", 2, 0, 8)}, "consumer",
@@ -36,11 +36,11 @@ func TestALoaderIsJudged(t *testing.T) {
 		{"nobody but the trainer", 0, track("idle", 5, 5, 0), []arena.TrackView{busy}, "workers",
 			[]string{"loads each batch itself, for 50 %"}, 2},
 		{"that is quick", 0, track("working", 9.8, 0.2, 0), []arena.TrackView{track("idle", 0.2, 9.8, 0)}, "consumer",
-			[]string{"sets the pace", "2 %"}, 1},
-		{"nothing", 2, arena.TrackView{}, nil, "", []string{"Nobody has taken a batch for 10 s."}, 0},
+			[]string{"is the bottleneck", "2 %"}, 1},
+		{"nothing", 2, arena.TrackView{}, nil, "", []string{"No batch has been consumed for 10 s."}, 0},
 		{"a trainer that was killed", 2, track("dead", 5, 5, 0), nil, "", []string{"is dead"}, 0},
 		{"a worker that was killed", 2, track("idle", 4, 6, 0), []arena.TrackView{busy, track("dead", 9.8, 0.2, 0)}, "workers",
-			[]string{"1 worker is dead, and not replaced yet."}, 5},
+			[]string{"1 worker is dead and not yet replaced."}, 5},
 	} {
 		l := domains.Judge(arena.TimelineView{Workers: c.workers, Window: 10e6, Consumer: c.consumer, Tracks: c.tracks})
 		if l.Bound != c.bound || l.Enough != c.enough {

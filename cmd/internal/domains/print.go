@@ -21,7 +21,7 @@ func (d Domain) Print(out io.Writer) error {
 	words.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.Gauge(gauge), words.Bytes(d.Committed),
 		words.Bytes(d.Limit),
 		words.Bytes(d.Bytes), words.Count(d.Blocks, "block"))
-	words.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n",
+	words.Fprintf(out, "  %.0f allocations/s, %s copied/s, %s in transit, %s reaped\n",
 		d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
 		words.Count(d.InTransit, "reference"), words.Count(d.Reaped, "dead worker"))
 	if len(d.Names) > 0 {
@@ -43,7 +43,7 @@ func (d Domain) printWaits(out io.Writer) {
 		if c.Doubt == "" {
 			fmt.Fprintln(out, "  suspected deadlock:")
 		} else {
-			words.Fprintf(out, "  circle of waits; %s:\n", c.Doubt)
+			words.Fprintf(out, "  cyclic wait; %s:\n", c.Doubt)
 		}
 		for _, w := range c.Waits {
 			words.Fprintf(out, "    %s\n", w)
@@ -56,7 +56,7 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		words.Fprintf(out, "  queue %s: %d of %d, %.0f put and %.0f taken a second, %s\n", label(q.Names, q.Block), q.Depth,
+		words.Fprintf(out, "  queue %s: %d of %d, %.0f puts/s, %.0f gets/s, %s\n", label(q.Names, q.Block), q.Depth,
 			q.Capacity, q.PutsPerSecond, q.GetsPerSecond,
 			words.Count(len(q.Senders.Waiting)+len(q.Receivers.Waiting), "waiter"))
 	}

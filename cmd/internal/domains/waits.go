@@ -79,10 +79,10 @@ func (w Wait) idle() bool { return w.For == "message" || w.For == "notification"
 // doubt returns a reason why a cycle may not be a deadlock, or an empty string.
 func doubt(circle []Wait) string {
 	if !slices.ContainsFunc(circle, func(w Wait) bool { return !w.idle() }) {
-		return "they may have nothing to do"
+		return "they may be idle"
 	}
 	if at := slices.IndexFunc(circle, Wait.own); at >= 0 {
-		return fmt.Sprintf("another goroutine of process %d may go on", circle[at].PID)
+		return fmt.Sprintf("another goroutine of process %d may continue", circle[at].PID)
 	}
 	return ""
 }

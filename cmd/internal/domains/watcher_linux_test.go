@@ -77,7 +77,7 @@ func TestAProgramThatIsStoppedIsNamedAndNotWaitedFor(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	pid := c.Process.Pid
-	wanted := fmt.Sprintf("process %d is stopped: kill -CONT %[1]d lets it go on", pid)
+	wanted := fmt.Sprintf("process %d is stopped: resume it with kill -CONT %[1]d", pid)
 	look := func() *domains.Domain {
 		census, err := domains.Look(t.Context(), 10*time.Millisecond)
 		if err != nil {

@@ -213,7 +213,7 @@ func TestWithoutAGPUCUDAIsAnErrorThatSaysWhatElse(t *testing.T) {
 	err := hogwild.Run(t.Context(), o)
 	if !errors.Is(err, hogwild.ErrOption) || !errors.Is(err, cuda.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "--device cuda: ") ||
-		!strings.Contains(err.Error(), "auto on a GPU where there is one") {
+		!strings.Contains(err.Error(), "auto for a GPU if one can be used") {
 		t.Errorf("%v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestAutoWithoutAGPUIsTheCPUAndSaysSo(t *testing.T) {
 	if err := hogwild.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "device auto: the CPU, since there is no GPU to be used: ") {
+	if !strings.Contains(log.String(), "device auto: the CPU, since no GPU can be used: ") {
 		t.Errorf("%q", log.String())
 	}
 }

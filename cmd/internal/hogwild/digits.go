@@ -47,7 +47,7 @@ func (o *Options) digits(ctx context.Context) (*digits, error) {
 		return nil, o.advise(err)
 	}
 	if train.Len() == 0 || test.Len() == 0 {
-		return nil, fmt.Errorf("%s: %w: %d images to train on and %d to test; both are needed", o.Data,
+		return nil, fmt.Errorf("%s: %w: got %d training images and %d test images, want at least 1 of each", o.Data,
 			data.ErrShape, train.Len(), test.Len())
 	}
 	return &digits{"mnist", train, test}, nil
@@ -56,7 +56,7 @@ func (o *Options) digits(ctx context.Context) (*digits, error) {
 // advise adds the remedy to an error about a missing file.
 func (o *Options) advise(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; --download fetches what is missing, and without --data digits are rendered", err)
+		return fmt.Errorf("%w; download missing files with --download, or leave out --data to render digits", err)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func (o *Options) download(ctx context.Context) error {
 	o.note("%q", c.Args)
 	c.Stdout, c.Stderr = o.Stderr, o.Stderr
 	if err := c.Run(); err != nil {
-		return fmt.Errorf("%w: MNIST to %s: %s ended with %w", ErrDownload, o.Data, downloader, err)
+		return fmt.Errorf("%w: MNIST to %s: %s: %w", ErrDownload, o.Data, downloader, err)
 	}
 	return nil
 }

@@ -61,22 +61,23 @@ func (o *Options) check() error {
 	} {
 		switch {
 		case n.value < n.min:
-			return fmt.Errorf("%w: --%s %d: at least %d is needed", ErrOption, n.flag, n.value, n.min)
+			return fmt.Errorf("%w: --%s %d: want at least %d", ErrOption, n.flag, n.value, n.min)
 		case n.value > n.max:
-			return fmt.Errorf("%w: --%s %d: at most %d are possible", ErrOption, n.flag, n.value, n.max)
+			return fmt.Errorf("%w: --%s %d: want at most %d", ErrOption, n.flag, n.value, n.max)
 		}
 	}
 	switch {
 	case !(o.LR > 0) || math.IsInf(o.LR, 0):
-		return fmt.Errorf("%w: --lr %v: a learning rate is a positive number", ErrOption, o.LR)
+		return fmt.Errorf("%w: --lr %v: want a positive number", ErrOption, o.LR)
 	case !(o.Momentum >= 0 && o.Momentum < 1):
-		return fmt.Errorf("%w: --momentum %v: it is at least 0 and less than 1", ErrOption, o.Momentum)
+		return fmt.Errorf("%w: --momentum %v: want at least 0 and less than 1", ErrOption, o.Momentum)
 	case o.Download && o.Data == "":
-		return fmt.Errorf("%w: --download needs --data DIR, the folder to put the files into", ErrOption)
+		return fmt.Errorf("%w: --download requires --data DIR, the directory for the files", ErrOption)
 	case o.Out != "" && !strings.HasSuffix(o.Out, ".safetensors"):
-		return fmt.Errorf("%w: --out %s: the name ends in .safetensors; shoal convert makes other formats of it", ErrOption, o.Out)
+		return fmt.Errorf("%w: --out %s: want a name that ends in .safetensors; use shoal convert for other formats",
+			ErrOption, o.Out)
 	case o.Mirror != "" && !o.Download:
-		return fmt.Errorf("%w: --mirror says where --download fetches from, and is nothing without it", ErrOption)
+		return fmt.Errorf("%w: --mirror requires --download", ErrOption)
 	}
 	if _, err := o.device(); o.Device != "auto" {
 		return err
@@ -101,7 +102,7 @@ func (o *Options) device() (tensor.Device, error) {
 	dev, err := tensor.ParseDevice(o.Device)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"%w: --device %s: %w; --device cpu trains on the processors, auto on a GPU where there is one",
+			"%w: --device %s: %w; use --device cpu for the CPUs, or auto for a GPU if one can be used",
 			ErrOption, o.Device, err)
 	}
 	return dev, nil

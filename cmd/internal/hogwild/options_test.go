@@ -37,9 +37,9 @@ func TestOptionsThatMakeNoSenseAreNamed(t *testing.T) {
 		"--momentum NaN":      func(o *hogwild.Options) { o.Momentum = math.NaN() },
 		"--device cuda:1: ":   func(o *hogwild.Options) { o.Device = "cuda:1" },
 		"--device gpu: tensor: unknown device: \"gpu\"": func(o *hogwild.Options) { o.Device = "gpu" },
-		"--download needs": func(o *hogwild.Options) { o.Download = true },
-		"--out m.pt: ":     func(o *hogwild.Options) { o.Out = "m.pt" },
-		"--mirror says":    func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
+		"--download requires":                           func(o *hogwild.Options) { o.Download = true },
+		"--out m.pt: ":                                  func(o *hogwild.Options) { o.Out = "m.pt" },
+		"--mirror requires":                             func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
 	} {
 		o := original()
 		spoil(&o)

@@ -102,15 +102,15 @@ func (r *Result) text(w io.Writer) error {
 	p.line("trained    %d samples of %s on %s by %s of %s in %.1f s: %.0f samples/s",
 		r.Samples, r.Dataset, r.Device, words.Count(r.Workers, "worker"),
 		words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
-	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
+	p.line("shared     %s in one copy; %s copied into it once, %s copied between processes since",
 		words.Bytes(r.BytesShared), words.Bytes(r.BytesMovedIn), words.Bytes(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {
-		p.line("peak       %s per worker at most, of which %s its own", words.Bytes(slices.Max(r.PeakBytes)),
+		p.line("peak       %s per worker at most, %s of it private", words.Bytes(slices.Max(r.PeakBytes)),
 			words.Bytes(slices.Max(r.PrivateBytes)))
 	}
 	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, words.Bytes(r.LeakedBytes))
 	if r.Reaped > 0 {
-		p.line("died       %s; what they held was taken back", words.Count(r.Reaped, "worker"))
+		p.line("died       %s; their blocks were reclaimed", words.Count(r.Reaped, "worker"))
 	}
 	if r.Model != "" {
 		p.line("saved      %s", r.Model)

@@ -29,7 +29,7 @@ func Run(ctx context.Context, o Options) error {
 	dev, err := o.device()
 	switch {
 	case o.Device == "auto" && err != nil:
-		fmt.Fprintf(o.log(), "device auto: the CPU, since there is no GPU to be used: %v\n", err)
+		fmt.Fprintf(o.log(), "device auto: the CPU, since no GPU can be used: %v\n", err)
 	case o.Device == "auto":
 		fmt.Fprintf(o.log(), "device auto: %v\n", dev)
 	}
@@ -55,9 +55,9 @@ func Run(ctx context.Context, o Options) error {
 func (r *run) leftAlone() error {
 	switch {
 	case r.unsaved != nil:
-		fmt.Fprintf(r.Stderr, "%v; the training was stopped; %v\n", ErrUnread, words.CleanError(r.unsaved))
+		fmt.Fprintf(r.Stderr, "%v; training stopped; %v\n", ErrUnread, words.CleanError(r.unsaved))
 	case r.result.Model != "":
-		fmt.Fprintf(r.Stderr, "%v; the training was stopped, and %s has the network as it was then\n", ErrUnread, r.result.Model)
+		fmt.Fprintf(r.Stderr, "%v; training stopped; its network was saved to %s\n", ErrUnread, r.result.Model)
 	}
 	return ErrUnread
 }
@@ -115,12 +115,12 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	r.net = newNet(o.Seed)
 	if err := errors.Join(nn.To(r.net, dev), r.digits.to(dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
 		r.close()
-		return nil, fmt.Errorf("put the network and %s into shared memory: %w", r.digits.name, err)
+		return nil, fmt.Errorf("move the network and %s to shared memory: %w", r.digits.name, err)
 	}
 	s := r.domain.Stats()
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
 	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes+r.far(), s.Copied+r.far()
-	o.note("%s: %d images to train on, %d to test; %s of %s; %s shared",
+	o.note("%s: %d training images, %d test images; %s with %s; %s shared",
 		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"),
 		words.Count(o.threads(), "thread"), words.Bytes(r.result.BytesShared))
 	return r, nil
@@ -146,12 +146,12 @@ func (r *run) far() (n int64) {
 func (r *run) train(ctx context.Context) (failed error) {
 	reports, err := ipc.NewQueue[report](64 * r.Workers)
 	if err != nil {
-		return fmt.Errorf("make the queue of reports: %w", err)
+		return fmt.Errorf("create report queue: %w", err)
 	}
 	defer reports.Close()
 	seen, err := openCurves(ctx)
 	if err != nil {
-		return fmt.Errorf("make the curves: %w", err)
+		return fmt.Errorf("create curves: %w", err)
 	}
 	defer func() { failed = errors.Join(failed, seen.close()) }()
 	start := time.Now()
@@ -180,13 +180,13 @@ func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) 
 			return heard
 		}
 		if err != nil {
-			r.note("a report was lost: %v", err)
+			r.note("report lost: %v", err)
 			continue
 		}
 		heard.add(one)
 		b.show(one)
 		if err := seen.store(heard); err != nil {
-			r.note("a point of the curves was lost: %v", err)
+			r.note("curve point lost: %v", err)
 		}
 	}
 }

@@ -21,9 +21,9 @@ func save(net *Net, path string, note map[string]string) (file string, err error
 		other = safetensors.Save(spare, nn.State(net), note)
 	}
 	if other != nil {
-		return "", fmt.Errorf("%w: %w; and no other place either: %w", ErrSave, err, other)
+		return "", fmt.Errorf("%w: %w; saving it to a temporary file failed too: %w", ErrSave, err, other)
 	}
-	return spare, fmt.Errorf("%w: %w; it is in %s: move it from there", ErrSave, err, spare)
+	return spare, fmt.Errorf("%w: %w; it was saved to %s instead: move it from there", ErrSave, err, spare)
 }
 
 // spareFile creates an empty temporary file with a unique name.

@@ -40,7 +40,7 @@ complete -o default -F _complete_PROGRAM PROGRAM
 func (c *completion) Run(context.Context) error {
 	script, ok := scripts[c.Args.Shell]
 	if !ok {
-		Misused(c.program, fmt.Errorf("completion of %q: there are bash, zsh and fish", c.Args.Shell))
+		Misused(c.program, fmt.Errorf("completion: got shell %q, want bash, zsh or fish", c.Args.Shell))
 	}
 	_, err := strings.NewReplacer("PROGRAM", c.program).WriteString(os.Stdout, script)
 	return err

@@ -12,7 +12,7 @@ type manual struct{ parser *flags.Parser }
 
 // Run prints the page in roff. Its date is taken from SOURCE_DATE_EPOCH if that is set.
 func (m *manual) Run(context.Context) error {
-	m.parser.LongDescription = m.parser.ShortDescription + " Each command has a page of its own: COMMAND --help."
+	m.parser.LongDescription = m.parser.ShortDescription + " Run COMMAND --help for the help of a command."
 	for _, c := range m.parser.Commands() {
 		c.LongDescription = "" // otherwise the page repeats the description
 	}

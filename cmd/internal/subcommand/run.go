@@ -30,7 +30,7 @@ type Runner interface {
 
 // ErrOption should be wrapped by errors about invalid flag values. The program then exits with
 // status 2.
-var ErrOption = errors.New("bad option")
+var ErrOption = errors.New("invalid option")
 
 // Run parses the program's arguments and runs the selected command. For an unknown command or flag
 // it prints an error on standard error and exits with status 2. If a command returns nil although
@@ -48,8 +48,8 @@ func run(ctx context.Context, program, does string, commands []Command) error {
 	parser.ShortDescription = does
 	commands = append(commands[:len(commands):len(commands)],
 		Command{Name: "completion", Runner: &completion{program: program},
-			Help: "Print what bash, zsh or fish reads to complete the arguments of " + program + "."},
-		Command{Name: "man", Help: "Print the manual page, to be read by man -l -.", Runner: &manual{parser}})
+			Help: "Print the bash, zsh or fish completion script of " + program + "."},
+		Command{Name: "man", Help: "Print the manual page; view it with man -l -.", Runner: &manual{parser}})
 	for _, c := range commands {
 		if _, err := parser.AddCommand(c.Name, c.Help, c.Help, c.Runner); err != nil {
 			return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, program, does string, commands []Command) error {
 		if parser.Active != nil {
 			help = program + " " + parser.Active.Name + " --help"
 		}
-		Misused(program, fmt.Errorf("%w; %s shows what there is", err, help))
+		Misused(program, fmt.Errorf("%w: see %s", err, help))
 	}
 	for _, c := range commands {
 		if c.Name == parser.Active.Name {

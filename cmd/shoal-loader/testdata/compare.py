@@ -333,5 +333,5 @@ if __name__ == "__main__":
         f.write('{"x": 1}\n\n{"x": }\n')
     bad = Go("jsonl", paths="ragged.jsonl", pad=0)
     bad.shoal_args["pad"] = "zero"
-    wrong("bad padding", bad, "pad is string, and neither a number nor a dict")
+    wrong("bad padding", bad, "pad: got string, want a number or a dict")
     wrong("bad line", Go("jsonl", paths="bad.jsonl"), "bad.jsonl: line 3: ")

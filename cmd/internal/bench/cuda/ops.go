@@ -14,7 +14,7 @@ import (
 
 // Ops measures tensor operations and training steps on a GPU. It requires a device.
 var Ops = bench.NewSuite("cuda_ops",
-	"operations on a GPU, and steps of training", "torch_cuda_ops.py", 5, operationRows)
+	"operations and training steps on a GPU", "torch_cuda_ops.py", 5, operationRows)
 
 // An operation is repeated, and the device is synchronized after the last repetition. The peer's
 // script must define it under the same name with the same shapes.

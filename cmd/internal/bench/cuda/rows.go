@@ -17,7 +17,7 @@ import (
 // Suite measures transfers between processes, copies, additions and the memory leaked by killed
 // processes. It requires a device.
 var Suite = bench.NewSuite("cuda",
-	"tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
+	"tensors on a GPU: transfers, copies, additions, and memory after killed processes", "torch_cuda.py", 9, rows)
 
 const (
 	gib        = 1 << 30
@@ -198,7 +198,7 @@ func (t *taker) hand(ctx context.Context, rounds int, before func() error) error
 		case err != nil:
 			return err
 		case n != t.x.Numel():
-			return fmt.Errorf("%d elements arrived of %d", n, t.x.Numel())
+			return fmt.Errorf("received %d elements, want %d", n, t.x.Numel())
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (k *killer) batch(ctx context.Context, x *tensor.Tensor, n int) (err error)
 				err = errors.Join(err, p.Signal(syscall.SIGKILL))
 			}
 			if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
-				err = errors.Join(err, fmt.Errorf("a process was not killed: %v", died))
+				err = errors.Join(err, fmt.Errorf("process was not killed: %v", died))
 			}
 		}
 	}()

@@ -252,7 +252,7 @@ function jump(p) {
 
 const help = [
   ["1 … 9, 0", "go to a panel, 0 to the tenth"], ["h", "go to the hosts, if others are joined"],
-  ["[ ]", "the program before, the next one"], ["p", "pause, and go on"],
+  ["[ ]", "previous or next program"], ["p", "pause or resume"],
   ["t", "colours: as the system has them, light, dark"], ["?", "these keys"],
 ];
 for (const [key, what] of help) $("help-keys").append(el("dt", {}, el("kbd", {}, key)), el("dd", {}, what));

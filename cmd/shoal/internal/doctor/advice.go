@@ -21,14 +21,14 @@ func advise(r *Report) (advice []string) {
 		say("Linux %s is too old: Shoal needs %d.%d or later", r.Kernel.Release, oldest[0], oldest[1])
 	}
 	for _, c := range r.Kernel.Missing {
-		say("%s does not work here (%s): allow it in the seccomp profile of the container", c.Name, c.Err)
+		say("%s is not available (%s): allow it in the container's seccomp profile", c.Name, c.Err)
 	}
 	adviseMemory(r.Memory, say)
 	for _, d := range r.Domains {
 		adviseDomain(d, r.CPUs.Usable, say)
 	}
 	if n := r.Machine.InvoluntaryPerSecond; n > manySwitches*float64(r.CPUs.Machine) && len(r.Domains) == 0 {
-		say("other programs take the processors from each other (%.0f involuntary switches a second): what is measured now will be slow", n)
+		say("other programs compete for the CPUs (%.0f involuntary switches/s): measurements will be slow now", n)
 	}
 	return advice
 }
@@ -39,18 +39,18 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 		if m.CgroupLimit >= 0 && m.CgroupLimit < m.Total {
 			whose = "the container"
 		}
-		say("a domain would get a budget of only %s: give %s more memory, or set Budget knowingly by shoal.SetMemory", words.Bytes(m.Budget), whose)
+		say("a new domain would have a budget of only %s: give %s more memory, or set Budget with shoal.SetMemory", words.Bytes(m.Budget), whose)
 	}
 	if m.AddressSpace >= 0 {
-		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited",
+		say("the address space is limited to %s (ulimit -v), but a domain reserves more: set it to unlimited",
 			words.Bytes(m.AddressSpace))
 	}
 	if m.FileSize >= 0 {
-		say("files are limited to %s (ulimit -f): memory that is shared is a file as well; set it to unlimited",
+		say("files are limited to %s (ulimit -f), which also limits shared memory: set it to unlimited",
 			words.Bytes(m.FileSize))
 	}
 	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {
-		say("only %d files may be open (ulimit -n): each worker needs about ten in its starter", m.OpenFiles)
+		say("open files are limited to %d (ulimit -n), but a process needs about ten for each worker that it starts: raise it", m.OpenFiles)
 	}
 }
 
@@ -59,17 +59,17 @@ func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
 	name := fmt.Sprintf("domain %s", d.Address)
 	switch {
 	case workers > usable:
-		say("%s has %d workers on %d CPUs: start %d, which have one thread each", name, workers, usable, usable)
+		say("%s has %d workers on %d CPUs: start %d with one thread each", name, workers, usable, usable)
 	case threads > usable:
-		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or leave it 0", name,
+		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or to 0 for the default", name,
 			workers, threads, usable, share(usable, workers))
 	}
 	if n := d.Involuntary(); n > manySwitches*float64(usable) && d.Runnable() > usable {
-		say("%s is sent away by the kernel %.0f times a second, with %d threads that want %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
+		say("%s has %.0f involuntary switches/s with %d runnable threads on %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
 			name, n, d.Runnable(), usable, share(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
-		say("%s has used %s of its budget of %s: close what is not needed, or raise Budget by shoal.SetMemory", name,
+		say("%s uses %s of its budget of %s: close unused tensors and queues, or raise Budget with shoal.SetMemory", name,
 			words.Bytes(d.Committed), words.Bytes(d.Limit))
 	}
 }

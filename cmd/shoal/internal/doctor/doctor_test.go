@@ -90,7 +90,7 @@ func TestOversubscribedDomainIsSeen(t *testing.T) {
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"all calls work", "floor(", "usable", "involuntary/s", "what to set:", "busy 0"} {
+	for _, want := range []string{"all calls work", "floor(", "usable", "involuntary/s", "recommended changes:", "busy 0"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -130,7 +130,7 @@ func TestAdvice(t *testing.T) {
 		"ulimit -v": func(r *doctor.Report) { r.Memory.AddressSpace = 1 << 30 },
 		"ulimit -f": func(r *doctor.Report) { r.Memory.FileSize = 0 },
 		"ulimit -n": func(r *doctor.Report) { r.Memory.OpenFiles = 20 },
-		"start 4, which have one thread each": func(r *doctor.Report) {
+		"start 4 with one thread each": func(r *doctor.Report) {
 			r.Domains = []domains.Domain{{Address: "@a", Processes: workers(5, 1)}}
 		},
 		"set Options.Threads to 2, or": func(r *doctor.Report) {
@@ -141,7 +141,7 @@ func TestAdvice(t *testing.T) {
 			d.Processes[1].InvoluntaryPerSecond, d.Processes[1].Runnable = 2000, 6
 			r.Domains = []domains.Domain{d}
 		},
-		"raise Budget by shoal.SetMemory": func(r *doctor.Report) {
+		"raise Budget with shoal.SetMemory": func(r *doctor.Report) {
 			r.Domains = []domains.Domain{{Address: "@a", Limit: 1 << 30, Committed: 1 << 30, Processes: workers(1, 1)}}
 		},
 		"other programs": func(r *doctor.Report) { r.Machine.InvoluntaryPerSecond = 1e4 },

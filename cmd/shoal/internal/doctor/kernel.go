@@ -137,7 +137,7 @@ func tryBell() (ns float64, err error) {
 				return 0, err
 			}
 		case <-time.After(10 * time.Second):
-			return 0, fmt.Errorf("rung, and nobody woke")
+			return 0, fmt.Errorf("doorbell rang but the waiter did not wake")
 		}
 		if d := float64(time.Since(begin)); ns == 0 || d < ns {
 			ns = d

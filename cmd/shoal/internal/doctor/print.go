@@ -16,7 +16,7 @@ func (r *Report) Print(out io.Writer) error {
 		words.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("kernel", "Linux %s, %s", r.Kernel.Release, r.Kernel.calls())
-	row("doorbell", "%.1f µs from a ring to the wake of who waits", r.Kernel.Doorbell/1e3)
+	row("doorbell", "%.1f µs from a ring to the wakeup of the waiter", r.Kernel.Doorbell/1e3)
 	r.CPUs.print(row)
 	r.Memory.print(row)
 	row("now", "CPUs %.0f %% busy, %.0f involuntary switches/s, over %.1f s", 100*r.Machine.Utilisation,
@@ -31,13 +31,13 @@ func (r *Report) Print(out io.Writer) error {
 		}
 	}
 	if len(r.Domains) == 0 {
-		fmt.Fprintln(out, "\nno Shoal program of this user runs here")
+		fmt.Fprintln(out, "\nno Shoal programs of this user are running")
 	}
 	if len(r.Advice) == 0 {
-		_, err := fmt.Fprintln(out, "\nnothing to set")
+		_, err := fmt.Fprintln(out, "\nno changes recommended")
 		return err
 	}
-	fmt.Fprintln(out, "\nwhat to set:")
+	fmt.Fprintln(out, "\nrecommended changes:")
 	for _, a := range r.Advice {
 		if _, err := words.Fprintf(out, "  - %s\n", a); err != nil {
 			return err
@@ -60,14 +60,14 @@ func (k Kernel) calls() string {
 func (c CPUs) print(row func(name, format string, args ...any)) {
 	quota := "no quota"
 	if c.Quota > 0 {
-		quota = fmt.Sprintf("a quota of %.4g", c.Quota)
+		quota = fmt.Sprintf("quota %.4g", c.Quota)
 	}
 	row("CPUs", "%d in the machine, affinity %v, %s: %d usable", c.Machine, c.Affinity, quota, c.Usable)
 	var shares []string
 	for _, s := range c.Shares {
 		shares = append(shares, fmt.Sprintf("%d by %d", s.Threads, s.Workers))
 	}
-	row("threads", "of each worker, floor(%d/M) and at least 1: %s", c.Usable, strings.Join(shares, ", "))
+	row("threads", "per worker, floor(%d/M) and at least 1: %s", c.Usable, strings.Join(shares, ", "))
 }
 
 func (m Memory) print(row func(name, format string, args ...any)) {
@@ -79,7 +79,7 @@ func (m Memory) print(row func(name, format string, args ...any)) {
 		group += ", shared with others"
 	}
 	row("memory", "%s of %s available, %s", words.Bytes(m.Available), words.Bytes(m.Total), group)
-	row("budget", "%s for a domain that begins now", words.Bytes(m.Budget))
+	row("budget", "%s for a new domain", words.Bytes(m.Budget))
 	row("limits", "address space %s, file size %s, open files %s", limitText(m.AddressSpace, words.Bytes),
 		limitText(m.FileSize, words.Bytes),
 		limitText(m.OpenFiles, func(n int64) string { return fmt.Sprint(n) }))

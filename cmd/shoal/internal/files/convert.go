@@ -76,13 +76,13 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 		return err
 	}
 	if len(left) > 0 {
-		_, err = words.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
+		_, err = words.Fprintf(out, "omitted: %s\n", strings.Join(left, ", "))
 	}
 	return err
 }
 
 // raise is the advice that errors about the memory limit give.
-const raise = "raise --max-bytes if that is meant"
+const raise = "raise --max-bytes if this is intended"
 
 // writable returns the total size of the tensors in bytes. It returns an error if they are expanded
 // to more than the file can plausibly contain, or if a tensor that must be copied because it is not
@@ -113,7 +113,7 @@ func apart(from, to string) error {
 		old, err1 := os.Stat(path)
 		now, err2 := os.Stat(to)
 		if err1 == nil && err2 == nil && os.SameFile(old, now) || shardOf(path, to) {
-			return fmt.Errorf("convert %s to %s: %w: write to another name, and rename that", from, to, ErrSame)
+			return fmt.Errorf("convert %s to %s: %w: write to another name and rename it", from, to, ErrSame)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 				var said strings.Builder
 				// which has no names
 				if err := Convert(t.Context(), &said, os.Stderr, in, out, Options{}); err != nil ||
-					strings.Contains(said.String(), "left behind") != (to == "x.npy" && from != "x.npy") {
+					strings.Contains(said.String(), "omitted") != (to == "x.npy" && from != "x.npy") {
 					t.Fatalf("%s to %s: %s, %v", from, to, &said, err)
 				}
 				c, err := target.Load(out, 0)
@@ -230,9 +230,9 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"x.pt", "x.npz", "x.npy", "x.msgpack"} {
-		want := "left behind: metadata license, metadata über\n"
+		want := "omitted: metadata license, metadata über\n"
 		if name == "x.npy" {
-			want = "left behind: metadata license, metadata über, the name x\n"
+			want = "omitted: metadata license, metadata über, the name x\n"
 		}
 		if said := convert("a.h5", name); said != want {
 			t.Errorf("to %s: %q", name, said)
@@ -302,7 +302,7 @@ func TestOthers(t *testing.T) {
 		t.Errorf("%v: %v", bare, err)
 	}
 	out.Reset()
-	want := "left behind: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group bare, text labels, metadata by\n"
+	want := "omitted: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group bare, text labels, metadata by\n"
 	if err := Convert(t.Context(), &out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt"),
 		Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s: %v", &out, err)

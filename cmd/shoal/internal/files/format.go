@@ -18,13 +18,13 @@ import (
 // Errors about the arguments. Callers should test for them with [errors.Is].
 var (
 	// ErrFormat is wrapped if a file name has no known extension.
-	ErrFormat = errors.New("unknown kind of file")
+	ErrFormat = errors.New("unknown file format")
 	// ErrOne is wrapped if the format stores exactly one tensor and there are more or none.
-	ErrOne = errors.New("the format holds exactly one tensor")
+	ErrOne = errors.New("the format stores exactly one tensor")
 	// ErrStrict is wrapped if data would be dropped although [Options].Strict is set.
-	ErrStrict = errors.New("something would be left behind")
+	ErrStrict = errors.New("data would be omitted")
 	// ErrSame is wrapped if the output file is one of the input files.
-	ErrSame = errors.New("that is the file that is read")
+	ErrSame = errors.New("output file is the input file")
 )
 
 // Tensors maps names to tensors.
@@ -71,7 +71,7 @@ func (c Content) sharing() (names []string) {
 	}
 	for _, list := range on {
 		if len(list) > 1 {
-			names = append(names, "that "+strings.Join(list, ", ")+" share memory")
+			names = append(names, "memory shared by "+strings.Join(list, ", "))
 		}
 	}
 	slices.Sort(names)
@@ -141,7 +141,7 @@ func Of(path string) (Format, error) {
 			known = append(known, s)
 		}
 	}
-	return Format{}, fmt.Errorf("%w: %s ends in none of %s", ErrFormat, path, strings.Join(known, " "))
+	return Format{}, fmt.Errorf("%w: got %s, want an extension among %s", ErrFormat, path, strings.Join(known, " "))
 }
 
 func loadSafetensors(path string, _ int64) (Content, error) {
@@ -206,7 +206,7 @@ func loadNPY(path string, _ int64) (Content, error) {
 
 func saveNPY(path string, c Content) ([]string, error) {
 	if len(c.Tensors) != 1 {
-		return nil, fmt.Errorf("save %s: %w, and there are %d; a .npz holds several", path, ErrOne, len(c.Tensors))
+		return nil, fmt.Errorf("save %s: %w, got %d: use .npz for several", path, ErrOne, len(c.Tensors))
 	}
 	left := c.beside()
 	for name, t := range c.Tensors {

@@ -107,7 +107,7 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 		looks += seen.Nbytes()
 		stored := int64(len(t.Storage().Bytes()))
 		if err := safefile.CheckPlausible(int64(seen.Nbytes()), overlap*stored, most, raise); err != nil {
-			return nil, 0, fmt.Errorf("inspect %s: tensor %q of %d views of one element: %w", path, name, times, err)
+			return nil, 0, fmt.Errorf("inspect %s: tensor %q views each element %d times: %w", path, name, times, err)
 		}
 		seen.Close()
 	}

@@ -85,16 +85,16 @@ func TestWhatIsLeftBehindIsListedAndStrictRefusesIt(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{"checkpoint.pt", "x.safetensors",
-			"value epoch, value none, value note, that model.tied, model.w share memory"},
-		{"checkpoint.pt", "x.h5", "value epoch, value none, value note, that model.tied, model.w share memory"},
+			"value epoch, value none, value note, memory shared by model.tied, model.w"},
+		{"checkpoint.pt", "x.h5", "value epoch, value none, value note, memory shared by model.tied, model.w"},
 		{"checkpoint.pt", "x.pt", "value epoch, value none, value note"},
 		{"module.pt", "x.npz",
-			"class __main__.Net of at the top, buffer passing, that fc.bias, tied.bias share memory, that fc.weight, tied.weight share memory"},
+			"class __main__.Net of at the top, buffer passing, memory shared by fc.bias, tied.bias, memory shared by fc.weight, tied.weight"},
 		{"mixed.msgpack", "x.pt", "value list.0, value lr"},
 		{"object.npz", "x.npy", "array names, the name x"},
 	} {
 		said, err := convertIn(t, dir, c.from, c.to, Options{})
-		if err != nil || !strings.HasSuffix(said, "left behind: "+c.want+"\n") {
+		if err != nil || !strings.HasSuffix(said, "omitted: "+c.want+"\n") {
 			t.Errorf("%s to %s: %s, %v; want %s", c.from, c.to, said, err, c.want)
 		}
 		if err := os.Remove(at(c.to)); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Suite is the benchmark suite.
-var Suite = bench.NewSuite("observe", "looking at a program of 64 processes and 100,000 blocks", "", 5, rows)
+var Suite = bench.NewSuite("observe", "observing a program with 64 processes and 100,000 blocks", "", 5, rows)
 
 const (
 	workers = 63 // in addition to the root process
@@ -95,7 +95,7 @@ type program struct {
 func rows(ctx context.Context, scale func(n int) int) ([]bench.Case, func() error, error) {
 	p := &program{scale: scale}
 	if err := p.start(ctx); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("start what is looked at: %w", err), p.close())
+		return nil, nil, errors.Join(fmt.Errorf("start observed program: %w", err), p.close())
 	}
 	return []bench.Case{
 		{Name: "observe_reading", Unit: bench.Nanoseconds, Ours: &bench.Probe{Measure: p.reading},
@@ -188,7 +188,7 @@ func (p *program) reading(ctx context.Context) (ns float64, err error) {
 			return 0, err
 		}
 		if len(c.Domains) == 0 {
-			return 0, errors.New("the program is not seen")
+			return 0, errors.New("program not observed")
 		}
 	}
 	return float64(sys.ProcessTime()-before) / float64(looks), nil
@@ -216,7 +216,7 @@ func (p *program) run(ctx context.Context) (perSecond float64, err error) {
 			return float64(to-from) / time.Since(begin).Seconds(), err
 		}
 	}
-	return 0, errors.New("the workers pass nothing")
+	return 0, errors.New("workers transfer nothing")
 }
 
 func (p *program) runObserved(ctx context.Context) (perSecond float64, err error) {

@@ -26,7 +26,7 @@ func ParseHosts(list string) (hosts []Host, err error) {
 			h.Ranks, err = strconv.Atoi(number)
 		}
 		if err != nil || h.Ranks < 1 || name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \t'\"") {
-			return nil, fmt.Errorf("%w: --hosts %q: %q is no host with a number of ranks, such as node1:4",
+			return nil, fmt.Errorf("%w: --hosts %q: got %q, want HOST or HOST:RANKS, such as node1:4",
 				ErrOption, list, item)
 		}
 		hosts = append(hosts, h)

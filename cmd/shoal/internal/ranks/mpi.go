@@ -12,15 +12,15 @@ import (
 )
 
 // install is the advice for installing an MPI launcher.
-const install = "install one, with Debian or Ubuntu by: apt-get install openmpi-bin libopenmpi3; " +
-	"with Fedora or RHEL by: dnf install openmpi; or apt-get install mpich"
+const install = "install one, on Debian or Ubuntu with: apt-get install openmpi-bin libopenmpi3; " +
+	"on Fedora or RHEL with: dnf install openmpi; or apt-get install mpich"
 
 // RunMPI runs the job with the launcher of an MPI library, which starts the ranks and reaches the
 // hosts. The error wraps [ErrOption] if the launcher is not installed or not supported.
 func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 	path, err := exec.LookPath(launcher)
 	if err != nil {
-		return fmt.Errorf("%w: --mpi: no launcher of MPI: %w: %s", ErrOption, err, install)
+		return fmt.Errorf("%w: --mpi: no MPI launcher found: %w: %s", ErrOption, err, install)
 	}
 	version, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
 	if err != nil {
@@ -71,7 +71,7 @@ func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 			args = append(args, "-hosts", list)
 		}
 	default:
-		return nil, fmt.Errorf("%w: --mpi: %s is neither Open MPI's mpirun nor Hydra: %.80q; start the program by it yourself",
+		return nil, fmt.Errorf("%w: --mpi: launcher %s printed %.80q, want Open MPI's mpirun or Hydra: run the launcher directly",
 			ErrOption, path, version)
 	}
 	return append(args, j.Program...), nil

@@ -21,7 +21,7 @@ func (s *screen) detailOf(d domains.Domain, pid, width int) []line {
 			return s.processDetail(d, p, width)
 		}
 	}
-	return []line{say(plain, "process ", fmt.Sprint(pid), " is none of the program")}
+	return []line{say(plain, "process ", fmt.Sprint(pid), " is not a process of the program")}
 }
 
 // processDetail returns the detail view of a process: its state, its memory and CPU usage over
@@ -32,7 +32,7 @@ func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) [
 	if p.Function != "" {
 		all = append(all, fact("function", "%s", p.Function))
 	}
-	budget := "as many processors as there are"
+	budget := "all CPUs"
 	if p.GOMAXPROCS > 0 {
 		budget = fmt.Sprintf("GOMAXPROCS %d", p.GOMAXPROCS)
 	}
@@ -41,7 +41,7 @@ func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) [
 	all = append(all,
 		fact("threads", "%d, %d of them runnable, %s, %.0f involuntary switches/s", p.Threads, p.Runnable, budget,
 			p.InvoluntaryPerSecond),
-		fact("holds", "%s in %s, %s of it alone", words.Bytes(p.Holds), words.Count(p.HoldsBlocks, "block"),
+		fact("holds", "%s in %s, %s of it exclusively", words.Bytes(p.Holds), words.Count(p.HoldsBlocks, "block"),
 			words.Bytes(p.HoldsAlone)),
 		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" holds", chart), good}},
 		fact("CPUs", "%.2f", p.CPUs),
@@ -92,14 +92,14 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	all := []line{say(strong, "queue ", label(q.Names, q.Block)), nil,
 		fact("lies in", "%s, %s of slots", q.Block, words.Bytes(q.Bytes)), fact("messages", "%s", q.Label),
 		fact("depth", "%d of %d", q.Depth, q.Capacity), line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" depth", chart), good}},
-		fact("rate", "%.0f put and %.0f taken a second; %d and %d in all", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
+		fact("rate", "%.0f puts/s and %.0f gets/s; %d and %d in total", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
 		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(key+" rate", chart), good}}}
 	if q.Value != nil {
 		all = append(all, fact("value", "%s", valueOf(q).text),
 			line{{fmt.Sprintf("%-12s", ""), faint}, {s.trend(valueKey(d, q), chart), good}})
 	}
 	if q.Finished {
-		all = append(all, fact("finished", "no more puts"))
+		all = append(all, fact("finished", "closed for puts"))
 	}
 	for _, e := range []struct {
 		name string
@@ -110,7 +110,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 			text = strings.TrimPrefix(text+", "+words.Count(e.end.InTransit, "message"), ", ")
 		}
 		if e.end.Gone {
-			text = "none any more"
+			text = "none remaining"
 		}
 		all = append(all, fact(e.name, "%s", text))
 		if len(e.end.Waiting) > 0 {

@@ -104,7 +104,7 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 	}
 	kind, head := alarm, "DEADLOCK suspected: "+strings.Join(names, ", ")
 	if c.Doubt != "" {
-		kind, head = doubtful, "circle of waits; "+c.Doubt+": "+strings.Join(names, ", ")
+		kind, head = doubtful, "cyclic wait; "+c.Doubt+": "+strings.Join(names, ", ")
 	}
 	all := []line{say(kind, head)}
 	for _, w := range c.Waits {
@@ -201,7 +201,7 @@ func (s *screen) table(width, room int) []line {
 	v, p, rows := views[s.view], &s.places[s.view], s.rows()
 	if len(rows) == 0 {
 		if s.filter != "" {
-			return []line{say(plain, fmt.Sprintf("nothing matches %q; Esc clears the filter", s.filter))}
+			return []line{say(plain, fmt.Sprintf("no rows match %q; Esc clears the filter", s.filter))}
 		}
 		return []line{say(plain, v.none)}
 	}
@@ -277,7 +277,7 @@ func (s *screen) detailLines(width int) []line {
 	rows := views[s.view].rows(s)
 	i := slices.IndexFunc(rows, func(r row) bool { return r.key == s.detail })
 	if i < 0 {
-		return []line{say(plain, "it has gone; Esc leads back")}
+		return []line{say(plain, "no longer present; Esc goes back")}
 	}
 	return rows[i].detail(width)
 }
@@ -294,7 +294,7 @@ func (s *screen) foot() line {
 	case s.typing:
 		return say(faint, "Enter keeps the filter  Esc clears it")
 	case s.help:
-		return say(faint, "any other key leads back  q quits")
+		return say(faint, "any other key goes back  q quits")
 	case s.detail != "":
 		return say(faint, "Esc back  q quit  arrows scroll  space pause  ? help")
 	}
@@ -304,18 +304,18 @@ func (s *screen) foot() line {
 func helpText() (all []line) {
 	for _, l := range [][2]string{
 		{"up, down", "choose a row; k and j, PgUp, PgDn, Home, End"},
-		{"Enter", "all of the chosen row; Esc leads back"},
+		{"Enter", "details of the chosen row; Esc goes back"},
 		{"Tab, 1 to 5", "processes, queues, locks, waits, blocks"},
 		{"s", "sort by the next column"},
 		{"M, P, R", "sort by memory, by CPUs; reverse the order"},
 		{"/", "show only rows with a text; Esc clears it"},
-		{"space", "pause, and go on"},
-		{"Ctrl-L", "draw anew"},
-		{"Ctrl-Z", "stop; fg goes on"},
+		{"space", "pause or resume"},
+		{"Ctrl-L", "redraw"},
+		{"Ctrl-Z", "suspend; fg resumes"},
 		{"q, Ctrl-C", "quit"},
 		{"", ""},
 		{"colours", "red: in a suspected deadlock; yellow: not running, in doubt, or its senders wait"},
-		{"trends", fmt.Sprintf("the last %d looks, up to the most of them", span)},
+		{"trends", fmt.Sprintf("the last %d samples, scaled to their maximum", span)},
 	} {
 		all = append(all, line{{fmt.Sprintf("%-12s", l[0]), strong}, {l[1], plain}})
 	}

@@ -152,13 +152,13 @@ func TestWhatIsStuckIsRedAndNamed(t *testing.T) {
 		}
 	}
 	d := stuck()
-	d.Deadlocks[0].Doubt = "process 101 computes, and may go on"
+	d.Deadlocks[0].Doubt = "process 101 is computing and may continue"
 	s.See(census(d))
-	if l := s.Frame(120, 40)[1]; l != "\x1b[33mcircle of waits; process 101 computes, and may go on: shard 2 (101), shard 10 (102)\x1b[0m" {
+	if l := s.Frame(120, 40)[1]; l != "\x1b[33mcyclic wait; process 101 is computing and may continue: shard 2 (101), shard 10 (102)\x1b[0m" {
 		t.Errorf("in doubt: %q", l)
 	}
 	s.See(census(many(3)))
-	if text := plain(s.Frame(120, 40)); strings.Contains(text, "DEADLOCK") || strings.Contains(text, "circle") {
+	if text := plain(s.Frame(120, 40)); strings.Contains(text, "DEADLOCK") || strings.Contains(text, "cyclic wait") {
 		t.Errorf("it is over:\n%s", text)
 	}
 }
@@ -268,7 +268,7 @@ func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 	for keys, want := range map[string][]string{
 		"j<enter>":     {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
 		"<end><enter>": {"stopped", "message of queue block 7.1: train (100), others", "receives; 3 of 16"},
-		"2<enter>":     {"queue block 7.1", "train.Batch", "45 put and 44 taken", "train (100), 1 message"},
+		"2<enter>":     {"queue block 7.1", "train.Batch", "45 puts/s and 44 gets/s", "train (100), 1 message"},
 		"3<enter>":     {"mutex a", "shard 2 (101)", "locked"},
 		"4<enter>":     {"process shard 2 (101)"},
 		"5<enter>": {"block 9.1\n\nkind", "5 min", "weights", "tensor      float32 [16384 16384]",
@@ -278,7 +278,7 @@ func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 		"4":              {"shard 2 (101)", `the mutex "b"`, "train (100), others"},
 		" ":              {"PAUSED"},
 		"?":              {"Ctrl-Z"},
-		"/zzz<enter>":    {`nothing matches "zzz"`, "Esc clears the filter"},
+		"/zzz<enter>":    {`no rows match "zzz"`, "Esc clears the filter"},
 		"<enter><right>": {"process train (100)"},
 	} {
 		s := top.NewScreen(top.Face{})
@@ -295,7 +295,7 @@ func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 	s.See(census(many(5)))
 	press(t, s, "G<enter>")
 	s.See(census(many(2)))
-	if text := plain(s.Frame(80, 24)); !strings.Contains(text, "it has gone") {
+	if text := plain(s.Frame(80, 24)); !strings.Contains(text, "no longer present") {
 		t.Errorf("a process that has ended:\n%s", text)
 	}
 }

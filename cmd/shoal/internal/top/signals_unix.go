@@ -51,7 +51,7 @@ func (t *terminal) obey(ctx context.Context, s os.Signal) error {
 		case <-ctx.Done():
 		case <-time.After(time.Minute):
 		}
-		return fmt.Errorf("ended by the signal: %v", s)
+		return fmt.Errorf("terminated by signal: %v", s)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func draw(out io.Writer, c domains.Census) error {
 	fmt.Fprintf(out, "CPUs %.0f %% busy, %.0f involuntary switches/s\n", 100*c.Machine.Utilisation,
 		c.Machine.InvoluntaryPerSecond)
 	if len(c.Domains) == 0 {
-		fmt.Fprintln(out, "\nno Shoal program of this user runs here")
+		fmt.Fprintln(out, "\nno Shoal programs of this user are running")
 	}
 	for _, d := range c.Domains {
 		fmt.Fprintln(out)

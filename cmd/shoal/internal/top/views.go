@@ -20,7 +20,7 @@ type view struct {
 }
 
 const (
-	trendTitle = "LAST LOOKS"
+	trendTitle = "LAST SAMPLES"
 	trendWidth = 12
 )
 
@@ -33,7 +33,7 @@ var views = [...]view{
 		{title: "STATE", left: true, worth: 8}, {title: "ROLE", left: true, worth: 4}, {title: trendTitle, left: true, worth: 6},
 		{title: "ALONE", worth: 3}, {title: "THREADS", worth: 1}, {title: "RUNNABLE", worth: 1},
 		{title: "INVOL/S", worth: 1}, program,
-	}, (*screen).processes, "no Shoal program of this user runs here"},
+	}, (*screen).processes, "no Shoal programs of this user are running"},
 	{"queues", []column{
 		{title: "QUEUE", left: true, flex: true}, {title: "VALUE", worth: 8}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
 		{title: "PUT/S", worth: 7}, {title: "TAKEN/S", worth: 6}, {title: "WAITING", worth: 8},

@@ -51,7 +51,7 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 			s.see(c.census)
 		case b := <-typed:
 			if b == nil {
-				return fmt.Errorf("the terminal has closed: %w", io.ErrUnexpectedEOF)
+				return fmt.Errorf("terminal closed: %w", io.ErrUnexpectedEOF)
 			}
 			pending = append(pending, b...)
 			alone = time.After(50 * time.Millisecond)
