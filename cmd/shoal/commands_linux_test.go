@@ -56,8 +56,8 @@ const (
 var commandRows = map[string]commandRow{
 	"hogwild": {short: "hogwild --dry-run --workers=1", wide: true,
 		long: "hogwild --epochs 100 --workers 1 --log-interval 1 --trace t.json --out m.safetensors", begun: "oss", writes: true, saves: "m.safetensors",
-		wrong: []wrongUse{{"hogwild --workers 0", 2, "--workers 0"}, {"hogwild --data empty.npy", 1, "empty.npy is no folder"},
-			{"hogwild --data folder.npy", 1, "missing files with --download"}, {"hogwild --data secret.npy", 1, "secret.npy is no folder"},
+		wrong: []wrongUse{{"hogwild --workers 0", 2, "--workers 0"}, {"hogwild --data empty.npy", 1, "empty.npy is not a directory"},
+			{"hogwild --data folder.npy", 1, "missing files with --download"}, {"hogwild --data secret.npy", 1, "secret.npy is not a directory"},
 			{"hogwild --trace folder.npy", 1, "folder.npy"}, {"hogwild --trace secret/t.json", 1, "permission denied"}}},
 	"run": {short: "run -n 2 -- echo hello", long: `run -n 2 -- sh -c while:;do${IFS}echo${IFS}hello;sleep${IFS}.01;done`,
 		begun: "hello", writes: true,

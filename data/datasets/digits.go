@@ -21,7 +21,7 @@ const side = 28
 // process.
 func Digits(n int, seed uint64) *data.TensorDataset {
 	if n < 0 {
-		panic("data: Digits of a negative number of images")
+		panic("data: Digits: got a negative number of images, want at least 0")
 	}
 	images, labels := make([]uint8, n*side*side), make([]int64, n)
 	spread(n, func(from, to int) {

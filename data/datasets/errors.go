@@ -15,7 +15,7 @@ var ErrLimit = safefile.ErrLimit
 
 // ErrKey is wrapped if the name of a file in a shard would place it outside of the folder into
 // which the shard is unpacked.
-var ErrKey = errors.New("datasets: a name that leads elsewhere")
+var ErrKey = errors.New("datasets: unsafe file name")
 
 // The errors are registered because worker processes return them.
 func init() {

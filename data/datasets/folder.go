@@ -69,7 +69,7 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 		d.Classes = append(d.Classes, e.Name())
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("%w in %s: it has no folders, one for each class", ErrNoImages, root)
+		return nil, fmt.Errorf("%w in %s: want one subdirectory for each class", ErrNoImages, root)
 	}
 	d.Paths, d.Labels = NewList(paths), tensor.FromSlice(labels, len(labels))
 	return d, nil
@@ -110,7 +110,7 @@ func (d *ImageFolder) fail(path string, err error) error {
 // cannot be read.
 func (d *ImageFolder) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
-		return nil, fmt.Errorf("image %d of %d: out of range", i, d.Len())
+		return nil, fmt.Errorf("image %d is out of range [0, %d)", i, d.Len())
 	}
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
@@ -139,7 +139,7 @@ func (d *ImageFolder) Gather(ctx context.Context, indices []int, into data.Batch
 	labels, n := tensor.Data[int64](into[1]), d.Len()
 	for k, i := range indices {
 		if i < 0 || i >= n {
-			return fmt.Errorf("image %d of %d: out of range", i, n)
+			return fmt.Errorf("image %d is out of range [0, %d)", i, n)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

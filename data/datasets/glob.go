@@ -11,7 +11,7 @@ import (
 )
 
 // ErrPattern is wrapped if a pattern of paths is malformed, or if no file matches it.
-var ErrPattern = errors.New("datasets: pattern of paths")
+var ErrPattern = errors.New("datasets: invalid path pattern")
 
 // maxPaths is the maximum number of paths from the braces of a pattern.
 const maxPaths = 1 << 20
@@ -40,7 +40,7 @@ func Glob(patterns ...string) (paths []string, err error) {
 				}
 			}
 			if len(found) == 0 {
-				return nil, fmt.Errorf("%w: no file is %q: %w", ErrPattern, name, fs.ErrNotExist)
+				return nil, fmt.Errorf("%w: no file matches %q: %w", ErrPattern, name, fs.ErrNotExist)
 			}
 			paths = append(paths, found...)
 		}
@@ -96,7 +96,7 @@ func expandBraces(pattern string) ([]string, error) {
 	return []string{pattern}, nil
 }
 
-var errManyPaths = fmt.Errorf("its braces make more than %d paths", maxPaths)
+var errManyPaths = fmt.Errorf("braces expand to more than %d paths", maxPaths)
 
 // matchingBrace returns the position of the brace that closes the one at begin, or -1, and the
 // positions of the commas between them that are not in nested braces.

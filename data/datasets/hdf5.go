@@ -29,7 +29,7 @@ type hdf5Rows struct {
 // random order should have chunks of one or a few rows.
 func OpenHDF5(path string, names ...string) (data.Dataset, error) {
 	if len(names) == 0 {
-		panic("data: OpenHDF5 of no data sets")
+		panic("data: OpenHDF5: got no data sets, want at least 1")
 	}
 	set := &hdf5Rows{Path: path, Names: slices.Clone(names)}
 	o, err := set.open()
@@ -62,7 +62,8 @@ func (s *hdf5Rows) Open(context.Context) (any, error) {
 		return nil, err
 	}
 	if o.Len() != s.Rows {
-		return nil, &encoding.FileError{Path: s.Path, Err: fmt.Errorf("%w: it had %d rows, and now %d", data.ErrShape, s.Rows, o.Len())}
+		return nil, &encoding.FileError{Path: s.Path, Err: fmt.Errorf("%w: number of rows changed from %d to %d",
+			data.ErrShape, s.Rows, o.Len())}
 	}
 	return o, nil
 }
@@ -76,7 +77,8 @@ func (s *hdf5Rows) open() (*openedHDF5, error) {
 	for _, name := range s.Names {
 		d, err := f.Dataset(name)
 		if err == nil && (len(d.Shape()) == 0 || len(o.fields) > 0 && d.Shape()[0] != o.Len()) {
-			err = fmt.Errorf("%w: a data set of shape %v in field %d", data.ErrShape, d.Shape(), len(o.fields))
+			err = fmt.Errorf("%w: got data set shape %v in field %d, want at least 1 dimension and equal first dimensions",
+				data.ErrShape, d.Shape(), len(o.fields))
 		}
 		if err != nil {
 			f.Close()
@@ -122,7 +124,7 @@ func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
 // Gather reads rows into a batch. Consecutive rows are read with one call.
 func (o *openedHDF5) Gather(_ context.Context, indices []int, into data.Batch) error {
 	if len(into) != len(o.fields) {
-		return fmt.Errorf("%w: %d fields, not %d", data.ErrShape, len(into), len(o.fields))
+		return fmt.Errorf("%w: got %d fields, want %d", data.ErrShape, len(into), len(o.fields))
 	}
 	for f, d := range o.fields {
 		for k := 0; k < len(indices); {

@@ -79,7 +79,7 @@ func advised(err error) error {
 	if errors.Is(err, ErrLimit) {
 		return err
 	}
-	return fmt.Errorf("%w; get the file again", err)
+	return fmt.Errorf("%w; download the file again", err)
 }
 
 // readIDX reads the file r of size bytes. offset is the number of decompressed bytes that were
@@ -124,7 +124,7 @@ func (f *idxFile) read() (*tensor.Tensor, error) {
 	e, known := elements[magic[2]]
 	if magic[0] != 0 || magic[1] != 0 || !known {
 		f.offset = 0
-		return nil, fmt.Errorf("%w: the magic number is %#08x", ErrMagic, magic)
+		return nil, fmt.Errorf("%w: got magic number %#08x", ErrMagic, magic)
 	}
 	shape, bytes, err := f.shape(int(magic[3]), e.size)
 	if err != nil {
@@ -158,12 +158,12 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 		bytes = saturated(bytes, n)
 	}
 	if bytes > f.most && !empty || bytes > maxBytes {
-		return nil, 0, fmt.Errorf("%w: it cannot hold the %v elements of its header", data.ErrTruncated, shape)
+		return nil, 0, fmt.Errorf("%w: file is too short for the %v elements of its header", data.ErrTruncated, shape)
 	}
 	if empty {
 		return shape, 0, nil
 	}
-	return shape, bytes, safefile.CheckSize(bytes, f.fills, 0, "unpack it by gunzip, if that is meant")
+	return shape, bytes, safefile.CheckSize(bytes, f.fills, 0, "decompress it with gunzip if this is intended")
 }
 
 // fill reads len(p) bytes.

@@ -154,7 +154,7 @@ func TestOpenIDX_AGzippedFileHasALimit(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	var file *encoding.FileError
 	if !errors.Is(err, datasets.ErrLimit) || !errors.As(err, &file) || !strings.Contains(err.Error(), "gunzip") ||
-		strings.Contains(err.Error(), "get the file again") {
+		strings.Contains(err.Error(), "download the file again") {
 		t.Errorf("%v", err)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {

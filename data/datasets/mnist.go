@@ -50,7 +50,7 @@ func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	}
 	if images.DType() != tensor.Uint8 || images.Dims() != 3 || images.Dim(1) != side || images.Dim(2) != side {
 		return nil, &encoding.FileError{Path: imagesPath,
-			Err: fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", data.ErrShape,
+			Err: fmt.Errorf("%w: got images %v of %v, want (n, 28, 28) of uint8", data.ErrShape,
 				images.Shape(), images.DType())}
 	}
 	if err := fitLabels(labels, images.Dim(0)); err != nil {
@@ -62,11 +62,11 @@ func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 // fitLabels returns an error that wraps [data.ErrShape] unless labels consist of n digits.
 func fitLabels(labels *tensor.Tensor, n int) error {
 	if labels.DType() != tensor.Uint8 || labels.Dims() != 1 || labels.Dim(0) != n {
-		return fmt.Errorf("%w: labels are %v of %v, not (%d) of uint8", data.ErrShape, labels.Shape(),
+		return fmt.Errorf("%w: got labels %v of %v, want (%d) of uint8", data.ErrShape, labels.Shape(),
 			labels.DType(), n)
 	}
 	if i := slices.IndexFunc(tensor.Data[uint8](labels), func(l uint8) bool { return l > 9 }); i >= 0 {
-		return fmt.Errorf("%w: label %d is greater than 9", data.ErrShape, i)
+		return fmt.Errorf("%w: got label %d, want at most 9", data.ErrShape, i)
 	}
 	return nil
 }
@@ -80,7 +80,8 @@ func find(dir, stem, ending string) (string, error) {
 				if _, err := os.Stat(path); err == nil {
 					return path, nil
 				} else if errors.Is(err, syscall.ENOTDIR) {
-					return "", fmt.Errorf("find %s-%s: %s is no folder; name the one that has the files: %w", stem, ending, d, err)
+					return "", fmt.Errorf("find %s-%s: %s is not a directory, want the directory with the files: %w",
+						stem, ending, d, err)
 				} else if !errors.Is(err, fs.ErrNotExist) {
 					return "", fmt.Errorf("find %s-%s: %w", stem, ending, err)
 				}
@@ -88,6 +89,6 @@ func find(dir, stem, ending string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf(
-		"%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or name the directory where it is",
+		"%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or pass the directory that has it",
 		fs.ErrNotExist, stem, ending, dir)
 }

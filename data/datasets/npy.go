@@ -17,13 +17,14 @@ import (
 // differ in their number of rows. OpenNPY panics without paths.
 func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	if len(paths) == 0 {
-		panic("data: OpenNPY of no files")
+		panic("data: OpenNPY: got no files, want at least 1")
 	}
 	var fields []*tensor.Tensor
 	for _, path := range paths {
 		t, err := npy.Map(path)
 		if err == nil && (t.Dims() == 0 || len(fields) > 0 && t.Dim(0) != fields[0].Dim(0)) {
-			err = errors.Join(fmt.Errorf("%w: an array of shape %v in field %d", data.ErrShape, t.Shape(),
+			err = errors.Join(fmt.Errorf("%w: got array shape %v in field %d, want at least 1 dimension and equal first dimensions",
+				data.ErrShape, t.Shape(),
 				len(fields)), t.Close())
 		}
 		if err != nil {

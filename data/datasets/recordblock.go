@@ -16,7 +16,7 @@ import (
 )
 
 // ErrRecords is wrapped if a file or a block of memory is not a [List] or a [Map], or is damaged.
-var ErrRecords = errors.New("data: not records")
+var ErrRecords = errors.New("data: invalid records")
 
 const (
 	recordsMagic = "shoalrec"
@@ -80,7 +80,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 	b := tensor.Bytes(t)
 	defer runtime.KeepAlive(t)
 	if len(b) < recordsHead || string(b[:8]) != recordsMagic {
-		return bad(0, "the first bytes are not %s", recordsMagic)
+		return bad(0, "file does not start with %s", recordsMagic)
 	}
 	le := binary.LittleEndian
 	n, entries, data, size := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), uint64(len(b))
@@ -90,7 +90,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 	case (entries > 0) != isMap || entries&(entries-1) != 0 || isMap && (n%2 != 0 || entries <= n/2):
 		return bad(16, "a table of %d entries for %d records", entries, n)
 	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
-		return bad(32, "the checksum of the index")
+		return bad(32, "wrong checksum of the index")
 	}
 	last := uint64(0)
 	for i := range n {
@@ -101,7 +101,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 		last = end
 	}
 	if last != size-data {
-		return bad(len(b), "%d bytes of records, where the index has %d", size-data, last)
+		return bad(len(b), "got %d bytes of records, want %d as in the index", size-data, last)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func indexOf(b []byte) (index, error) {
 // at returns record i.
 func (x index) at(i uint64) ([]byte, error) {
 	if i >= x.records {
-		return nil, fmt.Errorf("%w: record %d of %d", ErrRecords, i, x.records)
+		return nil, fmt.Errorf("%w: record %d is out of range [0, %d)", ErrRecords, i, x.records)
 	}
 	le := binary.LittleEndian
 	from, to, records := uint64(0), le.Uint64(x.b[recordsHead+8*i:]), x.b[x.data:]

@@ -44,7 +44,7 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error)
 	}
 	class, err := strconv.ParseInt(strings.TrimSpace(string(r.Files["cls"])), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: .cls is %q", data.ErrShape, r.Files["cls"])
+		return nil, fmt.Errorf("%w: .cls: got %q, want a number", data.ErrShape, r.Files["cls"])
 	}
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)

@@ -67,7 +67,7 @@ func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample
 	}
 }
 
-var errShuffle = errors.New("datasets: ShardOptions.Shuffle is negative")
+var errShuffle = errors.New("datasets: got a negative ShardOptions.Shuffle, want at least 0")
 
 // A shardRecord is a record and the path of its shard.
 type shardRecord struct {

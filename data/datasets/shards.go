@@ -134,7 +134,7 @@ func (s *shardReader) next() (Record, error) {
 			continue
 		}
 		if !inside(e.name) {
-			return Record{}, fmt.Errorf("%w: %q; give the file another name, and make the shard anew", ErrKey, e.name)
+			return Record{}, fmt.Errorf("%w: %q: rename the file and recreate the shard", ErrKey, e.name)
 		}
 		body, ok, err := s.content(e)
 		if err != nil {
@@ -148,7 +148,7 @@ func (s *shardReader) next() (Record, error) {
 			s.record = Record{key, map[string][]byte{}}
 		}
 		if _, twice := s.record.Files[kind]; twice {
-			return Record{}, fmt.Errorf("%w: two files %s", data.ErrShape, e.name)
+			return Record{}, fmt.Errorf("%w: duplicate file %s", data.ErrShape, e.name)
 		}
 		s.record.Files[kind] = body
 		if before.Files != nil && key != before.Key {
@@ -172,7 +172,7 @@ func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
 	}
 	switch {
 	case r.size > maxFile:
-		return nil, false, fmt.Errorf("%w: file %s has %d bytes, and %d are the limit; divide it, or unpack the shard",
+		return nil, false, fmt.Errorf("%w: file %s has %d bytes, want at most %d: split it, or unpack the shard",
 			ErrLimit, e.name, r.size, maxFile)
 	case s.names:
 		return nil, true, nil

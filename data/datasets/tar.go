@@ -88,7 +88,7 @@ func (t *tarball) next() (tarEntry, error) {
 			return e, nil
 		}
 		if e.size > maxName {
-			return tarEntry{}, fmt.Errorf("%w: a name of %d bytes", ErrTar, e.size)
+			return tarEntry{}, fmt.Errorf("%w: name of %d bytes", ErrTar, e.size)
 		}
 		content, err := t.content(e.size)
 		if err != nil {
@@ -142,7 +142,7 @@ func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 		sum += int64(v)
 	}
 	if want, err := octal(h[148:156]); err != nil || want != sum {
-		return e, fmt.Errorf("%w: the checksum of a header", ErrTar)
+		return e, fmt.Errorf("%w: wrong header checksum", ErrTar)
 	}
 	if h[124]&0x80 != 0 {
 		for _, v := range h[128:136] { // the bytes before would exceed any file
@@ -152,7 +152,7 @@ func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 		return e, err
 	}
 	if e.size < 0 || e.size > 1<<60 {
-		return e, fmt.Errorf("%w: a file of %d bytes", ErrTar, e.size)
+		return e, fmt.Errorf("%w: file of %d bytes", ErrTar, e.size)
 	}
 	e.name, e.link, e.kind = text(h[:100]), text(h[157:257]), h[156]
 	if prefix := text(h[345:500]); string(h[257:263]) == "ustar\x00" && prefix != "" {
@@ -173,7 +173,7 @@ func octal(b []byte) (int64, error) {
 	}
 	v, err := strconv.ParseInt(s, 8, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: the number %q", ErrTar, s)
+		return 0, fmt.Errorf("%w: invalid number %q", ErrTar, s)
 	}
 	return v, nil
 }
@@ -184,7 +184,7 @@ func (e *tarEntry) pax(b []byte) error {
 		digits, _, ok := bytes.Cut(b, []byte(" "))
 		n, err := strconv.Atoi(string(digits))
 		if !ok || err != nil || n <= len(digits)+1 || n > len(b) || b[n-1] != '\n' {
-			return fmt.Errorf("%w: a record of an extended header", ErrTar)
+			return fmt.Errorf("%w: invalid record in an extended header", ErrTar)
 		}
 		key, value, _ := strings.Cut(string(b[len(digits)+1:n-1]), "=")
 		switch b = b[n:]; key {
@@ -194,7 +194,7 @@ func (e *tarEntry) pax(b []byte) error {
 			e.link = value
 		case "size":
 			if e.size, err = strconv.ParseInt(value, 10, 64); err != nil || e.size < 0 || e.size > 1<<60 {
-				return fmt.Errorf("%w: the size %q", ErrTar, value)
+				return fmt.Errorf("%w: invalid size %q", ErrTar, value)
 			}
 		}
 	}

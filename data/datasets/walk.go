@@ -41,7 +41,7 @@ type walk struct {
 // maxDepth is the maximum depth of directories.
 const maxDepth = 200
 
-var errDepth = errors.New("folders are too deep")
+var errDepth = errors.New("directories are nested too deeply")
 
 // visit visits a directory. above holds the directories that contain it.
 func (w *walk) visit(dir string, above []fs.FileInfo) error {

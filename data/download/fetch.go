@@ -44,7 +44,7 @@ func (f *fetch) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !ok:
-		return errors.Join(fmt.Errorf("%w: its SHA-256 is not %s; try another mirror than %s", ErrChecksum,
+		return errors.Join(fmt.Errorf("%w: SHA-256 is not %s; try another mirror than %s", ErrChecksum,
 			f.sha256, f.mirror), os.Remove(f.part()))
 	}
 	return os.Rename(f.part(), f.path())
@@ -64,7 +64,7 @@ func (f *fetch) complete(ctx context.Context) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	silence := time.AfterFunc(patience, func() { end(fmt.Errorf("%w: nothing came for %v", ErrPartial, patience)) })
+	silence := time.AfterFunc(patience, func() { end(fmt.Errorf("%w: no data for %v", ErrPartial, patience)) })
 	defer silence.Stop()
 	resp, err := f.request(ctx, have)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	continued := resp.StatusCode == http.StatusPartialContent && have > 0
 	if resp.StatusCode != http.StatusOK && !continued {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%w: %s answers %s; name another mirror, or put the file into %s by hand",
+		return nil, fmt.Errorf("%w: %s answered %s; set another mirror, or copy the file to %s",
 			ErrStatus, address, resp.Status, f.dir)
 	}
 	return resp, nil
@@ -134,7 +134,7 @@ func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()
 		case err == io.EOF && have >= f.size:
 			return nil
 		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("%w after %d of %d bytes; run it again to go on from there", ErrPartial, have, f.size)
+			return fmt.Errorf("%w after %d of %d bytes; run it again to resume", ErrPartial, have, f.size)
 		case err != nil:
 			return fmt.Errorf("%w after %d of %d bytes: %w", ErrPartial, have, f.size, err)
 		}

@@ -46,7 +46,7 @@ func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
 
 func fetchAll(ctx context.Context, client *http.Client, files []file, dir, mirror string, progress Progress) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the directory of a data set: %w", err)
+		return fmt.Errorf("create data set directory: %w", err)
 	}
 	if progress == nil {
 		progress = func(string, int64, int64) {}

@@ -207,7 +207,7 @@ func TestFetch_LeavesASilentServer(t *testing.T) {
 	for _, serve := range []http.HandlerFunc{silent, stuck} {
 		dir := t.TempDir()
 		err := fetch(t, &mirror{serve: serve}, dir, nil)
-		if !errors.Is(err, download.ErrPartial) || !strings.Contains(err.Error(), "nothing came for") {
+		if !errors.Is(err, download.ErrPartial) || !strings.Contains(err.Error(), "no data for") {
 			t.Errorf("%v, want ErrPartial with the reason", err)
 		}
 		if err := fetch(t, &mirror{serve: whole}, dir, nil); err != nil {

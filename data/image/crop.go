@@ -101,7 +101,7 @@ func (s Pad) check(im *Image) error {
 		}
 	}
 	if n := len(s.Fill); n > 1 && n != im.C {
-		return fmt.Errorf("%w: a colour of %d bytes for %d planes", ErrSize, n, im.C)
+		return fmt.Errorf("%w: got a colour of %d bytes, want %d for the planes", ErrSize, n, im.C)
 	}
 	return room(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
 }
@@ -150,10 +150,10 @@ func middle(n int) int { return int(math.RoundToEven(float64(n) / 2)) }
 
 func sane(im *Image, h, w int) error {
 	if im.Pix == nil {
-		return fmt.Errorf("%w: there are no pixels; this step comes before Normalize", ErrSize)
+		return fmt.Errorf("%w: no pixels: this step must precede Normalize", ErrSize)
 	}
 	if h < 1 || w < 1 {
-		return fmt.Errorf("%w: a crop of %d×%d", ErrSize, h, w)
+		return fmt.Errorf("%w: got a crop of %d×%d, want at least 1×1", ErrSize, h, w)
 	}
 	return room(h, w)
 }
@@ -162,7 +162,7 @@ func sane(im *Image, h, w int) error {
 // pixels.
 func room(h, w int) error {
 	if h > DefaultMaxPixels/w {
-		return fmt.Errorf("%w: %d×%d pixels are to be made, where %d are", ErrSize, h, w, DefaultMaxPixels)
+		return fmt.Errorf("%w: result of %d×%d pixels exceeds the limit %d", ErrSize, h, w, DefaultMaxPixels)
 	}
 	return nil
 }
@@ -178,7 +178,8 @@ func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	}
 	spareH, spareW := im.H+2*s.Padding-s.H, im.W+2*s.Padding-s.W
 	if spareH < 0 || spareW < 0 {
-		return fmt.Errorf("%w: a crop of %d×%d of %d×%d pixels and %d around them", ErrSize, s.H, s.W, im.H,
+		return fmt.Errorf("%w: got a crop of %d×%d, want at least 1×1 of %d×%d pixels and %d around them",
+			ErrSize, s.H, s.W, im.H,
 			im.W, s.Padding)
 	}
 	y, x := r.IntN(spareH+1), r.IntN(spareW+1)

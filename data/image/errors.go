@@ -19,7 +19,7 @@ var (
 
 // ErrSize is wrapped if an image does not have the size that a step, or the row of a batch,
 // requires.
-var ErrSize = errors.New("image: not of this size")
+var ErrSize = errors.New("image: wrong size")
 
 func init() {
 	codec.RegisterError("image.ErrFormat", ErrFormat)

@@ -141,7 +141,7 @@ func of(numbers []float32, c, planes int, none float32) (float32, error) {
 	case planes:
 		return numbers[c], nil
 	}
-	return 0, fmt.Errorf("%w: %d numbers for %d planes", ErrSize, len(numbers), planes)
+	return 0, fmt.Errorf("%w: got %d numbers for %d planes", ErrSize, len(numbers), planes)
 }
 
 // RandomErasing sets a random rectangle of the image to Value, with probability P. Zero values of

@@ -69,7 +69,7 @@ func timesSmaller(h, w int, leastH, leastW float64) int {
 // decode is Decode with a callback that returns the reduction factor of a JPEG. draft may be nil.
 func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {
-		panic(fmt.Sprintf("image: Decode to %d channels, not 1 or 3", channels))
+		panic(fmt.Sprintf("image: Decode: got %d channels, want 1 or 3", channels))
 	}
 	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
 	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
@@ -109,7 +109,7 @@ func (im *Image) fits(h, w int) error {
 		most = DefaultMaxPixels
 	}
 	if h > most/w {
-		return fmt.Errorf("%w: %d×%d pixels, where %d are", ErrTooLarge, h, w, most)
+		return fmt.Errorf("%w: %d×%d pixels exceed the limit %d", ErrTooLarge, h, w, most)
 	}
 	return nil
 }

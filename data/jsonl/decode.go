@@ -14,7 +14,7 @@ import (
 // decode decodes a line, which must contain exactly one JSON value. The error wraps [ErrValue].
 func decode(line []byte) (any, error) {
 	if !utf8.Valid(line) {
-		return nil, fmt.Errorf("%w: it is not UTF-8", ErrValue)
+		return nil, fmt.Errorf("%w: not UTF-8", ErrValue)
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
@@ -26,7 +26,7 @@ func decode(line []byte) (any, error) {
 		return nil, fmt.Errorf("%w: %w", ErrValue, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: something follows its first value, at byte %d", ErrValue, d.InputOffset())
+		return nil, fmt.Errorf("%w: data after the first value, at byte %d", ErrValue, d.InputOffset())
 	}
 	return numbers(v)
 }

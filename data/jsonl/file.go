@@ -25,7 +25,7 @@ func open(path string) (*file, error) {
 		return nil, err
 	}
 	if f, err = unpacked(f); err != nil {
-		return nil, fmt.Errorf("unpack %s: %w", path, err)
+		return nil, fmt.Errorf("decompress %s: %w", path, err)
 	}
 	all := &file{File: f, path: path}
 	if err := all.index(); err != nil {
@@ -49,7 +49,8 @@ func (f *file) index() error {
 		in.Discard(len(start))
 		begin, f.size = int64(len(start)), int64(len(start))
 	case len(start) >= 2 && (string(start[:2]) == "\xff\xfe" || string(start[:2]) == "\xfe\xff"):
-		return fmt.Errorf("%s: %w: it is UTF-16; make it UTF-8, as iconv -f UTF-16 -t UTF-8 does", f.path, ErrValue)
+		return fmt.Errorf("%s: %w: got UTF-16, want UTF-8: convert it with iconv -f UTF-16 -t UTF-8",
+			f.path, ErrValue)
 	}
 	for {
 		piece, err := in.ReadSlice('\n')
@@ -80,11 +81,11 @@ func (f *file) line(i, limit int) ([]byte, error) {
 	}
 	n := end - f.begins[i]
 	if n > int64(limit) {
-		return nil, fmt.Errorf("%w: %d bytes, and at most %d are read", ErrLong, n, limit)
+		return nil, fmt.Errorf("%w: got %d bytes, want at most %d", ErrLong, n, limit)
 	}
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, f.begins[i]); err != nil {
-		return nil, fmt.Errorf("the file has changed: %w", err)
+		return nil, fmt.Errorf("file has changed: %w", err)
 	}
 	return b, nil
 }

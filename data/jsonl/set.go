@@ -18,7 +18,7 @@ var (
 	// ErrLong is wrapped if a line is longer than Options.MaxLine.
 	ErrLong = errors.New("jsonl: line too long")
 	// ErrValue is wrapped if a line is not valid JSON, or has a value that is not supported.
-	ErrValue = errors.New("jsonl: not such a value")
+	ErrValue = errors.New("jsonl: value does not match")
 )
 
 // The errors are registered so that errors.Is recognizes them in the parent of a worker process.
@@ -118,7 +118,7 @@ func notAnObject(line any) error {
 // with calls f with line i. Errors are wrapped in a [*row.Error].
 func (s *set) with(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
-		return fmt.Errorf("line %d of %d: out of range", i, s.Len())
+		return fmt.Errorf("line %d is out of range [0, %d)", i, s.Len())
 	}
 	in, i := s.At(i)
 	b, err := in.line(i, s.options.MaxLine)

@@ -12,7 +12,7 @@ var (
 	// ErrColumn is wrapped if a row lacks a requested column.
 	ErrColumn = errors.New("row: no such column")
 	// ErrKind is wrapped if the value of a column has a type that is not supported.
-	ErrKind = errors.New("row: not of this kind")
+	ErrKind = errors.New("row: wrong kind of value")
 )
 
 // The errors are registered so that errors.Is recognizes them in the parent of a worker process.

@@ -17,12 +17,12 @@ import (
 // Errors of a file, in an [*encoding.FileError], or of options. Test for them with [errors.Is].
 var (
 	// ErrOption is wrapped if an option is out of range.
-	ErrOption = errors.New("tokens: option")
+	ErrOption = errors.New("tokens: invalid option")
 	// ErrShort is wrapped if a file has fewer tokens than a window and one more.
-	ErrShort = errors.New("tokens: fewer tokens than a window and the one after it")
+	ErrShort = errors.New("tokens: fewer tokens than a window plus one")
 	// ErrType is wrapped if the elements of a file are not tokens, or if its size is not a multiple
 	// of the DType's size.
-	ErrType = errors.New("tokens: not of a type of tokens")
+	ErrType = errors.New("tokens: unsupported token dtype")
 	// ErrVocabulary is wrapped if a token is negative or not below Options.Vocabulary.
 	ErrVocabulary = errors.New("tokens: not in the vocabulary")
 )
@@ -99,7 +99,7 @@ func mapped(path string, dt tensor.DType) (*tensor.Tensor, error) {
 	}
 	if size := int64(dt.Size()); st.Size()%size != 0 || st.Size() == 0 {
 		return nil, &encoding.FileError{Path: path, Offset: st.Size(),
-			Err: fmt.Errorf("%w: %d bytes of tokens of %d bytes", ErrType, st.Size(), size)}
+			Err: fmt.Errorf("%w: %d bytes are not a multiple of the token size %d", ErrType, st.Size(), size)}
 	}
 	t, err := tensor.FromFile(path, false, dt, int(st.Size())/dt.Size())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // read writes window i to x, and the window shifted by one token to y.
 func (s *set) read(i int, x, y []int64) (err error) {
 	if i < 0 || i >= s.Len() {
-		return fmt.Errorf("window %d of %d: out of range", i, s.Len())
+		return fmt.Errorf("window %d is out of range [0, %d)", i, s.Len())
 	}
 	from, n := i*s.options.Stride, s.options.Length
 	fault := tensor.Catch(func() { // another process may truncate the file
@@ -54,7 +54,8 @@ func (s *set) inVocabulary(from int, x, y []int64) error {
 			at := from + k + 1
 			size := int64(s.tokens.DType().Size())
 			return &encoding.FileError{Path: s.path, Offset: int64(at) * size,
-				Err: fmt.Errorf("%w: token %d is %d of %d", ErrVocabulary, at, token, limit)}
+				Err: fmt.Errorf("%w: token %d is %d, want at least 0 and less than %d",
+					ErrVocabulary, at, token, limit)}
 		}
 	}
 	return nil

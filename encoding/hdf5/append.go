@@ -91,20 +91,20 @@ func (w *Writer) extend() error {
 // that the append mode cannot write, and [ErrFormat] if the file is truncated.
 func (f *File) appendable() error {
 	if f.UserBlock > 0 {
-		return unsupported("to append behind a block of a user, of %d bytes", f.UserBlock)
+		return unsupported("to append after a user block of %d bytes", f.UserBlock)
 	}
 	s, err := f.superblock()
 	if err != nil {
 		return err
 	}
 	if s.fanout != fanout {
-		return unsupported("to append to a file whose trees have %d children", s.fanout)
+		return unsupported("to append to a file with trees of %d children", s.fanout)
 	}
 	if s.extended {
 		return unsupported("to append to a file with an extension of its superblock")
 	}
 	if end := le.Uint64(s.bytes[s.endAt:]); end > uint64(f.tree.size) {
-		return malformed("it has %d bytes and says %d", f.tree.size, end)
+		return malformed("got a file of %d bytes, want %d", f.tree.size, end)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (a *appended) dataset(w *Writer, name string) (*Output, error) {
 	}
 	switch {
 	case found.store.kind != layoutChunked:
-		return nil, unsupported("to write what is not in chunks; it was made without a maximum shape")
+		return nil, unsupported("to extend a data set that is not chunked: create it with a maximum shape")
 	case found.kind.swapped:
 		return nil, unsupported("to write big-endian numbers")
 	}
@@ -179,7 +179,7 @@ func (a *appended) admits(name string) error {
 	member, _, _ := strings.Cut(rest, "/")
 	links, err := a.linksOf(group)
 	if err == nil && links.has[member] {
-		err = fmt.Errorf("%w: there is %q", ErrName, join(group, member))
+		err = fmt.Errorf("%w: %q exists", ErrName, join(group, member))
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func (w *Writer) linkAll() (patches []patch) {
 		}
 		for member, at := range w.members(strings.TrimPrefix(base+"/", "/"), added[base]) {
 			if _, twice := members[address][member]; twice {
-				w.err = cmp.Or(w.err, fmt.Errorf("%w: %q comes twice", ErrName, join(base, member)))
+				w.err = cmp.Or(w.err, fmt.Errorf("%w: duplicate name %q", ErrName, join(base, member)))
 			}
 			members[address][member] = at
 		}

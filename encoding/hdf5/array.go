@@ -176,7 +176,7 @@ func (a array) blocks(c *cursor, head, from, blocks, n int, bitmaps []byte) erro
 		var written []byte
 		if n > a.page {
 			if written = bitmaps[:min(len(bitmaps), a.bitmap(n))]; len(written) == 0 {
-				return malformed("a block in pages of which nobody knows whether they were written")
+				return malformed("a paged block without initialization bits")
 			}
 			bitmaps = bitmaps[len(written):]
 		}

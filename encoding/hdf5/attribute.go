@@ -28,7 +28,7 @@ func (f *File) Attrs(name string) (map[string]any, error) {
 		address, ok = f.groups[name]
 	}
 	if !ok {
-		return nil, f.about(name, fmt.Errorf("%w; Names lists what there is", ErrName))
+		return nil, f.about(name, fmt.Errorf("%w; Names lists the names", ErrName))
 	}
 	all, err := f.messages(address)
 	attrs := map[string]any{}
@@ -75,7 +75,7 @@ func (f *File) attribute(c *cursor) (key string, v any, err error) {
 	case version < 1 || version > 3 || c.short:
 		return "", nil, malformed("an attribute of version %d", version)
 	case version > 1 && flags != 0:
-		return "", nil, unsupported("an attribute whose type or shape has a name of its own")
+		return "", nil, unsupported("an attribute with a committed type or shape")
 	}
 	key = strings.TrimRight(string(parts[0].b), "\x00")
 	d := &Dataset{tree: &f.tree}
@@ -121,10 +121,10 @@ func (d *Dataset) value() (any, error) {
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
 	if err == nil && w.old != nil && w.old.has(name) {
-		err = unsupported("an attribute of what was in the file before")
+		err = unsupported("an attribute of an object that existed before")
 	}
 	if _, twice := w.attrs[name][key]; twice {
-		err = fmt.Errorf("%w: it is there", ErrName)
+		err = fmt.Errorf("%w: it exists", ErrName)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: attribute %q of %q: %w", w.path, key, name, err)

@@ -81,7 +81,7 @@ func (t *btree) each(do func(c *cursor) error) error {
 
 func (t *btree) walk(address uint64, records, depth int, do func(c *cursor) error) error {
 	if t.left -= 1 + records; t.left < 0 || uint64(records) > t.levels[depth].most {
-		return malformed("the tree at %d has more records than it has room for", address)
+		return malformed("the tree at %d has too many records", address)
 	}
 	signature, size := "BTLF", records*t.record
 	if depth > 0 {

@@ -56,7 +56,7 @@ type source struct {
 // at reads n bytes at the given address.
 func (s source) at(address uint64, n int) ([]byte, error) {
 	if n < 0 || address > uint64(s.size) || uint64(n) > uint64(s.size)-address {
-		return nil, malformed("%d bytes at %d are not in a file of %d", n, address, s.size)
+		return nil, malformed("%d bytes at %d exceed the file size %d", n, address, s.size)
 	}
 	b := make([]byte, n)
 	if _, err := s.r.ReadAt(b, int64(address)); err != nil {
@@ -76,7 +76,7 @@ func (s source) sealed(signature string, address uint64, n int) (*cursor, error)
 	sum := &cursor{b: b[max(0, n-width):]}
 	b = b[:max(0, n-width)]
 	if !bytes.HasPrefix(b, []byte(signature)) || uint32(sum.uint(width)) != lookup3(b) {
-		return nil, malformed("at %d is no %q, or its checksum is another", address, signature)
+		return nil, malformed("want %[2]q with a valid checksum at %[1]d", address, signature)
 	}
 	return &cursor{b: b[len(signature):]}, nil
 }
@@ -89,7 +89,7 @@ func (s source) signed(signature string, address uint64, n int) (*cursor, error)
 		return nil, err
 	}
 	if !bytes.HasPrefix(b, []byte(signature)) {
-		return nil, malformed("at %d is no %q", address, signature)
+		return nil, malformed("want %[2]q at %[1]d", address, signature)
 	}
 	return &cursor{b: b[len(signature):]}, nil
 }

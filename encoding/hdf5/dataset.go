@@ -63,7 +63,7 @@ func (d *Dataset) describe(all []message) (err error) {
 		switch m.kind {
 		case msgDataspace, msgDatatype, msgLayout, msgFilters:
 			if m.shared {
-				return unsupported("a datatype, or another message, that has a name of its own")
+				return unsupported("a committed datatype or another shared message")
 			}
 		}
 		switch m.kind {
@@ -83,7 +83,7 @@ func (d *Dataset) describe(all []message) (err error) {
 		case msgFill:
 			d.parseFill(c)
 		case msgExternal:
-			err = unsupported("elements in other files")
+			err = unsupported("elements in external files")
 		}
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (d *Dataset) parseLayout(c *cursor) error {
 		d.index.address = c.uint(8)
 		d.parseChunk(c, rank, 4)
 	default:
-		return unsupported("a virtual data set, whose elements are in others")
+		return unsupported("a virtual data set")
 	}
 	if c.short {
 		return malformed("a layout is cut short")

@@ -20,7 +20,7 @@ var (
 	ErrUnsupported = errors.New("hdf5: unsupported")
 	// ErrText is wrapped if a data set contains strings and must be read with [File.Strings]. It
 	// wraps [ErrUnsupported].
-	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
+	ErrText = fmt.Errorf("%w: text elements", ErrUnsupported)
 	// ErrName is wrapped if a data set or a group does not exist, if a new one already exists, or
 	// if a name is malformed.
 	ErrName = errors.New("hdf5: no such name")
@@ -29,7 +29,7 @@ var (
 	ErrLimit = safefile.ErrLimit
 	// ErrShape is wrapped if a slab is out of the bounds of its data set or has a different dtype,
 	// and if a shape in [Options] is invalid.
-	ErrShape = errors.New("hdf5: slab does not fit")
+	ErrShape = errors.New("hdf5: slab out of range")
 )
 
 // The errors are registered, so that errors.Is also works in a process that receives them from its

@@ -98,7 +98,7 @@ func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:]
 func (f *File) Dataset(name string) (*Dataset, error) {
 	d, err := f.find(name)
 	if err == nil && d.kind.text.is {
-		err = fmt.Errorf("%w: Strings reads it", ErrText)
+		err = fmt.Errorf("%w: read it with Strings", ErrText)
 	}
 	if err != nil {
 		return nil, f.about(name, err)
@@ -110,7 +110,7 @@ func (f *File) Dataset(name string) (*Dataset, error) {
 func (f *File) find(name string) (*Dataset, error) {
 	address, ok := f.datasets[name]
 	if !ok {
-		return nil, fmt.Errorf("%w; Names lists what there is", ErrName)
+		return nil, fmt.Errorf("%w; Names lists the names", ErrName)
 	}
 	d := &Dataset{tree: &f.tree, most: f.MaxBytes}
 	all, err := f.messages(address)
@@ -180,7 +180,7 @@ func (f *File) numbers() (map[string]*Dataset, error) {
 		bytes = min(bytes+int64(size), math.MaxInt64/2)
 		fills += d.fills()
 	}
-	if err := safefile.CheckSize(bytes, fills, f.MaxBytes, "open the file and read its data sets one by one"); err != nil {
+	if err := safefile.CheckSize(bytes, fills, f.MaxBytes, "open the file and read its data sets one at a time"); err != nil {
 		return nil, f.about("", err)
 	}
 	return sets, nil

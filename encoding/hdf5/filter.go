@@ -101,7 +101,7 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 		}
 	}
 	if err == nil && len(b) != size {
-		err = malformed("a chunk has %d bytes, not %d", len(b), size)
+		err = malformed("got a chunk of %d bytes, want %d", len(b), size)
 	}
 	return b, err
 }
@@ -139,7 +139,7 @@ func inflater(r io.Reader) (io.Reader, error) {
 // checksum can follow the chunk.
 func inflate(b []byte, size int) ([]byte, error) {
 	if size/safefile.MaxDeflateRatio > len(b) {
-		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
+		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))
 	}
 	z, err := inflater(bytes.NewReader(b))
 	if err != nil {
@@ -219,7 +219,7 @@ func unsum(b []byte) ([]byte, error) {
 	}
 	sum := binary.LittleEndian.Uint32(b[len(b)-4:])
 	if b = b[:len(b)-4]; fletcher32(b) != sum {
-		return nil, malformed("the checksum of a chunk")
+		return nil, malformed("wrong checksum of a chunk")
 	}
 	return b, nil
 }

@@ -24,7 +24,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 		return nil // a cycle of hard links
 	}
 	if t.visits++; t.visits > maxVisits || depth > maxDepth {
-		return malformed("groups nest deeper than %d, or are in many others", maxDepth)
+		return malformed("groups nest deeper than %d, or have too many links", maxDepth)
 	}
 	all, err := t.messages(address)
 	if errors.Is(err, ErrUnsupported) && name != "" {
@@ -118,7 +118,7 @@ func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) e
 		return err
 	}
 	if index.kind != kind {
-		return malformed("a tree of kind %d, not %d", index.kind, kind)
+		return malformed("got a tree of kind %d, want %d", index.kind, kind)
 	}
 	return index.each(func(id *cursor) error {
 		id.take(before)

@@ -66,7 +66,7 @@ func (s source) messages(address uint64) ([]message, error) {
 	}
 	c := &cursor{b: start}
 	if version := c.int(1); version != 1 {
-		return nil, malformed("at %d is no header of an object", address)
+		return nil, malformed("no object header at %d", address)
 	}
 	c.take(7)
 	first := block{address + 16, c.uint(4)}
@@ -133,13 +133,13 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		}
 		sum := &cursor{b: b[len(b)-4:]}
 		if b = b[:len(b)-4]; uint32(sum.uint(4)) != lookup3(b) {
-			return nil, malformed("the checksum of the header at %d", at.address)
+			return nil, malformed("wrong checksum of the header at %d", at.address)
 		}
 		if at.address == address {
 			return &cursor{b: b[prefix:]}, nil
 		}
 		if string(b[:4]) != "OCHK" {
-			return nil, malformed("at %d is no OCHK", at.address)
+			return nil, malformed("no OCHK at %d", at.address)
 		}
 		return &cursor{b: b[4:]}, nil
 	}, func(c *cursor) message {
@@ -181,7 +181,7 @@ func (s source) collect(first block, tail int, open func(block) (*cursor, error)
 			}
 			if m.vital && m.kind > lastKind {
 				return nil, unsupported(
-					"a message of kind %d in a header, which says that nobody may read on who does not know it", m.kind)
+					"an unknown header message of kind %d, which is marked as required for reading", m.kind)
 			}
 			if m.kind == msgContinuation {
 				to := &cursor{b: m.body}

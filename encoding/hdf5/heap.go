@@ -83,7 +83,7 @@ func (h *heap) getHuge(id *cursor) (*cursor, error) {
 		at = h.places[id.uint(8)]
 	}
 	if id.short || at.size == 0 || at.size > maxHeader {
-		return nil, malformed("%d bytes at %d for what is huge in a heap", at.size, at.address)
+		return nil, malformed("%d bytes at %d for a huge object in a heap", at.size, at.address)
 	}
 	b, err := h.at(at.address, int(at.size))
 	return &cursor{b: b}, err
@@ -99,7 +99,7 @@ func (h *heap) readPlaces() error {
 		return err
 	}
 	if index.kind != recordHuge {
-		return malformed("a tree of kind %d, not %d", index.kind, recordHuge)
+		return malformed("got a tree of kind %d, want %d", index.kind, recordHuge)
 	}
 	h.places = map[uint64]block{}
 	return index.each(func(c *cursor) error {
@@ -139,7 +139,7 @@ func (h *heap) find(at uint64, n int) ([]byte, error) {
 			break
 		}
 	}
-	return nil, malformed("a place in a heap that has none there")
+	return nil, malformed("a reference to a missing object in a heap")
 }
 
 // row returns the row of the block table that contains the offset, the offset of the first block of

@@ -30,7 +30,7 @@ func (f *File) linking(address uint64) (*linking, error) {
 	l := &linking{has: map[string]bool{}, all: all}
 	if i := slices.IndexFunc(all, func(m message) bool { return m.kind == msgSymbolTable }); i >= 0 {
 		if l.table = &all[i]; isNew || len(l.table.body) < 16 {
-			return nil, unsupported("to add to a group that has its links in a table under a header of version 2")
+			return nil, unsupported("to add to a group with a symbol table and a header of version 2")
 		}
 		return l, f.eachSymbol(l.tree(), l.heap(), func(s symbol) error { l.has[s.name] = true; return nil })
 	}
@@ -47,7 +47,7 @@ func (l *linking) heap() uint64 {
 // inHeader reads the names of the links that are stored in the object header.
 func (l *linking) inHeader(isNew bool) error {
 	if !isNew {
-		return unsupported("to add to a group that has its links in a header of version 1")
+		return unsupported("to add to a group with links in a header of version 1")
 	}
 	for _, m := range l.all {
 		c := &cursor{b: m.body}
@@ -58,7 +58,7 @@ func (l *linking) inHeader(isNew bool) error {
 				c.take(8)
 			}
 			if c.uint(8) != undefined {
-				return unsupported("to add to a group that has its links in a heap, since they are many")
+				return unsupported("to add to a group with links in a heap")
 			}
 		case msgLink:
 			l.has[linkName(c)] = true

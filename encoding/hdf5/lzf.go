@@ -19,7 +19,7 @@ const (
 // checksum can follow the chunk.
 func unlzf(b []byte, size int) ([]byte, error) {
 	if size/lzfLongest > len(b) {
-		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
+		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))
 	}
 	out := make([]byte, 0, size+8)
 	for c := (&cursor{b: b}); len(c.b) > 0; {
@@ -33,7 +33,7 @@ func unlzf(b []byte, size int) ([]byte, error) {
 			}
 			back := control&31<<8 + c.int(1) + 1
 			if back > len(out) {
-				return nil, malformed("a compressed chunk refers to what is before it")
+				return nil, malformed("a compressed chunk refers to data before its start")
 			}
 			for range n + 2 { // source and destination may overlap
 				out = append(out, out[len(out)-back])

@@ -28,7 +28,7 @@ func (d *Output) plan() error {
 		return fmt.Errorf("%w: %w", ErrShape, err)
 	}
 	if d.o.Gzip < 0 || d.o.Gzip > 9 || d.o.Gzip > 0 && d.o.LZF {
-		return unsupported("gzip of level %d, not 0 to 9, or gzip and lzf", d.o.Gzip)
+		return unsupported("got gzip level %d, want 0 to 9 and not both gzip and lzf", d.o.Gzip)
 	}
 	if err := d.checkLimit(); err != nil {
 		return err

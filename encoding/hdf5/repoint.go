@@ -128,7 +128,7 @@ func (p *piece) room(address uint64, f *File) (room []byte, order int, err error
 		order = 2
 	}
 	if len(p.b) < from+checksumSize+4+order+16 {
-		return nil, 0, unsupported("a header of %d bytes, which has no room for where it continues", len(p.b))
+		return nil, 0, unsupported("a header of %d bytes without room for a continuation", len(p.b))
 	}
 	return p.b[from : len(p.b)-checksumSize], order, nil
 }

@@ -31,7 +31,7 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 func (d *Dataset) readable() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err == nil {
-		err = safefile.CheckSize(int64(size), d.fills(), d.most, "raise File.MaxBytes if that is meant, or read slabs")
+		err = safefile.CheckSize(int64(size), d.fills(), d.most, "raise File.MaxBytes if this is intended, or read slabs")
 	}
 	return size, err
 }
@@ -106,7 +106,7 @@ func (d *Dataset) read(b []byte, start, shape []int) error {
 		}
 		if _, err := d.tree.r.ReadAt(to, int64(d.address)+int64(in*size)); err != nil {
 			if err == io.EOF {
-				err = malformed("the file was cut short")
+				err = malformed("file was truncated")
 			}
 			return err
 		}
@@ -181,7 +181,7 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 		return b, nil
 	}
 	if err := safefile.CheckSize(int64(size), safefile.InflatedSize(int64(s.size)), d.most,
-		"raise File.MaxBytes if a chunk of that size is meant"); err != nil {
+		"raise File.MaxBytes if a chunk of this size is intended"); err != nil {
 		return nil, err
 	}
 	b, err := d.tree.at(s.address, s.size)

@@ -15,7 +15,7 @@ func (s source) begin() (int64, error) {
 			return at, err
 		}
 	}
-	return 0, malformed("it has HDF5's signature neither at its beginning nor behind a block of a user")
+	return 0, malformed("no HDF5 signature at the start or after a user block")
 }
 
 // readSuperblock returns the address of the root group's object header.
@@ -42,7 +42,7 @@ func (s source) readSuperblock() (root uint64, err error) {
 		c.take(16)
 		root = c.uint(8)
 		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
-			return 0, malformed("the checksum of the superblock")
+			return 0, malformed("wrong checksum of the superblock")
 		}
 	default:
 		return 0, unsupported("version %d of the superblock", version)

@@ -27,7 +27,7 @@ type text struct {
 func (t *datatype) parseText(bits int) error {
 	t.text = text{is: true, pad: bits & 15}
 	if t.text.pad > padSpace || t.size < 1 {
-		return malformed("text of %d bytes that ends in way %d", t.size, t.text.pad)
+		return malformed("text of %d bytes with padding type %d", t.size, t.text.pad)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (d *Dataset) strings() ([]string, error) {
 	const header = 16 // size of a Go string header
 	n := int64(size / d.kind.size)
 	if err := safefile.CheckSize(n*header, d.fills()*header, d.most,
-		"raise File.MaxBytes if that many strings are meant"); err != nil {
+		"raise File.MaxBytes if this many strings are intended"); err != nil {
 		return nil, err
 	}
 	values := make([]string, n)

@@ -119,7 +119,7 @@ func (w *Writer) Open(name string) (*Output, error) {
 	case w.old != nil:
 		d, err = w.old.dataset(w, name)
 	default:
-		err = fmt.Errorf("%w; Dataset makes one", ErrName)
+		err = fmt.Errorf("%w; create it with Dataset", ErrName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
@@ -139,7 +139,7 @@ func (w *Writer) Group(name string) error {
 	}
 	for other := range w.datasets {
 		if err == nil && within(name, other) {
-			err = fmt.Errorf("%w: there is the data set %q", ErrName, other)
+			err = fmt.Errorf("%w: data set %q exists", ErrName, other)
 		}
 	}
 	if err != nil {
@@ -154,19 +154,19 @@ func (w *Writer) Group(name string) error {
 func (w *Writer) checkName(name string) error {
 	for other := range w.datasets {
 		if within(name, other) || within(other, name) {
-			return fmt.Errorf("%w: there is %q", ErrName, other)
+			return fmt.Errorf("%w: %q exists", ErrName, other)
 		}
 	}
 	for other := range w.groups {
 		if within(other, name) {
-			return fmt.Errorf("%w: there is the group %q", ErrName, other)
+			return fmt.Errorf("%w: group %q exists", ErrName, other)
 		}
 	}
 	if err := checkPath(name); err != nil || w.old == nil {
 		return err
 	}
 	if _, there := w.old.file.groups[name]; there {
-		return fmt.Errorf("%w: there is the group %q", ErrName, name)
+		return fmt.Errorf("%w: group %q exists", ErrName, name)
 	}
 	return w.old.admits(name)
 }
@@ -241,7 +241,7 @@ func (w *Writer) finish() error {
 // are attributes of an object that was not created.
 func (w *Writer) attributed() error {
 	for name := range w.attrs {
-		w.err = cmp.Or(w.err, fmt.Errorf("%w: there are attributes of %q, and it is not there", ErrName, name))
+		w.err = cmp.Or(w.err, fmt.Errorf("%w: attributes of %q, which does not exist", ErrName, name))
 	}
 	return w.err
 }

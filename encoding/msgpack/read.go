@@ -85,7 +85,7 @@ func (c *collection) add(name string, v any) (err error) {
 			name = ".tensor"
 		}
 		if _, twice := c.tensors[name[1:]]; twice {
-			return malformed("two tensors are called %q", name[1:])
+			return malformed("duplicate tensor name %q", name[1:])
 		}
 		c.tensors[name[1:]] = v
 	case []any:
@@ -124,7 +124,7 @@ const (
 
 func newDecoder(r io.Reader, size, maxBytes int64) decoder {
 	return decoder{msgp.NewReaderSize(unbuffered{r}, 0), r, size,
-		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if that is meant"}}
+		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if this is intended"}}
 }
 
 // unbuffered returns at most one byte per Read. A [msgp.Reader] fills its buffer only as far as
@@ -141,7 +141,7 @@ func read(r io.Reader, size, maxBytes int64) (any, error) {
 		return nil, err
 	}
 	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
-		return nil, malformed("bytes follow its end")
+		return nil, malformed("data after the end")
 	}
 	return v, nil
 }
@@ -277,7 +277,7 @@ func (d decoder) dict(depth int) (any, error) {
 			name, ok = string(b), true
 		}
 		if _, twice := m[name]; !ok || twice {
-			return nil, malformed("a key of %T, or %q twice", key, name)
+			return nil, malformed("got key of type %T or duplicate key %q", key, name)
 		}
 		if kind, err := d.NextType(); err == nil && name == "data" && kind == msgp.BinType {
 			if data, err = d.bytes(); err != nil {

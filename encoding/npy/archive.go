@@ -91,7 +91,7 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	for file, e := range entries {
 		name := strings.TrimSuffix(file, extension)
 		if _, twice := a.entries[name]; twice {
-			return about(a.path, name, malformed("the name comes twice"))
+			return about(a.path, name, malformed("duplicate name"))
 		}
 		a.entries[name] = e
 	}
@@ -117,7 +117,7 @@ func (a *Archive) List() []Info {
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
-		return nil, about(a.path, name, fmt.Errorf("%w; List says what there is", ErrName))
+		return nil, about(a.path, name, fmt.Errorf("%w; List lists the names", ErrName))
 	}
 	t, err := unpack(e, func(bytes int) error { return a.allow(int64(bytes), int64(e.CompressedSize64)) })
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 // allow returns an error that wraps [ErrLimit] if the limit does not permit packed compressed bytes
 // to expand to the given number of bytes.
 func (a *Archive) allow(bytes, packed int64) error {
-	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
+	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if this is intended")
 }
 
 // Close closes the file that [OpenArchive] opened. Tensors that were read stay valid.
@@ -191,7 +191,7 @@ func (a *Archive) allowAll() error {
 // reader.
 func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if !strings.HasSuffix(e.Name, extension) {
-		return h, nil, fmt.Errorf("%w: it is no %s", ErrDType, extension)
+		return h, nil, fmt.Errorf("%w: not a %s", ErrDType, extension)
 	}
 	if r, err = e.Open(); err != nil {
 		return h, nil, fmt.Errorf("%w: %w", ErrFormat, err)
@@ -216,7 +216,7 @@ func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, e
 	}
 	defer r.Close()
 	if uint64(h.length)+uint64(h.size) != e.UncompressedSize64 {
-		return nil, malformed("%v of %v need %d bytes, and it has %d", h.shape, h.dtype, h.size, e.UncompressedSize64)
+		return nil, malformed("%v of %v needs %d bytes, got %d", h.shape, h.dtype, h.size, e.UncompressedSize64)
 	}
 	if err := allow(h.size); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, e
 	}
 	defer t.Close()
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // verifies the checksum
-		return nil, malformed("after its elements: %v", err)
+		return nil, malformed("after the elements: %v", err)
 	}
 	h.clean(tensor.Bytes(t))
 	return h.view(t.Storage())

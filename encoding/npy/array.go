@@ -68,7 +68,7 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 	h, err := readHeader(r)
 	if err == nil {
-		err = safefile.CheckSize(int64(h.size), safefile.UnknownSize, maxBytes, "raise maxBytes if that is meant")
+		err = safefile.CheckSize(int64(h.size), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended")
 	}
 	var t *tensor.Tensor
 	if err == nil {
@@ -125,7 +125,7 @@ func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (
 func (h header) fits(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && info.Size()-int64(h.length) < int64(h.size) {
-		err = malformed("%v of %v need %d bytes, and it has %d", h.shape, h.dtype, h.size, info.Size()-int64(h.length))
+		err = malformed("%v of %v needs %d bytes, got %d", h.shape, h.dtype, h.size, info.Size()-int64(h.length))
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (h header) fits(f *os.File) error {
 // read reads the elements to the heap and closes f.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
-	if err := safefile.CheckSize(int64(h.size), int64(h.size), 0, "Map maps it"); err != nil {
+	if err := safefile.CheckSize(int64(h.size), int64(h.size), 0, "use Map"); err != nil {
 		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, h.size)

@@ -48,7 +48,7 @@ func readFull(r io.Reader, b []byte) error {
 // [io.ErrUnexpectedEOF].
 func cutShort(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return fmt.Errorf("%w: it is cut short: %w", ErrFormat, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w: file is truncated: %w", ErrFormat, io.ErrUnexpectedEOF)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func readHeader(r io.Reader) (h header, err error) {
 		return h, err
 	}
 	if string(start[:len(magic)]) != magic {
-		return h, malformed("it does not begin with %q", magic)
+		return h, malformed("file does not start with %q", magic)
 	}
 	width := 4
 	switch version := start[len(magic)]; version {

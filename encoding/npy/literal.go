@@ -27,7 +27,7 @@ func (p *literal) accept(c byte) bool {
 // dict parses a dict with string keys, which must extend to the end of the text.
 func (p *literal) dict() (map[string]any, error) {
 	if !p.accept('{') {
-		return nil, malformed("the header is no dict")
+		return nil, malformed("the header is not a dict")
 	}
 	d := map[string]any{}
 	for !p.accept('}') {

@@ -73,7 +73,7 @@ func (a *archive) findRoot() error {
 		}
 	}
 	if found != 1 {
-		return malformed("it has data.pkl %d times", found)
+		return malformed("file has data.pkl %d times, want once", found)
 	}
 	return nil
 }
@@ -85,14 +85,14 @@ func (a *archive) checkVersion() error {
 		return err
 	}
 	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 10 {
-		return malformed("its version is %q, not 1 to 10", text)
+		return malformed("got version %q, want 1 to 10", text)
 	}
 	if _, ok := a.entries[a.root+"/byteorder"]; !ok {
 		return nil // PyTorch < 2.1: native byte order, assumed to be little-endian
 	}
 	order, err := a.text("byteorder")
 	if err == nil && order != "little" && order != "big" {
-		err = malformed("its byte order is %q", order)
+		err = malformed("unsupported byte order %q", order)
 	}
 	a.swapped = order == "big"
 	return err
@@ -108,7 +108,7 @@ func (a *archive) text(name string) (string, error) {
 func (a *archive) entry(name string) (safefile.ZipEntry, error) {
 	e, ok := a.entries[a.root+"/"+name]
 	if !ok {
-		return e, malformed("it has no %.100q", name)
+		return e, malformed("missing %.100q", name)
 	}
 	if e.CompressedSize64 != e.UncompressedSize64 {
 		return e, malformed("%.100q is compressed, which torch.save does not do", name)
@@ -164,7 +164,7 @@ func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tens
 		return nil, err
 	}
 	if e.UncompressedSize64 != uint64(size) {
-		return nil, malformed("storage %q has %d bytes, not %d", key, e.UncompressedSize64, size)
+		return nil, malformed("got storage %q of %d bytes, want %d", key, e.UncompressedSize64, size)
 	}
 	if a.mapped != nil && !a.swapped && e.Offset%int64(max(dt.Size(), 8)) == 0 {
 		if err := a.tally.Map(size); err != nil {

@@ -63,12 +63,12 @@ func legacyHead(d *pickle.Decoder) error {
 	for i := range head {
 		v, err := d.Decode()
 		if err != nil {
-			return malformed("it is neither a zip file nor a pickle of torch.save: %v", err)
+			return malformed("neither a zip file nor a pickle of torch.save: %v", err)
 		}
 		head[i] = v
 		if magic, _ := new(big.Int).SetString(legacyMagic, 10); i == 0 {
 			if n, ok := v.(*big.Int); !ok || n.Cmp(magic) != 0 {
-				return malformed("it is neither a zip file nor a pickle of torch.save (for a pickle of other things see pt.Unmarshal)")
+				return malformed("neither a zip file nor a pickle of torch.save (see pt.Unmarshal for other pickles)")
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (l *legacy) findStorages(keys any, at int64) error {
 		key, _ := k.(string)
 		p, known := l.places[key]
 		if _, twice := l.at[key]; !known || twice {
-			return malformed("storage %v is not used, or comes twice", k)
+			return malformed("storage %v is unused or duplicate", k)
 		}
 		l.at[key] = at
 		at += 8 + p.elements*int64(p.dtype.Size())
@@ -134,7 +134,7 @@ func (l *legacy) findStorages(keys any, at int64) error {
 func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor, error) {
 	at, ok := l.at[key]
 	if !ok {
-		return nil, malformed("it has no storage %q", key)
+		return nil, malformed("missing storage %q", key)
 	}
 	var length [8]byte
 	if _, err := l.from.ReadAt(length[:], at); err != nil {
@@ -142,7 +142,7 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 	}
 	p := l.places[key]
 	if n := binary.LittleEndian.Uint64(length[:]); n != uint64(p.elements) || size != p.elements*int64(p.dtype.Size()) {
-		return nil, malformed("storage %q has %d elements, not %d", key, n, p.elements)
+		return nil, malformed("got storage %q of %d elements, want %d", key, n, p.elements)
 	}
 	if err := l.tally.Add(size); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type Options struct {
 // tally returns the limit for all storages of a file of size bytes.
 func (o Options) tally(size int64) *safefile.Limit {
 	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
-		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
+		Remedy: "raise Options.MaxBytes if this is intended, or map the file (Options.Mmap)"}
 }
 
 // To returns a function for Options.MapLocation that loads every storage to the given device.
@@ -161,7 +161,7 @@ func (c contents) zipped() (bool, error) {
 	case n == len(start):
 		return string(start[:]) == "PK\x03\x04", nil
 	case err == nil || err == io.EOF:
-		return false, malformed("it has less than four bytes")
+		return false, malformed("file has less than 4 bytes")
 	default:
 		return false, err
 	}

@@ -131,7 +131,7 @@ func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 		return nil, malformed("a storage that %s makes", o.Class)
 	}
 	if in.left -= len(b); in.left < 0 {
-		return nil, malformed("its storages have more bytes than it has")
+		return nil, malformed("storages exceed the size of the data")
 	}
 	size := int64(len(b))
 	file := &legacy{from: contents{bytes.NewReader(b), size, nil}, tally: Options{}.tally(size)}

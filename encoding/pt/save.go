@@ -58,7 +58,7 @@ func encode(w io.Writer, root string, v any) error {
 		return err
 	}
 	if _, err := pickle.Unmarshal(b, names, limits); err != nil {
-		return fmt.Errorf("%w: it could not be loaded again: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: the file could not be loaded again: %w", ErrUnsupported, err)
 	}
 	guarded := tensor.Catch(func() { err = s.write(w, root, b) })
 	return errors.Join(err, guarded)

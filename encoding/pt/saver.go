@@ -109,7 +109,7 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 			low, err = s.Packed(v.Data, v.BatchSizes, v.SortedIndices, v.UnsortedIndices)
 		}
 	case *python.Record, *pickle.Object:
-		err = fmt.Errorf("%w: %T, which only Python can make; save its StateDict", ErrUnsupported, v)
+		err = fmt.Errorf("%w: %T, which only Python can create: save its StateDict", ErrUnsupported, v)
 	default:
 		return nil, false, nil
 	}

@@ -43,7 +43,7 @@ const maxVisits = 1 << 20
 
 func (s *stateDict) add(name string, v any) error {
 	if s.visits++; s.visits > maxVisits {
-		return malformed("more than %d values in one another", maxVisits)
+		return malformed("more than %d values, counting shared ones repeatedly", maxVisits)
 	}
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -141,7 +141,7 @@ func (s *stateDict) put(name string, t *tensor.Tensor) error {
 		name = "tensor"
 	}
 	if _, twice := s.tensors[name]; twice {
-		return malformed("two tensors are called %q", name)
+		return malformed("duplicate tensor name %q", name)
 	}
 	s.tensors[name] = t
 	return nil

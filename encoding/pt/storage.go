@@ -80,7 +80,7 @@ func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 	size := at.elements * int64(at.dtype.Size())
 	if h, ok := l.holds[at.key]; ok {
 		if int64(h.Nbytes()) != size {
-			return nil, malformed("storage %q has %d bytes, and then %d", at.key, h.Nbytes(), size)
+			return nil, malformed("storage %q has %d bytes and later %d", at.key, h.Nbytes(), size)
 		}
 		if h.dtype != dt {
 			return h.Tensor, cleanBools(h.Tensor, dt)

@@ -41,7 +41,7 @@ func ExampleDict() {
 		}
 	}
 	fmt.Println(d.Len(), d.Set([]int{1}, 0))
-	// Output: 1 python: no key: []int is not hashable
+	// Output: 1 python: invalid key: []int is not hashable
 }
 
 // pickled returns what Python's pickle.loads would make of v, as Go has it.

@@ -50,7 +50,7 @@ func joined(tag string, items []any, depth int) (string, error) {
 		}
 		fmt.Fprintf(&b, "%d:%s", len(s), s)
 		if b.Len() > maxKey {
-			return "", fmt.Errorf("%w: it has more than %d bytes", ErrKey, maxKey)
+			return "", fmt.Errorf("%w: key has more than %d bytes", ErrKey, maxKey)
 		}
 	}
 	return b.String(), nil
@@ -72,7 +72,7 @@ func joinedSet(s *Set, depth int) (string, error) {
 	slices.Sort(names)
 	whole := fmt.Sprintf("f%q", names)
 	if len(whole) > maxKey {
-		return "", fmt.Errorf("%w: it has more than %d bytes", ErrKey, maxKey)
+		return "", fmt.Errorf("%w: key has more than %d bytes", ErrKey, maxKey)
 	}
 	return whole, nil
 }

@@ -4,7 +4,7 @@ import "errors"
 
 // ErrKey is wrapped if a key of a [Dict] or a member of a [Set] is not hashable in Python. It is
 // also wrapped if a key is larger than 1 MiB, or consists of tuples that are nested too deeply.
-var ErrKey = errors.New("python: no key")
+var ErrKey = errors.New("python: invalid key")
 
 // Tuple is a Python tuple.
 type Tuple []any

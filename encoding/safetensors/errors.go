@@ -16,7 +16,7 @@ var (
 	ErrHeader = errors.New("safetensors: malformed header")
 	// ErrOffsets is wrapped if tensors overlap, leave gaps, do not match their shapes, or do not
 	// fill the file.
-	ErrOffsets = errors.New("safetensors: offsets do not fit")
+	ErrOffsets = errors.New("safetensors: invalid offsets")
 	// ErrDType is wrapped if package tensor does not support a dtype in the file, or if the format
 	// does not support the dtype of a tensor.
 	ErrDType = errors.New("safetensors: unsupported dtype")
@@ -48,7 +48,7 @@ func readFull(r io.Reader, b []byte, kind error) error {
 // [io.ErrUnexpectedEOF].
 func cutShort(err, kind error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return fmt.Errorf("%w: it is cut short: %w", kind, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w: file is truncated: %w", kind, io.ErrUnexpectedEOF)
 	}
 	return err
 }

@@ -131,7 +131,7 @@ func (f *File) find(name string) (*shard, error) {
 	if s := f.home[name]; s != nil {
 		return s, nil
 	}
-	return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
+	return nil, about(f.path, name, fmt.Errorf("%w; Names lists the names", ErrName))
 }
 
 // Tensors reads all tensors to the heap. The caller must close them. The error wraps [ErrLimit] if
@@ -150,7 +150,7 @@ func (f *File) allow(names ...string) error {
 	for _, name := range names {
 		bytes += f.home[name].bytes(name)
 	}
-	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
+	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if this is intended, or use Map")
 }
 
 // each calls get for each name and returns the results. It stops at the first error.

@@ -50,11 +50,11 @@ func readHeader(r io.Reader, size int64) (h header, read int64, name string, err
 		body = uint64(size-lengthSize) - min(n, uint64(size-lengthSize))
 	}
 	if n > maxHeader || size >= 0 && n > uint64(size-lengthSize) {
-		return h, 0, "", fmt.Errorf("%w: its length of %d bytes is beyond the limit or the file", ErrHeader, n)
+		return h, 0, "", fmt.Errorf("%w: length of %d bytes exceeds the limit or the file", ErrHeader, n)
 	}
 	var raw bytes.Buffer // grows with the input
 	if _, err := io.CopyN(&raw, r, int64(n)); err == io.EOF {
-		return h, 0, "", fmt.Errorf("%w: it is cut short: %w", ErrHeader, io.ErrUnexpectedEOF)
+		return h, 0, "", fmt.Errorf("%w: header is truncated: %w", ErrHeader, io.ErrUnexpectedEOF)
 	} else if err != nil {
 		return h, 0, "", err
 	}
@@ -69,7 +69,7 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
 	}
 	if len(raw) == 0 || raw[0] != '{' {
-		return h, "", fmt.Errorf("%w: it does not begin with {", ErrHeader)
+		return h, "", fmt.Errorf("%w: want { at the start", ErrHeader)
 	}
 	h = header{infos: map[string]Info{}, meta: map[string]string{}}
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -115,7 +115,7 @@ func parseInfo(d *json.Decoder) (info Info, err error) {
 		case "data_offsets":
 			offsets, err := numbers(d)
 			if err == nil && len(offsets) != 2 {
-				err = fmt.Errorf("%w: %d offsets instead of 2", ErrHeader, len(offsets))
+				err = fmt.Errorf("%w: got %d offsets, want 2", ErrHeader, len(offsets))
 			}
 			if err == nil {
 				info.begin, info.end = offsets[0], offsets[1]
@@ -141,13 +141,14 @@ func (h header) fill(body uint64) (name string, err error) {
 		case !ok:
 			return name, fmt.Errorf("%w: the size of shape %v overflows", ErrOffsets, info.Shape)
 		case info.begin != at || info.end < info.begin:
-			return name, fmt.Errorf("%w: [%d, %d) does not follow what ends at %d", ErrOffsets, info.begin,
+			return name, fmt.Errorf("%w: got [%d, %d), want a start of %d", ErrOffsets, info.begin,
 				info.end, at)
 		case info.end-info.begin != size:
-			return name, fmt.Errorf("%w: shape %v of %v needs %d bytes, not %d", ErrOffsets, info.Shape,
+			return name, fmt.Errorf("%w: shape %v of %v needs %d bytes, got %d", ErrOffsets, info.Shape,
 				info.DType, size, info.end-info.begin)
 		case info.end > body:
-			return name, fmt.Errorf("%w: it ends at %d of %d bytes: the file is truncated", ErrOffsets, info.end, body)
+			return name, fmt.Errorf("%w: tensors end at byte %d of %d: the file is truncated",
+				ErrOffsets, info.end, body)
 		}
 		at = info.end
 	}
@@ -189,7 +190,7 @@ func object(d *json.Decoder, field func(key string) error) error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("%w: %q comes twice", ErrHeader, key)
+			return fmt.Errorf("%w: duplicate %q", ErrHeader, key)
 		}
 		seen[key] = true
 		if err := field(key); err != nil {
@@ -205,7 +206,7 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 		return fmt.Errorf("%w: %w", ErrHeader, err)
 	}
 	if t != want {
-		return fmt.Errorf("%w: %v where %v should be", ErrHeader, t, want)
+		return fmt.Errorf("%w: got %v, want %v", ErrHeader, t, want)
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ func text(d *json.Decoder) (string, error) {
 	}
 	s, ok := t.(string)
 	if !ok {
-		return "", fmt.Errorf("%w: %v where a string should be", ErrHeader, t)
+		return "", fmt.Errorf("%w: got %v, want a string", ErrHeader, t)
 	}
 	return s, nil
 }
@@ -236,7 +237,7 @@ func numbers(d *json.Decoder) (list []uint64, err error) {
 		n, _ := t.(json.Number)
 		v, err := strconv.ParseUint(n.String(), 10, strconv.IntSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %v where a size should be", ErrHeader, t)
+			return nil, fmt.Errorf("%w: got %v, want a size", ErrHeader, t)
 		}
 		list = append(list, v)
 	}

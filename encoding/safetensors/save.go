@@ -139,7 +139,7 @@ func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[st
 		head = append(head, ' ')
 	}
 	if len(head)-lengthSize > maxHeader {
-		return nil, fmt.Errorf("%w: it would have %d bytes, more than the format allows", ErrHeader, len(head))
+		return nil, fmt.Errorf("%w: header of %d bytes exceeds the limit of the format", ErrHeader, len(head))
 	}
 	binary.LittleEndian.PutUint64(head, uint64(len(head)-lengthSize))
 	return head, nil

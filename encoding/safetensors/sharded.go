@@ -70,10 +70,10 @@ func readIndex(path string) (ix index, err error) {
 		return ix, fmt.Errorf("read tensors: %w", err)
 	}
 	if err = json.Unmarshal(b, &ix); err == nil && (ix.WeightMap == nil || len(b) > maxHeader) {
-		err = errors.New("it has no weight_map, or too much")
+		err = errors.New("missing weight_map, or index too large")
 	}
 	if err != nil {
-		return ix, about(path, "", fmt.Errorf("%w: no index of tensors: %w", ErrHeader, err))
+		return ix, about(path, "", fmt.Errorf("%w: not a tensor index: %w", ErrHeader, err))
 	}
 	return ix, nil
 }
@@ -85,7 +85,7 @@ func (f *File) enter(name, file string) (err error) {
 	s := f.shards[file]
 	if s == nil {
 		if !filepath.IsLocal(file) || filepath.Base(file) != file || !strings.HasSuffix(file, ".safetensors") {
-			return about(f.path, name, fmt.Errorf("%w: %q is no file beside the index", ErrHeader, file))
+			return about(f.path, name, fmt.Errorf("%w: %q is not a file in the index's directory", ErrHeader, file))
 		}
 		if s, err = openShard(filepath.Join(filepath.Dir(f.path), file)); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (f *File) enter(name, file string) (err error) {
 		f.shards[file] = s
 	}
 	if _, ok := s.header.infos[name]; !ok {
-		return about(f.path, name, fmt.Errorf("%w: it is not in %s", ErrHeader, file))
+		return about(f.path, name, fmt.Errorf("%w: missing in %s", ErrHeader, file))
 	}
 	f.home[name] = s
 	return nil
@@ -107,7 +107,7 @@ func (f *File) enter(name, file string) (err error) {
 func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
 	if !ok {
-		return fmt.Errorf("save %s: %w: an index ends in %s", path, ErrName, indexSuffix)
+		return fmt.Errorf("save %s: %w: want a name that ends in %s", path, ErrName, indexSuffix)
 	}
 	if err := checkOpen(tensors); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)

@@ -22,7 +22,7 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	if err != nil {
 		return nil, nil, about("", name, err)
 	}
-	if err := safefile.CheckSize(h.bytes(), safefile.UnknownSize, maxBytes, "raise maxBytes if that is meant"); err != nil {
+	if err := safefile.CheckSize(h.bytes(), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended"); err != nil {
 		return nil, nil, about("", "", err)
 	}
 	tensors, err = each(h.names(), func(name string) (*tensor.Tensor, error) {

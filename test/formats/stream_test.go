@@ -300,5 +300,5 @@ func ExampleFileError() {
 	if file, ok := errors.AsType[*encoding.FileError](err); ok {
 		os.Stdout.WriteString(file.Error())
 	}
-	// Output: read: npy: malformed file: it does not begin with "\x93NUMPY"
+	// Output: read: npy: malformed file: file does not start with "\x93NUMPY"
 }

@@ -23,7 +23,7 @@ func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
 	for _, column := range columns {
 		v, ok := r[column.Name]
 		if !ok {
-			return nil, fmt.Errorf("%w: %q; it has %q", row.ErrColumn, column.Name, slices.Sorted(maps.Keys(r)))
+			return nil, fmt.Errorf("%w: %q, want one of %q", row.ErrColumn, column.Name, slices.Sorted(maps.Keys(r)))
 		}
 		var err error
 		if picked[column.Name], err = valueOf(column, v); err != nil {
@@ -43,7 +43,7 @@ func valueOf(c row.Column, v any) (any, error) {
 	}
 	var l lattice
 	if !l.add(v, 0) {
-		return nil, fmt.Errorf("%w: %T is to become a tensor of %v", row.ErrKind, v, *c.DType)
+		return nil, fmt.Errorf("%w: cannot convert %T to a tensor of %v", row.ErrKind, v, *c.DType)
 	}
 	return l.tensor().To(*c.DType), nil
 }
@@ -72,7 +72,7 @@ func Sample(columns []row.Column, r map[string]any) ([]*tensor.Tensor, error) {
 		default:
 			if !l.add(v, 0) {
 				return nil, fmt.Errorf(
-					"column %q: %w: %T is no tensor and no number; name the columns that are", name, row.ErrKind, v)
+					"column %q: %w: got %T, want a tensor or a number: list the columns to read", name, row.ErrKind, v)
 			}
 			sample[k] = l.tensor()
 		}

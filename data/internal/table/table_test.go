@@ -98,7 +98,7 @@ func TestPick_AndSampleReturnWhatIsWanted(t *testing.T) {
 		want    error
 		text    string
 	}{
-		{[]row.Column{{Name: "lable"}}, row.ErrColumn, `"lable"; it has ["ids" "label" "weight"]`},
+		{[]row.Column{{Name: "lable"}}, row.ErrColumn, `"lable", want one of ["ids" "label" "weight"]`},
 		{[]row.Column{{Name: "note"}}, row.ErrColumn, "note"},
 	} {
 		if _, err := table.Pick(c.columns, all); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {

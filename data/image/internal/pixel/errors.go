@@ -8,11 +8,11 @@ import (
 )
 
 var (
-	ErrFormat      = errors.New("image: not of this format")
+	ErrFormat      = errors.New("image: unknown format")
 	ErrCorrupt     = errors.New("image: damaged")
-	ErrTruncated   = errors.New("image: the file ends early")
-	ErrUnsupported = errors.New("image: of a kind that is not read")
-	ErrTooLarge    = errors.New("image: larger than allowed")
+	ErrTruncated   = errors.New("image: unexpected end of file")
+	ErrUnsupported = errors.New("image: unsupported kind of image")
+	ErrTooLarge    = errors.New("image: too large")
 )
 
 // Decoding returns the error of decoding an image of the given format, such as "jpeg" or "png", at
