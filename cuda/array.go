@@ -60,7 +60,7 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	case d.Version < 2 || d.Version > 3:
 		return fmt.Errorf("%w: version %d", ErrArray, d.Version)
 	case d.Mask != nil:
-		return fmt.Errorf("%w: it is masked", ErrArray)
+		return fmt.Errorf("%w: array is masked", ErrArray)
 	case d.Shape == nil:
 		return fmt.Errorf("%w: no shape", ErrArray)
 	case len(d.Data) != 2:
@@ -115,7 +115,7 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 	}
 	switch {
 	case a.ReadOnly:
-		return nil, fmt.Errorf("%w: it is read-only", ErrArray)
+		return nil, fmt.Errorf("%w: array is read-only", ErrArray)
 	case a.Stream != nil && *a.Stream == 0:
 		return nil, fmt.Errorf("%w: stream 0, which is ambiguous", ErrArray)
 	}

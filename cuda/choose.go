@@ -38,7 +38,7 @@ func Get(ordinal int) (*Device, error) {
 		return nil, err
 	}
 	if ordinal < 0 || ordinal >= len(s.devices) {
-		return nil, fmt.Errorf("%w: cuda:%d of %d", ErrDevice, ordinal, len(s.devices))
+		return nil, fmt.Errorf("%w: cuda:%d, want less than %d", ErrDevice, ordinal, len(s.devices))
 	}
 	return s.devices[ordinal], nil
 }
@@ -92,11 +92,11 @@ func parse(text string) (device.Device, error) {
 	case text == "cuda", text == "auto":
 		return some(Current())
 	case kind != "cuda" || !numbered:
-		return nil, fmt.Errorf("%w: %q, where cpu, cuda, cuda:N or auto belongs", ErrDevice, text)
+		return nil, fmt.Errorf("%w: got %q, want cpu, cuda, cuda:N or auto", ErrDevice, text)
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || number != strconv.Itoa(n) {
-		return nil, fmt.Errorf("%w: %q has no number", ErrDevice, text)
+		return nil, fmt.Errorf("%w: got %q, want cuda:N with a number", ErrDevice, text)
 	}
 	return some(Get(n))
 }
@@ -117,7 +117,7 @@ func ForRank(rank int) (tensor.Device, error) {
 	s, err := open()
 	switch {
 	case rank < 0:
-		return nil, fmt.Errorf("%w: the one for rank %d; ranks begin at 0", ErrDevice, rank)
+		return nil, fmt.Errorf("%w: got rank %d, want at least 0", ErrDevice, rank)
 	case absent(err):
 		return nil, nil
 	case err != nil:

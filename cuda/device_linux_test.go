@@ -155,7 +155,7 @@ func TestDevice_HasTensors(t *testing.T) {
 	testutil.NoError(t, empty.Close())
 	func() {
 		defer func() {
-			if s := fmt.Sprint(recover()); !strings.Contains(s, "on cuda:0: CPU copies it") {
+			if s := fmt.Sprint(recover()); !strings.Contains(s, "on cuda:0: copy it to the host with CPU") {
 				t.Errorf("the elements of a tensor on a device: %v", s)
 			}
 		}()

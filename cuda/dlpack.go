@@ -133,7 +133,7 @@ func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%w: DLPack %d.%d", ErrArray, v.major, v.minor)
 	}
 	if v.flags&dlReadOnly != 0 {
-		return nil, fmt.Errorf("%w: it is read-only", ErrArray)
+		return nil, fmt.Errorf("%w: array is read-only", ErrArray)
 	}
 	return v.tensor.adopt(uintptr(p), v.deleter)
 }

@@ -26,13 +26,13 @@ var (
 	// domain, such as the memory of a LegacyDevice, is sent to another process of the domain; send
 	// a Clone of the tensor instead.
 	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
-	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
+	ErrForeign   = errors.New("cuda: memory does not belong to the domain, so its allocator would have to stay alive")
 	// ErrNotPageable is wrapped by errors if memory cannot be pinned because it does not consist of
 	// whole pages of shared memory.
-	ErrNotPageable = errors.New("cuda: cannot be pinned")
+	ErrNotPageable = errors.New("cuda: memory cannot be pinned")
 	// ErrArray is wrapped by errors if another library's description of an array is invalid or not
 	// supported.
-	ErrArray = errors.New("cuda: not an array of a device that can be used")
+	ErrArray = errors.New("cuda: invalid or unsupported array")
 	// ErrRange is wrapped by errors if received memory is not within its segment or allocation, or
 	// if another received value is out of range.
 	ErrRange = errors.New("cuda: memory outside of its segment")

@@ -32,7 +32,7 @@ type pin struct {
 // t must be in shared memory and must have at least one page, or the error wraps [ErrNotPageable].
 func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t.Device() != nil || !t.IsShared() {
-		return nil, fmt.Errorf("%w: a tensor that is not in shared memory", ErrNotPageable)
+		return nil, fmt.Errorf("%w: tensor is not in shared memory", ErrNotPageable)
 	}
 	hold, err := t.ToDevice(nil)
 	if err != nil {

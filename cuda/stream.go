@@ -67,11 +67,11 @@ func (s *Stream) Close() error {
 // and [tensor.ErrLayout] if the tensors are not contiguous or differ in size.
 func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	if dst.Device() != tensor.Device(s.dev) || src.Device() != tensor.Device(s.dev) {
-		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev,
+		return fmt.Errorf("%w: stream on %v cannot copy from %v to %v", ErrDevice, s.dev,
 			tensor.Place{Device: src.Device()}, tensor.Place{Device: dst.Device()})
 	}
 	if !dst.IsContiguous() || !src.IsContiguous() || dst.Nbytes() != src.Nbytes() {
-		return fmt.Errorf("%w: a stream copies %d bytes to %d, which are contiguous", tensor.ErrLayout, src.Nbytes(),
+		return fmt.Errorf("%w: stream copy of %d bytes to %d: want equal sizes and contiguous tensors", tensor.ErrLayout, src.Nbytes(),
 			dst.Nbytes())
 	}
 	n := dst.Nbytes()
