@@ -16,33 +16,11 @@ type Loss interface {
 	Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var
 }
 
-// Losses with PyTorch's defaults.
-type (
-	NLLLoss           = Loss{Name: "NLLLoss"}               // of log-probabilities and classes
-	CrossEntropyLoss  = Loss{Name: "CrossEntropy"}          // of logits and classes, or probabilities
-	MSELoss           = Loss{Name: "MSELoss"}               // of two tensors of one shape
-	SmoothL1Loss      = Loss{Name: "SmoothL1Loss", Beta: 1} // of two tensors of one shape
-	BCEWithLogitsLoss = Loss{Name: "BCEWithLogitsLoss"}     // of logits and probabilities of one shape
-)
-
-// Of returns the loss of x for a target. The function of package autograd with the name of the loss
-// documents the shapes and dtypes that they must have. Of panics with an error that wraps
-// [tensor.ErrMisuse] if l.Name is unknown.
-func (l Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	switch l.Name {
-	case "NLLLoss":
-		return autograd.NLLLoss(x, target, l.classes())
-	case "CrossEntropy":
-		return autograd.CrossEntropy(x, target, l.classes())
-	case "MSELoss":
-		return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
-	case "SmoothL1Loss":
-		return autograd.SmoothL1Loss(x, autograd.Const(target), l.Beta, l.Reduction)
-	case "BCEWithLogitsLoss":
-		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
-	}
-	misuse(tensor.ErrMisuse, "unknown Loss %q", l.Name)
-	return nil
+// NLLLoss is the negative log-likelihood of log-probabilities and classes, see [autograd.NLLLoss].
+type NLLLoss struct {
+	Weight    *tensor.Tensor // weight of each class; nil means 1
+	Ignore    []int64        // classes that do not count, besides [autograd.Ignored]
+	Reduction autograd.Reduction
 }
 
 // Of implements [Loss].

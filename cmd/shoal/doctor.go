@@ -18,6 +18,8 @@ import (
 type doctorCommand struct {
 	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to observe the CPUs."`
 	JSON bool          `long:"json" description:"Print one JSON object."`
+
+	Check *int `long:"check" value-name:"PID" description:"Audit the shared memory of this process while it runs, and exit with status 1 if it is corrupt."`
 }
 
 // Run examines the machine and prints a report on standard output, followed by the report on GPUs.
