@@ -11,23 +11,23 @@ func ReLU(x *Var) *Var {
 }
 
 func relu[F kernel.Float](x *Var) *Var {
-	y := result("ReLU", x.t.DType(), x.Shape(), x)
-	kernel.Relu(data[F](x.dense()), data[F](y.t))
-	hold(x)
+	y := newResult("ReLU", x.t.DType(), x.Shape(), x)
+	kernel.Relu(data[F](x.contiguousTensor()), data[F](y.t))
+	keepAlive(x)
 	if y.needs {
-		y.save(y.t)
-		y.derive = byType(y.op, y, reluBackward[float32], reluBackward[float64])
+		y.saveTensors(y.t)
+		y.derive = kernelByDType(y.op, y, reluBackward[float32], reluBackward[float64])
 		y.again = reluTwice
 	}
 	return y
 }
 
 func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
 }
 
 func reluTwice(y, dy *Var) derivatives {
-	return of(Where(dy.own(with(tensor.Le, y.t, 0)), dy.like(0), dy)) // NaN passes through
+	return derivativesOf(Where(dy.ownTensor(applyNumber(tensor.Le, y.t, 0)), dy.constLike(0), dy)) // NaN passes through
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p),
@@ -40,7 +40,7 @@ func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 // Dropout2d is like [Dropout], but zeroes whole channels of x, which must have the shape (N, C, H,
 // W).
 func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
-	want("Dropout2d", "an image batch (N, C, H, W)", x, 4)
+	requireDims("Dropout2d", "an image batch (N, C, H, W)", x, 4)
 	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))
 }
 
@@ -56,16 +56,16 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 }
 
 func dropoutOf[F kernel.Float](op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
-	y := result(op, x.t.DType(), x.Shape(), x)
-	kept := y.scope.empty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
+	y := newResult(op, x.t.DType(), x.Shape(), x)
+	kept := y.scope.newEmpty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
 	y.note.run, y.note.factor = run, 1 // if p is 1, nothing is kept and the factor does not matter
 	if p < 1 {
 		y.note.factor = 1 / (1 - p)
 	}
-	keep[F](y, kept, x.dense(), y.t)
-	hold(x)
+	applyDropout[F](y, kept, x.contiguousTensor(), y.t)
+	keepAlive(x)
 	if y.needs {
-		y.save(kept)
+		y.saveTensors(kept)
 		y.derive = dropoutBackward
 		y.again = dropoutTwice
 	}
@@ -73,15 +73,15 @@ func dropoutOf[F kernel.Float](op string, x *Var, p float64, g *tensor.Generator
 }
 
 func dropoutBackward(y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) {
-		byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, dy, dx)
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
+		kernelByDType(y.op, y, applyDropout[float32], applyDropout[float64])(y, y.saved[0].t, dy, dx)
 	})
 }
 
 func dropoutTwice(y, dy *Var) derivatives {
-	factors := dy.room()
-	byType(y.op, y, factorsOf[float32], factorsOf[float64])(y, y.saved[0].t, factors)
-	return of(Mul(dy, dy.scope.Const(factors)))
+	factors := dy.newEmptyLike()
+	kernelByDType(y.op, y, factorsOf[float32], factorsOf[float64])(y, y.saved[0].t, factors)
+	return derivativesOf(Mul(dy, dy.scope.Const(factors)))
 }
 
 // factorsOf sets to to the factors of y's dropout.
@@ -93,13 +93,13 @@ func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), factors, factors)
 }
 
-// keep applies y's dropout to from and stores the result in to.
-func keep[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
+// applyDropout applies y's dropout to from and stores the result in to.
+func applyDropout[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), data[F](from), data[F](to))
 }
 
-// want panics unless x has dims dimensions.
-func want(op, what string, x *Var, dims int) {
+// requireDims panics unless x has dims dimensions.
+func requireDims(op, what string, x *Var, dims int) {
 	if x.t.Dims() != dims {
 		misuse(tensor.ErrShape, "%s: got shape %v, want %s", op, x.Shape(), what)
 	}

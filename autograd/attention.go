@@ -35,16 +35,19 @@ func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 	if o.Scale == 0 {
 		o.Scale = 1 / math.Sqrt(float64(q.t.Dim(-1)))
 	}
-	if q.far() || o.Dropout > 0 {
-		return o.plain(q, k, v)
+	if q.isOnDevice() || o.Dropout > 0 {
+		return o.computePlain(q, k, v)
 	}
-	return byType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o).
-		plainly(func(y *Var) *Var { return y.plans().attention.plain(y.inputs[0], y.inputs[1], y.inputs[2]) })
+	return kernelByDType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o).
+		setRecompute(func(y *Var) *Var {
+			return y.ensurePlan().attention.computePlain(y.inputs[0], y.inputs[1],
+				y.inputs[2])
+		})
 }
 
-// plain computes the attention from other operations.
-func (o Attention) plain(q, k, v *Var) *Var {
-	return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
+// computePlain computes the attention from other operations.
+func (o Attention) computePlain(q, k, v *Var) *Var {
+	return MatMul(Dropout(o.computeWeights(q, k), o.Dropout, o.Generator, true), v)
 }
 
 // AttentionWeights returns the softmax weights of [ScaledDotProductAttention], (..., L, S), for
@@ -54,7 +57,7 @@ func AttentionWeights(q, k *Var, o Attention) *Var {
 	if o.Scale == 0 {
 		o.Scale = 1 / math.Sqrt(float64(q.t.Dim(-1)))
 	}
-	return o.weights(q, k)
+	return o.computeWeights(q, k)
 }
 
 func (o Attention) check(q, k, v *Var) {
@@ -86,16 +89,16 @@ func (o Attention) check(q, k, v *Var) {
 	}
 }
 
-// weights computes the weights from other operations.
-func (o Attention) weights(q, k *Var) *Var {
+// computeWeights computes the weights from other operations.
+func (o Attention) computeWeights(q, k *Var) *Var {
 	scores := MatMul(MulScalar(q, o.Scale), Transpose(k, -1, -2))
 	if o.Mask != nil && o.Mask.t.DType() == tensor.Bool {
-		scores = MaskedFill(scores, scores.own(tensor.Not(o.Mask.t)), math.Inf(-1))
+		scores = MaskedFill(scores, scores.ownTensor(tensor.Not(o.Mask.t)), math.Inf(-1))
 	} else if o.Mask != nil {
 		scores = Add(scores, o.Mask)
 	}
 	if o.Causal {
-		scores = MaskedFill(scores, scores.own(future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2))), math.Inf(-1))
+		scores = MaskedFill(scores, scores.ownTensor(futureMask(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2))), math.Inf(-1))
 	}
 	if o.Mask == nil || k.t.Dim(-2) == 0 {
 		return Softmax(scores, -1)
@@ -105,8 +108,8 @@ func (o Attention) weights(q, k *Var) *Var {
 	return MaskedFill(Softmax(MaskedFill(scores, blind, 0), -1), blind, 0)
 }
 
-// future returns the mask of the keys after each query.
-func future(dev tensor.Device, queries, keys int) *tensor.Tensor {
+// futureMask returns the mask of the keys after each query.
+func futureMask(dev tensor.Device, queries, keys int) *tensor.Tensor {
 	t := tensor.New(tensor.Bool, queries, keys)
 	after := tensor.Data[bool](t)
 	for i := range after {
@@ -115,7 +118,7 @@ func future(dev tensor.Device, queries, keys int) *tensor.Tensor {
 	if dev == nil {
 		return t
 	}
-	return movedTo(dev, t)
+	return moveTo(dev, t)
 }
 
 func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
@@ -128,40 +131,41 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	var room [2 * maxDims]int
 	n, shape := q.t.Dims(), append(room[:0], q.Shape()...)
 	shape[n-1] = v.t.Dim(-1)
-	y := result("ScaledDotProductAttention", q.t.DType(), shape, inputs...)
+	y := newResult("ScaledDotProductAttention", q.t.DType(), shape, inputs...)
 	a := kernel.Attention{Heads: product(shape[:n-2]), Q: q.t.Dim(-2), K: k.t.Dim(-2), D: q.t.Dim(-1),
 		V: v.t.Dim(-1), Scale: o.Scale, Causal: o.Causal}
-	qt, kt, vt, logs := q.dense(), k.dense(), v.dense(),
-		y.scope.empty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
+	qt, kt, vt, logs := q.contiguousTensor(), k.contiguousTensor(), v.contiguousTensor(),
+		y.scope.newEmpty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
 	var m *scoreMask[F]
 	if added != nil {
 		m = maskOf[F](added, slices.Clone(shape[:n-1]), a.K)
 	}
-	kernel.Attend(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs))
-	hold(inputs...)
-	y.plans().attention, y.plans().heads = o, a
-	if y.reads(qt, kt, vt, y.t, logs); !y.needs || added == nil {
-		return y.derived(byType(y.op, y, attentionBackward[float32], attentionBackward[float64]), nil)
+	kernel.Attend(a, data[F](qt), data[F](kt), data[F](vt), m.rowReader(), data[F](y.t), tensor.Data[float64](logs))
+	keepAlive(inputs...)
+	y.ensurePlan().attention, y.ensurePlan().heads = o, a
+	if y.saveIfNeeded(qt, kt, vt, y.t, logs); !y.needs || added == nil {
+		return y.setDerivatives(kernelByDType(y.op, y, attentionBackward[float32], attentionBackward[float64]), nil)
 	}
-	y.save(added.t)
+	y.saveTensors(added.t)
 	y.backward = func(dy *tensor.Tensor) {
-		dq, dk, dv := q.room(), k.room(), v.room()
+		dq, dk, dv := q.newEmptyLike(), k.newEmptyLike(), v.newEmptyLike()
 		var dbias func(head, query, key int, d []F)
 		var dm *tensor.Tensor
-		if learned != nil && learned.wanted() {
+		if learned != nil && learned.needsGradient() {
 			dm = tensor.New(q.t.DType(), m.t.Shape()...)
 			dbias = func(head, query, key int, d []F) {
-				kernel.Add(data[F](dm)[m.at(head, query)+key:][:len(d)], d, data[F](dm)[m.at(head, query)+key:])
+				kernel.Add(data[F](dm)[m.rowOffset(head, query)+key:][:len(d)], d,
+					data[F](dm)[m.rowOffset(head, query)+key:])
 			}
 		}
-		kernel.AttendBackward(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t),
+		kernel.AttendBackward(a, data[F](qt), data[F](kt), data[F](vt), m.rowReader(), data[F](y.t),
 			tensor.Data[float64](logs), data[F](dy),
 			data[F](dq), data[F](dk), data[F](dv), dbias)
-		q.add(dq)
-		k.add(dk)
-		v.add(dv)
+		q.addGradient(dq)
+		k.addGradient(dk)
+		v.addGradient(dv)
 		if dm != nil {
-			learned.add(dm)
+			learned.addGradient(dm)
 		}
 	}
 	return y
@@ -170,13 +174,14 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 // attentionBackward is the gradient of an attention without a mask.
 func attentionBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	q, k, v := y.inputs[0], y.inputs[1], y.inputs[2]
-	dq, dk, dv := q.room(), k.room(), v.room()
+	dq, dk, dv := q.newEmptyLike(), k.newEmptyLike(), v.newEmptyLike()
 	of := func(i int) []F { return data[F](y.saved[i].t) }
-	kernel.AttendBackward(y.plans().heads, of(0), of(1), of(2), nil, of(3), data[float64](y.saved[4].t), data[F](dy),
+	kernel.AttendBackward(y.ensurePlan().heads, of(0), of(1), of(2), nil, of(3), data[float64](y.saved[4].t),
+		data[F](dy),
 		data[F](dq), data[F](dk), data[F](dv), nil)
-	q.add(dq)
-	k.add(dk)
-	v.add(dv)
+	q.addGradient(dq)
+	k.addGradient(dk)
+	v.addGradient(dv)
 }
 
 // A scoreMask is an additive attention mask. It covers the last dimension of the scores and is
@@ -191,7 +196,7 @@ type scoreMask[F kernel.Float] struct {
 func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
 	t := mask.t
 	if t.DType() == tensor.Bool {
-		t = added[F](t)
+		t = additiveMask[F](t)
 	}
 	for t.Dims() < len(shape)+1 {
 		t = t.Unsqueeze(0)
@@ -207,8 +212,8 @@ func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
 	return m
 }
 
-// added converts a Bool mask to an additive one: 0 for true, -∞ for false.
-func added[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
+// additiveMask converts a Bool mask to an additive one: 0 for true, -∞ for false.
+func additiveMask[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	mask = mask.Contiguous()
 	values := make([]F, mask.Numel())
 	for i, seen := range tensor.Data[bool](mask) {
@@ -222,16 +227,16 @@ func added[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	return tensor.FromSlice(values, mask.Shape()...)
 }
 
-// row returns a function that returns a row of the mask, or nil without a mask.
-func (m *scoreMask[F]) row() func(head, query int) []F {
+// rowReader returns a function that returns a row of the mask, or nil without a mask.
+func (m *scoreMask[F]) rowReader() func(head, query int) []F {
 	if m == nil {
 		return nil
 	}
-	return func(head, query int) []F { return m.values[m.at(head, query):] }
+	return func(head, query int) []F { return m.values[m.rowOffset(head, query):] }
 }
 
-// at returns the position of the row for a head and a query.
-func (m *scoreMask[F]) at(head, query int) int {
+// rowOffset returns the position of the row for a head and a query.
+func (m *scoreMask[F]) rowOffset(head, query int) int {
 	last := len(m.shape) - 1
 	at := query * m.steps[last]
 	for d := last - 1; d >= 0; d-- {

@@ -38,16 +38,16 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 	v.checkRoot("Backward")
 	if dy := o.Gradient; dy != nil {
 		checkGradientOf("Backward", v, dy)
-		v.walk(dy, o.RetainGraph)
+		v.backpropagate(dy, o.RetainGraph)
 		return
 	}
 	if v.t.Numel() != 1 {
 		misuse(tensor.ErrShape, "Backward: got shape %v, want a single number: take its Sum, or call BackwardWith with a Gradient",
 			v.t.Shape())
 	}
-	one := v.one()
-	v.walk(one, o.RetainGraph)
-	v.scope.recycle(one)
+	one := v.unitGradient()
+	v.backpropagate(one, o.RetainGraph)
+	v.scope.recycleTensor(one)
 }
 
 // checkRoot panics unless v can be differentiated.
@@ -69,9 +69,9 @@ func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	}
 }
 
-// one returns the derivative of v, which must have one element, with respect to itself.
-func (v *Var) one() *tensor.Tensor {
-	one := v.room()
+// unitGradient returns the derivative of v, which must have one element, with respect to itself.
+func (v *Var) unitGradient() *tensor.Tensor {
+	one := v.newEmptyLike()
 	dispatch("Backward", v, setOne[float32], setOne[float64], fillOne)(one)
 	return one
 }
@@ -80,14 +80,14 @@ func fillOne(t *tensor.Tensor) { t.Fill(1) }
 
 func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
-// walk propagates the gradient dy from v to its inputs.
-func (v *Var) walk(dy *tensor.Tensor, retain bool) {
-	w := walk{trail: v.scope.takeTrail(), retain: retain}
-	defer w.end(v)
-	w.count(v)
-	v.add(dy)
+// backpropagate propagates the gradient dy from v to its inputs.
+func (v *Var) backpropagate(dy *tensor.Tensor, retain bool) {
+	w := walk{trail: v.scope.acquireTrail(), retain: retain}
+	defer w.releaseState(v)
+	w.countUses(v)
+	v.addGradient(dy)
 	w.ready = append(w.ready, v)
-	w.run()
+	w.propagateAll()
 }
 
 // A walk is a traversal of a graph, from outputs to inputs.
@@ -102,10 +102,10 @@ type walk struct {
 	part   *Scope // inner scope of the values that are being counted
 }
 
-// count sets waiting of each value that v depends on to the number of its uses on the paths to v. A
-// gradient is complete when all uses have contributed. Counting uses neither recursion, which would
-// overflow the stack for a long chain, nor a table of visited values.
-func (w *walk) count(v *Var) {
+// countUses sets waiting of each value that v depends on to the number of its uses on the paths to
+// v. A gradient is complete when all uses have contributed. Counting uses neither recursion, which
+// would overflow the stack for a long chain, nor a table of visited values.
+func (w *walk) countUses(v *Var) {
 	stack := append(w.ready, v)
 	for from := len(w.ready); len(stack) > from; {
 		last := len(stack) - 1
@@ -117,11 +117,11 @@ func (w *walk) count(v *Var) {
 				"BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true} the first time", n.op)
 		}
 		for _, in := range n.inputs {
-			if !in.wanted() {
+			if !in.needsGradient() {
 				continue
 			}
 			if in.waiting++; in.waiting == 1 {
-				w.join(in)
+				w.trackInner(in)
 				stack = append(stack, in)
 			}
 		}
@@ -129,51 +129,51 @@ func (w *walk) count(v *Var) {
 	w.ready = stack
 }
 
-// run propagates gradients, starting from the values with complete gradients.
-func (w *walk) run() {
+// propagateAll propagates gradients, starting from the values with complete gradients.
+func (w *walk) propagateAll() {
 	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
 		n := w.ready[last]
 		w.at, w.ready = n, w.ready[:last]
-		n.give(w)
-		w.settle(n)
-		n.leave(w)
-		n.part.walked(n)
+		n.propagateGradient(w)
+		w.recordContribution(n)
+		n.releaseVisited(w)
+		n.part.recordVisit(n)
 	}
 	w.whole = true
 	for _, p := range w.arrived {
-		p.arrived()
+		p.callAfterHooks()
 	}
 }
 
-// settle records that n has contributed to the gradients of its inputs.
-func (w *walk) settle(n *Var) {
+// recordContribution records that n has contributed to the gradients of its inputs.
+func (w *walk) recordContribution(n *Var) {
 	for _, in := range n.inputs {
-		if !in.wanted() {
+		if !in.needsGradient() {
 			continue
 		}
 		switch in.waiting--; {
 		case in.waiting > 0:
-		case in.stays():
+		case in.hasPendingWork():
 			w.ready = append(w.ready, in)
 		default:
-			in.part.walked(in)
+			in.part.recordVisit(in)
 		}
 	}
 }
 
-// end releases the state of the walk. If a derivative panicked, it resets the counts, so that a
-// caller that recovers can continue.
-func (w *walk) end(v *Var) {
+// releaseState releases the state of the walk. If a derivative panicked, it resets the counts, so
+// that a caller that recovers can continue.
+func (w *walk) releaseState(v *Var) {
 	if !w.whole {
-		w.forsake(v)
+		w.resetUnvisited(v)
 	}
-	w.unsee()
-	v.scope.keepTrail(w.trail)
+	w.restoreVisited()
+	v.scope.releaseTrail(w.trail)
 }
 
-// forsake resets the counts and gradients of values that were not visited.
-func (w *walk) forsake(v *Var) {
+// resetUnvisited resets the counts and gradients of values that were not visited.
+func (w *walk) resetUnvisited(v *Var) {
 	stack := append(w.ready, v)
 	if w.at != nil {
 		stack = append(stack, w.at)
@@ -193,15 +193,15 @@ func (w *walk) forsake(v *Var) {
 	w.ready = stack
 }
 
-// give propagates v's gradient to its inputs.
-func (v *Var) give(w *walk) {
-	if hooks := v.watchers(); len(hooks) > 0 {
-		v.show(hooks, w)
+// propagateGradient propagates v's gradient to its inputs.
+func (v *Var) propagateGradient(w *walk) {
+	if hooks := v.activeHooks(); len(hooks) > 0 {
+		v.callHooks(hooks, w)
 	}
 	switch {
 	case v.param != nil:
-		v.arrive(w)
-	case w.mark != 0 && !v.leads(): // v is a selected input; do not go beyond it
+		v.deliverParam(w)
+	case w.mark != 0 && !v.leadsToSelected(): // v is a selected input; do not go beyond it
 	case v.redo != nil:
 		if v.grad != nil || v.slope != nil {
 			w.splice(v, v.redo)
@@ -209,13 +209,13 @@ func (v *Var) give(w *walk) {
 	case v.slope != nil && v.plain != nil:
 		w.splice(v, v.plain)
 	case v.slope != nil:
-		v.giveValues()
+		v.propagateValues()
 	case v.grad != nil: // there is no gradient if the value is not used
-		v.giveTensors()
+		v.propagateTensors()
 	}
 }
 
-func (v *Var) giveTensors() {
+func (v *Var) propagateTensors() {
 	v.checkSaved()
 	switch {
 	case v.derive != nil:
@@ -223,20 +223,20 @@ func (v *Var) giveTensors() {
 	case v.backward != nil:
 		v.backward(v.grad)
 	default:
-		v.follow(v.again)
+		v.applyRule(v.again)
 	}
 }
 
-// follow computes gradients with a rule, without recording the operations. It releases intermediate
-// values afterwards.
-func (v *Var) follow(r rule) {
+// applyRule computes gradients with a rule, without recording the operations. It releases
+// intermediate values afterwards.
+func (v *Var) applyRule(r rule) {
 	s := v.scope
 	if s == nil {
 		s = scopes.Get().(*Scope)
 	}
 	before := s.mark()
 	d := r(v, s.NoGrad(v.grad))
-	d.each(v.inputs, func(in, dx *Var) { in.receive(summed(dx, in.Shape()), s, before) })
+	d.each(v.inputs, func(in, dx *Var) { in.receiveGradient(sumTo(dx, in.Shape()), s, before) })
 	if v.scope != nil {
 		s.rewind(before)
 		return
@@ -248,27 +248,27 @@ func (v *Var) follow(r rule) {
 // scopes contains the scopes for gradients of values without a scope.
 var scopes = sync.Pool{New: func() any { return NewScope() }}
 
-// receive adds a gradient. It takes over the tensor of dx if it was created since the mark of the
-// scope.
-func (v *Var) receive(dx *Var, s *Scope, since mark) {
+// receiveGradient adds a gradient. It takes over the tensor of dx if it was created since the mark
+// of the scope.
+func (v *Var) receiveGradient(dx *Var, s *Scope, since mark) {
 	switch {
-	case v.grad != nil || v.direct():
-		v.total().Add(dx.t)
+	case v.grad != nil || v.isDirect():
+		v.gradientSum().Add(dx.t)
 	case !v.asked && sameShape(dx.Shape(), v.Shape()) && dx.t.DType() == v.t.DType() && dx.t.IsContiguous() &&
-		s.giveUp(dx.t, since):
+		s.detachTensor(dx.t, since):
 		v.grad = dx.t
 	default:
-		v.grad = v.room().CopyFrom(dx.t)
+		v.grad = v.newEmptyLike().CopyFrom(dx.t)
 	}
 }
 
-// leave releases the state of a visited value.
-func (v *Var) leave(w *walk) {
+// releaseVisited releases the state of a visited value.
+func (v *Var) releaseVisited(w *walk) {
 	if !v.asked {
-		v.scope.recycle(v.grad)
+		v.scope.recycleTensor(v.grad)
 		v.grad, v.slope = nil, nil
 	}
-	if w.retain || v.param != nil || w.mark != 0 && !v.leads() {
+	if w.retain || v.param != nil || w.mark != 0 && !v.leadsToSelected() {
 		return
 	}
 	v.backward, v.derive, v.again, v.plain, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil,
@@ -277,85 +277,87 @@ func (v *Var) leave(w *walk) {
 	clear(v.savedRoom[:])
 }
 
-// wanted reports whether the current walk computes the gradient of v.
-func (v *Var) wanted() bool { return v.needs && !v.idle }
+// needsGradient reports whether the current walk computes the gradient of v.
+func (v *Var) needsGradient() bool { return v.needs && !v.idle }
 
-// direct reports whether gradients of v are added to its Param's Grad immediately.
-func (v *Var) direct() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
+// isDirect reports whether gradients of v are added to its Param's Grad immediately.
+func (v *Var) isDirect() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
 
-// stays reports whether work remains when v's gradient is complete.
-func (v *Var) stays() bool { return !v.direct() || len(v.param.hooks.after) > 0 }
+// hasPendingWork reports whether work remains when v's gradient is complete.
+func (v *Var) hasPendingWork() bool { return !v.isDirect() || len(v.param.hooks.after) > 0 }
 
-// write adds a gradient to v's. f must overwrite dx with the gradient.
-func (v *Var) write(f func(dx *tensor.Tensor)) {
-	if !v.wanted() {
+// writeGradient adds a gradient to v's. f must overwrite dx with the gradient.
+func (v *Var) writeGradient(f func(dx *tensor.Tensor)) {
+	if !v.needsGradient() {
 		return
 	}
-	if v.grad == nil && !v.direct() {
-		v.grad = v.room()
+	if v.grad == nil && !v.isDirect() {
+		v.grad = v.newEmptyLike()
 		f(v.grad)
 		return
 	}
-	dx := v.room()
+	dx := v.newEmptyLike()
 	f(dx)
-	v.total().Add(dx)
-	v.scope.recycle(dx)
+	v.gradientSum().Add(dx)
+	v.scope.recycleTensor(dx)
 }
 
-// add adds a gradient, which may be smaller than v and broadcast to it, or larger and reduced to
-// it.
-func (v *Var) add(dx *tensor.Tensor) {
-	if v.wanted() {
-		v.write(func(own *tensor.Tensor) { own.CopyFrom(reduceTo(dx, own.Shape())) })
+// addGradient adds a gradient, which may be smaller than v and broadcast to it, or larger and
+// reduced to it.
+func (v *Var) addGradient(dx *tensor.Tensor) {
+	if v.needsGradient() {
+		v.writeGradient(func(own *tensor.Tensor) { own.CopyFrom(reduceTo(dx, own.Shape())) })
 	}
 }
 
-// take adds a gradient and closes its tensor.
-func (v *Var) take(dx *tensor.Tensor) {
-	v.add(dx)
+// addAndClose adds a gradient and closes its tensor.
+func (v *Var) addAndClose(dx *tensor.Tensor) {
+	v.addGradient(dx)
 	dx.Close()
 }
 
-// constant returns t as a constant in v's scope, which takes ownership of t.
-func (v *Var) constant(t *tensor.Tensor) *Var { return v.scope.Const(v.own(t)) }
+// wrapConst returns t as a constant in v's scope, which takes ownership of t.
+func (v *Var) wrapConst(t *tensor.Tensor) *Var { return v.scope.Const(v.ownTensor(t)) }
 
-// own makes v's scope, if there is one, the owner of t: it closes t.
-func (v *Var) own(t *tensor.Tensor) *tensor.Tensor {
+// ownTensor makes v's scope, if there is one, the owner of t: it closes t.
+func (v *Var) ownTensor(t *tensor.Tensor) *tensor.Tensor {
 	if v.scope != nil {
 		v.scope.made = append(v.scope.made, t)
 	}
 	return t
 }
 
-// room returns an uninitialized tensor like v's.
-func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DType(), v.t.Shape()) }
+// newEmptyLike returns an uninitialized tensor like v's.
+func (v *Var) newEmptyLike() *tensor.Tensor {
+	return v.scope.newEmpty(v.t.Device(), v.t.DType(), v.t.Shape())
+}
 
-// total returns the tensor to which gradients of v are added, initially zeros.
-func (v *Var) total() *tensor.Tensor {
-	if !v.wanted() { // the result is unused
-		return v.room().Zero()
+// gradientSum returns the tensor to which gradients of v are added, initially zeros.
+func (v *Var) gradientSum() *tensor.Tensor {
+	if !v.needsGradient() { // the result is unused
+		return v.newEmptyLike().Zero()
 	}
-	if v.direct() {
+	if v.isDirect() {
 		return v.param.gradient()
 	}
 	if v.grad == nil {
-		v.grad = v.room().Zero()
+		v.grad = v.newEmptyLike().Zero()
 	}
 	return v.grad
 }
 
 // reduceTo sums g over the dimensions that were broadcast from shape.
 func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
-	dims := stretched(g.Shape(), shape)
+	dims := broadcastDims(g.Shape(), shape)
 	if dims == 0 {
 		return g
 	}
 	var room [2 * maxDims]int
-	return tensor.Keep(tensor.Sum, g, dims.list(room[:0])...).Reshape(shape...)
+	return tensor.Keep(tensor.Sum, g, dims.appendDims(room[:0])...).Reshape(shape...)
 }
 
-// stretched returns the dimensions of shape that were broadcast from the shape from.
-func stretched(shape, from []int) (dims axes) {
+// broadcastDims returns the dimensions of shape that were broadcast from the shape from.
+func broadcastDims(shape, from []int) (dims axes) {
 	extra := len(shape) - len(from)
 	for i, n := range shape {
 		if i < extra || n != 1 && from[i-extra] == 1 {
@@ -370,17 +372,17 @@ type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// list returns the dimensions as a list. It uses room if they fit.
-func (a axes) list(room []int) []int {
+// appendDims returns the dimensions as a list. It uses room if they fit.
+func (a axes) appendDims(room []int) []int {
 	for ; a != 0; a &= a - 1 {
 		room = append(room, bits.TrailingZeros64(uint64(a)))
 	}
 	return room
 }
 
-// named returns the set of the given dimensions of v, or of all dimensions if there are none, like
+// dimSet returns the set of the given dimensions of v, or of all dimensions if there are none, like
 // tensor.Sum. It panics if a dimension is out of range or listed twice.
-func (v *Var) named(dims []int) (all axes) {
+func (v *Var) dimSet(dims []int) (all axes) {
 	n := v.t.Dims()
 	if len(dims) == 0 || n == 0 && len(dims) == 1 && (dims[0] == 0 || dims[0] == -1) {
 		return 1<<n - 1

@@ -29,21 +29,21 @@ func CheckpointWith(generators []*tensor.Generator, f func(in ...*Var) *Var, in 
 	}
 	s := scopeOf(in)
 	v := s.newVar()
-	r := &v.plans().again
+	r := &v.ensurePlan().again
 	r.f, r.generators = f, append(r.generators[:0], generators...)
-	r.begin = r.states(r.begin[:0])
-	inner := s.within()
-	y := f(inner.passed(in)...)
-	v.op, v.quiet, v.t = "Checkpoint", y.quiet, s.result(y, inner, in)
+	r.begin = r.appendStates(r.begin[:0])
+	inner := s.openInner()
+	y := f(inner.passInputs(in)...)
+	v.op, v.quiet, v.t = "Checkpoint", y.quiet, s.outerTensor(y, inner, in)
 	if v.needs = y.needs; v.needs {
-		v.inputs, v.saved, v.redo = s.list(len(in)), r.saved[:0], redo
+		v.inputs, v.saved, v.redo = s.newVarList(len(in)), r.saved[:0], recomputeValue
 		copy(v.inputs, in)
 		for _, x := range in {
-			v.save(x.t)
+			v.saveTensors(x.t)
 		}
 		r.saved = v.saved
 	}
-	inner.end()
+	inner.reclaimInner()
 	return v
 }
 
@@ -56,29 +56,29 @@ type recompute struct {
 	saved      []saved // tensors of the inputs
 }
 
-// emptied returns an empty recompute that reuses the memory of r.
-func (r recompute) emptied() recompute {
-	return recompute{generators: emptied(r.generators), begin: r.begin[:0], now: r.now[:0], saved: emptied(r.saved)}
+// cleared returns an empty recompute that reuses the memory of r.
+func (r recompute) cleared() recompute {
+	return recompute{generators: clearList(r.generators), begin: r.begin[:0], now: r.now[:0], saved: clearList(r.saved)}
 }
 
-// redo recomputes the value of a Checkpoint.
-func redo(v *Var) *Var {
+// recomputeValue recomputes the value of a Checkpoint.
+func recomputeValue(v *Var) *Var {
 	r := &v.plan.again
-	r.now = r.states(r.now[:0])
-	defer r.set(r.now)
-	r.set(r.begin)
-	inner := v.scope.within()
+	r.now = r.appendStates(r.now[:0])
+	defer r.restoreStates(r.now)
+	r.restoreStates(r.begin)
+	inner := v.scope.openInner()
 	inner.keeps = true
-	again := r.f(inner.passed(v.inputs)...)
+	again := r.f(inner.passInputs(v.inputs)...)
 	if !sameShape(again.Shape(), v.Shape()) {
 		misuse(tensor.ErrMisuse, "Checkpoint: the function returned shape %v at first and %v now: it must compute the same each time",
 			v.Shape(), again.Shape())
 	}
-	return passed(inner.newVar(), again)
+	return passValue(inner.newVar(), again)
 }
 
-// states appends the states of the generators to to.
-func (r *recompute) states(to []byte) []byte {
+// appendStates appends the states of the generators to to.
+func (r *recompute) appendStates(to []byte) []byte {
 	to = append(to, tensor.DefaultGenerator().State()...)
 	for _, g := range r.generators {
 		to = append(to, g.State()...)
@@ -86,7 +86,7 @@ func (r *recompute) states(to []byte) []byte {
 	return to
 }
 
-func (r *recompute) set(states []byte) {
+func (r *recompute) restoreStates(states []byte) {
 	size := len(states) / (1 + len(r.generators))
 	setState(tensor.DefaultGenerator(), states[:size])
 	for i, g := range r.generators {
@@ -107,16 +107,16 @@ func (w *walk) splice(v *Var, compute func(v *Var) *Var) {
 	if v.redo != nil && !w.graph {
 		w.part = y.scope
 	}
-	w.join(y)
+	w.trackInner(y)
 	w.ready = append(w.ready, y)
 	if w.mark != 0 {
-		w.limit(y)
+		w.markIdle(y)
 	}
-	w.count(y)
+	w.countUses(y)
 	w.part = nil
 	if v.slope != nil {
-		y.gain(v.slope)
+		y.addGradientValue(v.slope)
 	} else {
-		y.add(v.grad)
+		y.addGradient(v.grad)
 	}
 }

@@ -32,7 +32,7 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	if !ignored && c.isPlain() {
 		return negativeLikelihood(logp, target, c.Reduction)
 	}
-	return c.weighted(logp, target)
+	return c.weightedLoss(logp, target)
 }
 
 // rowLossOn returns the loss on a device. logs computes log-probabilities from rows while the
@@ -51,11 +51,11 @@ func (c Classification) rowLossOn(rows *Var, target *tensor.Tensor, logs func(x 
 	} else {
 		logp = logs(rows)
 	}
-	near := onHost(target)
+	near := moveToHost(target)
 	if ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1)); !ignored && c.isPlain() {
 		return negativeLikelihood(logp, target, c.Reduction)
 	}
-	return c.weighted(logp, near)
+	return c.weightedLoss(logp, near)
 }
 
 // isPlain reports whether all rows have the same weight and the result is one number.
@@ -78,7 +78,7 @@ func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
 			c.Weight.Shape(), n)
 	}
 	for i, class := range target {
-		if c.ignores(class) {
+		if c.isIgnored(class) {
 			ignored = true
 		} else if class < 0 || class >= int64(n) {
 			misuse(tensor.ErrIndex, "NLLLoss: target[%d] = %d is out of range for %d classes", i, class, n)
@@ -87,22 +87,22 @@ func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
 	return ignored
 }
 
-func (c Classification) ignores(class int64) bool {
+func (c Classification) isIgnored(class int64) bool {
 	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
 }
 
-// weighted returns the loss for targets on the host. Each row's loss is multiplied by its class
+// weightedLoss returns the loss for targets on the host. Each row's loss is multiplied by its class
 // weight. Smoothing mixes it with the mean loss of all classes, multiplied by their weights.
-func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
+func (c Classification) weightedLoss(logp *Var, target *tensor.Tensor) *Var {
 	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
 	out, class := tensor.Data[bool](ignored), tensor.Data[int64](classes)
 	for i, k := range class {
-		if out[i] = c.ignores(k); out[i] {
+		if out[i] = c.isIgnored(k); out[i] {
 			class[i] = 0
 		}
 	}
 	if dev := logp.t.Device(); dev != nil {
-		ignored, classes = movedTo(dev, ignored), movedTo(dev, classes)
+		ignored, classes = moveTo(dev, ignored), moveTo(dev, classes)
 	}
 	weight := c.Weight
 	if weight == nil {
@@ -118,5 +118,5 @@ func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
 	if c.Reduction == ByMean {
 		return MulScalar(Sum(losses), 1/counts.Sum())
 	}
-	return c.Reduction.of(losses)
+	return c.Reduction.reduceLosses(losses)
 }

@@ -32,12 +32,12 @@ var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
-	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], convolvedOn)(s, x, w, b)
+	return dispatch("Conv2d", x, conv2d[float32], conv2d[float64], convolveOn)(s, x, w, b)
 }
 
 func convShape(x, w *Var, o Window) kernel.ConvShape {
-	want("Conv2d", "an image batch (N, C, H, W)", x, 4)
-	want("Conv2d", "a weight (out, C/groups, KH, KW)", w, 4)
+	requireDims("Conv2d", "an image batch (N, C, H, W)", x, 4)
+	requireDims("Conv2d", "a weight (out, C/groups, KH, KW)", w, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = [2]int{1, 1}
 	}
@@ -79,42 +79,42 @@ func checkWindow(op string, size [2]int, o Window, image []int) {
 }
 
 func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
-	xt, wt := x.dense(), w.dense()
-	y := result("Conv2d", x.t.DType(), []int{s.N, s.OutC, s.OutH(), s.OutW()}, x, w, b)
+	xt, wt := x.contiguousTensor(), w.contiguousTensor()
+	y := newResult("Conv2d", x.t.DType(), []int{s.N, s.OutC, s.OutH(), s.OutW()}, x, w, b)
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	var bias []F
 	if b != nil {
-		bias = data[F](b.dense())
+		bias = data[F](b.contiguousTensor())
 	}
 	kernel.Conv2d(s, data[F](xt), data[F](wt), bias, data[F](y.t), scratch)
-	hold(x, w, b)
+	keepAlive(x, w, b)
 	if y.needs {
-		y.save(xt, wt)
-		y.plans().conv = s
-		y.derive = byType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
+		y.saveTensors(xt, wt)
+		y.ensurePlan().conv = s
+		y.derive = kernelByDType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
 		y.again = conv2dTwice
 	}
 	return y
 }
 
 func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	s, xt, wt := y.plans().conv, y.saved[0].t, y.saved[1].t
-	x, w, b := y.inputs[0], y.inputs[1], y.input(2)
+	s, xt, wt := y.ensurePlan().conv, y.saved[0].t, y.saved[1].t
+	x, w, b := y.inputs[0], y.inputs[1], y.inputAt(2)
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	var dw, db []F
-	if w.wanted() {
-		dw = data[F](w.total())
+	if w.needsGradient() {
+		dw = data[F](w.gradientSum())
 	}
-	if b != nil && b.wanted() {
-		db = data[F](b.total())
+	if b != nil && b.needsGradient() {
+		db = data[F](b.gradientSum())
 	}
-	if !x.wanted() {
+	if !x.needsGradient() {
 		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), nil, dw, db, scratch)
 		return
 	}
-	x.write(func(dx *tensor.Tensor) {
+	x.writeGradient(func(dx *tensor.Tensor) {
 		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), data[F](dx), dw, db, scratch)
 	})
 }
@@ -123,13 +123,13 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 // W' are computed as for [Conv2d], rounded down, or up if o.Ceil is set. If several elements are
 // equal, the first one gets the gradient.
 func MaxPool2d(x *Var, o Window) *Var {
-	want("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
+	requireDims("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = o.Size
 	}
 	checkWindow("MaxPool2d", o.Size, o, x.Shape())
 	checkPadding("MaxPool2d", o)
-	x = padded(x, o.beyond(x), PadZeros, math.Inf(-1))
+	x = padImage(x, o.excessPadding(x), PadZeros, math.Inf(-1))
 	return dispatch("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64], maxPool2dOn)(x, o)
 }
 
@@ -142,9 +142,9 @@ func checkPadding(op string, o Window) {
 	}
 }
 
-// beyond returns by how many pixels the last windows exceed the images and their padding. Only
-// windows that start in the image or in the padding before it count.
-func (o Window) beyond(x *Var) (p pads) {
+// excessPadding returns by how many pixels the last windows exceed the images and their padding.
+// Only windows that start in the image or in the padding before it count.
+func (o Window) excessPadding(x *Var) (p pads) {
 	for i := range p {
 		n := x.t.Dim(2+i) + 2*o.Padding[i]
 		// last is the start of the last window.
@@ -160,23 +160,23 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 	n, c, h, w := x.t.Dim(0), x.t.Dim(1), x.t.Dim(2), x.t.Dim(3)
 	outH := (h+2*o.Padding[0]-o.Size[0])/o.Stride[0] + 1
 	outW := (w+2*o.Padding[1]-o.Size[1])/o.Stride[1] + 1
-	y := result("MaxPool2d", x.t.DType(), []int{n, c, outH, outW}, x)
-	at := y.scope.empty(nil, tensor.Int32, y.Shape())
+	y := newResult("MaxPool2d", x.t.DType(), []int{n, c, outH, outW}, x)
+	at := y.scope.newEmpty(nil, tensor.Int32, y.Shape())
 	kernel.MaxPool2d(n, c, h, w, o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
-		data[F](x.dense()), data[F](y.t), tensor.Data[int32](at))
-	hold(x)
+		data[F](x.contiguousTensor()), data[F](y.t), tensor.Data[int32](at))
+	keepAlive(x)
 	if y.needs {
-		y.save(at)
-		y.plans().window = o
-		y.derive = byType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
+		y.saveTensors(at)
+		y.ensurePlan().window = o
+		y.derive = kernelByDType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
 		y.again = maxPool2dTwice
 	}
 	return y
 }
 
 func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	x, o := y.inputs[0], y.plans().window
-	x.write(func(dx *tensor.Tensor) {
+	x, o := y.inputs[0], y.ensurePlan().window
+	x.writeGradient(func(dx *tensor.Tensor) {
 		kernel.MaxPool2dBackward(dx.Dim(0), dx.Dim(1), dx.Dim(2), dx.Dim(3),
 			o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
 			data[F](dy), tensor.Data[int32](y.saved[0].t), data[F](dx))
@@ -187,7 +187,7 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 func maxPool2dTwice(y, dy *Var) derivatives {
 	x, at := y.inputs[0], y.saved[0].t
 	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)
-	zeros := dy.constant(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
+	zeros := dy.wrapConst(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
 	dx := ScatterAdd(zeros, 1, at.To(tensor.Int64).Reshape(planes, places), Reshape(dy, planes, places))
-	return of(Reshape(dx, x.Shape()...))
+	return derivativesOf(Reshape(dx, x.Shape()...))
 }

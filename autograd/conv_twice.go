@@ -14,55 +14,57 @@ func convolve(s kernel.ConvShape, x, w *Var) *Var {
 }
 
 func conv2dTwice(y, dy *Var) derivatives {
-	s, x, w := y.plans().conv, y.inputs[0], y.inputs[1]
+	s, x, w := y.ensurePlan().conv, y.inputs[0], y.inputs[1]
 	var dx, dw *Var
-	if x.wanted() {
+	if x.needsGradient() {
 		dx = convImages(s, w, dy)
 	}
-	if w.wanted() {
+	if w.needsGradient() {
 		dw = convFilters(s, w.Shape(), x, dy)
 	}
 	if len(y.inputs) < 3 {
-		return of(dx, dw)
+		return derivativesOf(dx, dw)
 	}
-	return of(dx, dw, Sum(dy, 0, 2, 3))
+	return derivativesOf(dx, dw, Sum(dy, 0, 2, 3))
 }
 
 // convImages returns the derivative with respect to the images.
 func convImages(s kernel.ConvShape, w, dy *Var) *Var {
-	v := wrap("Conv2d", imageSlopes(s, w.t, dy.t), w, dy)
+	v := wrapResult("Conv2d", imageGradient(s, w.t, dy.t), w, dy)
 	if v.needs {
-		v.save(w.t, dy.t)
+		v.saveTensors(w.t, dy.t)
 		v.backward = func(dx *tensor.Tensor) {
-			if w.wanted() {
-				w.add(filterSlopes(s, w.Shape(), dx, dy.t))
+			if w.needsGradient() {
+				w.addGradient(filterGradient(s, w.Shape(), dx, dy.t))
 			}
-			if dy.wanted() {
-				dy.add(convolve(s, NoGrad(dx), NoGrad(w.t)).t)
+			if dy.needsGradient() {
+				dy.addGradient(convolve(s, NoGrad(dx), NoGrad(w.t)).t)
 			}
 		}
 	}
-	return v.twice(func(_, dx *Var) derivatives { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
+	return v.setRule(func(_, dx *Var) derivatives {
+		return derivativesOf(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w))
+	})
 }
 
 // convFilters returns the derivative with respect to the filters, which have the given shape.
 func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
-	v := wrap("Conv2d", filterSlopes(s, shape, x.t, dy.t), x, dy)
+	v := wrapResult("Conv2d", filterGradient(s, shape, x.t, dy.t), x, dy)
 	if v.needs {
-		v.save(x.t, dy.t)
+		v.saveTensors(x.t, dy.t)
 		v.backward = func(dw *tensor.Tensor) {
-			if x.wanted() {
-				x.add(imageSlopes(s, dw, dy.t))
+			if x.needsGradient() {
+				x.addGradient(imageGradient(s, dw, dy.t))
 			}
-			if dy.wanted() {
-				dy.add(convolve(s, NoGrad(x.t), NoGrad(dw)).t)
+			if dy.needsGradient() {
+				dy.addGradient(convolve(s, NoGrad(x.t), NoGrad(dw)).t)
 			}
 		}
 	}
-	return v.twice(func(_, dw *Var) derivatives { return of(convImages(s, dw, dy), convolve(s, x, dw)) })
+	return v.setRule(func(_, dw *Var) derivatives { return derivativesOf(convImages(s, dw, dy), convolve(s, x, dw)) })
 }
 
-func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
+func imageGradient(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
 	dx := dy.NewEmpty(dy.DType(), s.N, s.C, s.H, s.W)
 	w, dy = w.Contiguous(), dy.Contiguous()
 	dispatch("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64], convBackwardOn)(s, nil, w, dy,
@@ -70,7 +72,7 @@ func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
 	return dx
 }
 
-func filterSlopes(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor.Tensor {
+func filterGradient(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor.Tensor {
 	dw := dy.NewZeros(dy.DType(), shape...)
 	x, dy = x.Contiguous(), dy.Contiguous()
 	dispatch("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64], convBackwardOn)(s, x, nil, dy,
@@ -96,5 +98,5 @@ func convBackward[F kernel.Float](s kernel.ConvShape, x, w, dy, dx, dw *tensor.T
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	kernel.Conv2dBackward(s, dataOf[F](x), dataOf[F](w), dataOf[F](dy), dataOf[F](dx), dataOf[F](dw), nil, scratch)
-	hold(NoGrad(x), NoGrad(w), NoGrad(dy))
+	keepAlive(NoGrad(x), NoGrad(w), NoGrad(dy))
 }

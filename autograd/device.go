@@ -15,10 +15,10 @@ import (
 // tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// far reports whether v is on a device.
-func (v *Var) far() bool { return v.t.Device() != nil }
+// isOnDevice reports whether v is on a device.
+func (v *Var) isOnDevice() bool { return v.t.Device() != nil }
 
-func emptyOn(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
+func newEmptyOn(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if dev == nil {
 		return tensor.Empty(dt, shape...)
 	}
@@ -27,13 +27,13 @@ func emptyOn(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	return t
 }
 
-func movedTo(dev tensor.Device, t *tensor.Tensor) *tensor.Tensor {
+func moveTo(dev tensor.Device, t *tensor.Tensor) *tensor.Tensor {
 	there, err := t.ToDevice(dev)
 	must(err)
 	return there
 }
 
-func onHost(t *tensor.Tensor) *tensor.Tensor { return movedTo(nil, t) }
+func moveToHost(t *tensor.Tensor) *tensor.Tensor { return moveTo(nil, t) }
 
 // must panics with a device's error, as operations of package tensor do.
 func must(err error) {
@@ -44,14 +44,14 @@ func must(err error) {
 
 func reluOn(x *Var) *Var {
 	y := tensor.ReLU(x.t)
-	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("ReLUGradient", y, dy)
-	}).twice(reluTwice)
+	return recordUnary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyElementsOn("ReLUGradient", y, dy)
+	}).setRule(reluTwice)
 }
 
-// elementsOn applies a device operation that only autograd uses to tensors of one shape and dtype,
-// and to scalars.
-func elementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
+// applyElementsOn applies a device operation that only autograd uses to tensors of one shape and
+// dtype, and to scalars.
+func applyElementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 	dev, x := tensors.Computer(in...), in[0]
 	y := x.NewEmpty(x.DType(), x.Shape()...)
 	n := y.Numel()
@@ -65,16 +65,16 @@ func elementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 			continue
 		}
 		in[i] = t.Contiguous()
-		operands[i] = seenAs(in[i], n)
+		operands[i] = operandAs(in[i], n)
 	}
-	must(dev.Map(&device.Op{Name: name, Arity: len(in)}, seenAs(y, n), operands...))
+	must(dev.Map(&device.Op{Name: name, Arity: len(in)}, operandAs(y, n), operands...))
 	runtime.KeepAlive(in)
 	return y.Touch()
 }
 
-// seenAs returns a contiguous tensor as an operand with another shape. A view would keep the
+// operandAs returns a contiguous tensor as an operand with another shape. A view would keep the
 // tensor's memory until it is collected.
-func seenAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
+func operandAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
 	o := tensors.Operand(t)
 	o.Shape, o.Strides = shape, make([]int, len(shape))
 	for i, step := len(shape)-1, 1; i >= 0; i-- {
@@ -86,28 +86,28 @@ func seenAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
 
 func logSoftmaxOn(x *Var) *Var {
 	if rows, cols := rowsOf("LogSoftmax", x); rows*cols == 0 {
-		return unary("LogSoftmax", x, x.t.Clone(), nil,
-			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+		return recordUnary("LogSoftmax", x, x.t.Clone(), nil,
+			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).setRule(identityRule)
 	}
-	y := rowsOn(device.RowOp{Kind: device.RowLogSoftmax}, x.Shape(), x.t)
-	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return rowsOn(device.RowOp{Kind: device.RowLogSoftmaxGradient}, x.Shape(), y, dy)
-	}).twice(logSoftmaxTwice)
+	y := applyRowsOn(device.RowOp{Kind: device.RowLogSoftmax}, x.Shape(), x.t)
+	return recordUnary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyRowsOn(device.RowOp{Kind: device.RowLogSoftmaxGradient}, x.Shape(), y, dy)
+	}).setRule(logSoftmaxTwice)
 }
 
 func softmaxOn(x *Var) *Var {
 	if rows, cols := rowsOf("Softmax", x); rows*cols == 0 {
-		return unary("Softmax", x, x.t.Clone(), nil,
-			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+		return recordUnary("Softmax", x, x.t.Clone(), nil,
+			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).setRule(identityRule)
 	}
-	y := rowsOn(device.RowOp{Kind: device.RowSoftmax}, x.Shape(), x.t)
-	return unary("Softmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return rowsOn(device.RowOp{Kind: device.RowSoftmaxGradient}, x.Shape(), y, dy)
-	}).twice(softmaxTwice)
+	y := applyRowsOn(device.RowOp{Kind: device.RowSoftmax}, x.Shape(), x.t)
+	return recordUnary("Softmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyRowsOn(device.RowOp{Kind: device.RowSoftmaxGradient}, x.Shape(), y, dy)
+	}).setRule(softmaxTwice)
 }
 
-// rowsOn applies a row operation of a device. The result has the dtype of the last input.
-func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
+// applyRowsOn applies a row operation of a device. The result has the dtype of the last input.
+func applyRowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
 	like := in[len(in)-1]
 	y := like.NewEmpty(like.DType(), shape...)
 	operands := make([]device.Operand[tensor.DType], len(in))
@@ -120,25 +120,25 @@ func rowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
 	return y.Touch()
 }
 
-// normOn applies a row operation of layer norm. The first rows operands consist of rows; the others
-// contain one element for each column.
-func normOn(o device.RowOp, n kernel.Norm, rows int, in ...*tensor.Tensor) *tensor.Tensor {
+// applyNormOn applies a row operation of layer norm. The first rows operands consist of rows; the
+// others contain one element for each column.
+func applyNormOn(o device.RowOp, n kernel.Norm, rows int, in ...*tensor.Tensor) *tensor.Tensor {
 	y := in[0].NewEmpty(in[0].DType(), in[0].Shape()...)
 	operands := make([]device.Operand[tensor.DType], len(in))
 	for i, x := range in {
 		in[i] = x.Contiguous()
-		if operands[i] = seenAs(in[i], n.Per); i < rows {
-			operands[i] = seenAs(in[i], n.Rows, n.Per)
+		if operands[i] = operandAs(in[i], n.Per); i < rows {
+			operands[i] = operandAs(in[i], n.Rows, n.Per)
 		}
 	}
-	must(tensors.Computer(in...).Rows(o, seenAs(y, n.Rows, n.Per), operands...))
+	must(tensors.Computer(in...).Rows(o, operandAs(y, n.Rows, n.Per), operands...))
 	runtime.KeepAlive(in)
 	return y.Touch()
 }
 
 func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
 	if run == 1 {
-		return keptOn(op, x, 1-p, cmp.Or(g, tensor.DefaultGenerator()).Uint64())
+		return dropElementsOn(op, x, 1-p, cmp.Or(g, tensor.DefaultGenerator()).Uint64())
 	}
 	shape := append([]int{}, x.Shape()...)
 	shape[2], shape[3] = 1, 1
@@ -146,13 +146,13 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 	if p < 1 {
 		kept.MulScalar(1 / (1 - p))
 	}
-	return unary(op, x, tensor.Mul(x.t, kept), kept,
+	return recordUnary(op, x, tensor.Mul(x.t, kept), kept,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
-		twice(func(_, dy *Var) derivatives { return of(Mul(dy, Const(kept))) })
+		setRule(func(_, dy *Var) derivatives { return derivativesOf(Mul(dy, Const(kept))) })
 }
 
-// keptOn keeps elements with probability p. The gradient finds them again by the key.
-func keptOn(op string, x *Var, p float64, key uint64) *Var {
+// dropElementsOn keeps elements with probability p. The gradient finds them again by the key.
+func dropElementsOn(op string, x *Var, p float64, key uint64) *Var {
 	s := device.Sequence{Kind: device.RandomKept, Key: key, A: p}
 	if p > 0 {
 		s.B = 1 / p
@@ -164,11 +164,14 @@ func keptOn(op string, x *Var, p float64, key uint64) *Var {
 		runtime.KeepAlive(from)
 		return y.Touch()
 	}
-	return unary(op, x, keep(x.t), nil, keep).twice(func(_, dy *Var) derivatives { return of(keptOn(op, dy, p, key)) })
+	return recordUnary(op, x, keep(x.t), nil, keep).setRule(func(_,
+		dy *Var) derivatives {
+		return derivativesOf(dropElementsOn(op, dy, p, key))
+	})
 }
 
 func linearOn(x, w, b *Var) *Var {
-	rows, in := leading(x), w.t.Dim(1)
+	rows, in := countVectors(x), w.t.Dim(1)
 	flat := x.t.Reshape(rows, in)
 	shape := append([]int{}, x.Shape()...)
 	shape[len(shape)-1] = w.t.Dim(0)
@@ -178,29 +181,29 @@ func linearOn(x, w, b *Var) *Var {
 	}
 	y := product.View(shape...)
 	product.Close() // y shares its memory
-	v := made("Linear", y, x, w, b)
+	v := wrapOwned("Linear", y, x, w, b)
 	if v.needs {
-		v.save(x.t, w.t)
+		v.saveTensors(x.t, w.t)
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(rows, w.t.Dim(0))
-			if x.wanted() {
+			if x.needsGradient() {
 				dx := tensor.MatMul(dy, w.t)
-				x.take(dx.View(x.Shape()...))
+				x.addAndClose(dx.View(x.Shape()...))
 				dx.Close()
 			}
-			if w.wanted() {
-				w.total().AddMM(dy.T(), flat)
+			if w.needsGradient() {
+				w.gradientSum().AddMM(dy.T(), flat)
 			}
-			if b != nil && b.wanted() {
-				b.take(tensor.Sum(dy, 0))
+			if b != nil && b.needsGradient() {
+				b.addAndClose(tensor.Sum(dy, 0))
 			}
 		}
 	}
-	return v.twice(linearTwice)
+	return v.setRule(linearTwice)
 }
 
 func maxPool2dOn(x *Var, o Window) *Var {
-	images := x.dense()
+	images := x.contiguousTensor()
 	window := device.Window{Size: o.Size, Stride: o.Stride, Padding: o.Padding}
 	n, c, h, w := x.t.Dim(0), x.t.Dim(1), x.t.Dim(2), x.t.Dim(3)
 	outH, outW := window.Out(h, w)
@@ -211,12 +214,12 @@ func maxPool2dOn(x *Var, o Window) *Var {
 	}
 	out := y.View(n, c, outH, outW)
 	y.Close() // out shares its memory
-	v := made("MaxPool2d", out, x)
-	v.own(at)
+	v := wrapOwned("MaxPool2d", out, x)
+	v.ownTensor(at)
 	if v.needs {
-		v.save(at)
+		v.saveTensors(at)
 		v.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) {
+			x.writeGradient(func(dx *tensor.Tensor) {
 				if dx.Zero(); dx.Numel() > 0 {
 					must(dev.Scatter(tensors.Operand(dx.View(n*c, h*w)), tensors.Operand(dy.Reshape(n*c, outH*outW)),
 						tensors.Operand(at), 1, true))
@@ -225,28 +228,28 @@ func maxPool2dOn(x *Var, o Window) *Var {
 			})
 		}
 	}
-	return v.twice(maxPool2dTwice)
+	return v.setRule(maxPool2dTwice)
 }
 
 // nllLossOn returns the loss on a device. The caller must have checked the targets.
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
-	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
+	rows, scale := logp.t.Dim(0), r.scaleFactor(logp.t.Dim(0))
 	if rows == 0 {
-		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil,
+		return recordUnary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil,
 			func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
-			twice(func(*Var, *Var) derivatives { return of(Const(logp.t.Clone())) })
+			setRule(func(*Var, *Var) derivatives { return derivativesOf(Const(logp.t.Clone())) })
 	}
 	y := logp.t.NewEmpty(logp.t.DType())
-	from := logp.dense()
+	from := logp.contiguousTensor()
 	must(tensors.Computer(from, target).Rows(device.RowOp{Kind: device.RowNLL, Factor: -scale}, tensors.Operand(y),
 		tensors.Operand(from), tensors.Operand(target)))
 	runtime.KeepAlive(from)
-	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
-		return rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
-	}).twice(func(_, dy *Var) derivatives {
-		slopes := rowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
+	return recordUnary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyRowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
+	}).setRule(func(_, dy *Var) derivatives {
+		slopes := applyRowsOn(device.RowOp{Kind: device.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
 			dy.t.NewEmpty(dy.t.DType()).Fill(1))
-		return of(Mul(dy, Const(slopes)))
+		return derivativesOf(Mul(dy, Const(slopes)))
 	})
 }
 
@@ -257,15 +260,15 @@ func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, vari
 	m := average(from)
 	centred := tensor.Sub(from, m)
 	squares := average(tensor.Mul(centred, centred))
-	scale := plus(squares, eps).Pow(-0.5)
+	scale := addNumber(squares, eps).Pow(-0.5)
 	to := centred.Mul(scale)
 	count := float64(s.parts * s.width)
 	mean, variance = m.Reshape(s.n), tensor.Mul(squares, squares.Number(count/(count-1))).Reshape(s.n)
-	y = unary(op, x, to.Reshape(x.Shape()...), to, func(dy *tensor.Tensor) *tensor.Tensor {
+	y = recordUnary(op, x, to.Reshape(x.Shape()...), to, func(dy *tensor.Tensor) *tensor.Tensor {
 		dy = group(dy)
 		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
 		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
-	}).twice(standardizeTwice)
-	y.plans().groups, y.note.factor = s, eps
+	}).setRule(standardizeTwice)
+	y.ensurePlan().groups, y.note.factor = s, eps
 	return y, mean, variance
 }

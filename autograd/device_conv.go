@@ -20,8 +20,8 @@ type unfolding struct {
 	device        device.Computer[tensor.DType]
 }
 
-// parts calls f for consecutive groups of images.
-func (u unfolding) parts(size int, f func(from, n int)) {
+// eachGroup calls f for consecutive groups of images.
+func (u unfolding) eachGroup(size int, f func(from, n int)) {
 	n := max(workspace/(u.patch*max(u.places, u.OutC)*size), 1)
 	for from := 0; from < u.N; from += n {
 		f(from, min(n, u.N-from))
@@ -36,7 +36,7 @@ func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
 
 // fold sets dx to the gradient of the images, computed from the filters and dy.
 func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
-	u.parts(dy.DType().Size(), func(from, n int) {
+	u.eachGroup(dy.DType().Size(), func(from, n int) {
 		columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
 		must(u.device.Fold(tensors.Operand(dx.Narrow(0, from, n)), tensors.Operand(columns), u.window))
 		columns.Close()
@@ -46,7 +46,7 @@ func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
 
 // correlate adds the gradient of the filters, computed from the images and dy, to dw.
 func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
-	u.parts(dy.DType().Size(), func(from, n int) {
+	u.eachGroup(dy.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // for each image
 		sum := tensor.Sum(each, 0)
@@ -63,10 +63,10 @@ func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
 	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensors.Computer(ts...)}
 }
 
-// convolvedOn implements Conv2d on a device. It inserts zeros into dilated filters, and convolves
+// convolveOn implements Conv2d on a device. It inserts zeros into dilated filters, and convolves
 // groups one after the other.
-func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
-	w = spread(spread(w, 2, s.DilationH), 3, s.DilationW)
+func convolveOn(s kernel.ConvShape, x, w, b *Var) *Var {
+	w = dilateDim(dilateDim(w, 2, s.DilationH), 3, s.DilationW)
 	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1
 	if s.Groups == 1 {
 		return conv2dOn(s, x, w, b)
@@ -84,8 +84,9 @@ func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	return Cat(1, parts...)
 }
 
-// spread inserts zeros between the indices of a dimension, so that their distance becomes distance.
-func spread(w *Var, dim, distance int) *Var {
+// dilateDim inserts zeros between the indices of a dimension, so that their distance becomes
+// distance.
+func dilateDim(w *Var, dim, distance int) *Var {
 	n := w.t.Dim(dim)
 	if distance == 1 || n == 1 {
 		return w
@@ -100,9 +101,9 @@ func spread(w *Var, dim, distance int) *Var {
 // conv2dOn multiplies the filters by the unfolded images.
 func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	u := unfoldingOf(s, x.t, w.t)
-	images, filters := x.dense(), w.dense().View(s.OutC, u.patch)
+	images, filters := x.contiguousTensor(), w.contiguousTensor().View(s.OutC, u.patch)
 	y := images.NewEmpty(images.DType(), s.N, s.OutC, u.places)
-	u.parts(images.DType().Size(), func(from, n int) {
+	u.eachGroup(images.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := filters.Expand(n, s.OutC, u.patch)
 		must(u.device.MatMul(tensors.Operand(y.Narrow(0, from, n)), tensors.Operand(each), tensors.Operand(columns), 0))
@@ -114,20 +115,20 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	}
 	out := y.View(s.N, s.OutC, s.OutH(), s.OutW())
 	y.Close() // out shares its memory
-	v := made("Conv2d", out, x, w, b)
+	v := wrapOwned("Conv2d", out, x, w, b)
 	if v.needs {
-		v.save(images, w.t)
-		v.plans().conv = s
+		v.saveTensors(images, w.t)
+		v.ensurePlan().conv = s
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(s.N, s.OutC, u.places)
-			if w.wanted() {
-				u.correlate(images, dy, w.total())
+			if w.needsGradient() {
+				u.correlate(images, dy, w.gradientSum())
 			}
-			if b != nil && b.wanted() {
-				b.take(tensor.Sum(dy, 0, 2))
+			if b != nil && b.needsGradient() {
+				b.addAndClose(tensor.Sum(dy, 0, 2))
 			}
-			x.write(func(dx *tensor.Tensor) { u.fold(filters, dy, dx) })
+			x.writeGradient(func(dx *tensor.Tensor) { u.fold(filters, dy, dx) })
 		}
 	}
-	return v.twice(conv2dTwice)
+	return v.setRule(conv2dTwice)
 }

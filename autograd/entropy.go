@@ -16,15 +16,15 @@ import (
 //     weights. No row is ignored. Probabilities get no gradient.
 func CrossEntropy(logits *Var, target *tensor.Tensor, c Classification) *Var {
 	if !isFloat(target.DType()) {
-		return c.ofClasses("CrossEntropy", logits, target, lastLogSoftmax)
+		return c.classLoss("CrossEntropy", logits, target, lastLogSoftmax)
 	}
 	if !sameShape(target.Shape(), logits.Shape()) {
 		misuse(tensor.ErrShape, "CrossEntropy: logits %v and probabilities %v have different shapes",
 			logits.Shape(), target.Shape())
 	}
-	rows, shape := classesLast("CrossEntropy", logits)
-	likely, _ := classesLast("CrossEntropy", Const(target.To(logits.t.DType())))
-	return c.ofProbabilities(LogSoftmax(rows, -1), likely.t, shape)
+	rows, shape := moveClassesLast("CrossEntropy", logits)
+	likely, _ := moveClassesLast("CrossEntropy", Const(target.To(logits.t.DType())))
+	return c.probabilityLoss(LogSoftmax(rows, -1), likely.t, shape)
 }
 
 func isFloat(dt tensor.DType) bool {
@@ -40,17 +40,17 @@ func isFloat(dt tensor.DType) bool {
 // an integer dtype and logp's shape without the class dimension. Rows with the target [Ignored] are
 // ignored.
 func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
-	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
+	return c.classLoss("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }
 
-// ofClasses returns the loss for class targets. logs computes log-probabilities from rows.
-func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
-	rows, shape := classesLast(op, x)
+// classLoss returns the loss for class targets. logs computes log-probabilities from rows.
+func (c Classification) classLoss(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
+	rows, shape := moveClassesLast(op, x)
 	if !sameShape(target.Shape(), shape) {
 		misuse(tensor.ErrShape, "%s of shape %v: got target shape %v, want one class for each row, %v",
 			op, x.Shape(), target.Shape(), shape)
 	}
-	if rows.far() || target.Device() != nil {
+	if rows.isOnDevice() || target.Device() != nil {
 		losses := c.rowLossOn(rows, target.Reshape(-1), logs)
 		if c.Reduction != Unreduced {
 			return losses
@@ -67,9 +67,9 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 	return Reshape(losses, shape...)
 }
 
-// classesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the shape
-// of a value per row.
-func classesLast(op string, x *Var) (rows *Var, shape []int) {
+// moveClassesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the
+// shape of a value per row.
+func moveClassesLast(op string, x *Var) (rows *Var, shape []int) {
 	switch x.t.Dims() {
 	case 0:
 		misuse(tensor.ErrShape, "%s: got a single number, want (N, classes), (N, classes, d1, ...) or (classes)", op)
@@ -86,12 +86,12 @@ func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	return Reshape(Permute(x, append(order, 1)...), product(shape), x.t.Dim(1)), shape
 }
 
-// ofProbabilities returns the loss for target probabilities. logp and target must be (n, classes).
+// probabilityLoss returns the loss for target probabilities. logp and target must be (n, classes).
 // An unreduced loss has the given shape.
-func (c Classification) ofProbabilities(logp *Var, target *tensor.Tensor, shape []int) *Var {
+func (c Classification) probabilityLoss(logp *Var, target *tensor.Tensor, shape []int) *Var {
 	c.checkClasses(nil, logp.t.Dim(1))
 	if c.Smoothing > 0 {
-		target = plus(tensor.Mul(target, target.Number(1-c.Smoothing)), c.Smoothing/float64(logp.t.Dim(1)))
+		target = addNumber(tensor.Mul(target, target.Number(1-c.Smoothing)), c.Smoothing/float64(logp.t.Dim(1)))
 	}
 	if c.Weight != nil {
 		target = tensor.Mul(target, c.Weight)

@@ -11,5 +11,5 @@ func SetWorkspace(n int) (before int) {
 
 // Once is an operation without a rule for CreateGraph.
 func Once(x *Var) *Var {
-	return unary("Once", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
+	return recordUnary("Once", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
 }

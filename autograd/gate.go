@@ -14,20 +14,20 @@ func GELU(x *Var) *Var {
 }
 
 // GELUTanh returns the tanh approximation of [GELU], like PyTorch's gelu with approximate="tanh".
-func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
+func GELUTanh(x *Var) *Var { return applyGate("GELUTanh", kernel.GELUTanh, x) }
 
 // SiLU returns x · sigmoid(x).
-func SiLU(x *Var) *Var { return gated("SiLU", kernel.SiLU, x) }
+func SiLU(x *Var) *Var { return applyGate("SiLU", kernel.SiLU, x) }
 
 func gelu[F kernel.Float](x *Var) *Var {
-	y, xt := apart("GELU", x)
+	y, xt := recordElementwise("GELU", x)
 	kernel.GELU(data[F](xt), data[F](y.t))
-	hold(x)
-	return y.derived(byType(y.op, y, geluBackward[float32], geluBackward[float64]), geluTwice)
+	keepAlive(x)
+	return y.setDerivatives(kernelByDType(y.op, y, geluBackward[float32], geluBackward[float64]), geluTwice)
 }
 
 func geluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) {
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		kernel.GELUBackward(data[F](y.saved[0].t), data[F](dy), data[F](dx))
 	})
 }
@@ -36,41 +36,41 @@ func geluTwice(y, dy *Var) derivatives {
 	x := y.inputs[0]
 	density := MulScalar(Exp(MulScalar(Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
 	phi := MulScalar(AddScalar(Erf(MulScalar(x, math.Sqrt2/2)), 1), 0.5)
-	return of(Mul(dy, Add(Mul(density, x), phi)))
+	return derivativesOf(Mul(dy, Add(Mul(density, x), phi)))
 }
 
-// apart returns a Var for the result of an elementwise operation on x, and the contiguous tensor of
-// x. It saves the tensor if the Var needs a gradient.
-func apart(op string, x *Var) (y *Var, xt *tensor.Tensor) {
-	y, xt = result(op, x.t.DType(), x.Shape(), x), x.dense()
+// recordElementwise returns a Var for the result of an elementwise operation on x, and the
+// contiguous tensor of x. It saves the tensor if the Var needs a gradient.
+func recordElementwise(op string, x *Var) (y *Var, xt *tensor.Tensor) {
+	y, xt = newResult(op, x.t.DType(), x.Shape(), x), x.contiguousTensor()
 	if y.needs {
-		y.save(xt)
+		y.saveTensors(xt)
 	}
 	return y, xt
 }
 
-// derived sets the derivatives of v, if it needs a gradient.
-func (v *Var) derived(once derivation, again rule) *Var {
+// setDerivatives sets the derivatives of v, if it needs a gradient.
+func (v *Var) setDerivatives(once derivation, again rule) *Var {
 	if v.needs {
 		v.derive, v.again = once, again
 	}
 	return v
 }
 
-func gated(op string, g kernel.Gate, x *Var) *Var {
-	return dispatch(op, x, gatedOf[float32], gatedOf[float64], gatedOn)(op, g, x)
+func applyGate(op string, g kernel.Gate, x *Var) *Var {
+	return dispatch(op, x, gatedOf[float32], gatedOf[float64], applyGateOn)(op, g, x)
 }
 
 func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {
-	y, xt := apart(op, x)
+	y, xt := recordElementwise(op, x)
 	y.note.gate = g
 	kernel.Gated(g, data[F](xt), data[F](y.t))
-	hold(x)
-	return y.derived(byType(op, y, gatedBackward[float32], gatedBackward[float64]), gatedTwice)
+	keepAlive(x)
+	return y.setDerivatives(kernelByDType(op, y, gatedBackward[float32], gatedBackward[float64]), gatedTwice)
 }
 
 func gatedBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) {
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		kernel.GatedBackward(y.note.gate, data[F](y.saved[0].t), data[F](dy), data[F](dx))
 	})
 }
@@ -81,20 +81,20 @@ func gatedTwice(y, dy *Var) derivatives {
 	open := Sigmoid(Mul(AddScalar(MulScalar(squares, g.B), g.A), x))
 	slope := AddScalar(MulScalar(squares, 3*g.B), g.A)
 	rest := Mul(Mul(AddScalar(Neg(open), 1), open), x)
-	return of(Mul(dy, Add(Mul(slope, rest), open)))
+	return derivativesOf(Mul(dy, Add(Mul(slope, rest), open)))
 }
 
 func geluOn(x *Var) *Var {
-	return unary("GELU", x, elementsOn("GELU", x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("GELUGradient", x.t, dy)
-	}).twice(geluTwice)
+	return recordUnary("GELU", x, applyElementsOn("GELU", x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyElementsOn("GELUGradient", x.t, dy)
+	}).setRule(geluTwice)
 }
 
-func gatedOn(op string, g kernel.Gate, x *Var) *Var {
+func applyGateOn(op string, g kernel.Gate, x *Var) *Var {
 	a, b := x.t.Number(g.A), x.t.Number(g.B)
-	y := unary(op, x, elementsOn("Gated", x.t, a, b), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return elementsOn("GatedGradient", x.t, dy, a, b)
+	y := recordUnary(op, x, applyElementsOn("Gated", x.t, a, b), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return applyElementsOn("GatedGradient", x.t, dy, a, b)
 	})
 	y.note.gate = g
-	return y.twice(gatedTwice)
+	return y.setRule(gatedTwice)
 }

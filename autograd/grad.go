@@ -48,23 +48,23 @@ func init() {
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
 	s := scopeOf(outputs)
-	w := walk{trail: s.takeTrail(), retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph, mark: marks.Add(1)}
+	w := walk{trail: s.acquireTrail(), retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph, mark: marks.Add(1)}
 	top := s.newVar()
-	top.op, top.inputs, top.needs = "Grad", s.list(len(outputs)), true
+	top.op, top.inputs, top.needs = "Grad", s.newVarList(len(outputs)), true
 	copy(top.inputs, outputs)
-	defer w.end(top)
+	defer w.releaseState(top)
 	for _, x := range inputs {
-		w.see(x)
+		w.markVisited(x)
 		x.asked, x.mark = true, 0 // limit visits it
 	}
-	w.limit(top)
-	w.count(top)
+	w.markIdle(top)
+	w.countUses(top)
 	for i, y := range outputs {
-		o.begin(&w, i, y)
+		o.seedGradient(&w, i, y)
 	}
-	w.settle(top)
-	w.run()
-	return o.derivatives(s, inputs)
+	w.recordContribution(top)
+	w.propagateAll()
+	return o.computeGradients(s, inputs)
 }
 
 // marks generates the marks of walks to selected inputs.
@@ -82,7 +82,7 @@ func (o GradOptions) check(outputs, inputs []*Var) {
 	}
 	for i, y := range outputs {
 		y.checkRoot("Grad")
-		if dy := o.output(i); dy != nil {
+		if dy := o.outputGradient(i); dy != nil {
 			checkGradientOf("Grad", y, dy.t)
 		} else if y.t.Numel() != 1 {
 			misuse(tensor.ErrShape, "Grad: output %d has shape %v, want a single number: set GradOutputs, or take its Sum",
@@ -100,42 +100,42 @@ func (o GradOptions) check(outputs, inputs []*Var) {
 	}
 }
 
-func (o GradOptions) output(i int) *Var {
+func (o GradOptions) outputGradient(i int) *Var {
 	if o.GradOutputs == nil {
 		return nil
 	}
 	return o.GradOutputs[i]
 }
 
-// begin sets the gradient of output i.
-func (o GradOptions) begin(w *walk, i int, y *Var) {
-	dy := o.output(i)
+// seedGradient sets the gradient of output i.
+func (o GradOptions) seedGradient(w *walk, i int, y *Var) {
+	dy := o.outputGradient(i)
 	switch {
-	case !y.wanted():
+	case !y.needsGradient():
 	case w.graph && dy == nil:
-		y.gain(y.scope.Const(y.one()))
+		y.addGradientValue(y.scope.Const(y.unitGradient()))
 	case w.graph:
-		y.gain(dy)
+		y.addGradientValue(dy)
 	case dy == nil:
-		one := y.one()
-		y.add(one)
-		y.scope.recycle(one)
+		one := y.unitGradient()
+		y.addGradient(one)
+		y.scope.recycleTensor(one)
 	default:
-		y.add(dy.t)
+		y.addGradient(dy.t)
 	}
 }
 
-// derivatives returns the gradients of the inputs.
-func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
-	all := s.list(len(inputs))
+// computeGradients returns the gradients of the inputs.
+func (o GradOptions) computeGradients(s *Scope, inputs []*Var) []*Var {
+	all := s.newVarList(len(inputs))
 	for i, x := range inputs {
 		switch {
 		case x.slope != nil:
-			all[i] = packed(x.slope)
+			all[i] = makeContiguous(x.slope)
 		case x.grad != nil:
 			all[i] = x.scope.Const(x.grad)
 		case o.MaterializeGrads:
-			all[i] = x.scope.Const(x.room().Zero())
+			all[i] = x.scope.Const(x.newEmptyLike().Zero())
 		case !o.AllowUnused:
 			misuse(tensor.ErrMisuse, "Grad: no output depends on input %d of shape %v: set AllowUnused to get nil for it, or MaterializeGrads to get zeros",
 				i, x.Shape())
@@ -144,23 +144,23 @@ func (o GradOptions) derivatives(s *Scope, inputs []*Var) []*Var {
 	return all
 }
 
-// limit sets idle for each value that top depends on but that does not depend on a selected input,
-// so that the walk skips it. It uses an explicit stack: a value is finished when all of its inputs
-// are.
-func (w *walk) limit(top *Var) {
-	w.see(top)
+// markIdle sets idle for each value that top depends on but that does not depend on a selected
+// input, so that the walk skips it. It uses an explicit stack: a value is finished when all of its
+// inputs are.
+func (w *walk) markIdle(top *Var) {
+	w.markVisited(top)
 	stack := append(w.visits, visit{v: top})
 	for len(stack) > 0 {
 		at := &stack[len(stack)-1]
 		if n := at.v; at.next == len(n.inputs) {
-			n.idle = !n.asked && !n.walked && !n.leads()
+			n.idle = !n.asked && !n.walked && !n.leadsToSelected()
 			stack = stack[:len(stack)-1]
 			continue
 		}
 		in := at.v.inputs[at.next]
 		at.next++
 		if in.needs && in.mark != w.mark {
-			w.see(in)
+			w.markVisited(in)
 			stack = append(stack, visit{v: in})
 		}
 	}
@@ -173,18 +173,20 @@ type visit struct {
 	next int // index of the next input
 }
 
-// leads reports whether one of v's inputs depends on a selected input, or may do so.
-func (v *Var) leads() bool { return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).wanted) }
+// leadsToSelected reports whether one of v's inputs depends on a selected input, or may do so.
+func (v *Var) leadsToSelected() bool {
+	return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).needsGradient)
+}
 
-// see marks v and resets its state for this walk.
-func (w *walk) see(v *Var) {
+// markVisited marks v and resets its state for this walk.
+func (w *walk) markVisited(v *Var) {
 	w.seen = append(w.seen, seen{v, v.passing})
 	v.passing = passing{asked: v.asked && v.mark == 0, mark: w.mark}
 }
 
-// unsee restores the state of all visited values. They may be part of an outer walk, if its
-// function or hook called Grad.
-func (w *walk) unsee() {
+// restoreVisited restores the state of all visited values. They may be part of an outer walk, if
+// its function or hook called Grad.
+func (w *walk) restoreVisited() {
 	for _, s := range slices.Backward(w.seen) {
 		s.v.passing = s.before
 	}
@@ -209,7 +211,7 @@ type derivatives struct {
 	many []*Var
 }
 
-func of(few ...*Var) (d derivatives) {
+func derivativesOf(few ...*Var) (d derivatives) {
 	copy(d.few[:], few)
 	return d
 }
@@ -221,46 +223,46 @@ func (d *derivatives) each(inputs []*Var, f func(in, dx *Var)) {
 		all = d.few[:]
 	}
 	for i, in := range inputs {
-		if dx := all[i]; dx != nil && in.wanted() {
+		if dx := all[i]; dx != nil && in.needsGradient() {
 			f(in, dx)
 		}
 	}
 }
 
-// twice sets the rule of a value. CreateGraph panics at operations without a rule.
-func (v *Var) twice(r rule) *Var {
+// setRule sets the rule of a value. CreateGraph panics at operations without a rule.
+func (v *Var) setRule(r rule) *Var {
 	if v.needs {
 		v.again = r
 	}
 	return v
 }
 
-// plainly sets a function that recomputes the value from operations with rules, for kernels that
-// would need a long rule.
-func (v *Var) plainly(compute func(v *Var) *Var) *Var {
+// setRecompute sets a function that recomputes the value from operations with rules, for kernels
+// that would need a long rule.
+func (v *Var) setRecompute(compute func(v *Var) *Var) *Var {
 	if v.needs {
 		v.plain = compute
 	}
 	return v
 }
 
-// giveValues implements give for gradients that are values of a graph.
-func (v *Var) giveValues() {
+// propagateValues implements propagateGradient for gradients that are values of a graph.
+func (v *Var) propagateValues() {
 	v.checkSaved()
 	if v.again == nil {
 		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value from other operations",
 			v.op, ErrCreateGraph))
 	}
 	d := v.again(v, v.slope)
-	d.each(v.inputs, (*Var).gain)
+	d.each(v.inputs, (*Var).addGradientValue)
 }
 
-// gain adds a gradient that is a value of a graph.
-func (v *Var) gain(dx *Var) {
-	if !v.wanted() {
+// addGradientValue adds a gradient that is a value of a graph.
+func (v *Var) addGradientValue(dx *Var) {
+	if !v.needsGradient() {
 		return
 	}
-	if dx = summed(dx, v.Shape()); !sameShape(dx.Shape(), v.Shape()) {
+	if dx = sumTo(dx, v.Shape()); !sameShape(dx.Shape(), v.Shape()) {
 		dx = Expand(dx, v.Shape()...)
 	}
 	if v.slope != nil {
@@ -269,16 +271,16 @@ func (v *Var) gain(dx *Var) {
 	v.slope = dx
 }
 
-// summed is reduceTo for values.
-func summed(dx *Var, shape []int) *Var {
-	if dims := stretched(dx.Shape(), shape); dims != 0 {
+// sumTo is reduceTo for values.
+func sumTo(dx *Var, shape []int) *Var {
+	if dims := broadcastDims(dx.Shape(), shape); dims != 0 {
 		return Reshape(sumOver(dx, dims), shape...)
 	}
 	return dx
 }
 
-// like returns a number as a constant for operations with v.
-func (v *Var) like(c float64) *Var { return v.constant(v.t.Number(c)) }
+// constLike returns a number as a constant for operations with v.
+func (v *Var) constLike(c float64) *Var { return v.wrapConst(v.t.Number(c)) }
 
 // Leaf returns t as a value that requires a gradient but is not a parameter, such as an image.
 // Backward adds the gradient to its [Var.Grad], and the function [Grad] returns it. t must stay
@@ -288,7 +290,7 @@ func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 // Leaf returns t as a value of the scope that requires a gradient; see the function [Leaf]. The
 // caller owns the gradient, also after Reset, so each Backward of a Leaf allocates one.
 func (s *Scope) Leaf(t *tensor.Tensor) *Var {
-	wantGradient("Leaf", t)
+	requireDifferentiable("Leaf", t)
 	v := s.newVar()
 	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true
 	return v

@@ -26,11 +26,11 @@ const (
 	leftPart  = 8
 )
 
-// left records n freed bytes and returns the memory to the system when there is enough. The garbage
-// collector would not run by itself, because a move to shared memory allocates nothing on the heap:
-// a network loaded for serving would be in memory twice. leftPart bounds the cost of collecting a
-// large heap.
-func left(n int) {
+// recordFreed records n freed bytes and returns the memory to the system when there is enough. The
+// garbage collector would not run by itself, because a move to shared memory allocates nothing on
+// the heap: a network loaded for serving would be in memory twice. leftPart bounds the cost of
+// collecting a large heap.
+func recordFreed(n int) {
 	all := leftBehind.Add(int64(n))
 	if n == 0 || all < leastLeft {
 		return

@@ -15,11 +15,11 @@ type hook struct {
 
 // remove unregisters the hook. It is idempotent.
 func (h *hook) remove() {
-	h.of.before, h.of.after = without(h.of.before, h), without(h.of.after, h)
+	h.of.before, h.of.after = removeHook(h.of.before, h), removeHook(h.of.after, h)
 }
 
-// without returns a new list, because a walk may be reading the old one.
-func without(list []*hook, h *hook) []*hook {
+// removeHook returns a new list, because a walk may be reading the old one.
+func removeHook(list []*hook, h *hook) []*hook {
 	return slices.DeleteFunc(slices.Clone(list), func(x *hook) bool { return x == h })
 }
 
@@ -73,8 +73,8 @@ func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) (remove func())
 	return p.hooks.add(&p.hooks.after, &hook{call: f})
 }
 
-// watchers returns the hooks that are called with v's gradient.
-func (v *Var) watchers() []*hook {
+// activeHooks returns the hooks that are called with v's gradient.
+func (v *Var) activeHooks() []*hook {
 	switch {
 	case v.param != nil:
 		return v.param.hooks.before
@@ -84,8 +84,8 @@ func (v *Var) watchers() []*hook {
 	return nil
 }
 
-// show calls hooks with v's gradient and replaces it by their results.
-func (v *Var) show(hooks []*hook, w *walk) {
+// callHooks calls hooks with v's gradient and replaces it by their results.
+func (v *Var) callHooks(hooks []*hook, w *walk) {
 	for _, h := range hooks {
 		switch {
 		case w.graph && v.slope != nil:
@@ -96,7 +96,7 @@ func (v *Var) show(hooks []*hook, w *walk) {
 		case v.grad != nil:
 			if g := h.see(v.scope.NoGrad(v.grad)); g != nil {
 				checkReplaced(v, g)
-				v.grad = v.room().CopyFrom(g.t) // copy, because others may refer to g
+				v.grad = v.newEmptyLike().CopyFrom(g.t) // copy, because others may refer to g
 			}
 		}
 	}
@@ -109,10 +109,10 @@ func checkReplaced(v, g *Var) {
 	}
 }
 
-// arrive adds the gradient of a Param with hooks to its Grad, and calls the hooks that wait for it.
-// In a walk that calls functions again, it defers the hooks to the end, because a function may use
-// a Param without the walk's knowledge.
-func (v *Var) arrive(w *walk) {
+// deliverParam adds the gradient of a Param with hooks to its Grad, and calls the hooks that wait
+// for it. In a walk that calls functions again, it defers the hooks to the end, because a function
+// may use a Param without the walk's knowledge.
+func (v *Var) deliverParam(w *walk) {
 	if v.asked {
 		return
 	}
@@ -122,13 +122,13 @@ func (v *Var) arrive(w *walk) {
 	switch {
 	case len(v.param.hooks.after) == 0:
 	case !w.redoes:
-		v.param.arrived()
+		v.param.callAfterHooks()
 	case !slices.Contains(w.arrived, v.param):
 		w.arrived = append(w.arrived, v.param)
 	}
 }
 
-func (p *Param) arrived() {
+func (p *Param) callAfterHooks() {
 	for _, h := range p.hooks.after {
 		h.call(p)
 	}

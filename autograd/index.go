@@ -8,40 +8,40 @@ import (
 // applied both to a value and to the numbers of the value's elements.
 type picker func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor
 
-// picked returns elements of x selected by f. The gradient of an element is the sum over all of its
-// copies.
-func picked(op string, x *Var, f picker, dim int, indices ...*tensor.Tensor) *Var {
+// pickElements returns elements of x selected by f. The gradient of an element is the sum over all
+// of its copies.
+func pickElements(op string, x *Var, f picker, dim int, indices ...*tensor.Tensor) *Var {
 	v := x.scope.newVar()
-	v.from(op, []*Var{x})
-	v.save(indices...)
-	v.t = v.own(f(x.t, dim, v.saved))
+	v.recordOp(op, []*Var{x})
+	v.saveTensors(indices...)
+	v.t = v.ownTensor(f(x.t, dim, v.saved))
 	v.note.pick, v.note.place[0] = f, dim
 	if !v.needs {
 		v.saved = nil
 	}
-	return v.twice(pickedTwice)
+	return v.setRule(pickedTwice)
 }
 
 func pickedTwice(y, dy *Var) derivatives {
 	x, n := y.inputs[0], y.inputs[0].t.Numel()
-	numbers := Reshape(dy.constant(numbered(x.t.Device(), n)), x.Shape()...)
-	from := Reshape(dy.constant(y.note.pick(numbers.t, y.note.place[0], y.saved)), -1)
-	return of(Reshape(put(y.op, n, from.t, Reshape(dy, -1)), x.Shape()...))
+	numbers := Reshape(dy.wrapConst(indexRange(x.t.Device(), n)), x.Shape()...)
+	from := Reshape(dy.wrapConst(y.note.pick(numbers.t, y.note.place[0], y.saved)), -1)
+	return derivativesOf(Reshape(scatterRows(y.op, n, from.t, Reshape(dy, -1)), x.Shape()...))
 }
 
-// put adds the rows of x to a tensor of n rows of zeros, at the indices idx: the inverse of
+// scatterRows adds the rows of x to a tensor of n rows of zeros, at the indices idx: the inverse of
 // IndexSelect.
-func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
+func scatterRows(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 	var room [2 * maxDims]int
 	shape := append(room[:0], x.Shape()...)
 	shape[0] = n
 	rows := x.t.NewZeros(x.t.DType(), shape...).IndexAdd(0, idx, x.t)
-	return made(op, rows, x).reads(idx).
-		twice(func(y, dy *Var) derivatives { return of(IndexSelect(dy, 0, y.saved[0].t)) })
+	return wrapOwned(op, rows, x).saveIfNeeded(idx).
+		setRule(func(y, dy *Var) derivatives { return derivativesOf(IndexSelect(dy, 0, y.saved[0].t)) })
 }
 
-// numbered returns the numbers 0 to n-1.
-func numbered(dev tensor.Device, n int) *tensor.Tensor {
+// indexRange returns the numbers 0 to n-1.
+func indexRange(dev tensor.Device, n int) *tensor.Tensor {
 	if dev == nil {
 		return tensor.Arange(tensor.Int64, 0, float64(n), 1)
 	}
@@ -53,7 +53,7 @@ func numbered(dev tensor.Device, n int) *tensor.Tensor {
 // Gather returns a value of idx's shape. For each element i of idx, which must be Int64, it takes
 // the element of x at the same indices, except that the index along dim is i.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
-	return picked("Gather", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+	return pickElements("Gather", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.Gather(t, dim, idx[0].t)
 	}, dim, idx)
 }
@@ -61,14 +61,14 @@ func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 // IndexSelect returns the slices of x along dim that idx lists. idx must be Int64 with one
 // dimension.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
-	return picked("IndexSelect", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+	return pickElements("IndexSelect", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.IndexSelect(t, dim, idx[0].t)
 	}, dim, idx)
 }
 
 // Index returns x[idx[0], idx[1], ...]; see [tensor.Index].
 func Index(x *Var, idx ...*tensor.Tensor) *Var {
-	return picked("Index", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
+	return pickElements("Index", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		all := make([]*tensor.Tensor, len(idx))
 		for i := range idx {
 			all[i] = idx[i].t
@@ -79,7 +79,7 @@ func Index(x *Var, idx ...*tensor.Tensor) *Var {
 
 // MaskedSelect returns the elements of x where mask is true, in one dimension. mask must be Bool.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
-	return picked("MaskedSelect", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
+	return pickElements("MaskedSelect", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		return tensor.MaskedSelect(t, idx[0].t)
 	}, 0, mask)
 }
@@ -87,25 +87,25 @@ func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 // Max returns the maxima along dim, without this dimension, and their Int64 indices. Only the
 // selected elements get the gradient.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
-	return extreme("Max", x, dim, x.own(tensor.Argmax(x.t, dim)))
+	return selectExtremes("Max", x, dim, x.ownTensor(tensor.Argmax(x.t, dim)))
 }
 
 // Min returns the minima along dim, without this dimension, and their Int64 indices. Only the
 // selected elements get the gradient.
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
-	return extreme("Min", x, dim, x.own(tensor.Argmin(x.t, dim)))
+	return selectExtremes("Min", x, dim, x.ownTensor(tensor.Argmin(x.t, dim)))
 }
 
-func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
+func selectExtremes(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
 	if x.t.Dims() == 0 {
-		return picked(op, x, along, dim, at), at
+		return pickElements(op, x, gatherAlong, dim, at), at
 	}
 	wide := Unsqueeze(x.scope.Const(at), dim)
-	return Reshape(picked(op, x, along, dim, wide.t), at.Shape()...), at
+	return Reshape(pickElements(op, x, gatherAlong, dim, wide.t), at.Shape()...), at
 }
 
-// along gathers elements along a dimension. A scalar has one dimension here.
-func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
+// gatherAlong gathers elements along a dimension. A scalar has one dimension here.
+func gatherAlong(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 	if t.Dims() == 0 {
 		return t.Clone()
 	}
@@ -115,42 +115,42 @@ func along(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 // Sort returns the elements sorted along dim, and their original Int64 indices; see
 // [tensor.Argsort].
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
-	at := x.own(tensor.Argsort(x.t, dim, descending))
-	return picked("Sort", x, along, dim, at), at
+	at := x.ownTensor(tensor.Argsort(x.t, dim, descending))
+	return pickElements("Sort", x, gatherAlong, dim, at), at
 }
 
 // TopK returns the k largest elements along dim in descending order, and their Int64 indices. k
 // must not be negative or exceed the size of dim.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
-	at := x.own(tensor.Argsort(x.t, dim, true))
+	at := x.ownTensor(tensor.Argsort(x.t, dim, true))
 	if n := max(1, x.t.Dims()); k < 0 || k > 1 && x.t.Dims() == 0 || x.t.Dims() == n && k > x.t.Dim(dim) {
 		tensor.TopK(x.t, k, dim) // panics
 	}
 	if x.t.Dims() > 0 {
 		at = Narrow(x.scope.NoGrad(at), dim, 0, k).t
 	}
-	return picked("TopK", x, along, dim, at), at
+	return pickElements("TopK", x, gatherAlong, dim, at), at
 }
 
 // ScatterAdd returns x with the elements of src added at the positions in idx, which must be Int64;
 // see [tensor.Tensor.ScatterAdd].
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
-	v := made("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src).reads(idx)
+	v := wrapOwned("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src).saveIfNeeded(idx)
 	v.note.place[0] = dim
-	return v.twice(func(y, dy *Var) derivatives {
+	return v.setRule(func(y, dy *Var) derivatives {
 		idx, src := y.saved[0].t, y.inputs[1]
-		return of(dy, corner(y.op, Gather(dy, y.note.place[0], idx), src.Shape()))
+		return derivativesOf(dy, padToShape(y.op, Gather(dy, y.note.place[0], idx), src.Shape()))
 	})
 }
 
-// corner returns x padded with zeros at the end of each dimension to the given shape.
-func corner(op string, x *Var, shape []int) *Var {
+// padToShape returns x padded with zeros at the end of each dimension to the given shape.
+func padToShape(op string, x *Var, shape []int) *Var {
 	for d, n := range shape {
 		if n != x.t.Dim(d) {
 			var room [2 * maxDims]int
 			wide := append(room[:0], x.Shape()...)
 			wide[d] = n
-			x = whole(op, x, wide, slab{dim: d, count: x.t.Dim(d), step: 1})
+			x = embedPart(op, x, wide, slab{dim: d, count: x.t.Dim(d), step: 1})
 		}
 	}
 	return x
@@ -160,41 +160,42 @@ func corner(op string, x *Var, shape []int) *Var {
 // (...). The result is (..., features). The rows in padding get no gradient. Negative numbers in
 // idx and padding count from the end.
 func Embedding(w, idx *Var, padding ...int64) *Var {
-	want("Embedding", "a weight (n, features)", w, 2)
+	requireDims("Embedding", "a weight (n, features)", w, 2)
 	v := idx.scope.newVar()
 	v.quiet = idx.quiet
-	v.from("Embedding", []*Var{w})
-	v.plans().unlearned = fromBothEnds(padding, int64(w.t.Dim(0)))
-	rows := v.own(tensor.IndexSelect(w.t, 0, Reshape(idx, -1).t))
+	v.recordOp("Embedding", []*Var{w})
+	v.ensurePlan().unlearned = indicesFromBothEnds(padding, int64(w.t.Dim(0)))
+	rows := v.ownTensor(tensor.IndexSelect(w.t, 0, Reshape(idx, -1).t))
 	var room [2 * maxDims]int
 	v.t = Reshape(idx.scope.NoGrad(rows), append(append(room[:0], idx.Shape()...), w.t.Dim(1))...).t
-	return v.reads(idx.t).derived(embeddingBackward, embeddingTwice)
+	return v.saveIfNeeded(idx.t).setDerivatives(embeddingBackward, embeddingTwice)
 }
 
 func embeddingBackward(y *Var, dy *tensor.Tensor) {
 	s, w := y.scope, y.inputs[0]
 	flat := Reshape(s.NoGrad(y.saved[0].t), -1)
-	rows := unpadded(y, flat.t, Reshape(s.NoGrad(dy), flat.t.Numel(), w.t.Dim(1)))
-	w.total().IndexAdd(0, flat.t, rows.t)
+	rows := zeroPaddingRows(y, flat.t, Reshape(s.NoGrad(dy), flat.t.Numel(), w.t.Dim(1)))
+	w.gradientSum().IndexAdd(0, flat.t, rows.t)
 }
 
 func embeddingTwice(y, dy *Var) derivatives {
 	w := y.inputs[0]
 	flat := Reshape(dy.scope.NoGrad(y.saved[0].t), -1)
-	rows := unpadded(y, flat.t, Reshape(dy, flat.t.Numel(), w.t.Dim(1)))
-	return of(put("Embedding", w.t.Dim(0), flat.t, rows))
+	rows := zeroPaddingRows(y, flat.t, Reshape(dy, flat.t.Numel(), w.t.Dim(1)))
+	return derivativesOf(scatterRows("Embedding", w.t.Dim(0), flat.t, rows))
 }
 
-// unpadded returns the gradients of rows, set to zero for an embedding's padding rows.
-func unpadded(y *Var, flat *tensor.Tensor, rows *Var) *Var {
-	for _, p := range y.plans().unlearned {
-		rows = MaskedFill(rows, with(tensor.Eq, flat, float64(p)).Unsqueeze(1), 0)
+// zeroPaddingRows returns the gradients of rows, set to zero for an embedding's padding rows.
+func zeroPaddingRows(y *Var, flat *tensor.Tensor, rows *Var) *Var {
+	for _, p := range y.ensurePlan().unlearned {
+		rows = MaskedFill(rows, applyNumber(tensor.Eq, flat, float64(p)).Unsqueeze(1), 0)
 	}
 	return rows
 }
 
-// fromBothEnds returns both numbers of each padding row: counted from the start and from the end.
-func fromBothEnds(padding []int64, n int64) (both []int64) {
+// indicesFromBothEnds returns both numbers of each padding row: counted from the start and from the
+// end.
+func indicesFromBothEnds(padding []int64, n int64) (both []int64) {
 	for _, p := range padding {
 		if p < -n || p >= n {
 			misuse(tensor.ErrIndex, "Embedding: got padding row %d, want %d to %d", p, -n, n-1)

@@ -26,7 +26,7 @@ func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 // plus b by channel; both must be (C) or nil. groupCount must divide C. If it equals C, this is an
 // instance norm.
 func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
-	wantChannels("GroupNorm", x)
+	requireChannels("GroupNorm", x)
 	c := x.t.Dim(1)
 	if groupCount < 1 || c%groupCount != 0 {
 		misuse(tensor.ErrShape, "GroupNorm: %d channels are not divisible by %d groups", c, groupCount)
@@ -62,24 +62,25 @@ func checkAffine(op string, w, b *Var, shape ...int) {
 
 // normalize normalizes x as n describes, with an optional weight and bias.
 func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
-	y := result(op, x.t.DType(), x.Shape(), x, w, b)
-	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
-	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}),
-		y.scope.empty(nil, tensor.Float64, []int{n.Rows})
+	y := newResult(op, x.t.DType(), x.Shape(), x, w, b)
+	xt, wt, bt := x.contiguousTensor(), denseOf(w), denseOf(b)
+	means, scales := y.scope.newEmpty(nil, tensor.Float64, []int{n.Rows}),
+		y.scope.newEmpty(nil, tensor.Float64, []int{n.Rows})
 	kernel.Normalize(n, data[F](xt), dataOf[F](wt), dataOf[F](bt), data[F](y.t), tensor.Data[float64](means),
 		tensor.Data[float64](scales))
-	hold(x, w, b)
-	if y.reads(xt, means, scales); wt != nil {
-		y.reads(wt)
+	keepAlive(x, w, b)
+	if y.saveIfNeeded(xt, means, scales); wt != nil {
+		y.saveIfNeeded(wt)
 	}
-	y.plans().norm, y.plans().weighted = n, w != nil
-	return y.derived(byType(op, y, normalizeBackward[float32], normalizeBackward[float64]), normalizeTwice)
+	y.ensurePlan().norm, y.ensurePlan().weighted = n, w != nil
+	return y.setDerivatives(kernelByDType(op, y, normalizeBackward[float32], normalizeBackward[float64]),
+		normalizeTwice)
 }
 
-// affine returns the weight and the bias of a norm, or nil.
-func (v *Var) affine() (w, b *Var) {
+// affineParams returns the weight and the bias of a norm, or nil.
+func (v *Var) affineParams() (w, b *Var) {
 	rest := v.inputs[1:]
-	if v.plans().weighted {
+	if v.ensurePlan().weighted {
 		w, rest = rest[0], rest[1:]
 	}
 	if len(rest) > 0 {
@@ -89,7 +90,7 @@ func (v *Var) affine() (w, b *Var) {
 }
 
 func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	w, b := y.affine()
+	w, b := y.affineParams()
 	var wt *tensor.Tensor
 	if w != nil {
 		wt = y.saved[3].t
@@ -97,7 +98,7 @@ func normalizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].writeOr(func(dx *tensor.Tensor) {
 		scratch := scratches.Get().(*kernel.Scratch)
 		defer scratches.Put(scratch)
-		kernel.NormalizeBackward(y.plans().norm, data[F](y.saved[0].t), dataOf[F](wt), data[F](dy),
+		kernel.NormalizeBackward(y.ensurePlan().norm, data[F](y.saved[0].t), dataOf[F](wt), data[F](dy),
 			tensor.Data[float64](y.saved[1].t), tensor.Data[float64](y.saved[2].t),
 			dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
 	})
@@ -118,7 +119,7 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 	case b != nil:
 		shape = b.Shape()
 	}
-	return affine(op, y, w, b, product(shape), shape)
+	return applyAffine(op, y, w, b, product(shape), shape)
 }
 
 // layerNormOn uses one device kernel for the rows and one for the gradient of x.
@@ -126,33 +127,33 @@ func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 	forward := device.RowOp{Kind: device.RowNorm, Factor: n.Eps}
 	in := []*tensor.Tensor{x.t}
 	if w != nil || b != nil {
-		in = append(in, orFilled(w, x.t, n.Per, 1), orFilled(b, x.t, n.Per, 0))
+		in = append(in, paramOrFilled(w, x.t, n.Per, 1), paramOrFilled(b, x.t, n.Per, 0))
 	}
-	y := made("LayerNorm", normOn(forward, n, 1, in...), x, w, b)
-	y.plans().norm, y.plans().weighted = n, w != nil
+	y := wrapOwned("LayerNorm", applyNormOn(forward, n, 1, in...), x, w, b)
+	y.ensurePlan().norm, y.ensurePlan().weighted = n, w != nil
 	if y.needs {
-		if y.save(x.t); w != nil {
-			y.save(w.t)
+		if y.saveTensors(x.t); w != nil {
+			y.saveTensors(w.t)
 		}
 		y.backward = func(dy *tensor.Tensor) {
-			if x.wanted() {
+			if x.needsGradient() {
 				in := []*tensor.Tensor{x.t, dy}
 				if w != nil {
 					in = append(in, w.t)
 				}
-				x.take(normOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, n, 2, in...))
+				x.addAndClose(applyNormOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, n, 2, in...))
 			}
-			if w != nil && w.wanted() {
-				along := normOn(forward, n, 1, x.t).Mul(dy)
-				w.take(columnSums(along, n, w.Shape()))
+			if w != nil && w.needsGradient() {
+				along := applyNormOn(forward, n, 1, x.t).Mul(dy)
+				w.addAndClose(columnSums(along, n, w.Shape()))
 				along.Close()
 			}
-			if b != nil && b.wanted() {
-				b.take(columnSums(dy, n, b.Shape()))
+			if b != nil && b.needsGradient() {
+				b.addAndClose(columnSums(dy, n, b.Shape()))
 			}
 		}
 	}
-	return y.twice(normalizeTwice)
+	return y.setRule(normalizeTwice)
 }
 
 // columnSums returns the sum of the rows.
@@ -162,8 +163,8 @@ func columnSums(t *tensor.Tensor, n kernel.Norm, shape []int) *tensor.Tensor {
 	return sums.View(shape...)
 }
 
-// orFilled returns the parameter p, or n elements of value v if it is nil.
-func orFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
+// paramOrFilled returns the parameter p, or n elements of value v if it is nil.
+func paramOrFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
 	if p == nil {
 		return like.NewEmpty(like.DType(), n).Fill(v)
 	}
@@ -174,30 +175,30 @@ func groupsOf(n kernel.Norm) groups { return groups{n: n.Rows, parts: 1, width: 
 
 // normalizeTwice is the rule of a norm with an optional weight and bias.
 func normalizeTwice(y, dy *Var) derivatives {
-	n, x, to, all := y.plans().norm, y.inputs[0], dy, of(nil)
+	n, x, to, all := y.ensurePlan().norm, y.inputs[0], dy, derivativesOf(nil)
 	seen := func(p *Var) []int {
 		if y.op == "GroupNorm" {
-			return channelShape(dy.scope.dims(y.Shape())[:0], y)
+			return channelShape(dy.scope.copyDims(y.Shape())[:0], y)
 		}
 		return p.Shape()
 	}
-	w, b := y.affine()
+	w, b := y.affineParams()
 	rest := all.few[1:]
 	if w != nil {
 		to = Mul(dy, Reshape(w, seen(w)...))
 		normal, _ := groupsOf(n).standardOf(x, n.Eps)
 		along := Mul(dy, Reshape(normal, y.Shape()...))
-		rest[0], rest = Reshape(summed(along, wide(seen(w), y)), w.Shape()...), rest[1:]
+		rest[0], rest = Reshape(sumTo(along, prependOnes(seen(w), y)), w.Shape()...), rest[1:]
 	}
 	if b != nil {
-		rest[0] = Reshape(summed(dy, wide(seen(b), y)), b.Shape()...)
+		rest[0] = Reshape(sumTo(dy, prependOnes(seen(b), y)), b.Shape()...)
 	}
-	all.few[0] = groupsOf(n).slopes(x, to, n.Eps)
+	all.few[0] = groupsOf(n).standardizeGradient(x, to, n.Eps)
 	return all
 }
 
-// wide returns shape with ones prepended to y's number of dimensions.
-func wide(shape []int, y *Var) []int {
+// prependOnes returns shape with ones prepended to y's number of dimensions.
+func prependOnes(shape []int, y *Var) []int {
 	all := make([]int, y.t.Dims())
 	for i := range all {
 		all[i] = 1

@@ -17,15 +17,16 @@ const (
 
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, cols := rowsOf("NLLLoss", logp)
-	scale := r.scale(rows)
-	y := result("NLLLoss", logp.t.DType(), nil, logp)
-	data[F](y.t)[0] = F(scale) * kernel.NLLLoss(rows, cols, data[F](logp.dense()), tensor.Data[int64](target))
-	hold(logp)
+	scale := r.scaleFactor(rows)
+	y := newResult("NLLLoss", logp.t.DType(), nil, logp)
+	data[F](y.t)[0] = F(scale) * kernel.NLLLoss(rows, cols, data[F](logp.contiguousTensor()),
+		tensor.Data[int64](target))
+	keepAlive(logp)
 	if y.needs {
-		y.save(target)
+		y.saveTensors(target)
 		y.note.factor = scale
-		y.derive = byType(y.op, y, nllLossBackward[float32], nllLossBackward[float64])
-		y.again = byType(y.op, y, nllLossTwice[float32], nllLossTwice[float64])
+		y.derive = kernelByDType(y.op, y, nllLossBackward[float32], nllLossBackward[float64])
+		y.again = kernelByDType(y.op, y, nllLossTwice[float32], nllLossTwice[float64])
 	}
 	return y
 }
@@ -33,7 +34,7 @@ func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var
 func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
-	logp.write(func(dx *tensor.Tensor) {
+	logp.writeGradient(func(dx *tensor.Tensor) {
 		kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(y.note.factor)*data[F](dy)[0], data[F](dx))
 	})
 }
@@ -42,13 +43,13 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
-	slopes := dy.scope.empty(nil, logp.t.DType(), logp.Shape()).Zero()
+	slopes := dy.scope.newEmpty(nil, logp.t.DType(), logp.Shape()).Zero()
 	kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(y.note.factor), data[F](slopes))
-	return of(Mul(dy, dy.scope.Const(slopes)))
+	return derivativesOf(Mul(dy, dy.scope.Const(slopes)))
 }
 
-// scale returns the factor of a sum over n losses.
-func (r Reduction) scale(n int) float64 {
+// scaleFactor returns the factor of a sum over n losses.
+func (r Reduction) scaleFactor(n int) float64 {
 	if r == BySum {
 		return 1
 	}
@@ -59,36 +60,42 @@ func (r Reduction) scale(n int) float64 {
 // same shape.
 func MSELoss(x, target *Var, r Reduction) *Var {
 	checkShapes("MSELoss", x, target)
-	x, target = promoted(x, target)
-	if r == Unreduced || x.far() {
+	x, target = promotePair(x, target)
+	if r == Unreduced || x.isOnDevice() {
 		d := Sub(x, target)
-		return r.of(Mul(d, d))
+		return r.reduceLosses(Mul(d, d))
 	}
-	return byType("MSELoss", x, mseLoss[float32], mseLoss[float64])(x, target, r)
+	return kernelByDType("MSELoss", x, mseLoss[float32], mseLoss[float64])(x, target, r)
 }
 
 func mseLoss[F kernel.Float](x, target *Var, r Reduction) *Var {
-	xt, tt := x.dense(), target.dense()
-	scale := r.scale(xt.Numel())
-	y := result("MSELoss", x.t.DType(), nil, x, target)
+	xt, tt := x.contiguousTensor(), target.contiguousTensor()
+	scale := r.scaleFactor(xt.Numel())
+	y := newResult("MSELoss", x.t.DType(), nil, x, target)
 	data[F](y.t)[0] = F(scale) * kernel.MSELoss(data[F](xt), data[F](tt))
-	hold(x, target)
+	keepAlive(x, target)
 	if y.needs {
-		y.save(xt, tt)
+		y.saveTensors(xt, tt)
 		y.note.factor = scale
 	}
-	return y.derived(byType(y.op, y, mseLossBackward[float32], mseLossBackward[float64]), mseLossTwice)
+	return y.setDerivatives(kernelByDType(y.op, y, mseLossBackward[float32], mseLossBackward[float64]), mseLossTwice)
 }
 
 func mseLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	xt, tt, s := y.saved[0].t, y.saved[1].t, F(y.note.factor)*data[F](dy)[0]
-	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](xt), data[F](tt), s, data[F](dx)) })
-	y.inputs[1].write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](tt), data[F](xt), s, data[F](dx)) })
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
+		kernel.MSELossBackward(data[F](xt), data[F](tt), s,
+			data[F](dx))
+	})
+	y.inputs[1].writeGradient(func(dx *tensor.Tensor) {
+		kernel.MSELossBackward(data[F](tt), data[F](xt), s,
+			data[F](dx))
+	})
 }
 
 func mseLossTwice(y, dy *Var) derivatives {
 	dx := Mul(dy, MulScalar(Sub(y.inputs[0], y.inputs[1]), 2*y.note.factor))
-	return of(dx, Neg(dx))
+	return derivativesOf(dx, Neg(dx))
 }
 
 func checkShapes(op string, x, target *Var) {
@@ -97,8 +104,8 @@ func checkShapes(op string, x, target *Var) {
 	}
 }
 
-// of reduces the losses of elements.
-func (r Reduction) of(losses *Var) *Var {
+// reduceLosses reduces the losses of elements.
+func (r Reduction) reduceLosses(losses *Var) *Var {
 	switch r {
 	case ByMean:
 		return Mean(losses)
@@ -118,15 +125,15 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	}
 	d := Sub(x, target)
 	if beta == 0 {
-		return r.of(Abs(d))
+		return r.reduceLosses(Abs(d))
 	}
-	off := d.own(tensor.Abs(d.t))
-	near := d.own(with(tensor.Lt, off, beta))
-	square := d.own(tensor.Mul(off, off)).MulScalar(0.5 / beta)
-	losses := made("SmoothL1Loss", tensor.Where(near, square, d.own(plus(off, -0.5*beta))), d).reads(d.t)
+	off := d.ownTensor(tensor.Abs(d.t))
+	near := d.ownTensor(applyNumber(tensor.Lt, off, beta))
+	square := d.ownTensor(tensor.Mul(off, off)).MulScalar(0.5 / beta)
+	losses := wrapOwned("SmoothL1Loss", tensor.Where(near, square, d.ownTensor(addNumber(off, -0.5*beta))), d).saveIfNeeded(d.t)
 	losses.note.factor = 1 / beta
-	return r.of(losses.twice(func(y, dy *Var) derivatives {
-		return of(Mul(dy, Clamp(MulScalar(y.inputs[0], y.note.factor), -1, 1)))
+	return r.reduceLosses(losses.setRule(func(y, dy *Var) derivatives {
+		return derivativesOf(Mul(dy, Clamp(MulScalar(y.inputs[0], y.note.factor), -1, 1)))
 	}))
 }
 
@@ -136,17 +143,17 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 // x's shape; nil means 1.
 func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
 	checkShapes("BCEWithLogitsLoss", x, target)
-	if x, target = promoted(x, target); positive == nil {
-		positive = x.own(x.t.Number(1))
+	if x, target = promotePair(x, target); positive == nil {
+		positive = x.ownTensor(x.t.Number(1))
 	}
 	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is computed as max(-x, 0) + log(1 +
 	// e^-|x|). count is the factor of the logarithm: 1 + (positive - 1)·target.
-	rest := x.own(plus(positive, -1))
-	count := x.own(tensor.Mul(rest, target.t)).AddScalar(1)
-	logs := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp())).Add(x.own(tensor.Neg(x.t)).ReLU())
-	losses := plus(x.own(tensor.Neg(target.t)), 1).Mul(x.t).Add(x.own(tensor.Mul(count, logs)))
-	v := made("BCEWithLogitsLoss", losses, x, target).reads(x.t, target.t, positive)
-	return r.of(v.twice(func(y, dy *Var) derivatives {
+	rest := x.ownTensor(addNumber(positive, -1))
+	count := x.ownTensor(tensor.Mul(rest, target.t)).AddScalar(1)
+	logs := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp())).Add(x.ownTensor(tensor.Neg(x.t)).ReLU())
+	losses := addNumber(x.ownTensor(tensor.Neg(target.t)), 1).Mul(x.t).Add(x.ownTensor(tensor.Mul(count, logs)))
+	v := wrapOwned("BCEWithLogitsLoss", losses, x, target).saveIfNeeded(x.t, target.t, positive)
+	return r.reduceLosses(v.setRule(func(y, dy *Var) derivatives {
 		return bceTwice(y.inputs[0], y.inputs[1], dy.scope.Const(y.saved[2].t), dy)
 	}))
 }
@@ -154,15 +161,15 @@ func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Va
 func bceTwice(x, target, positive, dy *Var) derivatives {
 	count := AddScalar(Mul(AddScalar(positive, -1), target), 1)
 	dx := Sub(AddScalar(Neg(target), 1), Mul(Sigmoid(Neg(x)), count))
-	if !target.wanted() {
-		return of(Mul(dy, dx), nil)
+	if !target.needsGradient() {
+		return derivativesOf(Mul(dy, dx), nil)
 	}
-	return of(Mul(dy, dx), Mul(dy, Sub(Mul(positive, logOfRest(Neg(x))), logOfRest(x))))
+	return derivativesOf(Mul(dy, dx), Mul(dy, Sub(Mul(positive, logOneMinusSigmoid(Neg(x))), logOneMinusSigmoid(x))))
 }
 
-// logOfRest returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
-func logOfRest(x *Var) *Var {
-	y := tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()).Add(x.own(tensor.ReLU(x.t)))
-	return made("BCEWithLogitsLoss", y, x).reads(x.t).
-		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Sigmoid(y.inputs[0]))) })
+// logOneMinusSigmoid returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
+func logOneMinusSigmoid(x *Var) *Var {
+	y := tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp()).Add(x.ownTensor(tensor.ReLU(x.t)))
+	return wrapOwned("BCEWithLogitsLoss", y, x).saveIfNeeded(x.t).
+		setRule(func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Sigmoid(y.inputs[0]))) })
 }

@@ -27,29 +27,29 @@ func BatchNorm(x, w, b *Var, mean, variance *tensor.Tensor, eps float64) (y *Var
 }
 
 func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	wantChannels(op, x)
+	requireChannels(op, x)
 	s := groups{n: x.t.Dim(1), parts: x.t.Dim(0), width: product(x.Shape()[2:])}
 	if s.parts*s.width < 2 {
 		misuse(tensor.ErrShape, "%s: shape %v has at most 1 element per channel, want more in training",
 			op, x.Shape())
 	}
-	y, mean, variance = standardized(op, x, s, eps)
+	y, mean, variance = dispatchStandardize(op, x, s, eps)
 	var room [2 * maxDims]int
-	return affine(op, y, w, b, s.n, channelShape(room[:0], x)), mean, variance
+	return applyAffine(op, y, w, b, s.n, channelShape(room[:0], x)), mean, variance
 }
 
 func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
-	wantChannels(op, x)
+	requireChannels(op, x)
 	var room [2 * maxDims]int
 	c, shape := x.t.Dim(1), channelShape(room[:0], x)
 	checkChannels(op, mean, c)
 	checkChannels(op, variance, c)
-	scale := Reshape(x.constant(plus(variance, eps).Pow(-0.5)), shape...)
-	y := Mul(Sub(x, Reshape(x.constant(mean.Clone()), shape...)), scale)
-	return affine(op, y, w, b, c, shape)
+	scale := Reshape(x.wrapConst(addNumber(variance, eps).Pow(-0.5)), shape...)
+	y := Mul(Sub(x, Reshape(x.wrapConst(mean.Clone()), shape...)), scale)
+	return applyAffine(op, y, w, b, c, shape)
 }
 
-func wantChannels(op string, x *Var) {
+func requireChannels(op string, x *Var) {
 	if x.t.Dims() < 2 {
 		misuse(tensor.ErrShape, "%s: got shape %v, want (N, C, ...)", op, x.Shape())
 	}
@@ -64,8 +64,8 @@ func checkChannels(op string, t *tensor.Tensor, n int) {
 	}
 }
 
-// affine returns y·w + b. w and b must have n elements, or be nil; they are reshaped to shape.
-func affine(op string, y, w, b *Var, n int, shape []int) *Var {
+// applyAffine returns y·w + b. w and b must have n elements, or be nil; they are reshaped to shape.
+func applyAffine(op string, y, w, b *Var, n int, shape []int) *Var {
 	for i, p := range []*Var{w, b} {
 		if p == nil {
 			continue
@@ -82,17 +82,17 @@ func affine(op string, y, w, b *Var, n int, shape []int) *Var {
 	return y
 }
 
-func standardized(op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+func dispatchStandardize(op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	return dispatch(op, x, standardize[float32], standardize[float64], standardizeOn)(op, x, s, eps)
 }
 
 // standardize normalizes each group of x to mean 0 and variance 1.
 func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	y = result(op, x.t.DType(), x.Shape(), x)
-	mean, variance = y.scope.empty(nil, x.t.DType(), []int{s.n}), y.scope.empty(nil, x.t.DType(), []int{s.n})
-	factors := y.scope.empty(nil, tensor.Float64, []int{s.n})
+	y = newResult(op, x.t.DType(), x.Shape(), x)
+	mean, variance = y.scope.newEmpty(nil, x.t.DType(), []int{s.n}), y.scope.newEmpty(nil, x.t.DType(), []int{s.n})
+	factors := y.scope.newEmpty(nil, tensor.Float64, []int{s.n})
 	scales := data[float64](factors)
-	from, to := data[F](x.dense()), data[F](y.t)
+	from, to := data[F](x.contiguousTensor()), data[F](y.t)
 	means, variances := data[F](mean), data[F](variance)
 	count := float64(s.parts * s.width)
 	for g := range s.n {
@@ -104,9 +104,10 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 		each(s, g, from, func(i int, v F) { to[i] = F((float64(v) - m) * scale) })
 		means[g], variances[g], scales[g] = F(m), F(squares/(count-1)), scale
 	}
-	hold(x)
-	y.plans().groups, y.note.factor = s, eps
-	y.reads(y.t, factors).derived(byType(op, y, standardizeBackward[float32], standardizeBackward[float64]),
+	keepAlive(x)
+	y.ensurePlan().groups, y.note.factor = s, eps
+	y.saveIfNeeded(y.t, factors).setDerivatives(kernelByDType(op, y, standardizeBackward[float32],
+		standardizeBackward[float64]),
 		standardizeTwice)
 	return y, mean, variance
 }
@@ -114,8 +115,8 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 // standardizeBackward removes the mean and the projection on y from dy, because the normalization
 // removes them from x.
 func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) {
-		s, to, g, out := y.plans().groups, data[F](y.t), data[F](dy), data[F](dx)
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
+		s, to, g, out := y.ensurePlan().groups, data[F](y.t), data[F](dy), data[F](dx)
 		count := float64(s.parts * s.width)
 		for i, scale := range data[float64](y.saved[1].t) {
 			var sum, along float64
@@ -129,23 +130,24 @@ func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 // standardOf returns the normalized groups of x and their scales.
 func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
 	from := Reshape(x, s.parts, s.n, s.width)
-	centred := Sub(from, average(from))
-	scale = Pow(AddScalar(average(Mul(centred, centred)), eps), -0.5)
+	centred := Sub(from, groupMeans(from))
+	scale = Pow(AddScalar(groupMeans(Mul(centred, centred)), eps), -0.5)
 	return Mul(centred, scale), scale
 }
 
-func average(groups *Var) *Var { return keptMean(groups, 1<<0|1<<2) }
+func groupMeans(groups *Var) *Var { return meanKeepDims(groups, 1<<0|1<<2) }
 
 func standardizeTwice(y, dy *Var) derivatives {
-	return of(y.plans().groups.slopes(y.inputs[0], dy, y.note.factor))
+	return derivativesOf(y.ensurePlan().groups.standardizeGradient(y.inputs[0], dy, y.note.factor))
 }
 
-// slopes is standardizeBackward for differentiable values, including the means and scales.
-func (s groups) slopes(x, dy *Var, eps float64) *Var {
+// standardizeGradient is standardizeBackward for differentiable values, including the means and
+// scales.
+func (s groups) standardizeGradient(x, dy *Var, eps float64) *Var {
 	dy = Reshape(dy, s.parts, s.n, s.width)
 	to, scale := s.standardOf(x, eps)
-	along := Mul(to, average(Mul(dy, to)))
-	return Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...)
+	along := Mul(to, groupMeans(Mul(dy, to)))
+	return Reshape(Mul(Sub(Sub(dy, groupMeans(dy)), along), scale), x.Shape()...)
 }
 
 // each calls f for the elements of group g with their positions.

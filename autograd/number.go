@@ -10,14 +10,14 @@ import (
 
 // dispatch returns the implementation for x: on for devices, or the host kernel for its dtype.
 func dispatch[F any](op string, x *Var, f32, f64, on F) F {
-	if x.far() {
+	if x.isOnDevice() {
 		return on
 	}
-	return byType(op, x, f32, f64)
+	return kernelByDType(op, x, f32, f64)
 }
 
-// byType returns the kernel for x's dtype, which must be Float32 or Float64.
-func byType[F any](op string, x *Var, f32, f64 F) F {
+// kernelByDType returns the kernel for x's dtype, which must be Float32 or Float64.
+func kernelByDType[F any](op string, x *Var, f32, f64 F) F {
 	switch x.t.DType() {
 	case tensor.Float32:
 		return f32
@@ -31,8 +31,9 @@ func byType[F any](op string, x *Var, f32, f64 F) F {
 // data is tensor.Data for the element types of kernels.
 func data[F kernel.Float](t *tensor.Tensor) []F { return tensor.Data[F](t) }
 
-// hold keeps inputs reachable, and with them their shared memory, while a kernel uses their slices.
-func hold(vs ...*Var) {
+// keepAlive keeps inputs reachable, and with them their shared memory, while a kernel uses their
+// slices.
+func keepAlive(vs ...*Var) {
 	for _, v := range vs {
 		runtime.KeepAlive(v)
 	}

@@ -12,7 +12,7 @@ func denseOf(v *Var) *tensor.Tensor {
 	if v == nil {
 		return nil
 	}
-	return v.dense()
+	return v.contiguousTensor()
 }
 
 func dataOf[F kernel.Float](t *tensor.Tensor) []F {
@@ -24,17 +24,17 @@ func dataOf[F kernel.Float](t *tensor.Tensor) []F {
 
 // sumOf returns the elements of v's accumulated gradient, or nil if v needs none.
 func sumOf[F kernel.Float](v *Var) []F {
-	if v == nil || !v.wanted() {
+	if v == nil || !v.needsGradient() {
 		return nil
 	}
-	return data[F](v.total())
+	return data[F](v.gradientSum())
 }
 
-// writeOr is like write, for an operation that computes several gradients at once: it also calls f,
-// with nil, if v needs none.
+// writeOr is like writeGradient, for an operation that computes several gradients at once: it also
+// calls f, with nil, if v needs none.
 func (v *Var) writeOr(f func(dx *tensor.Tensor)) {
-	if v.wanted() {
-		v.write(f)
+	if v.needsGradient() {
+		v.writeGradient(f)
 	} else {
 		f(nil)
 	}

@@ -24,11 +24,11 @@ type pads [2][2]int
 // rows added above and below an image, and p[1] the number of columns left and right of it. They
 // must not be negative. PadReflect needs fewer pixels than the image has, and PadCircular no more.
 func Pad2d(x *Var, p [2][2]int, mode PadMode) *Var {
-	want("Pad2d", "an image batch (N, C, H, W)", x, 4)
+	requireDims("Pad2d", "an image batch (N, C, H, W)", x, 4)
 	for i, side := range p {
 		checkPads(side, x.t.Dim(2+i), mode)
 	}
-	return padded(x, p, mode, 0)
+	return padImage(x, p, mode, 0)
 }
 
 func checkPads(side [2]int, n int, mode PadMode) {
@@ -47,12 +47,12 @@ func checkPads(side [2]int, n int, mode PadMode) {
 	}
 }
 
-// padded implements Pad2d for checked arguments. With PadZeros, the new pixels are set to value.
-func padded(x *Var, p pads, mode PadMode, value float64) *Var {
+// padImage implements Pad2d for checked arguments. With PadZeros, the new pixels are set to value.
+func padImage(x *Var, p pads, mode PadMode, value float64) *Var {
 	if p == (pads{}) {
 		return x
 	}
-	return dispatch("Pad2d", x, padImages[float32], padImages[float64], paddedOn)(x, p, mode, value)
+	return dispatch("Pad2d", x, padImages[float32], padImages[float64], padOn)(x, p, mode, value)
 }
 
 // padding contains the parameters of a padded image.
@@ -61,21 +61,21 @@ type padding struct {
 	mode PadMode
 }
 
-// wide returns the number of rows or columns after padding n.
-func (p pads) wide(dim, n int) int { return p[dim][0] + n + p[dim][1] }
+// paddedSize returns the number of rows or columns after padding n.
+func (p pads) paddedSize(dim, n int) int { return p[dim][0] + n + p[dim][1] }
 
-// sources returns the source row or column for each padded one; -1 means none.
-func (p padding) sources(dim, n int) []int64 {
-	at := make([]int64, p.pads.wide(dim, n))
+// sourceIndices returns the source row or column for each padded one; -1 means none.
+func (p padding) sourceIndices(dim, n int) []int64 {
+	at := make([]int64, p.pads.paddedSize(dim, n))
 	for i := range at {
-		at[i] = int64(p.mode.source(i-p.pads[dim][0], n))
+		at[i] = int64(p.mode.sourceIndex(i-p.pads[dim][0], n))
 	}
 	return at
 }
 
-// source returns the source of row or column j, which is negative before the image, in a side of n
-// pixels. It returns -1 if there is none.
-func (m PadMode) source(j, n int) int {
+// sourceIndex returns the source of row or column j, which is negative before the image, in a side
+// of n pixels. It returns -1 if there is none.
+func (m PadMode) sourceIndex(j, n int) int {
 	if j >= 0 && j < n {
 		return j
 	}
@@ -94,9 +94,9 @@ func (m PadMode) source(j, n int) int {
 }
 
 func padImages[F kernel.Float](x *Var, p pads, mode PadMode, value float64) *Var {
-	shape := [4]int{x.t.Dim(0), x.t.Dim(1), p.wide(0, x.t.Dim(2)), p.wide(1, x.t.Dim(3))}
-	y := result("Pad2d", x.t.DType(), shape[:], x)
-	from, to := data[F](x.dense()), data[F](y.t)
+	shape := [4]int{x.t.Dim(0), x.t.Dim(1), p.paddedSize(0, x.t.Dim(2)), p.paddedSize(1, x.t.Dim(3))}
+	y := newResult("Pad2d", x.t.DType(), shape[:], x)
+	from, to := data[F](x.contiguousTensor()), data[F](y.t)
 	way := padding{p, mode}
 	way.visit(x.t, func(at, source, n int) {
 		if source >= 0 {
@@ -107,16 +107,16 @@ func padImages[F kernel.Float](x *Var, p pads, mode PadMode, value float64) *Var
 			to[at+i] = F(value)
 		}
 	})
-	hold(x)
-	y.plans().padding = way
-	return y.derived(byType(y.op, y, padBackward[float32], padBackward[float64]), padTwice)
+	keepAlive(x)
+	y.ensurePlan().padding = way
+	return y.setDerivatives(kernelByDType(y.op, y, padBackward[float32], padBackward[float64]), padTwice)
 }
 
 func padBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	x := y.inputs[0]
-	x.write(func(dx *tensor.Tensor) {
+	x.writeGradient(func(dx *tensor.Tensor) {
 		from, to := data[F](dy), data[F](dx.Zero())
-		y.plans().padding.visit(x.t, func(at, source, n int) {
+		y.ensurePlan().padding.visit(x.t, func(at, source, n int) {
 			if source >= 0 {
 				to := to[source:][:n]
 				kernel.Add(to, from[at:][:n], to)
@@ -128,7 +128,7 @@ func padBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 func padTwice(y, dy *Var) derivatives {
 	var ats, sources []int64
 	x := y.inputs[0]
-	y.plans().padding.visit(x.t, func(at, source, n int) {
+	y.ensurePlan().padding.visit(x.t, func(at, source, n int) {
 		for i := range n {
 			if source >= 0 {
 				ats, sources = append(ats, int64(at+i)), append(sources, int64(source+i))
@@ -136,7 +136,8 @@ func padTwice(y, dy *Var) derivatives {
 		}
 	})
 	seen := IndexSelect(Reshape(dy, -1), 0, tensor.FromSlice(ats, len(ats)))
-	return of(Reshape(put(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen), x.Shape()...))
+	return derivativesOf(Reshape(scatterRows(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen),
+		x.Shape()...))
 }
 
 // visit calls f for each run of n elements of padded images of x, in order, with its position and
@@ -146,8 +147,8 @@ func (p padding) visit(x *tensor.Tensor, f func(at, source, n int)) {
 	left, right := p.pads[1][0], p.pads[1][1]
 	at := 0
 	for plane := range x.Dim(0) * x.Dim(1) {
-		for r := range p.pads.wide(0, h) {
-			row := p.mode.source(r-p.pads[0][0], h)
+		for r := range p.pads.paddedSize(0, h) {
+			row := p.mode.sourceIndex(r-p.pads[0][0], h)
 			first := (plane*h + row) * w
 			if row < 0 {
 				f(at, -1, left+w+right)
@@ -155,7 +156,7 @@ func (p padding) visit(x *tensor.Tensor, f func(at, source, n int)) {
 				continue
 			}
 			for c := -left; c < w+right; c++ {
-				source, n := p.mode.source(c, w), 1
+				source, n := p.mode.sourceIndex(c, w), 1
 				if c == 0 && w > 0 {
 					n = w
 				}
@@ -169,13 +170,13 @@ func (p padding) visit(x *tensor.Tensor, f func(at, source, n int)) {
 	}
 }
 
-func paddedOn(x *Var, p pads, mode PadMode, value float64) *Var {
+func padOn(x *Var, p pads, mode PadMode, value float64) *Var {
 	dev := x.t.Device()
 	if mode != PadZeros {
 		way := padding{p, mode}
-		rows, cols := way.sources(0, x.t.Dim(2)), way.sources(1, x.t.Dim(3))
-		x = IndexSelect(x, 2, movedTo(dev, tensor.FromSlice(rows, len(rows))))
-		return IndexSelect(x, 3, movedTo(dev, tensor.FromSlice(cols, len(cols))))
+		rows, cols := way.sourceIndices(0, x.t.Dim(2)), way.sourceIndices(1, x.t.Dim(3))
+		x = IndexSelect(x, 2, moveTo(dev, tensor.FromSlice(rows, len(rows))))
+		return IndexSelect(x, 3, moveTo(dev, tensor.FromSlice(cols, len(cols))))
 	}
 	for i, side := range p {
 		block := func(n int) *Var {

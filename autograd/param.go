@@ -34,8 +34,9 @@ func init() {
 // NewParam returns a parameter with value t, and takes ownership of t: [Param.Close] closes it.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// wantGradient panics unless t has a floating-point or complex dtype. Only these have gradients.
-func wantGradient(what string, t *tensor.Tensor) {
+// requireDifferentiable panics unless t has a floating-point or complex dtype. Only these have
+// gradients.
+func requireDifferentiable(what string, t *tensor.Tensor) {
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:
 	default:
@@ -76,12 +77,12 @@ func (p *Param) Share() error {
 	if p.T == nil {
 		return fmt.Errorf("parameter %q has no value: %w", p.Name, tensor.ErrClosed)
 	}
-	for _, t := range p.tensors() {
+	for _, t := range p.listTensors() {
 		on := heapOf(t)
 		if err := t.Share(); err != nil {
 			return err
 		}
-		left(on)
+		recordFreed(on)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (p *Param) Share() error {
 // Close closes T and Grad in this process. It is idempotent.
 func (p *Param) Close() error {
 	var first error
-	for _, t := range p.tensors() {
+	for _, t := range p.listTensors() {
 		if err := t.Close(); err != nil && first == nil {
 			first = fmt.Errorf("close parameter %s: %w", p.Name, err)
 		}
@@ -97,7 +98,7 @@ func (p *Param) Close() error {
 	return first
 }
 
-func (p *Param) tensors() (all []*tensor.Tensor) {
+func (p *Param) listTensors() (all []*tensor.Tensor) {
 	for _, t := range []*tensor.Tensor{p.T, p.Grad} {
 		if t != nil {
 			all = append(all, t)
@@ -127,12 +128,12 @@ func (p *Param) marshal(e *codec.Encoder) error {
 	e.Tag(paramTags, tag)
 	e.String(p.Name)
 	e.Bool(p.Frozen)
-	for _, t := range p.tensors() {
+	for _, t := range p.listTensors() {
 		on := heapOf(t)
 		if err := codec.Encode(e, t); err != nil {
 			return fmt.Errorf("send parameter %s: %w", p.Name, err)
 		}
-		left(on)
+		recordFreed(on)
 	}
 	return e.Err()
 }

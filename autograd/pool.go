@@ -9,36 +9,37 @@ import (
 // are computed as for [Conv2d], rounded down, or up if o.Ceil is set. Padding counts as zeros
 // unless o.InsideOnly is set. Pixels beyond the padding do not count.
 func AvgPool2d(x *Var, o Window) *Var {
-	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
+	requireDims("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = o.Size
 	}
 	checkWindow("AvgPool2d", o.Size, o, x.Shape())
 	checkPadding("AvgPool2d", o)
-	beyond := o.beyond(x)
-	y := avgPool2d(padded(x, beyond, PadZeros, 0), o)
+	beyond := o.excessPadding(x)
+	y := avgPool2d(padImage(x, beyond, PadZeros, 0), o)
 	if beyond == (pads{}) && (!o.InsideOnly || o.Padding == [2]int{}) {
 		return y
 	}
-	factors := o.shares(x.t.Dim(2), x.t.Dim(3), y.t.Dim(2), y.t.Dim(3)).To(x.t.DType())
-	return Mul(y, Const(movedTo(x.t.Device(), factors)))
+	factors := o.windowFactors(x.t.Dim(2), x.t.Dim(3), y.t.Dim(2), y.t.Dim(3)).To(x.t.DType())
+	return Mul(y, Const(moveTo(x.t.Device(), factors)))
 }
 
-// shares returns the factors that convert means of whole windows to means of the pixels that count.
-func (o Window) shares(h, w, outH, outW int) *tensor.Tensor {
+// windowFactors returns the factors that convert means of whole windows to means of the pixels that
+// count.
+func (o Window) windowFactors(h, w, outH, outW int) *tensor.Tensor {
 	t := tensor.New(tensor.Float64, outH, outW)
 	for i := range outH {
 		for j := range outW {
-			counted := o.counted(0, h, i) * o.counted(1, w, j)
+			counted := o.countedPixels(0, h, i) * o.countedPixels(1, w, j)
 			tensor.SetAt(t, float64(o.Size[0]*o.Size[1])/float64(counted), i, j)
 		}
 	}
 	return t
 }
 
-// counted returns the number of pixels of window i along one side that count. Padding counts unless
-// InsideOnly is set.
-func (o Window) counted(side, n, i int) int {
+// countedPixels returns the number of pixels of window i along one side that count. Padding counts
+// unless InsideOnly is set.
+func (o Window) countedPixels(side, n, i int) int {
 	from, padding := i*o.Stride[side]-o.Padding[side], o.Padding[side]
 	if o.InsideOnly {
 		padding = 0
@@ -51,7 +52,7 @@ func avgPool2d(x *Var, o Window) *Var {
 	for i := range out {
 		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
 	}
-	return averaged{o, x.t, out}.down(x)
+	return averaged{o, x.t, out}.averageWindows(x)
 }
 
 // averaged is a pooling of images with the shape of x.
@@ -61,35 +62,36 @@ type averaged struct {
 	out [2]int
 }
 
-// down returns the mean of each window. Its derivative is up, and the derivative of up is down.
-func (a averaged) down(x *Var) *Var {
-	if x.far() {
-		return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).
-			twice(func(_, dy *Var) derivatives { return of(a.up(dy)) })
+// averageWindows returns the mean of each window. Its derivative is distributeWindows, and vice
+// versa.
+func (a averaged) averageWindows(x *Var) *Var {
+	if x.isOnDevice() {
+		return recordUnary("AvgPool2d", x, a.windowMeans(x.t), nil, a.windowSpread).
+			setRule(func(_, dy *Var) derivatives { return derivativesOf(a.distributeWindows(dy)) })
 	}
-	y := result("AvgPool2d", x.t.DType(), []int{x.t.Dim(0), x.t.Dim(1), a.out[0], a.out[1]}, x)
-	byType(y.op, x, pool[float32], pool[float64])(a, x.dense(), y.t)
-	hold(x)
-	y.plans().pool = a
-	return y.twice(func(y, dy *Var) derivatives { return of(y.plans().pool.up(dy)) })
+	y := newResult("AvgPool2d", x.t.DType(), []int{x.t.Dim(0), x.t.Dim(1), a.out[0], a.out[1]}, x)
+	kernelByDType(y.op, x, pool[float32], pool[float64])(a, x.contiguousTensor(), y.t)
+	keepAlive(x)
+	y.ensurePlan().pool = a
+	return y.setRule(func(y, dy *Var) derivatives { return derivativesOf(y.ensurePlan().pool.distributeWindows(dy)) })
 }
 
-// up distributes each element of y evenly over its window.
-func (a averaged) up(y *Var) *Var {
-	if y.far() {
-		return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).
-			twice(func(_, dx *Var) derivatives { return of(a.down(dx)) })
+// distributeWindows distributes each element of y evenly over its window.
+func (a averaged) distributeWindows(y *Var) *Var {
+	if y.isOnDevice() {
+		return recordUnary("AvgPool2d", y, a.windowSpread(y.t).Clone(), nil, a.windowMeans).
+			setRule(func(_, dx *Var) derivatives { return derivativesOf(a.averageWindows(dx)) })
 	}
-	x := result("AvgPool2d", y.t.DType(), a.x.Shape(), y)
-	byType(x.op, y, unpool[float32], unpool[float64])(a, y.dense(), x.t)
-	hold(y)
-	x.plans().pool = a
-	return x.twice(func(x, dx *Var) derivatives { return of(x.plans().pool.down(dx)) })
+	x := newResult("AvgPool2d", y.t.DType(), a.x.Shape(), y)
+	kernelByDType(x.op, y, unpool[float32], unpool[float64])(a, y.contiguousTensor(), x.t)
+	keepAlive(y)
+	x.ensurePlan().pool = a
+	return x.setRule(func(x, dx *Var) derivatives { return derivativesOf(x.ensurePlan().pool.averageWindows(dx)) })
 }
 
 // pool sets y to the means of the windows of x.
 func pool[F kernel.Float](a averaged, x, y *tensor.Tensor) {
-	from, to, share := data[F](x), data[F](y), F(a.share())
+	from, to, share := data[F](x), data[F](y), F(a.windowWeight())
 	a.visit(func(at, lo, hi, first, last, width int) {
 		var sum F
 		for r := lo; r < hi; r++ {
@@ -104,7 +106,7 @@ func pool[F kernel.Float](a averaged, x, y *tensor.Tensor) {
 
 // unpool distributes each element of y evenly over its window in x.
 func unpool[F kernel.Float](a averaged, y, x *tensor.Tensor) {
-	from, to, share := data[F](y), data[F](x.Zero()), F(a.share())
+	from, to, share := data[F](y), data[F](x.Zero()), F(a.windowWeight())
 	a.visit(func(at, lo, hi, first, last, width int) {
 		for r := lo; r < hi; r++ {
 			row := to[r*width+first : r*width+last]
@@ -132,19 +134,19 @@ func (a averaged) visit(f func(at, lo, hi, first, last, width int)) {
 	}
 }
 
-func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }
+func (a averaged) windowWeight() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }
 
-func (a averaged) means(x *tensor.Tensor) *tensor.Tensor {
+func (a averaged) windowMeans(x *tensor.Tensor) *tensor.Tensor {
 	padded, image := a.pad(a.x)
 	image.CopyFrom(x)
 	y := x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), a.out[0], a.out[1])
-	a.taps(padded, a.out, func(tap *tensor.Tensor) { y.Add(tap) })
-	return y.MulScalar(a.share())
+	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { y.Add(tap) })
+	return y.MulScalar(a.windowWeight())
 }
 
-func (a averaged) spread(dy *tensor.Tensor) *tensor.Tensor {
+func (a averaged) windowSpread(dy *tensor.Tensor) *tensor.Tensor {
 	padded, image := a.pad(a.x)
-	a.taps(padded, a.out, func(tap *tensor.Tensor) { tap.Axpy(a.share(), dy) })
+	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { tap.Axpy(a.windowWeight(), dy) })
 	return image
 }
 
@@ -155,9 +157,9 @@ func (o Window) pad(x *tensor.Tensor) (padded, image *tensor.Tensor) {
 	return padded, padded.Narrow(2, o.Padding[0], h).Narrow(3, o.Padding[1], w)
 }
 
-// taps calls f for each position in the window, with a view of the elements at this position in all
-// windows.
-func (o Window) taps(padded *tensor.Tensor, out [2]int, f func(tap *tensor.Tensor)) {
+// eachTap calls f for each position in the window, with a view of the elements at this position in
+// all windows.
+func (o Window) eachTap(padded *tensor.Tensor, out [2]int, f func(tap *tensor.Tensor)) {
 	for i := range o.Size[0] {
 		rows := padded.Slice(2, i, i+(out[0]-1)*o.Stride[0]+1, o.Stride[0])
 		for j := range o.Size[1] {

@@ -24,16 +24,16 @@ func CELU(x *Var, alpha float64) *Var {
 
 // elu returns scale · x where x is positive, and scale · alpha · (e^(inner·x) - 1) elsewhere.
 func elu(op string, x *Var, alpha, scale, inner float64) *Var {
-	below := x.own(with(tensor.Le, x.t, 0)) // false for NaN
-	part := x.own(with(tensor.Minimum, x.t, 0)).MulScalar(inner)
-	bent := x.own(tensor.Expm1(part)).MulScalar(scale * alpha)
-	y := made(op, tensor.Where(below, bent, x.own(with(tensor.Mul, x.t, scale))), x).reads(x.t)
+	below := x.ownTensor(applyNumber(tensor.Le, x.t, 0)) // false for NaN
+	part := x.ownTensor(applyNumber(tensor.Minimum, x.t, 0)).MulScalar(inner)
+	bent := x.ownTensor(tensor.Expm1(part)).MulScalar(scale * alpha)
+	y := wrapOwned(op, tensor.Where(below, bent, x.ownTensor(applyNumber(tensor.Mul, x.t, scale))), x).saveIfNeeded(x.t)
 	y.note.factor, y.note.limits = alpha, [2]float64{scale, inner}
-	return y.twice(func(y, dy *Var) derivatives {
+	return y.setRule(func(y, dy *Var) derivatives {
 		x, alpha, scale, inner := y.inputs[0], y.note.factor, y.note.limits[0], y.note.limits[1]
-		below := Where(dy.own(with(tensor.Le, x.t, 0)), x, dy.like(0))
+		below := Where(dy.ownTensor(applyNumber(tensor.Le, x.t, 0)), x, dy.constLike(0))
 		slope := MulScalar(Exp(MulScalar(below, inner)), scale*alpha*inner)
-		return of(Where(dy.own(with(tensor.Gt, x.t, 0)), MulScalar(dy, scale), Mul(slope, dy)))
+		return derivativesOf(Where(dy.ownTensor(applyNumber(tensor.Gt, x.t, 0)), MulScalar(dy, scale), Mul(slope, dy)))
 	})
 }
 
@@ -43,22 +43,22 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
 		misuse(tensor.ErrArgument, "Softplus: got beta 0, want another value")
 	}
-	inner := x.own(with(tensor.Mul, x.t, beta))
-	above := x.own(with(tensor.Gt, inner, threshold))
-	soft := x.own(tensor.Log1p(inner.Exp())).MulScalar(1 / beta)
-	y := made("Softplus", tensor.Where(above, x.t, soft), x).reads(x.t, above)
+	inner := x.ownTensor(applyNumber(tensor.Mul, x.t, beta))
+	above := x.ownTensor(applyNumber(tensor.Gt, inner, threshold))
+	soft := x.ownTensor(tensor.Log1p(inner.Exp())).MulScalar(1 / beta)
+	y := wrapOwned("Softplus", tensor.Where(above, x.t, soft), x).saveIfNeeded(x.t, above)
 	y.note.factor = beta
-	return y.twice(func(y, dy *Var) derivatives {
-		return of(Where(y.saved[1].t, dy, Mul(dy, Sigmoid(MulScalar(y.inputs[0], y.note.factor)))))
+	return y.setRule(func(y, dy *Var) derivatives {
+		return derivativesOf(Where(y.saved[1].t, dy, Mul(dy, Sigmoid(MulScalar(y.inputs[0], y.note.factor)))))
 	})
 }
 
 // LogSigmoid returns the logarithm of the sigmoid of x. It is accurate even if the sigmoid is
 // almost 0.
 func LogSigmoid(x *Var) *Var {
-	rest := x.own(tensor.Log1p(x.own(tensor.Abs(x.t)).Neg().Exp()))
-	return made("LogSigmoid", with(tensor.Minimum, x.t, 0).Sub(rest), x).reads(x.t).
-		twice(func(y, dy *Var) derivatives { return of(Mul(dy, Sigmoid(Neg(y.inputs[0])))) })
+	rest := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp()))
+	return wrapOwned("LogSigmoid", applyNumber(tensor.Minimum, x.t, 0).Sub(rest), x).saveIfNeeded(x.t).
+		setRule(func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Sigmoid(Neg(y.inputs[0])))) })
 }
 
 // Softsign returns x / (1 + |x|).
@@ -66,12 +66,12 @@ func Softsign(x *Var) *Var { return Div(x, AddScalar(Abs(x), 1)) }
 
 // Mish returns x · tanh(log(1 + e^x)) (Misra, 2019).
 func Mish(x *Var) *Var {
-	inner := x.own(tensor.Log1p(x.own(tensor.Exp(x.t)))).Tanh()
-	return made("Mish", tensor.Mul(x.t, inner), x).reads(x.t).twice(func(y, dy *Var) derivatives {
+	inner := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Exp(x.t)))).Tanh()
+	return wrapOwned("Mish", tensor.Mul(x.t, inner), x).saveIfNeeded(x.t).setRule(func(y, dy *Var) derivatives {
 		x := y.inputs[0]
 		inner := Tanh(Softplus(x, 1, 20))
 		slope := Mul(Mul(AddScalar(Neg(Mul(inner, inner)), 1), Sigmoid(x)), x)
-		return of(Mul(dy, Add(slope, inner)))
+		return derivativesOf(Mul(dy, Add(slope, inner)))
 	})
 }
 
@@ -89,21 +89,21 @@ func ReLU6(x *Var) *Var { return clamp("ReLU6", x, 0, 6) }
 
 // Hardsigmoid returns x/6 + 1/2, limited to the range from 0 to 1.
 func Hardsigmoid(x *Var) *Var {
-	return made("Hardsigmoid", plus(x.t, 3).Clamp(0, 6).MulScalar(1.0/6), x).reads(x.t).
-		twice(func(y, dy *Var) derivatives {
-			inside := between(dy, y.inputs[0].t, [2]float64{-3, 3})
-			return of(Where(inside, MulScalar(dy, 1.0/6), dy.like(0)))
+	return wrapOwned("Hardsigmoid", addNumber(x.t, 3).Clamp(0, 6).MulScalar(1.0/6), x).saveIfNeeded(x.t).
+		setRule(func(y, dy *Var) derivatives {
+			inside := maskBetween(dy, y.inputs[0].t, [2]float64{-3, 3})
+			return derivativesOf(Where(inside, MulScalar(dy, 1.0/6), dy.constLike(0)))
 		})
 }
 
 // Hardswish returns x · Hardsigmoid(x).
 func Hardswish(x *Var) *Var {
-	y := plus(x.t, 3).Clamp(0, 6).MulScalar(1.0 / 6).Mul(x.t)
-	return made("Hardswish", y, x).reads(x.t).twice(func(y, dy *Var) derivatives {
+	y := addNumber(x.t, 3).Clamp(0, 6).MulScalar(1.0 / 6).Mul(x.t)
+	return wrapOwned("Hardswish", y, x).saveIfNeeded(x.t).setRule(func(y, dy *Var) derivatives {
 		x := y.inputs[0]
-		above, below := dy.own(with(tensor.Ge, x.t, 3)), dy.own(with(tensor.Le, x.t, -3))
+		above, below := dy.ownTensor(applyNumber(tensor.Ge, x.t, 3)), dy.ownTensor(applyNumber(tensor.Le, x.t, -3))
 		inner := Where(above, dy, Mul(dy, AddScalar(MulScalar(x, 1.0/3), 0.5)))
-		return of(Where(below, dy.like(0), inner))
+		return derivativesOf(Where(below, dy.constLike(0), inner))
 	})
 }
 
@@ -113,7 +113,7 @@ func Softshrink(x *Var, lambda float64) *Var {
 	if !(lambda >= 0) {
 		misuse(tensor.ErrArgument, "Softshrink: got lambda %v, want at least 0", lambda)
 	}
-	rest := x.own(tensor.Sub(x.t, x.own(tensor.Clamp(x.t, -lambda, lambda))))
+	rest := x.ownTensor(tensor.Sub(x.t, x.ownTensor(tensor.Clamp(x.t, -lambda, lambda))))
 	return shrink("Softshrink", x, rest, lambda)
 }
 
@@ -122,14 +122,15 @@ func Hardshrink(x *Var, lambda float64) *Var { return shrink("Hardshrink", x, x.
 
 // shrink returns 0 where |x| <= lambda, and rest elsewhere.
 func shrink(op string, x *Var, rest *tensor.Tensor, lambda float64) *Var {
-	above, below := x.own(with(tensor.Ge, x.t, -lambda)), x.own(with(tensor.Le, x.t, lambda))
-	near := x.own(tensor.And(above, below))
-	y := made(op, tensor.Where(near, x.own(rest.Number(0)), rest), x).reads(x.t)
+	above, below := x.ownTensor(applyNumber(tensor.Ge, x.t, -lambda)), x.ownTensor(applyNumber(tensor.Le, x.t, lambda))
+	near := x.ownTensor(tensor.And(above, below))
+	y := wrapOwned(op, tensor.Where(near, x.ownTensor(rest.Number(0)), rest), x).saveIfNeeded(x.t)
 	y.note.factor = lambda
-	return y.twice(func(y, dy *Var) derivatives {
+	return y.setRule(func(y, dy *Var) derivatives {
 		x, lambda := y.inputs[0].t, y.note.factor
-		above, below := dy.own(with(tensor.Gt, x, lambda)), dy.own(with(tensor.Lt, x, -lambda))
-		return of(Where(dy.own(tensor.Or(above, below)), dy, dy.like(0)))
+		above, below := dy.ownTensor(applyNumber(tensor.Gt, x, lambda)),
+			dy.ownTensor(applyNumber(tensor.Lt, x, -lambda))
+		return derivativesOf(Where(dy.ownTensor(tensor.Or(above, below)), dy, dy.constLike(0)))
 	})
 }
 
@@ -138,9 +139,9 @@ func Tanhshrink(x *Var) *Var { return Sub(x, Tanh(x)) }
 
 // Threshold returns x where x is above threshold, and value elsewhere.
 func Threshold(x *Var, threshold, value float64) *Var {
-	below := x.own(with(tensor.Le, x.t, threshold))
-	return made("Threshold", tensor.Where(below, x.own(x.t.Number(value)), x.t), x).reads(below).
-		twice(func(y, dy *Var) derivatives { return of(Where(y.saved[0].t, dy.like(0), dy)) })
+	below := x.ownTensor(applyNumber(tensor.Le, x.t, threshold))
+	return wrapOwned("Threshold", tensor.Where(below, x.ownTensor(x.t.Number(value)), x.t), x).saveIfNeeded(below).
+		setRule(func(y, dy *Var) derivatives { return derivativesOf(Where(y.saved[0].t, dy.constLike(0), dy)) })
 }
 
 // PReLU returns x, (N, C, ...), where x is positive, and w · x elsewhere (He et al., 2015). w must
@@ -153,17 +154,17 @@ func PReLU(x, w *Var) *Var {
 	}
 	var room [2 * maxDims]int
 	slope := Reshape(x.scope.NoGrad(w.t), slopeShape(room[:0], x, w)...).t
-	above := x.own(with(tensor.Gt, x.t, 0))
-	v := made("PReLU", tensor.Where(above, x.t, x.own(tensor.Mul(x.t, slope))), x, w)
-	return v.reads(x.t, w.t, above).twice(func(y, dy *Var) (d derivatives) {
+	above := x.ownTensor(applyNumber(tensor.Gt, x.t, 0))
+	v := wrapOwned("PReLU", tensor.Where(above, x.t, x.ownTensor(tensor.Mul(x.t, slope))), x, w)
+	return v.saveIfNeeded(x.t, w.t, above).setRule(func(y, dy *Var) (d derivatives) {
 		var room [2 * maxDims]int
 		x, w, above := y.inputs[0], y.inputs[1], y.saved[2].t
 		shape := slopeShape(room[:0], x, w)
-		if x.wanted() {
+		if x.needsGradient() {
 			d.few[0] = Where(above, dy, Mul(dy, Reshape(w, shape...)))
 		}
-		if w.wanted() {
-			d.few[1] = Reshape(summed(Where(above, dy.like(0), Mul(dy, x)), shape), w.Shape()...)
+		if w.needsGradient() {
+			d.few[1] = Reshape(sumTo(Where(above, dy.constLike(0), Mul(dy, x)), shape), w.Shape()...)
 		}
 		return d
 	})

@@ -29,17 +29,17 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 		misuse(tensor.ErrShape, "LSTM of gates %v: got initial cells %v, want %v",
 			gates.Shape(), c.Shape(), []int{n, hidden})
 	}
-	if gates.far() || r.Proj != nil || gates.t.Numel() == 0 {
+	if gates.isOnDevice() || r.Proj != nil || gates.t.Numel() == 0 {
 		return r.plainLSTM(gates, h, c)
 	}
 	l := gates.t.Dim(0)
-	all := byType("LSTM", gates, lstm[float32], lstm[float64])(r, gates, h, c).plainly(func(v *Var) *Var {
+	all := kernelByDType("LSTM", gates, lstm[float32], lstm[float64])(r, gates, h, c).setRecompute(func(v *Var) *Var {
 		r := Recurrence{Weight: v.inputs[3], Backwards: v.note.backwards}
 		y, _, c := r.plainLSTM(v.inputs[0], v.inputs[1], v.inputs[2])
 		return Cat(0, y, Unsqueeze(c, 0))
 	})
 	y = Narrow(all, 0, 0, l)
-	return y, Select(y, 0, r.last(l)), Select(all, 0, l)
+	return y, Select(y, 0, r.lastIndex(l)), Select(all, 0, l)
 }
 
 // GRU runs N sequences of length L through gated recurrent units (Cho et al., 2014). gates, (L, N,
@@ -51,19 +51,19 @@ func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 		misuse(tensor.ErrMisuse, "GRU: got Proj, want nil: only LSTM supports projections")
 	}
 	r.check("GRU", 3, gates, h)
-	if gates.far() || gates.t.Numel() == 0 {
+	if gates.isOnDevice() || gates.t.Numel() == 0 {
 		y = r.plainGRU(gates, h)
 	} else {
-		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates, h).plainly(func(v *Var) *Var {
-			r := Recurrence{Weight: v.inputs[2], Bias: v.input(3), Backwards: v.note.backwards}
+		y = kernelByDType("GRU", gates, gru[float32], gru[float64])(r, gates, h).setRecompute(func(v *Var) *Var {
+			r := Recurrence{Weight: v.inputs[2], Bias: v.inputAt(3), Backwards: v.note.backwards}
 			return r.plainGRU(v.inputs[0], v.inputs[1])
 		})
 	}
-	return y, Select(y, 0, r.last(gates.t.Dim(0)))
+	return y, Select(y, 0, r.lastIndex(gates.t.Dim(0)))
 }
 
 func (r Recurrence) check(op string, count int, gates, h *Var) {
-	want(op, "gate inputs (L, N, gates·hidden)", gates, 3)
+	requireDims(op, "gate inputs (L, N, gates·hidden)", gates, 3)
 	if l, wide := gates.t.Dim(0), gates.t.Dim(2); l == 0 || wide == 0 || wide%count != 0 {
 		misuse(tensor.ErrShape, "%s: got gates %v, want (L, N, %d·hidden) with at least 1 element",
 			op, gates.Shape(), count)
@@ -88,85 +88,85 @@ func (r Recurrence) check(op string, count int, gates, h *Var) {
 	checkBias(op, r.Bias, count*hidden)
 }
 
-// last returns the index of the element that is processed last in a sequence of length l.
-func (r Recurrence) last(l int) int {
+// lastIndex returns the index of the element that is processed last in a sequence of length l.
+func (r Recurrence) lastIndex(l int) int {
 	if r.Backwards {
 		return 0
 	}
 	return l - 1
 }
 
-func (r Recurrence) of(gates *Var, count int) kernel.Recurrence {
+func (r Recurrence) kernelParams(gates *Var, count int) kernel.Recurrence {
 	return kernel.Recurrence{L: gates.t.Dim(0), N: gates.t.Dim(1), H: gates.t.Dim(2) / count, Backwards: r.Backwards}
 }
 
 // lstm returns the states at each element, followed by the last cells: (L+1, N, hidden).
 func lstm[F kernel.Float](r Recurrence, gates, h, c *Var) *Var {
-	w, k := r.Weight, r.of(gates, 4)
-	y := result("LSTM", gates.t.DType(), []int{k.L + 1, k.N, k.H}, gates, h, c, w)
-	ht, ct, wt := h.dense(), c.dense(), w.dense()
-	open := y.scope.empty(nil, y.t.DType(), []int{k.L, k.N, 4 * k.H})
-	cells := y.scope.empty(nil, y.t.DType(), []int{k.L, k.N, k.H})
+	w, k := r.Weight, r.kernelParams(gates, 4)
+	y := newResult("LSTM", gates.t.DType(), []int{k.L + 1, k.N, k.H}, gates, h, c, w)
+	ht, ct, wt := h.contiguousTensor(), c.contiguousTensor(), w.contiguousTensor()
+	open := y.scope.newEmpty(nil, y.t.DType(), []int{k.L, k.N, 4 * k.H})
+	cells := y.scope.newEmpty(nil, y.t.DType(), []int{k.L, k.N, k.H})
 	states := data[F](y.t)[:k.L*k.N*k.H]
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	kernel.LSTM(k, data[F](gates.dense()), data[F](wt), data[F](ht), data[F](ct), data[F](open), states,
+	kernel.LSTM(k, data[F](gates.contiguousTensor()), data[F](wt), data[F](ht), data[F](ct), data[F](open), states,
 		data[F](cells), scratch)
-	copy(data[F](y.t)[len(states):], data[F](cells)[r.last(k.L)*k.N*k.H:])
-	hold(gates, h, c, w)
+	copy(data[F](y.t)[len(states):], data[F](cells)[r.lastIndex(k.L)*k.N*k.H:])
+	keepAlive(gates, h, c, w)
 	y.note.backwards = r.Backwards
-	return y.reads(y.t, ht, ct, wt, open, cells).
-		derived(byType(y.op, y, lstmBackward[float32], lstmBackward[float64]), nil)
+	return y.saveIfNeeded(y.t, ht, ct, wt, open, cells).
+		setDerivatives(kernelByDType(y.op, y, lstmBackward[float32], lstmBackward[float64]), nil)
 }
 
 func lstmBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	gates, h, c, w := y.inputs[0], y.inputs[1], y.inputs[2], y.inputs[3]
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	k := Recurrence{Backwards: y.note.backwards}.of(gates, 4)
-	dgates, dh, dc := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room().Zero(), c.room()
+	k := Recurrence{Backwards: y.note.backwards}.kernelParams(gates, 4)
+	dgates, dh, dc := y.scope.newEmpty(nil, dy.DType(), gates.Shape()), h.newEmptyLike().Zero(), c.newEmptyLike()
 	of := func(i int) []F { return data[F](y.saved[i].t) }
 	n := k.L * k.N * k.H
 	copy(data[F](dc), data[F](dy)[n:])
 	kernel.LSTMBackward(k, of(3), of(1), of(2), of(4), of(0)[:n], of(5), data[F](dy)[:n],
 		data[F](dh), data[F](dc), data[F](dgates), sumOf[F](w), scratch)
-	gates.add(dgates)
-	h.add(dh)
-	c.add(dc)
+	gates.addGradient(dgates)
+	h.addGradient(dh)
+	c.addGradient(dc)
 }
 
 func gru[F kernel.Float](r Recurrence, gates, h *Var) *Var {
-	w, b, k := r.Weight, r.Bias, r.of(gates, 3)
-	y := result("GRU", gates.t.DType(), []int{k.L, k.N, k.H}, gates, h, w, b)
-	ht, wt := h.dense(), w.dense()
-	open := y.scope.empty(nil, y.t.DType(), gates.Shape())
-	fresh := y.scope.empty(nil, y.t.DType(), y.Shape())
+	w, b, k := r.Weight, r.Bias, r.kernelParams(gates, 3)
+	y := newResult("GRU", gates.t.DType(), []int{k.L, k.N, k.H}, gates, h, w, b)
+	ht, wt := h.contiguousTensor(), w.contiguousTensor()
+	open := y.scope.newEmpty(nil, y.t.DType(), gates.Shape())
+	fresh := y.scope.newEmpty(nil, y.t.DType(), y.Shape())
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	kernel.GRU(k, data[F](gates.dense()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open),
+	kernel.GRU(k, data[F](gates.contiguousTensor()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open),
 		data[F](fresh), data[F](y.t), scratch)
-	hold(gates, h, w, b)
+	keepAlive(gates, h, w, b)
 	y.note.backwards = r.Backwards
-	return y.reads(y.t, ht, wt, open, fresh).
-		derived(byType(y.op, y, gruBackward[float32], gruBackward[float64]), nil)
+	return y.saveIfNeeded(y.t, ht, wt, open, fresh).
+		setDerivatives(kernelByDType(y.op, y, gruBackward[float32], gruBackward[float64]), nil)
 }
 
 func gruBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	gates, h, w, b := y.inputs[0], y.inputs[1], y.inputs[2], y.input(3)
+	gates, h, w, b := y.inputs[0], y.inputs[1], y.inputs[2], y.inputAt(3)
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	k := Recurrence{Backwards: y.note.backwards}.of(gates, 3)
-	dgates, dh := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room()
+	k := Recurrence{Backwards: y.note.backwards}.kernelParams(gates, 3)
+	dgates, dh := y.scope.newEmpty(nil, dy.DType(), gates.Shape()), h.newEmptyLike()
 	of := func(i int) []F { return data[F](y.saved[i].t) }
 	kernel.GRUBackward(k, of(2), of(1), of(3), of(4), of(0), data[F](dy),
 		data[F](dh), data[F](dgates), sumOf[F](w), sumOf[F](b), scratch)
-	gates.add(dgates)
-	h.add(dh)
+	gates.addGradient(dgates)
+	h.addGradient(dh)
 }
 
 // plainLSTM computes an LSTM from other operations.
 func (r Recurrence) plainLSTM(gates, h, c *Var) (y, lastH, lastC *Var) {
-	y = r.steps(gates, func(x *Var) *Var {
+	y = r.runSteps(gates, func(x *Var) *Var {
 		g := Split(Add(x, Linear(h, r.Weight, nil)), c.t.Dim(1), 1)
 		c = Add(Mul(Sigmoid(g[1]), c), Mul(Sigmoid(g[0]), Tanh(g[2])))
 		h = Mul(Sigmoid(g[3]), Tanh(c))
@@ -180,7 +180,7 @@ func (r Recurrence) plainLSTM(gates, h, c *Var) (y, lastH, lastC *Var) {
 
 // plainGRU computes a GRU from other operations.
 func (r Recurrence) plainGRU(gates, h *Var) *Var {
-	return r.steps(gates, func(x *Var) *Var {
+	return r.runSteps(gates, func(x *Var) *Var {
 		from, own := Split(x, h.t.Dim(1), 1), Split(Linear(h, r.Weight, r.Bias), h.t.Dim(1), 1)
 		reset, update := Sigmoid(Add(from[0], own[0])), Sigmoid(Add(from[1], own[1]))
 		fresh := Tanh(Add(from[2], Mul(reset, own[2])))
@@ -189,8 +189,8 @@ func (r Recurrence) plainGRU(gates, h *Var) *Var {
 	})
 }
 
-// steps calls step with the gate inputs of each element, and returns the resulting states.
-func (r Recurrence) steps(gates *Var, step func(x *Var) *Var) *Var {
+// runSteps calls step with the gate inputs of each element, and returns the resulting states.
+func (r Recurrence) runSteps(gates *Var, step func(x *Var) *Var) *Var {
 	states := make([]*Var, gates.t.Dim(0))
 	for i := range states {
 		at := i

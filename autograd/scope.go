@@ -95,7 +95,7 @@ func (s *Scope) Reset() {
 	s.lent = s.lent[:0]
 	s.rewind(mark{})
 	for len(s.inner) > 0 { // scopes of functions that panicked, or with values that Grad has kept
-		s.inner[len(s.inner)-1].end()
+		s.inner[len(s.inner)-1].reclaimInner()
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Scope) mark() mark {
 func (s *Scope) rewind(to mark) {
 	for _, v := range s.vars[to.vars:s.used] {
 		if v.plan != nil {
-			*v.plan = plan{again: v.plan.again.emptied()}
+			*v.plan = plan{again: v.plan.again.cleared()}
 		}
 		*v = Var{plan: v.plan}
 	}
@@ -123,14 +123,14 @@ func (s *Scope) rewind(to mark) {
 	}
 	s.looked = to.looked
 	for _, t := range s.made[to.made:] {
-		released(t)
+		closeAndRecycle(t)
 	}
 	clear(s.made[to.made:])
 	s.made = s.made[:to.made]
 }
 
-// released closes a tensor and recycles it. No other code may have a reference to t.
-func released(t *tensor.Tensor) {
+// closeAndRecycle closes a tensor and recycles it. No other code may have a reference to t.
+func closeAndRecycle(t *tensor.Tensor) {
 	if t.Device() != nil {
 		must(t.Close())
 		return
@@ -138,8 +138,8 @@ func released(t *tensor.Tensor) {
 	release(t)
 }
 
-// giveUp removes t from the scope if it was created since a mark. It reports whether it did.
-func (s *Scope) giveUp(t *tensor.Tensor, since mark) bool {
+// detachTensor removes t from the scope if it was created since a mark. It reports whether it did.
+func (s *Scope) detachTensor(t *tensor.Tensor, since mark) bool {
 	for i, x := range slices.Backward(s.made[since.made:]) {
 		if x == t {
 			s.made = slices.Delete(s.made, since.made+i, since.made+i+1)
@@ -149,8 +149,8 @@ func (s *Scope) giveUp(t *tensor.Tensor, since mark) bool {
 	return false
 }
 
-// look returns t with another shape: a view that lasts until Reset, or a copy.
-func (s *Scope) look(t *tensor.Tensor, shape []int) *tensor.Tensor {
+// viewAs returns t with another shape: a view that lasts until Reset, or a copy.
+func (s *Scope) viewAs(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	if s.looked == len(s.looks) {
 		s.looks = append(s.looks, new(tensor.Tensor))
 	}
@@ -191,10 +191,10 @@ func formOf(dev tensor.Device, dt tensor.DType, shape []int) form {
 	return f
 }
 
-// empty returns an uninitialized tensor.
-func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
+// newEmpty returns an uninitialized tensor.
+func (s *Scope) newEmpty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if s == nil || len(shape) > maxDims {
-		return emptyOn(dev, dt, slices.Clone(shape))
+		return newEmptyOn(dev, dt, slices.Clone(shape))
 	}
 	var t *tensor.Tensor
 	f := formOf(dev, dt, shape)
@@ -202,15 +202,15 @@ func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.T
 		last := len(kept) - 1
 		t, s.free[f] = kept[last], kept[:last]
 	} else {
-		t = emptyOn(dev, dt, slices.Clone(shape)) // the copy keeps shape from escaping to the heap
+		t = newEmptyOn(dev, dt, slices.Clone(shape)) // the copy keeps shape from escaping to the heap
 	}
 	s.lent = append(s.lent, t)
 	return t
 }
 
-// recycle reclaims a tensor of empty or giveUp before Reset. Only the caller of these functions may
-// do so, and no other code may have a reference to t.
-func (s *Scope) recycle(t *tensor.Tensor) {
+// recycleTensor reclaims a tensor of newEmpty or detachTensor before Reset. Only the caller of
+// these functions may do so, and no other code may have a reference to t.
+func (s *Scope) recycleTensor(t *tensor.Tensor) {
 	if t == nil {
 		return
 	}
@@ -228,31 +228,31 @@ func (s *Scope) recycle(t *tensor.Tensor) {
 			return
 		}
 	}
-	released(t)
+	closeAndRecycle(t)
 }
 
-// list returns a list of n values that lasts until Reset.
-func (s *Scope) list(n int) []*Var {
+// newVarList returns a list of n values that lasts until Reset.
+func (s *Scope) newVarList(n int) []*Var {
 	if s == nil {
 		return make([]*Var, n)
 	}
-	return s.lists.take(n)
+	return s.lists.allocList(n)
 }
 
-// room returns an empty list with capacity for n tensors.
-func (s *Scope) room(n int) []*tensor.Tensor {
+// newTensorList returns an empty list with capacity for n tensors.
+func (s *Scope) newTensorList(n int) []*tensor.Tensor {
 	if s == nil {
 		return make([]*tensor.Tensor, 0, n)
 	}
-	return s.tensors.take(n)[:0]
+	return s.tensors.allocList(n)[:0]
 }
 
-// dims returns a copy of dimensions that lasts until Reset.
-func (s *Scope) dims(of []int) []int {
+// copyDims returns a copy of dimensions that lasts until Reset.
+func (s *Scope) copyDims(of []int) []int {
 	if s == nil {
 		return slices.Clone(of)
 	}
-	to := s.sizes.take(len(of))
+	to := s.sizes.allocList(len(of))
 	copy(to, of)
 	return to
 }
@@ -263,8 +263,8 @@ type arena[T any] struct {
 	used int
 }
 
-// take returns a list with length and capacity n. Lists remain valid when the arena grows.
-func (a *arena[T]) take(n int) []T {
+// allocList returns a list with length and capacity n. Lists remain valid when the arena grows.
+func (a *arena[T]) allocList(n int) []T {
 	from := a.used
 	if a.used += n; a.used > len(a.all) {
 		a.all = make([]T, 2*a.used)
@@ -282,11 +282,11 @@ func (a *arena[T]) rewind(to int) {
 type trail struct {
 	ready   []*Var   // values with complete gradients
 	seen    []seen   // all visited values, in a walk to selected inputs
-	visits  []visit  // stack of limit
+	visits  []visit  // stack of markIdle
 	arrived []*Param // Params with hooks to call at the end
 }
 
-func (s *Scope) takeTrail() (w trail) {
+func (s *Scope) acquireTrail() (w trail) {
 	if s == nil || len(s.trails) == 0 {
 		return w
 	}
@@ -295,14 +295,15 @@ func (s *Scope) takeTrail() (w trail) {
 	return w
 }
 
-func (s *Scope) keepTrail(w trail) {
+func (s *Scope) releaseTrail(w trail) {
 	if s != nil {
-		s.trails = append(s.trails, trail{emptied(w.ready), emptied(w.seen), emptied(w.visits), emptied(w.arrived)})
+		s.trails = append(s.trails, trail{clearList(w.ready), clearList(w.seen), clearList(w.visits),
+			clearList(w.arrived)})
 	}
 }
 
-// emptied clears a list, so that it retains no memory, and returns it with length 0.
-func emptied[T any](list []T) []T {
+// clearList clears a list, so that it retains no memory, and returns it with length 0.
+func clearList[T any](list []T) []T {
 	clear(list[:cap(list)])
 	return list[:0]
 }

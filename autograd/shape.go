@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// owned returns t, or a copy if t is a view of shared memory on the host: a view would keep the
-// block in use while other processes wait for its release. It closes t if it copies.
-func owned(t *tensor.Tensor) *tensor.Tensor {
+// copyIfShared returns t, or a copy if t is a view of shared memory on the host: a view would keep
+// the block in use while other processes wait for its release. It closes t if it copies.
+func copyIfShared(t *tensor.Tensor) *tensor.Tensor {
 	if !t.IsShared() || t.Device() != nil {
 		return t
 	}
@@ -21,35 +21,35 @@ func owned(t *tensor.Tensor) *tensor.Tensor {
 // Reshape returns x with another shape and the same number of elements. One size may be -1; it is
 // inferred from the others.
 func Reshape(x *Var, shape ...int) *Var {
-	return wrap("Reshape", x.reshaped(shape), x).derived(reshapeBackward, reshapeTwice)
+	return wrapResult("Reshape", x.reshapedTensor(shape), x).setDerivatives(reshapeBackward, reshapeTwice)
 }
 
 func reshapeBackward(y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) {
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		dispatch(y.op, y, copyData[float32], copyData[float64], copyOn)(dx, dy)
 	})
 }
 
-func reshapeTwice(y, dy *Var) derivatives { return of(Reshape(dy, y.inputs[0].Shape()...)) }
+func reshapeTwice(y, dy *Var) derivatives { return derivativesOf(Reshape(dy, y.inputs[0].Shape()...)) }
 
 func copyOn(to, from *tensor.Tensor) { to.CopyFrom(from.View(to.Shape()...)) }
 
 // copyData copies the elements of a contiguous tensor to a tensor of another shape.
 func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }
 
-// reshaped returns the value with another shape. A Scope keeps views of its own tensors, because it
-// reuses both. Views of other tensors on the heap, such as batches, last until Reset.
-func (v *Var) reshaped(shape []int) *tensor.Tensor {
+// reshapedTensor returns the value with another shape. A Scope keeps views of its own tensors,
+// because it reuses both. Views of other tensors on the heap, such as batches, last until Reset.
+func (v *Var) reshapedTensor(shape []int) *tensor.Tensor {
 	switch {
 	case v.lent && len(shape) <= maxDims:
 	case v.scope != nil && v.t.IsShared() && v.t.Device() == nil:
-		look := v.scope.look(v.t, shape)
+		look := v.scope.viewAs(v.t, shape)
 		defer look.Close()
-		return v.own(look.Clone())
+		return v.ownTensor(look.Clone())
 	case v.scope != nil:
-		return v.scope.look(v.t, shape)
+		return v.scope.viewAs(v.t, shape)
 	default:
-		return owned(v.t.Reshape(shape...))
+		return copyIfShared(v.t.Reshape(shape...))
 	}
 	key := look{v.t, formOf(nil, v.t.DType(), shape)}
 	t := v.scope.views[key]
@@ -87,12 +87,12 @@ func (l *layout) swap(i, j int) {
 	l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
 }
 
-// seen returns a view of t that lasts until Reset in a scope. It copies shared memory: a view would
-// keep the block in use while other processes wait for its release.
-func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
+// viewTensor returns a view of t that lasts until Reset in a scope. It copies shared memory: a view
+// would keep the block in use while other processes wait for its release.
+func (s *Scope) viewTensor(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	v := s.view(t, l)
 	if s == nil || l.dims > maxDims {
-		return owned(v)
+		return copyIfShared(v)
 	}
 	if !t.IsShared() || t.Device() != nil {
 		return v
@@ -103,7 +103,7 @@ func (s *Scope) seen(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return c
 }
 
-// view is like seen, but never copies.
+// view is like viewTensor, but never copies.
 func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	if s == nil || l.dims > maxDims {
 		return t.AsStrided(slices.Clone(l.sizes[:l.dims]), slices.Clone(l.strides[:l.dims]), l.offset)
@@ -117,8 +117,8 @@ func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return v
 }
 
-// axis returns dim counted from the start. It panics if dim is out of range.
-func (v *Var) axis(dim int) int {
+// resolveDim returns dim counted from the start. It panics if dim is out of range.
+func (v *Var) resolveDim(dim int) int {
 	if n := v.t.Dims(); dim < -n || dim >= n {
 		misuse(tensor.ErrIndex, "dimension %d is out of range [-%[2]d, %[2]d)", dim, n)
 	} else if dim < 0 {
@@ -133,7 +133,7 @@ func Squeeze(x *Var, dims ...int) *Var {
 	var room [2 * maxDims]int
 	shape, named := room[:0], axes(0)
 	for _, d := range dims {
-		named |= 1 << x.axis(d)
+		named |= 1 << x.resolveDim(d)
 	}
 	for i, n := range x.Shape() {
 		if n != 1 || len(dims) > 0 && !named.has(i) {
@@ -156,7 +156,7 @@ func Unsqueeze(x *Var, dim int) *Var {
 // Expand returns x broadcast to a shape. A size of -1 keeps the size of x.
 func Expand(x *Var, shape ...int) *Var {
 	if x.scope == nil || len(shape) > maxDims {
-		return wrap("Expand", owned(x.t.Expand(shape...)), x).twice(same)
+		return wrapResult("Expand", copyIfShared(x.t.Expand(shape...)), x).setRule(identityRule)
 	}
 	l := layout{dims: len(shape), offset: x.t.Offset()}
 	copy(l.sizes[:], shape)
@@ -169,7 +169,7 @@ func Expand(x *Var, shape ...int) *Var {
 			l.sizes[extra+i], l.strides[extra+i] = n, x.t.Strides()[i]
 		}
 	}
-	return wrap("Expand", x.scope.seen(x.t, &l), x).twice(same)
+	return wrapResult("Expand", x.scope.viewTensor(x.t, &l), x).setRule(identityRule)
 }
 
 // Flatten returns x, (N, ...), as (N, features).
@@ -188,58 +188,61 @@ func Flatten(x *Var) *Var {
 func Permute(x *Var, dims ...int) *Var {
 	n := x.t.Dims()
 	if len(dims) != n || n > maxDims {
-		return permuted(x, slices.Clone(dims))
+		return permuteDims(x, slices.Clone(dims))
 	}
 	l, from := layoutOf(x.t), layoutOf(x.t)
 	var back [maxDims]int
 	named := axes(0)
 	for i, d := range dims {
-		d = x.axis(d)
+		d = x.resolveDim(d)
 		named |= 1 << d
 		l.sizes[i], l.strides[i], back[d] = from.sizes[d], from.strides[d], i
 	}
 	if named != 1<<n-1 {
 		x.t.Permute(slices.Clone(dims)...) // panics
 	}
-	v := wrap("Permute", x.scope.seen(x.t, &l), x)
+	v := wrapResult("Permute", x.scope.viewTensor(x.t, &l), x)
 	v.note.place = back
-	return v.twice(func(y, dy *Var) derivatives { return of(Permute(dy, y.note.place[:y.t.Dims()]...)) })
+	return v.setRule(func(y, dy *Var) derivatives { return derivativesOf(Permute(dy, y.note.place[:y.t.Dims()]...)) })
 }
 
-// permuted implements Permute for many dimensions.
-func permuted(x *Var, dims []int) *Var {
-	v := wrap("Permute", owned(x.t.Permute(dims...)), x)
+// permuteDims implements Permute for many dimensions.
+func permuteDims(x *Var, dims []int) *Var {
+	v := wrapResult("Permute", copyIfShared(x.t.Permute(dims...)), x)
 	back := make([]int, len(dims))
 	for i, d := range dims {
-		back[x.axis(d)] = i
+		back[x.resolveDim(d)] = i
 	}
-	return v.twice(func(_, dy *Var) derivatives { return of(Permute(dy, back...)) })
+	return v.setRule(func(_, dy *Var) derivatives { return derivativesOf(Permute(dy, back...)) })
 }
 
 // Transpose returns x with dimensions a and b exchanged.
 func Transpose(x *Var, a, b int) *Var {
 	l := layoutOf(x.t)
 	if l.dims > 0 {
-		l.swap(x.axis(a), x.axis(b))
+		l.swap(x.resolveDim(a), x.resolveDim(b))
 	}
-	v := wrap("Transpose", x.scope.seen(x.t, &l), x)
+	v := wrapResult("Transpose", x.scope.viewTensor(x.t, &l), x)
 	v.note.place[0], v.note.place[1] = a, b
-	return v.twice(func(y, dy *Var) derivatives { return of(Transpose(dy, y.note.place[0], y.note.place[1])) })
+	return v.setRule(func(y, dy *Var) derivatives {
+		return derivativesOf(Transpose(dy, y.note.place[0],
+			y.note.place[1]))
+	})
 }
 
 // Flip returns x with its elements in reverse order along dims; see [tensor.Flip].
 func Flip(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
-		return flipped(x, 0)
+		return flipDims(x, 0)
 	}
-	return flipped(x, x.named(dims))
+	return flipDims(x, x.dimSet(dims))
 }
 
-func flipped(x *Var, dims axes) *Var {
+func flipDims(x *Var, dims axes) *Var {
 	var room [2 * maxDims]int
-	v := made("Flip", tensor.Flip(x.t, dims.list(room[:0])...), x)
+	v := wrapOwned("Flip", tensor.Flip(x.t, dims.appendDims(room[:0])...), x)
 	v.note.dims = dims
-	return v.twice(func(y, dy *Var) derivatives { return of(flipped(dy, y.note.dims)) })
+	return v.setRule(func(y, dy *Var) derivatives { return derivativesOf(flipDims(dy, y.note.dims)) })
 }
 
 // A slab is the part of a tensor at count indices of a dimension, step apart. If dropped is set,
@@ -251,7 +254,7 @@ type slab struct {
 
 // Select returns the part of x at index i of dim, without this dimension.
 func Select(x *Var, dim, i int) *Var {
-	dim = x.axis(dim)
+	dim = x.resolveDim(dim)
 	n := x.t.Dim(dim)
 	if i < -n || i >= n {
 		misuse(tensor.ErrIndex, "index %d is out of range [-%[2]d, %[2]d)", i, n)
@@ -259,12 +262,12 @@ func Select(x *Var, dim, i int) *Var {
 	if i < 0 {
 		i += n
 	}
-	return part("Select", x, slab{dim, i, 1, 1, true})
+	return slicePart("Select", x, slab{dim, i, 1, 1, true})
 }
 
 // Narrow returns the indices start to start+n-1 of x along dim. It panics if they are out of range.
 func Narrow(x *Var, dim, start, n int) *Var {
-	dim = x.axis(dim)
+	dim = x.resolveDim(dim)
 	size := x.t.Dim(dim)
 	if start < 0 && start >= -size {
 		start += size
@@ -272,13 +275,13 @@ func Narrow(x *Var, dim, start, n int) *Var {
 	if start < 0 || n < 0 || start+n > size {
 		misuse(tensor.ErrIndex, "Narrow: %d indices from %d are out of range for size %d", n, start, size)
 	}
-	return part("Narrow", x, slab{dim, start, n, 1, false})
+	return slicePart("Narrow", x, slab{dim, start, n, 1, false})
 }
 
 // Slice returns every step-th index of x along dim, from from up to but excluding to; see
 // [tensor.Tensor.Slice]. step must be positive.
 func Slice(x *Var, dim, from, to, step int) *Var {
-	dim = x.axis(dim)
+	dim = x.resolveDim(dim)
 	if step < 1 {
 		misuse(tensor.ErrArgument, "Slice: got step %d, want at least 1", step)
 	}
@@ -289,7 +292,7 @@ func Slice(x *Var, dim, from, to, step int) *Var {
 		}
 		*i = min(max(*i, 0), n)
 	}
-	return part("Slice", x, slab{dim, from, max(0, (to-from+step-1)/step), step, false})
+	return slicePart("Slice", x, slab{dim, from, max(0, (to-from+step-1)/step), step, false})
 }
 
 // Split returns parts of x with size indices along dim each; the last may be smaller. size must be
@@ -299,15 +302,15 @@ func Split(x *Var, size, dim int) []*Var {
 		misuse(tensor.ErrArgument, "Split: got part size %d, want at least 1", size)
 	}
 	n := x.t.Dim(dim)
-	parts := x.scope.list(max(1, (n+size-1)/size))
+	parts := x.scope.newVarList(max(1, (n+size-1)/size))
 	for i := range parts {
 		parts[i] = Narrow(x, dim, i*size, min(size, n-i*size))
 	}
 	return parts
 }
 
-// of returns the layout of the part in t.
-func (s slab) of(t *tensor.Tensor) layout {
+// layoutIn returns the layout of the part in t.
+func (s slab) layoutIn(t *tensor.Tensor) layout {
 	l := layoutOf(t)
 	l.offset += s.from * l.strides[s.dim]
 	l.sizes[s.dim] = s.count
@@ -320,81 +323,83 @@ func (s slab) of(t *tensor.Tensor) layout {
 	return l
 }
 
-// part returns the part s of x. The gradient of the other elements is zero.
-func part(op string, x *Var, s slab) *Var {
-	l := s.of(x.t)
-	v := wrap(op, x.scope.seen(x.t, &l), x)
+// slicePart returns the part s of x. The gradient of the other elements is zero.
+func slicePart(op string, x *Var, s slab) *Var {
+	l := s.layoutIn(x.t)
+	v := wrapResult(op, x.scope.viewTensor(x.t, &l), x)
 	v.note.slab = s
-	return v.derived(partBackward, partTwice)
+	return v.setDerivatives(partBackward, partTwice)
 }
 
 func partBackward(y *Var, dy *tensor.Tensor) {
-	if x := y.inputs[0]; x.wanted() {
-		all := x.total()
-		l := y.note.slab.of(all)
+	if x := y.inputs[0]; x.needsGradient() {
+		all := x.gradientSum()
+		l := y.note.slab.layoutIn(all)
 		seen := y.scope.view(all, &l)
 		seen.Add(dy)
 		seen.Close()
 	}
 }
 
-func partTwice(y, dy *Var) derivatives { return of(whole(y.op, dy, y.inputs[0].Shape(), y.note.slab)) }
+func partTwice(y, dy *Var) derivatives {
+	return derivativesOf(embedPart(y.op, dy, y.inputs[0].Shape(), y.note.slab))
+}
 
-// whole returns zeros of a shape with the part s set to x: the inverse of part.
-func whole(op string, x *Var, shape []int, s slab) *Var {
+// embedPart returns zeros of a shape with the part s set to x: the inverse of slicePart.
+func embedPart(op string, x *Var, shape []int, s slab) *Var {
 	all := x.t.NewZeros(x.t.DType(), shape...)
-	l := s.of(all)
+	l := s.layoutIn(all)
 	seen := x.scope.view(all, &l)
 	seen.CopyFrom(x.t)
 	seen.Close()
-	v := made(op, all, x)
+	v := wrapOwned(op, all, x)
 	v.note.slab = s
-	return v.twice(func(y, dy *Var) derivatives { return of(part(y.op, dy, y.note.slab)) })
+	return v.setRule(func(y, dy *Var) derivatives { return derivativesOf(slicePart(y.op, dy, y.note.slab)) })
 }
 
 // Cat concatenates the values along dim. Their other dimensions must be equal.
 func Cat(dim int, xs ...*Var) *Var {
 	if len(xs) > 0 {
-		xs = promotedAll(xs)
+		xs = promoteAll(xs)
 	}
 	var room [2 * maxDims]*tensor.Tensor
 	ts := room[:0]
 	if len(xs) > len(room) {
-		ts = scopeOf(xs).room(len(xs))
+		ts = scopeOf(xs).newTensorList(len(xs))
 	}
 	for _, x := range xs {
 		ts = append(ts, x.t)
 	}
-	v := made("Cat", tensor.Cat(dim, ts...), xs...)
+	v := wrapOwned("Cat", tensor.Cat(dim, ts...), xs...)
 	v.note.place[0] = dim
-	return v.derived(catBackward, catTwice)
+	return v.setDerivatives(catBackward, catTwice)
 }
 
 func catBackward(y *Var, dy *tensor.Tensor) {
 	start := 0
 	for _, x := range y.inputs {
-		if x.legacy() {
+		if x.isLegacyEmpty() {
 			continue
 		}
-		dim := x.axis(y.note.place[0])
+		dim := x.resolveDim(y.note.place[0])
 		s := slab{dim: dim, from: start, count: x.t.Dim(dim), step: 1}
-		if x.wanted() {
-			l := s.of(dy)
+		if x.needsGradient() {
+			l := s.layoutIn(dy)
 			seen := y.scope.view(dy, &l)
-			x.add(seen)
+			x.addGradient(seen)
 			seen.Close()
 		}
 		start += s.count
 	}
 }
 
-// legacy reports whether Cat ignores x, regardless of the other shapes.
-func (v *Var) legacy() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
+// isLegacyEmpty reports whether Cat ignores x, regardless of the other shapes.
+func (v *Var) isLegacyEmpty() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
 
 func catTwice(y, dy *Var) derivatives {
-	parts, start := y.scope.list(len(y.inputs)), 0
+	parts, start := y.scope.newVarList(len(y.inputs)), 0
 	for i, x := range y.inputs {
-		if dim := y.note.place[0]; !x.legacy() {
+		if dim := y.note.place[0]; !x.isLegacyEmpty() {
 			parts[i] = Narrow(dy, dim, start, x.t.Dim(dim))
 			start += x.t.Dim(dim)
 		}
@@ -404,7 +409,7 @@ func catTwice(y, dy *Var) derivatives {
 
 // Stack concatenates the values along a new dimension dim. They must have the same shape.
 func Stack(dim int, xs ...*Var) *Var {
-	wide := scopeOf(xs).list(len(xs))
+	wide := scopeOf(xs).newVarList(len(xs))
 	for i, x := range xs {
 		wide[i] = Unsqueeze(x, dim)
 	}

@@ -80,16 +80,16 @@ type plan struct {
 	again     recompute
 }
 
-// plans returns v's plan and creates it if necessary. A scope reuses it together with v.
-func (v *Var) plans() *plan {
+// ensurePlan returns v's plan and creates it if necessary. A scope reuses it together with v.
+func (v *Var) ensurePlan() *plan {
 	if v.plan == nil {
 		v.plan = new(plan)
 	}
 	return v.plan
 }
 
-// input returns input i, or nil if there are fewer inputs.
-func (v *Var) input(i int) *Var {
+// inputAt returns input i, or nil if there are fewer inputs.
+func (v *Var) inputAt(i int) *Var {
 	if i < len(v.inputs) {
 		return v.inputs[i]
 	}
@@ -141,37 +141,37 @@ func (v *Var) Detach() *Var {
 	return d
 }
 
-// result returns the Var of an operation's output with uninitialized elements. If it needs a
+// newResult returns the Var of an operation's output with uninitialized elements. If it needs a
 // gradient, the operation must set a derivation.
-func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
+func newResult(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
-	v.from(op, inputs)
-	v.t = v.scope.empty(inputs[0].t.Device(), dt, shape)
+	v.recordOp(op, inputs)
+	v.t = v.scope.newEmpty(inputs[0].t.Device(), dt, shape)
 	v.lent = v.scope != nil && len(shape) <= maxDims
 	return v
 }
 
-// wrap is like result, for an existing tensor. No other code may have a reference to t.
-func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
+// wrapResult is like newResult, for an existing tensor. No other code may have a reference to t.
+func wrapResult(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
-	v.from(op, inputs)
+	v.recordOp(op, inputs)
 	v.t = t
 	return v
 }
 
-// made is like wrap, for a new result of package tensor. A scope closes it at Reset, so that its
-// memory can be reused.
-func made(op string, t *tensor.Tensor, inputs ...*Var) *Var {
-	v := wrap(op, t, inputs...)
-	v.own(t)
+// wrapOwned is like wrapResult, for a new result of package tensor. A scope closes it at Reset, so
+// that its memory can be reused.
+func wrapOwned(op string, t *tensor.Tensor, inputs ...*Var) *Var {
+	v := wrapResult(op, t, inputs...)
+	v.ownTensor(t)
 	return v
 }
 
-// from records the operation and its inputs. It skips nil inputs, such as a missing bias.
-func (v *Var) from(op string, inputs []*Var) {
+// recordOp records the operation and its inputs. It skips nil inputs, such as a missing bias.
+func (v *Var) recordOp(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
 	if len(inputs) > len(v.inputRoom) {
-		v.inputs = v.scope.list(len(inputs))[:0]
+		v.inputs = v.scope.newVarList(len(inputs))[:0]
 	}
 	var dt tensor.DType
 	var first *tensor.Tensor
@@ -215,17 +215,17 @@ type saved struct {
 	version uint64
 }
 
-// save records tensors that v's derivation will read.
-func (v *Var) save(ts ...*tensor.Tensor) {
+// saveTensors records tensors that v's derivation will read.
+func (v *Var) saveTensors(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		v.saved = append(v.saved, saved{t, t.Version()})
 	}
 }
 
-// reads is like save, but does nothing if v needs no gradient.
-func (v *Var) reads(ts ...*tensor.Tensor) *Var {
+// saveIfNeeded is like saveTensors, but does nothing if v needs no gradient.
+func (v *Var) saveIfNeeded(ts ...*tensor.Tensor) *Var {
 	if v.needs {
-		v.save(ts...)
+		v.saveTensors(ts...)
 	}
 	return v
 }
@@ -240,12 +240,12 @@ func (v *Var) checkSaved() {
 	}
 }
 
-// dense returns v's tensor, or a copy if it is not contiguous.
-func (v *Var) dense() *tensor.Tensor {
+// contiguousTensor returns v's tensor, or a copy if it is not contiguous.
+func (v *Var) contiguousTensor() *tensor.Tensor {
 	if v.t.IsContiguous() {
 		return v.t
 	}
-	return v.own(v.t.Clone())
+	return v.ownTensor(v.t.Clone())
 }
 
 // misuse panics with an error that wraps kind, which must be tensor.ErrMisuse or wrap it.

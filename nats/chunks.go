@@ -61,40 +61,41 @@ func (c *Conn) chunkSize() int  { return int(min(c.nc.MaxPayload(), mostChunk)) 
 // process is about to delete the pieces. See Note [Abandoned].
 const markToken = "mark"
 
-// keep ensures that the pieces of a value exist after the message that references them was stored.
-// It writes them again if pieces are missing or marked, unless the message is gone too, because a
-// receiver acknowledged it. See Note [Abandoned].
-func (k chunks) keep(ctx context.Context, prefix string, l large, o *outgoing, full func(error) error,
+// ensureStored ensures that the pieces of a value exist after the message that references them was
+// stored. It writes them again if pieces are missing or marked, unless the message is gone too,
+// because a receiver acknowledged it. See Note [Abandoned].
+func (k chunks) ensureStored(ctx context.Context, prefix string, l large, o *outgoing, full func(error) error,
 	used func(prefix, id string) (bool, error)) error {
-	there, err := k.c.subjects(ctx, k.stream, prefix+"."+l.id+".*")
+	there, err := k.c.countSubjects(ctx, k.stream, prefix+"."+l.id+".*")
 	if err != nil {
 		return err
 	}
 	_, marked := there[prefix+"."+l.id+"."+markToken]
-	if !marked && len(there) == len(o.pieces(int(l.size))) {
+	if !marked && len(there) == len(o.splitPieces(int(l.size))) {
 		return nil
 	}
 	if named, err := used(prefix, l.id); !named || err != nil {
 		return err
 	}
-	if _, err := k.put(ctx, prefix, l.id, o, full); err != nil {
+	if _, err := k.writePieces(ctx, prefix, l.id, o, full); err != nil {
 		return err
 	}
 	if named, err := used(prefix, l.id); !named && err == nil {
-		k.drop(ctx, prefix, l.id)
+		k.deletePieces(ctx, prefix, l.id)
 	}
 	return nil
 }
 
-// put writes the pieces of a value and waits until they are stored. While the stream is full it
-// calls full, which must return nil to retry or an error to give up.
-func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large, error) {
+// writePieces writes the pieces of a value and waits until they are stored. While the stream is
+// full it calls full, which must return nil to retry or an error to give up.
+func (k chunks) writePieces(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large,
+	error) {
 	l := large{id, uint64(k.c.chunkSize()), uint64(len(o.head))}
-	all := o.pieces(int(l.size))
+	all := o.splitPieces(int(l.size))
 	var under []*write
 	end := func(n int) error {
 		for ; len(under) > n; under = under[1:] {
-			if err := k.write(ctx, under[0], full); err != nil {
+			if err := k.completeWrite(ctx, under[0], full); err != nil {
 				return err
 			}
 		}
@@ -103,7 +104,7 @@ func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full fu
 	window := max(1, pipelinedBytes/int(l.size))
 	for i, piece := range all {
 		w := newWrite(prefix+"."+id+"."+strconv.Itoa(i), "", piece)
-		k.c.beginWrite(w)
+		k.c.startWrite(w)
 		under = append(under, w)
 		if err := end(window); err != nil {
 			return l, err
@@ -112,13 +113,13 @@ func (k chunks) put(ctx context.Context, prefix, id string, o *outgoing, full fu
 	return l, end(0)
 }
 
-// write completes the write of one piece. A duplicate write is harmless, because the stream keeps
-// one message per subject.
-func (k chunks) write(ctx context.Context, w *write, full func(error) error) error {
+// completeWrite completes the write of one piece. A duplicate write is harmless, because the stream
+// keeps one message per subject.
+func (k chunks) completeWrite(ctx context.Context, w *write, full func(error) error) error {
 	for {
-		_, err := k.c.finish(ctx, w, k.ensure)
+		_, err := k.c.finishWrite(ctx, w, k.createStream)
 		if !isFull(err) {
-			return apiError(err)
+			return storageError(err)
 		}
 		if err := full(err); err != nil {
 			return err
@@ -126,20 +127,21 @@ func (k chunks) write(ctx context.Context, w *write, full func(error) error) err
 	}
 }
 
-// ensure creates the chunk stream if it does not exist.
-func (k chunks) ensure(ctx context.Context) error { return k.c.make(ctx, k.config) }
+// createStream creates the chunk stream if it does not exist.
+func (k chunks) createStream(ctx context.Context) error { return k.c.createStream(ctx, k.config) }
 
-// drop deletes the pieces of a value. It ignores errors, because [chunks.sweep] deletes leftover
-// pieces later.
-func (k chunks) drop(ctx context.Context, prefix, id string) {
-	k.c.purge(ctx, k.stream, jetstream.WithPurgeSubject(prefix+"."+id+".*"))
+// deletePieces deletes the pieces of a value. It ignores errors, because [chunks.sweepUnreferenced]
+// deletes leftover pieces later.
+func (k chunks) deletePieces(ctx context.Context, prefix, id string) {
+	k.c.purgeStream(ctx, k.stream, jetstream.WithPurgeSubject(prefix+"."+id+".*"))
 }
 
-// sweep deletes old pieces that no message references. It examines the ids with a first piece
-// that matches filter+".0". used must report whether a message references an id; prefix is
+// sweepUnreferenced deletes old pieces that no message references. It examines the ids with a first
+// piece that matches filter+".0". used must report whether a message references an id; prefix is
 // the subject of the pieces before the id.
-func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id string) (bool, error)) error {
-	there, err := k.c.subjects(ctx, k.stream, filter+".0")
+func (k chunks) sweepUnreferenced(ctx context.Context, filter string,
+	used func(prefix, id string) (bool, error)) error {
+	there, err := k.c.countSubjects(ctx, k.stream, filter+".0")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
@@ -157,26 +159,26 @@ func (k chunks) sweep(ctx context.Context, filter string, used func(prefix, id s
 		if err != nil || time.Since(time.Unix(made, 0)) < abandoned {
 			continue
 		}
-		if err := k.sweepOne(ctx, prefix, id, used); err != nil {
+		if err := k.sweepID(ctx, prefix, id, used); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweepOne deletes the pieces of one value unless a message references it. See Note [Abandoned].
-func (k chunks) sweepOne(ctx context.Context, prefix, id string, used func(prefix, id string) (bool, error)) error {
+// sweepID deletes the pieces of one value unless a message references it. See Note [Abandoned].
+func (k chunks) sweepID(ctx context.Context, prefix, id string, used func(prefix, id string) (bool, error)) error {
 	if named, err := used(prefix, id); named || err != nil {
 		return err
 	}
 	marked := prefix + "." + id + "." + markToken
-	mark, err := k.c.finish(ctx, newWrite(marked, "", nil), k.ensure)
+	mark, err := k.c.finishWrite(ctx, newWrite(marked, "", nil), k.createStream)
 	if isFull(err) { // the pieces to delete probably fill the stream, so delete them without a mark
-		k.drop(ctx, prefix, id)
+		k.deletePieces(ctx, prefix, id)
 		return nil
 	}
 	if err != nil {
-		return apiError(err)
+		return storageError(err)
 	}
 	upTo := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(prefix + "." + id + ".*"),
 		jetstream.WithPurgeSequence(mark.Sequence + 1)}
@@ -187,15 +189,16 @@ func (k chunks) sweepOne(ctx context.Context, prefix, id string, used func(prefi
 	if named {
 		upTo[0] = jetstream.WithPurgeSubject(marked)
 	}
-	k.c.purge(ctx, k.stream, upTo...)
+	k.c.purgeStream(ctx, k.stream, upTo...)
 	return nil
 }
 
-// read fills places with the pieces that start at number first, in any order of arrival. It starts
-// at stream sequence from and returns the sequence at which the next read should start. A replica
-// may lag behind the leader, so missing pieces are requested again until none arrives for the
-// connection's timeout; then read returns [errMissing].
-func (k chunks) read(ctx context.Context, prefix, id string, first int, from uint64, places [][]byte) (uint64, error) {
+// readPieces fills places with the pieces that start at number first, in any order of arrival. It
+// starts at stream sequence from and returns the sequence at which the next read should start. A
+// replica may lag behind the leader, so missing pieces are requested again until none arrives for
+// the connection's timeout; then readPieces returns [errMissing].
+func (k chunks) readPieces(ctx context.Context, prefix, id string, first int, from uint64, places [][]byte) (uint64,
+	error) {
 	left, have := len(places), make([]bool, len(places))
 	for begun, pause := time.Now(), leastPause; left > 0; pause = min(2*pause, mostPause) {
 		before := left
@@ -239,8 +242,8 @@ var errMissing = errors.New("nats: value is incomplete")
 // decodeLarge reads and decodes a value that is stored in chunks.
 func decodeLarge[T any](ctx context.Context, plan *codec.Plan[T], k chunks, prefix string, l large) (v T, err error) {
 	head := make([]byte, l.head)
-	places := pieces(head, int(l.size))
-	next, err := k.read(ctx, prefix, l.id, 0, 1, places)
+	places := splitPieces(head, int(l.size))
+	next, err := k.readPieces(ctx, prefix, l.id, 0, 1, places)
 	if err != nil {
 		return v, err
 	}
@@ -251,9 +254,9 @@ func decodeLarge[T any](ctx context.Context, plan *codec.Plan[T], k chunks, pref
 	first := len(places)
 	places = nil
 	for _, p := range parts {
-		places = append(places, pieces(p, int(l.size))...)
+		places = append(places, splitPieces(p, int(l.size))...)
 	}
-	if _, err := k.read(ctx, prefix, l.id, first, next, places); err != nil {
+	if _, err := k.readPieces(ctx, prefix, l.id, first, next, places); err != nil {
 		crossing.Release(m.Blocks)
 		return v, err
 	}
@@ -288,19 +291,19 @@ func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*c
 		}
 		defer sub.Unsubscribe()
 		for more := true; more; {
-			if err := c.connected(ctx); err != nil {
+			if err := c.awaitConnection(ctx); err != nil {
 				yield(nil, err)
 				return
 			}
-			if err := c.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, s.request()); err != nil {
+			if err := c.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, s.requestBody()); err != nil {
 				if err := sleep(ctx, leastPause); err != nil {
 					yield(nil, err)
 					return
 				}
 				continue
 			}
-			m, err := c.scanned(ctx, got)
-			for ; err == nil && m.Header.Get("Status") == ""; m, err = c.scanned(ctx, got) {
+			m, err := c.awaitScanned(ctx, got)
+			for ; err == nil && m.Header.Get("Status") == ""; m, err = c.awaitScanned(ctx, got) {
 				n, _ := strconv.ParseUint(m.Header.Get(client.JSSequence), 10, 64)
 				if n < s.from { // response to a request that was abandoned
 					continue
@@ -316,7 +319,7 @@ func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*c
 				yield(nil, err)
 				return
 			default:
-				more, err = s.more(m)
+				more, err = s.hasMore(m)
 				if err != nil {
 					yield(nil, err)
 					return
@@ -326,8 +329,8 @@ func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*c
 	}
 }
 
-// request returns the JSON body of a batched direct get request.
-func (s scanning) request() []byte {
+// requestBody returns the JSON body of a batched direct get request.
+func (s scanning) requestBody() []byte {
 	r := struct {
 		Seq   uint64     `json:"seq,omitempty"`
 		Since *time.Time `json:"start_time,omitempty"`
@@ -345,8 +348,8 @@ func (s scanning) request() []byte {
 	return b
 }
 
-// more reports whether more messages follow, given the status message that ended a batch.
-func (s scanning) more(m *client.Msg) (bool, error) {
+// hasMore reports whether more messages follow, given the status message that ended a batch.
+func (s scanning) hasMore(m *client.Msg) (bool, error) {
 	switch status := m.Header.Get("Status"); status {
 	case "204":
 		pending := m.Header.Get("Nats-Num-Pending")
@@ -363,7 +366,7 @@ func (s scanning) more(m *client.Msg) (bool, error) {
 // errSilent is returned if the broker stops in the middle of a batch.
 var errSilent = errors.New("nats: the broker stopped responding")
 
-func (c *Conn) scanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg, error) {
+func (c *Conn) awaitScanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg, error) {
 	select {
 	case m := <-got:
 		return m, nil
@@ -376,7 +379,7 @@ func (c *Conn) scanned(ctx context.Context, got <-chan *client.Msg) (*client.Msg
 		return m, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-c.session():
+	case <-c.sessionDone():
 		return nil, errSilent
 	case <-t.C:
 		return nil, errSilent

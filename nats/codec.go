@@ -28,7 +28,7 @@ const (
 	largeSize  = lengthSize + 8 + 8
 )
 
-// An outgoing is an encoded value. The value must stay alive until [outgoing.done].
+// An outgoing is an encoded value. The value must stay alive until [outgoing.releaseValue].
 type outgoing struct {
 	enc  codec.Encoder
 	head []byte
@@ -39,8 +39,8 @@ type outgoing struct {
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
-// encode encodes v. The caller must call [outgoing.done], even if encode returns an error. It
-// returns [ErrShared] if v cannot be copied.
+// encode encodes v. The caller must call [outgoing.releaseValue], even if encode returns an error.
+// It returns [ErrShared] if v cannot be copied.
 func encode[T any](plan *codec.Plan[T], v T) (*outgoing, error) {
 	o := outgoings.Get().(*outgoing)
 	o.enc.ByValue = true
@@ -68,9 +68,9 @@ func encode[T any](plan *codec.Plan[T], v T) (*outgoing, error) {
 	return o, err
 }
 
-// done releases the encoded value; sent reports whether it was stored. The caller must not use o
-// afterwards.
-func (o *outgoing) done(sent bool) {
+// releaseValue releases the encoded value; sent reports whether it was stored. The caller must not
+// use o afterwards.
+func (o *outgoing) releaseValue(sent bool) {
 	o.enc.Done(sent)
 	o.head, o.load = nil, nil
 	outgoings.Put(o)
@@ -82,13 +82,13 @@ const mostKept = 1 << 20
 // payloads pools message buffers, because the runtime must zero each newly allocated large buffer.
 var payloads sync.Pool
 
-// payload returns the encoded value in a pooled buffer. The value must fit into one message. The
-// caller must return the buffer with [write.release].
-func (o *outgoing) payload() []byte {
+// encodePayload returns the encoded value in a pooled buffer. The value must fit into one message.
+// The caller must return the buffer with [write.release].
+func (o *outgoing) encodePayload() []byte {
 	if b, ok := payloads.Get().(*[]byte); ok && cap(*b) >= o.size {
-		return o.append((*b)[:0])
+		return o.appendPayload((*b)[:0])
 	}
-	return o.append(make([]byte, 0, o.size))
+	return o.appendPayload(make([]byte, 0, o.size))
 }
 
 // release returns the message's buffer to the pool. It must not be called before the message is
@@ -99,8 +99,8 @@ func (w *write) release() {
 	payloads.Put(&b)
 }
 
-// append appends the payload of a value that fits into one message. See Note [Payload].
-func (o *outgoing) append(b []byte) []byte {
+// appendPayload appends the payload of a value that fits into one message. See Note [Payload].
+func (o *outgoing) appendPayload(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(o.head)))
 	b = append(b, o.head...)
 	for _, l := range o.load {
@@ -116,7 +116,7 @@ type large struct {
 	head uint64 // length of the head, in bytes
 }
 
-func (l large) append(b []byte) []byte {
+func (l large) appendReference(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, largeMark)
 	b = binary.LittleEndian.AppendUint64(b, l.size)
 	b = binary.LittleEndian.AppendUint64(b, l.head)
@@ -137,14 +137,14 @@ func largeOf(b []byte) (l large, ok bool, err error) {
 		l = large{string(b[largeSize:]), binary.LittleEndian.Uint64(b[lengthSize:]),
 			binary.LittleEndian.Uint64(b[lengthSize+8:])}
 	}
-	if l.size == 0 || l.size > mostChunk || l.head == 0 || l.head > mostHead || len(l.id) > mostID || !plain(l.id) {
+	if l.size == 0 || l.size > mostChunk || l.head == 0 || l.head > mostHead || len(l.id) > mostID || !isToken(l.id) {
 		return l, false, fmt.Errorf("%w: invalid reference to a value in chunks of %d bytes", codec.ErrFormat, l.size)
 	}
 	return l, true, nil
 }
 
-// pieces splits b into slices of at most size bytes.
-func pieces(b []byte, size int) (all [][]byte) {
+// splitPieces splits b into slices of at most size bytes.
+func splitPieces(b []byte, size int) (all [][]byte) {
 	for len(b) > size {
 		all, b = append(all, b[:size]), b[size:]
 	}
@@ -154,11 +154,11 @@ func pieces(b []byte, size int) (all [][]byte) {
 	return all
 }
 
-// pieces returns the chunks of the value, of at most size bytes each.
-func (o *outgoing) pieces(size int) [][]byte {
-	all := pieces(o.head, size)
+// splitPieces returns the chunks of the value, of at most size bytes each.
+func (o *outgoing) splitPieces(size int) [][]byte {
+	all := splitPieces(o.head, size)
 	for _, part := range o.load {
-		all = append(all, pieces(part, size)...)
+		all = append(all, splitPieces(part, size)...)
 	}
 	return all
 }
@@ -189,12 +189,12 @@ func decode[T any](plan *codec.Plan[T], b []byte) (v T, err error) {
 	return crossing.Decode(plan, m)
 }
 
-// keep keeps v reachable until the call.
-func keep[T any](v T) { runtime.KeepAlive(v) }
+// keepAlive keeps v reachable until the call.
+func keepAlive[T any](v T) { runtime.KeepAlive(v) }
 
-// plain reports whether a name consists of letters, digits, - and _, so that it can be used as a
+// isToken reports whether a name consists of letters, digits, - and _, so that it can be used as a
 // token of a subject.
-func plain(name string) bool {
+func isToken(name string) bool {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
 			return false

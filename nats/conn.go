@@ -54,7 +54,7 @@ type Conn struct {
 	last   uint64             // number of the last request
 	cut    chan struct{}      // closed when the connection breaks
 	left   <-chan struct{}    // last session that this process disconnected itself
-	node   string             // id of the node from which leave disconnected
+	node   string             // id of the node from which switchNode disconnected
 	others int                // addresses left to try; several may belong to one node
 	quiet  atomic.Int64       // time since start at which the broker became silent; 0 if it answers
 }
@@ -72,23 +72,23 @@ func Connect(ctx context.Context, url string, opts Options) (*Conn, error) {
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
-	set, err := c.options(ctx, url, opts)
+	set, err := c.clientOptions(ctx, url, opts)
 	if err != nil {
-		return nil, hostError("connect", hosts(url), err)
+		return nil, hostError("connect", hostNames(url), err)
 	}
 	close(c.up)
 	if c.nc, err = connect(ctx, set); err != nil {
-		return nil, hostError("connect", hosts(url), err)
+		return nil, hostError("connect", hostNames(url), err)
 	}
-	if err := c.begin(ctx); err != nil {
+	if err := c.checkBroker(ctx); err != nil {
 		c.Close()
-		return nil, hostError("connect", hosts(url), err)
+		return nil, hostError("connect", hostNames(url), err)
 	}
 	return c, nil
 }
 
-// hosts returns the hosts of a comma-separated list of URLs, without user names and passwords.
-func hosts(urls string) string {
+// hostNames returns the hosts of a comma-separated list of URLs, without user names and passwords.
+func hostNames(urls string) string {
 	var names []string
 	for u := range strings.SplitSeq(urls, ",") {
 		u = strings.TrimSpace(u)
@@ -125,7 +125,7 @@ func connect(ctx context.Context, opts client.Options) (*client.Conn, error) {
 	}
 }
 
-func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Options, error) {
+func (c *Conn) clientOptions(ctx context.Context, url string, opts Options) (client.Options, error) {
 	o := client.GetDefaultOptions()
 	for u := range strings.SplitSeq(url, ",") {
 		o.Servers = append(o.Servers, strings.TrimSpace(u))
@@ -144,9 +144,9 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 	o.MaxPingsOut = 3
 	o.PingInterval = silent / time.Duration(o.MaxPingsOut+1)
 	o.CustomDialer, o.FlusherTimeout = &dialer{Timeout: o.Timeout}, 0
-	o.DisconnectedErrCB = func(*client.Conn, error) { c.down() }
-	o.ReconnectedCB = func(*client.Conn) { c.again() }
-	o.ClosedCB = func(*client.Conn) { c.down() }
+	o.DisconnectedErrCB = func(*client.Conn, error) { c.markDisconnected() }
+	o.ReconnectedCB = func(*client.Conn) { c.markReconnected() }
+	o.ClosedCB = func(*client.Conn) { c.markDisconnected() }
 	o.AsyncErrorCB = func(*client.Conn, *client.Subscription, error) {}
 	var more []client.Option
 	if opts.TLS != nil {
@@ -154,14 +154,14 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 	}
 	if opts.CredsFile != "" {
 		if _, err := os.Stat(opts.CredsFile); err != nil {
-			return o, both(ErrCredentials, err)
+			return o, wrapBoth(ErrCredentials, err)
 		}
 		more = append(more, client.UserCredentials(opts.CredsFile))
 	}
 	if opts.NKeyFile != "" {
 		key, err := client.NkeyOptionFromSeed(opts.NKeyFile)
 		if err != nil {
-			return o, both(ErrCredentials, err)
+			return o, wrapBoth(ErrCredentials, err)
 		}
 		more = append(more, key)
 	}
@@ -173,9 +173,9 @@ func (c *Conn) options(ctx context.Context, url string, opts Options) (client.Op
 	return o, nil
 }
 
-// begin checks the version and the limits of the broker, and subscribes to responses.
-func (c *Conn) begin(ctx context.Context) (err error) {
-	if v := c.nc.ConnectedServerVersion(); older(v, leastVersion) {
+// checkBroker checks the version and the limits of the broker, and subscribes to responses.
+func (c *Conn) checkBroker(ctx context.Context) (err error) {
+	if v := c.nc.ConnectedServerVersion(); isOlder(v, leastVersion) {
 		return &HostError{"connect", c.Host(), fmt.Errorf("%w: its version is %s", ErrBroker, v),
 			"install nats-server " + leastVersion + " or later, or use shoal broker"}
 	}
@@ -186,19 +186,19 @@ func (c *Conn) begin(ctx context.Context) (err error) {
 	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(c.timeout)); err != nil {
 		return err
 	}
-	if _, err := ask(ctx, c, c.js.AccountInfo); err != nil {
+	if _, err := retryRequest(ctx, c, c.js.AccountInfo); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // no JetStream: no answer
-			err = both(jetstream.ErrJetStreamNotEnabled, err)
+			err = wrapBoth(jetstream.ErrJetStreamNotEnabled, err)
 		}
 		return err
 	}
 	c.inbox = c.nc.NewInbox() + "."
-	_, err = c.nc.Subscribe(c.inbox+"*", c.answered)
+	_, err = c.nc.Subscribe(c.inbox+"*", c.handleResponse)
 	return err
 }
 
-// older reports whether version v precedes least.
-func older(v, least string) bool {
+// isOlder reports whether version v precedes least.
+func isOlder(v, least string) bool {
 	a, b := strings.Split(v, "."), strings.Split(least, ".")
 	for i := range b {
 		if i >= len(a) {
@@ -219,10 +219,10 @@ func (c *Conn) Host() string {
 	if c.nc == nil {
 		return ""
 	}
-	if h := hosts(c.nc.ConnectedUrlRedacted()); h != "" {
+	if h := hostNames(c.nc.ConnectedUrlRedacted()); h != "" {
 		return h
 	}
-	return hosts(strings.Join(c.nc.Servers(), ","))
+	return hostNames(strings.Join(c.nc.Servers(), ","))
 }
 
 // Close closes the connection. Values that its queues have received but not acknowledged are
@@ -235,8 +235,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// down fails the requests in flight with [errCut] and marks the connection as broken.
-func (c *Conn) down() {
+// markDisconnected fails the requests in flight with [errCut] and marks the connection as broken.
+func (c *Conn) markDisconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.cut)
@@ -254,10 +254,10 @@ func (c *Conn) down() {
 	}
 }
 
-// again marks the connection as restored. Inside a cluster, a node may be known by another address
-// than the one the user configured, so the new connection may lead back to the node that
-// [Conn.leave] left. In that case again reconnects to the next address.
-func (c *Conn) again() {
+// markReconnected marks the connection as restored. Inside a cluster, a node may be known by
+// another address than the one the user configured, so the new connection may lead back to the node
+// that [Conn.switchNode] left. In that case markReconnected reconnects to the next address.
+func (c *Conn) markReconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.others--; c.others > 0 && c.node == c.nc.ConnectedServerId() {
@@ -273,17 +273,17 @@ func (c *Conn) again() {
 	}
 }
 
-// heard records that the broker answered.
-func (c *Conn) heard() {
+// recordResponse records that the broker answered.
+func (c *Conn) recordResponse() {
 	if c.quiet.Load() != 0 {
 		c.quiet.Store(0)
 	}
 }
 
-// unheard records that the broker did not answer although the connection is up. A node that is
-// partitioned from its cluster accepts messages, but reaches no leader. If the silence lasts longer
-// than [silent], unheard connects to another node.
-func (c *Conn) unheard() {
+// recordSilence records that the broker did not answer although the connection is up. A node that
+// is partitioned from its cluster accepts messages, but reaches no leader. If the silence lasts
+// longer than [silent], recordSilence connects to another node.
+func (c *Conn) recordSilence() {
 	now := sinceStart()
 	if c.quiet.CompareAndSwap(0, now) {
 		return
@@ -292,33 +292,34 @@ func (c *Conn) unheard() {
 	if since == 0 || time.Duration(now-since) < silent || len(c.nc.Servers()) < 2 || !c.quiet.CompareAndSwap(since, 0) {
 		return
 	}
-	c.leave()
+	c.switchNode()
 }
 
-// leave disconnects from the current node and connects to another one.
-func (c *Conn) leave() {
+// switchNode disconnects from the current node and connects to another one.
+func (c *Conn) switchNode() {
 	c.mu.Lock()
 	c.left, c.node, c.others = c.cut, c.nc.ConnectedServerId(), len(c.nc.Servers())-1
 	c.mu.Unlock()
 	c.nc.ForceReconnect()
 }
 
-// hasLeft reports whether this process ended a session itself, with [Conn.leave].
+// hasLeft reports whether this process ended a session itself, with [Conn.switchNode].
 func (c *Conn) hasLeft(session <-chan struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left == session
 }
 
-// session returns a channel that is closed when the current connection breaks.
-func (c *Conn) session() <-chan struct{} {
+// sessionDone returns a channel that is closed when the current connection breaks.
+func (c *Conn) sessionDone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cut
 }
 
-// connected waits until the connection is up. It returns [ErrClosed] if the connection is closed.
-func (c *Conn) connected(ctx context.Context) error {
+// awaitConnection waits until the connection is up. It returns [ErrClosed] if the connection is
+// closed.
+func (c *Conn) awaitConnection(ctx context.Context) error {
 	for {
 		if c.closed.Load() || c.nc.IsClosed() {
 			if err := c.nc.LastError(); err != nil && !c.closed.Load() {
@@ -338,7 +339,7 @@ func (c *Conn) connected(ctx context.Context) error {
 		case <-up:
 			return nil
 		case <-ctx.Done():
-			return both(errCut, context.Cause(ctx))
+			return wrapBoth(errCut, context.Cause(ctx))
 		case <-time.After(time.Second): // poll: it may have been closed for good
 		}
 	}
@@ -355,9 +356,9 @@ type answer struct {
 	of *held // message that the heartbeat extends; nil for other requests
 }
 
-// request publishes a message and returns its pending response. The caller must pass it to
-// [Conn.wait] or [Conn.forget].
-func (c *Conn) request(m *client.Msg) (*answer, error) {
+// sendRequest publishes a message and returns its pending response. The caller must pass it to
+// [Conn.awaitResponse] or [Conn.abandonRequest].
+func (c *Conn) sendRequest(m *client.Msg) (*answer, error) {
 	a := new(answer)
 	if err := c.send(m, a); err != nil {
 		return nil, err
@@ -375,14 +376,14 @@ func (c *Conn) send(m *client.Msg, a *answer) error {
 	c.mu.Unlock()
 	m.Reply = c.inbox + strconv.FormatUint(a.n, 36)
 	if err := c.nc.PublishMsg(m); err != nil {
-		c.forget(a)
+		c.abandonRequest(a)
 		return err
 	}
 	return nil
 }
 
-// answered handles a response.
-func (c *Conn) answered(m *client.Msg) {
+// handleResponse handles a response.
+func (c *Conn) handleResponse(m *client.Msg) {
 	n, err := strconv.ParseUint(m.Subject[len(c.inbox):], 36, 64)
 	if err != nil {
 		return
@@ -399,21 +400,21 @@ func (c *Conn) answered(m *client.Msg) {
 		a.err = client.ErrNoResponders
 	}
 	if a.of != nil && a.err == nil {
-		a.of.lives(a.at)
+		a.of.confirmHeartbeat(a.at)
 	}
 	close(a.done)
 }
 
-// forget abandons a request.
-func (c *Conn) forget(a *answer) {
+// abandonRequest abandons a request.
+func (c *Conn) abandonRequest(a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, a.n)
 }
 
-// wait waits for the response to a request. It abandons the request if ctx ends or the timeout
-// expires.
-func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
+// awaitResponse waits for the response to a request. It abandons the request if ctx ends or the
+// timeout expires.
+func (c *Conn) awaitResponse(ctx context.Context, a *answer) (*client.Msg, error) {
 	if isClosed(a.done) {
 		return a.msg, a.err
 	}
@@ -423,23 +424,23 @@ func (c *Conn) wait(ctx context.Context, a *answer) (*client.Msg, error) {
 	case <-a.done:
 		return a.msg, a.err
 	case <-ctx.Done():
-		c.forget(a)
+		c.abandonRequest(a)
 		return nil, context.Cause(ctx)
 	case <-timer.C:
-		c.forget(a)
+		c.abandonRequest(a)
 		return nil, client.ErrTimeout
 	}
 }
 
 // A silence is the time for which a broker has not answered while connected. It starts again with
-// each new session that this process did not begin itself with [Conn.leave].
+// each new session that this process did not begin itself with [Conn.switchNode].
 type silence struct {
 	since   time.Time
 	session <-chan struct{} // session of the last failure
 }
 
-// lasts records a failure in a session and returns the time since the first failure.
-func (s *silence) lasts(c *Conn, session <-chan struct{}) time.Duration {
+// recordFailure records a failure in a session and returns the time since the first failure.
+func (s *silence) recordFailure(c *Conn, session <-chan struct{}) time.Duration {
 	if s.since.IsZero() || s.session != session && !c.hasLeft(s.session) {
 		s.since = time.Now()
 	}
@@ -447,25 +448,25 @@ func (s *silence) lasts(c *Conn, session <-chan struct{}) time.Duration {
 	return time.Since(s.since)
 }
 
-// ask calls f until the broker answers. It retries if the connection broke during the call, the
+// retryRequest calls f until the broker answers. It retries if the connection broke during the call, the
 // cluster has no leader, or brokers needed for a new stream are offline, so f may run more than
 // once and must be idempotent. After 4 timeouts it returns the error of the offline brokers, or
 // [ErrUnreachable] if there was no answer.
-func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
+func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
 	var quiet silence
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		var none R
-		session := c.session() // must precede connected, so that a later break is noticed
-		if err := c.connected(ctx); err != nil {
+		session := c.sessionDone() // must precede connected, so that a later break is noticed
+		if err := c.awaitConnection(ctx); err != nil {
 			return none, err
 		}
-		r, cut, err := askOnce(ctx, c, session, f)
+		r, cut, err := tryRequest(ctx, c, session, f)
 		silent := isSilence(err)
 		switch {
 		case !silent:
-			c.heard()
+			c.recordResponse()
 		case !cut:
-			c.unheard()
+			c.recordSilence()
 		}
 		switch {
 		case err == nil:
@@ -475,9 +476,9 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 		case cut:
 		case !silent && !isOffline(err):
 			return none, err
-		case quiet.lasts(c, session) <= 4*c.timeout:
+		case quiet.recordFailure(c, session) <= 4*c.timeout:
 		case silent:
-			return none, both(ErrUnreachable, err)
+			return none, wrapBoth(ErrUnreachable, err)
 		default:
 			return none, err
 		}
@@ -493,18 +494,18 @@ func ask[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, er
 func isSilence(err error) bool {
 	return isAny(errCut, client.ErrReconnectBufExceeded, client.ErrConnectionReconnecting, client.ErrDisconnected,
 		client.ErrStaleConnection, context.DeadlineExceeded, client.ErrTimeout, client.ErrNoResponders,
-		jetstream.ErrNoStreamResponse, errLeaderless)(err) || has(codeUnavailable)(err)
+		jetstream.ErrNoStreamResponse, errLeaderless)(err) || isAPIError(codeUnavailable)(err)
 }
 
 // isOffline reports whether err means that brokers needed for a new stream are offline, for example
 // just after the start of a cluster, before its leader knows all brokers.
 func isOffline(err error) bool {
-	return has(codeNoPeers)(err) && strings.Contains(err.Error(), "peer offline")
+	return isAPIError(codeNoPeers)(err) && strings.Contains(err.Error(), "peer offline")
 }
 
-// askOnce calls f with a context that ends with the session or after the timeout. cut reports
+// tryRequest calls f with a context that ends with the session or after the timeout. cut reports
 // whether the connection broke.
-func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
+func tryRequest[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	f func(ctx context.Context) (R, error)) (r R, cut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -523,9 +524,9 @@ func askOnce[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	return r, isClosed(session), err
 }
 
-// stream returns a stream with its current state. It retries while the stream has no leader.
-func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	return ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) {
+// lookupStream returns a stream with its current state. It retries while the stream has no leader.
+func (c *Conn) lookupStream(ctx context.Context, name string) (jetstream.Stream, error) {
+	return retryRequest(ctx, c, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := c.js.Stream(ctx, name)
 		if err != nil {
 			return nil, err
@@ -541,16 +542,22 @@ func (c *Conn) stream(ctx context.Context, name string) (jetstream.Stream, error
 // partitioned from the cluster, and the other nodes may have a leader.
 var errLeaderless = errors.New("nats: the stream has no leader")
 
-// make creates a stream. It is a no-op if the stream exists with the same configuration.
-func (c *Conn) make(ctx context.Context, config jetstream.StreamConfig) error {
-	_, err := ask(ctx, c, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateStream(ctx, config) })
+// createStream creates a stream. It is a no-op if the stream exists with the same configuration.
+func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig) error {
+	_, err := retryRequest(ctx, c, func(ctx context.Context) (jetstream.Stream,
+		error) {
+		return c.js.CreateStream(ctx, config)
+	})
 	return err
 }
 
-// delete deletes streams. It ignores streams that do not exist.
-func (c *Conn) delete(ctx context.Context, names ...string) error {
+// deleteStreams deletes streams. It ignores streams that do not exist.
+func (c *Conn) deleteStreams(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		_, err := ask(ctx, c, func(ctx context.Context) (any, error) { return nil, c.js.DeleteStream(ctx, name) })
+		_, err := retryRequest(ctx, c, func(ctx context.Context) (any, error) {
+			return nil,
+				c.js.DeleteStream(ctx, name)
+		})
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
@@ -558,10 +565,10 @@ func (c *Conn) delete(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// subjects returns the subjects of a stream that match a filter, with their number of messages. It
-// asks the leader, because replicas may lag.
-func (c *Conn) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
-	info, err := ask(ctx, c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+// countSubjects returns the subjects of a stream that match a filter, with their number of
+// messages. It asks the leader, because replicas may lag.
+func (c *Conn) countSubjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+	info, err := retryRequest(ctx, c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		s, err := c.js.Stream(ctx, stream)
 		if err != nil {
 			return nil, err
@@ -574,9 +581,9 @@ func (c *Conn) subjects(ctx context.Context, stream, filter string) (map[string]
 	return info.State.Subjects, nil
 }
 
-// purge deletes the messages of a stream that the options select.
-func (c *Conn) purge(ctx context.Context, stream string, which ...jetstream.StreamPurgeOpt) error {
-	_, err := ask(ctx, c, func(ctx context.Context) (any, error) {
+// purgeStream deletes the messages of a stream that the options select.
+func (c *Conn) purgeStream(ctx context.Context, stream string, which ...jetstream.StreamPurgeOpt) error {
+	_, err := retryRequest(ctx, c, func(ctx context.Context) (any, error) {
 		s, err := c.js.Stream(ctx, stream)
 		if err == nil {
 			err = s.Purge(ctx, which...)

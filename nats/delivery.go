@@ -73,18 +73,18 @@ var (
 	ackLive = []byte("+WPI")
 )
 
-// hold registers a message that arrived in response to a pull request, which was sent at the time
-// asked. The broker's AckWait timer started when it sent the message, which may be long ago if the
-// network was interrupted. The delivery time is at least asked, and at least the time of the last
-// confirmed flush (see [work.listen]).
-func (w *work) hold(m *client.Msg, asked int64) *held {
+// trackMessage registers a message that arrived in response to a pull request, which was sent at
+// the time asked. The broker's AckWait timer started when it sent the message, which may be long
+// ago if the network was interrupted. The delivery time is at least asked, and at least the time of
+// the last confirmed flush (see [work.probeDelivery]).
+func (w *work) trackMessage(m *client.Msg, asked int64) *held {
 	h := &held{m: m, limit: w.ackWait * 9 / 10, born: max(asked, w.heardFrom.Load())}
 	h.at.Store(h.born)
 	if meta, err := m.Metadata(); err == nil {
 		h.seq, h.attempt, h.stored = meta.Sequence.Stream, int(meta.NumDelivered), meta.Timestamp
 	}
 	h.again = h.attempt > 1
-	if id, ok := strings.CutPrefix(m.Subject, w.largeOne("")); ok {
+	if id, ok := strings.CutPrefix(m.Subject, w.largeSubject("")); ok {
 		h.large = id
 	}
 	w.mu.Lock()
@@ -93,35 +93,35 @@ func (w *work) hold(m *client.Msg, asked int64) *held {
 	return h
 }
 
-// expired reports whether the broker may have redelivered the message. It allows a margin of a
+// isExpired reports whether the broker may have redelivered the message. It allows a margin of a
 // tenth of AckWait, because the broker's timer started before ours.
-func (h *held) expired() bool {
+func (h *held) isExpired() bool {
 	return time.Since(start)-time.Duration(h.at.Load()) > h.limit
 }
 
-// lives records that the broker confirmed a heartbeat sent at the given time. A confirmation that
-// arrives after the message expired is ignored, because the broker may have redelivered the message
-// before the heartbeat.
-func (h *held) lives(sent int64) {
-	if !h.expired() {
+// confirmHeartbeat records that the broker confirmed a heartbeat sent at the given time. A
+// confirmation that arrives after the message expired is ignored, because the broker may have
+// redelivered the message before the heartbeat.
+func (h *held) confirmHeartbeat(sent int64) {
+	if !h.isExpired() {
 		h.at.Store(sent)
 	}
 }
 
-// settle removes h from the messages that are extended. It reports whether h had not been settled
-// before.
-func (w *work) settle(h *held) bool {
+// untrackMessage removes h from the messages that are extended. It reports whether h had not been
+// settled before.
+func (w *work) untrackMessage(h *held) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, h)
 	return !h.settled.Swap(true)
 }
 
-// extend sends heartbeats for the messages this process holds until the queue is closed. A stopped
-// process sends none, and a partitioned one gets no confirmation, so in both cases the messages
-// expire. Prefetched messages are returned to the queue if the process has not called a get for
-// AckWait.
-func (w *work) extend() {
+// sendHeartbeats sends heartbeats for the messages this process holds until the queue is closed. A
+// stopped process sends none, and a partitioned one gets no confirmation, so in both cases the
+// messages expire. Prefetched messages are returned to the queue if the process has not called a
+// get for AckWait.
+func (w *work) sendHeartbeats() {
 	defer w.resting.Done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -150,22 +150,22 @@ func (w *work) extend() {
 		}
 		w.mu.Unlock()
 		if unused != nil {
-			unused.drain()
+			unused.abandonRequest()
 		}
 		if waits {
-			w.listen(ctx)
+			w.probeDelivery(ctx)
 		}
 		late := signs[:0]
 		for _, a := range signs {
 			if time.Duration(sinceStart()-a.at) < w.ackWait {
 				late = append(late, a)
 			} else {
-				w.c.forget(a)
+				w.c.abandonRequest(a)
 			}
 		}
 		signs = late
 		for _, h := range live {
-			if h.settled.Load() || h.expired() || time.Duration(sinceStart()-h.at.Load()) < 2*tick {
+			if h.settled.Load() || h.isExpired() || time.Duration(sinceStart()-h.at.Load()) < 2*tick {
 				continue
 			}
 			a := &answer{at: sinceStart(), of: h}
@@ -176,10 +176,10 @@ func (w *work) extend() {
 	}
 }
 
-// listen flushes the connection, which gives a lower bound for the delivery time of later messages:
-// the time at which the flush before the last one was sent. The last one must not be used, because
-// a message that arrived with it may still be queued inside this process.
-func (w *work) listen(ctx context.Context) {
+// probeDelivery flushes the connection, which gives a lower bound for the delivery time of later
+// messages: the time at which the flush before the last one was sent. The last one must not be
+// used, because a message that arrived with it may still be queued inside this process.
+func (w *work) probeDelivery(ctx context.Context) {
 	if w.listening.Swap(true) {
 		return
 	}
@@ -195,18 +195,18 @@ func (w *work) listen(ctx context.Context) {
 	})
 }
 
-// giveBack returns a message to the queue, for redelivery after a delay.
-func (w *work) giveBack(h *held, after time.Duration) error {
-	if !w.settle(h) || h.expired() {
+// nakMessage returns a message to the queue, for redelivery after a delay.
+func (w *work) nakMessage(h *held, after time.Duration) error {
+	if !w.untrackMessage(h) || h.isExpired() {
 		return nil
 	}
 	return w.c.nc.Publish(h.m.Reply, fmt.Appendf(nil, `-NAK {"delay":%d}`, after))
 }
 
-// contested reports whether another receiver might acknowledge the message too. A first receiver
-// may send a plain acknowledgement within the first half of its limit, and a retry of it until the
-// limit. See Note [Acknowledgements].
-func (w *work) contested(h *held) bool {
+// mayBeRedelivered reports whether another receiver might acknowledge the message too. A first
+// receiver may send a plain acknowledgement within the first half of its limit, and a retry of it
+// until the limit. See Note [Acknowledgements].
+func (w *work) mayBeRedelivered(h *held) bool {
 	age, sure := time.Duration(sinceStart()-h.born), h.limit/2
 	if h.sent.Load() {
 		sure = h.limit
@@ -214,10 +214,10 @@ func (w *work) contested(h *held) bool {
 	return w.history == 0 && (h.again || age > sure)
 }
 
-// acknowledge acknowledges a message and waits for the broker's response. It returns [ErrExpired]
-// if another receiver may have the message, and wraps [ErrUncertain] if the broker may have
-// processed an acknowledgement despite the error.
-func (w *work) acknowledge(ctx context.Context, h *held) error {
+// acknowledgeMessage acknowledges a message and waits for the broker's response. It returns
+// [ErrExpired] if another receiver may have the message, and wraps [ErrUncertain] if the broker may
+// have processed an acknowledgement despite the error.
+func (w *work) acknowledgeMessage(ctx context.Context, h *held) error {
 	fail := func(err error) error {
 		if h.sent.Load() {
 			err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -225,27 +225,27 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 		return err
 	}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		if h.expired() {
-			w.settle(h)
-			return fail(h.late(w.ackWait))
+		if h.isExpired() {
+			w.untrackMessage(h)
+			return fail(h.expiredError(w.ackWait))
 		}
-		if err := w.c.connected(ctx); err != nil {
+		if err := w.c.awaitConnection(ctx); err != nil {
 			return fail(err)
 		}
-		contested, before := w.contested(h), h.sent.Load()
+		contested, before := w.mayBeRedelivered(h), h.sent.Load()
 		request := &client.Msg{Subject: h.m.Reply, Data: ackDone}
 		if contested {
-			request = w.deletion(h)
+			request = w.deletionRequest(h)
 		}
-		a, err := w.c.request(request)
+		a, err := w.c.sendRequest(request)
 		var answer *client.Msg
 		if err == nil {
-			if answer, err = w.c.wait(ctx, a); !errors.Is(err, client.ErrNoResponders) {
+			if answer, err = w.c.awaitResponse(ctx, a); !errors.Is(err, client.ErrNoResponders) {
 				h.sent.Store(true)
 			}
 		}
 		if err == nil && contested {
-			err = deleted(answer)
+			err = deletionError(answer)
 		}
 		_, refused := errors.AsType[*jetstream.APIError](err)
 		if refused {
@@ -253,21 +253,21 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 		}
 		switch {
 		case err == nil:
-			w.c.heard()
-			w.settle(h)
+			w.c.recordResponse()
+			w.untrackMessage(h)
 			if !contested {
-				return w.answered(h)
+				return w.checkConfirmedInTime(h)
 			}
 			h.deleted = true
 			w.c.nc.Publish(h.m.Reply, ackDone) // so that the consumer drops it at once
 			return nil
-		case has(codeNoMessage, codeNotDeleted)(err):
-			w.settle(h)
+		case isAPIError(codeNoMessage, codeNotDeleted)(err):
+			w.untrackMessage(h)
 			return fail(fmt.Errorf("%w: another receiver acknowledged the value", ErrExpired))
-		case refused && !has(codeUnavailable)(err):
+		case refused && !isAPIError(codeUnavailable)(err):
 			return fail(err)
 		case refused, errors.Is(err, client.ErrTimeout), errors.Is(err, client.ErrNoResponders):
-			w.c.unheard()
+			w.c.recordSilence()
 		}
 		if ctx.Err() != nil {
 			return fail(err)
@@ -278,14 +278,14 @@ func (w *work) acknowledge(ctx context.Context, h *held) error {
 	}
 }
 
-// deletion returns a request that deletes h's message from the stream.
-func (w *work) deletion(h *held) *client.Msg {
+// deletionRequest returns a request that deletes h's message from the stream.
+func (w *work) deletionRequest(h *held) *client.Msg {
 	return &client.Msg{Subject: "$JS.API.STREAM.MSG.DELETE." + w.config.Name,
 		Data: fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, h.seq)}
 }
 
-// deleted returns the error in the response to a deletion.
-func deleted(m *client.Msg) error {
+// deletionError returns the error in the response to a deletion.
+func deletionError(m *client.Msg) error {
 	var answer struct {
 		Success bool                `json:"success"`
 		Error   *jetstream.APIError `json:"error"`
@@ -301,15 +301,15 @@ func deleted(m *client.Msg) error {
 	return nil
 }
 
-// late returns the [ErrExpired] error of a message without a heartbeat.
-func (h *held) late(wait time.Duration) error {
+// expiredError returns the [ErrExpired] error of a message without a heartbeat.
+func (h *held) expiredError(wait time.Duration) error {
 	return fmt.Errorf("%w: last heartbeat %v ago, want at most %v", ErrExpired,
 		time.Duration(sinceStart()-h.at.Load()).Round(time.Millisecond), wait)
 }
 
-// answered returns an error if the acknowledgement was confirmed too late. The broker confirms late
-// acknowledgements too, even of messages that it has redelivered.
-func (w *work) answered(h *held) error {
+// checkConfirmedInTime returns an error if the acknowledgement was confirmed too late. The broker
+// confirms late acknowledgements too, even of messages that it has redelivered.
+func (w *work) checkConfirmedInTime(h *held) error {
 	since := h.at.Load()
 	if w.history == 0 {
 		since = h.born
@@ -320,15 +320,15 @@ func (w *work) answered(h *held) error {
 	return nil
 }
 
-// acknowledged acknowledges messages and deletes their chunks. The broker processes the
+// acknowledgeAll acknowledges messages and deletes their chunks. The broker processes the
 // acknowledgements of a connection in order, so a confirmation of the last one confirms all of
 // them. Contested messages are acknowledged first, one at a time.
-func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
-	cut := w.c.session()
+func (w *work) acknowledgeAll(ctx context.Context, all []*held) (err error) {
+	cut := w.c.sessionDone()
 	var quick []*held
 	for _, h := range all {
-		if w.contested(h) {
-			err = w.acknowledge(ctx, h)
+		if w.mayBeRedelivered(h) {
+			err = w.acknowledgeMessage(ctx, h)
 		} else {
 			quick = append(quick, h)
 		}
@@ -341,8 +341,8 @@ func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 		if i < last {
 			h.sent.Store(true)
 		}
-		if h.expired() || i == last || w.c.nc.Publish(h.m.Reply, ackDone) != nil {
-			err = w.acknowledge(ctx, h)
+		if h.isExpired() || i == last || w.c.nc.Publish(h.m.Reply, ackDone) != nil {
+			err = w.acknowledgeMessage(ctx, h)
 		}
 		if err != nil {
 			return err
@@ -350,21 +350,21 @@ func (w *work) acknowledged(ctx context.Context, all []*held) (err error) {
 	}
 	if last > 0 && (isClosed(cut) || quick[last].deleted) { // some may be lost
 		for _, h := range quick[:last] {
-			if err := w.acknowledge(ctx, h); err != nil {
+			if err := w.acknowledgeMessage(ctx, h); err != nil {
 				return err
 			}
 		}
 	}
 	for _, h := range all {
 		if err == nil && !h.settled.Load() {
-			err = w.answered(h)
+			err = w.checkConfirmedInTime(h)
 		}
-		w.settle(h)
+		w.untrackMessage(h)
 		if h.large != "" && w.history == 0 {
-			w.large.drop(ctx, w.chunkPrefix(), h.large)
+			w.large.deletePieces(ctx, w.chunkPrefix(), h.large)
 		}
 	}
-	w.trimSometimes(ctx)
+	w.trimThrottled(ctx)
 	return err
 }
 
@@ -383,7 +383,7 @@ func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 	d := &Delivery[T]{Value: v, Attempt: h.attempt, Time: h.stored, w: w, h: h}
 	runtime.AddCleanup(d, func(h *held) {
 		if !h.settled.Load() {
-			go w.giveBack(h, 0)
+			go w.nakMessage(h, 0)
 		}
 	}, h)
 	return d
@@ -397,17 +397,17 @@ func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 // respond, or responded too late for the response to be conclusive.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	if d.h.settled.Load() {
-		return d.over("acknowledge")
+		return d.settledError("acknowledge")
 	}
-	err := d.w.acknowledged(ctx, []*held{d.h})
+	err := d.w.acknowledgeAll(ctx, []*held{d.h})
 	if errors.Is(err, ErrExpired) {
 		return fmt.Errorf("nats: acknowledge: %w", err)
 	}
-	return d.w.failed("acknowledge", err)
+	return d.w.wrapError("acknowledge", err)
 }
 
-func (d *Delivery[T]) over(op string) error {
-	if d.h.expired() {
+func (d *Delivery[T]) settledError(op string) error {
+	if d.h.isExpired() {
 		return fmt.Errorf("nats: %s: %w", op, ErrExpired)
 	}
 	return fmt.Errorf("nats: %s: %w: the delivery is already acknowledged or returned", op, ErrClosed)
@@ -417,21 +417,21 @@ func (d *Delivery[T]) over(op string) error {
 // still close the value. It returns [ErrClosed] if the delivery is settled and [ErrExpired] if it
 // has expired.
 func (d *Delivery[T]) Nak(after time.Duration) error {
-	if d.h.settled.Load() || d.h.expired() {
-		d.w.settle(d.h)
-		return d.over("give back")
+	if d.h.settled.Load() || d.h.isExpired() {
+		d.w.untrackMessage(d.h)
+		return d.settledError("give back")
 	}
-	return d.w.failed("give back", d.w.giveBack(d.h, after))
+	return d.w.wrapError("give back", d.w.nakMessage(d.h, after))
 }
 
 // Reject moves the value to the dead letters with a reason, without further attempts. It returns
 // [ErrClosed] if the delivery is settled and [ErrExpired] if it has expired.
 func (d *Delivery[T]) Reject(ctx context.Context, reason string) error {
-	if d.h.settled.Load() || d.h.expired() {
-		d.w.settle(d.h)
-		return d.over("reject")
+	if d.h.settled.Load() || d.h.isExpired() {
+		d.w.untrackMessage(d.h)
+		return d.settledError("reject")
 	}
-	return d.w.failed("reject", d.w.deadLetter(ctx, d.h, reason))
+	return d.w.wrapError("reject", d.w.moveToDeadLetters(ctx, d.h, reason))
 }
 
 // Headers of dead letters, and the maximum length of a reason in bytes.
@@ -442,10 +442,10 @@ const (
 	mostReason    = 300
 )
 
-// deadLetter copies a message to the dead letter stream and then acknowledges it. If the process
-// dies in between, another receiver repeats this and overwrites the dead letter, which has the same
-// subject.
-func (w *work) deadLetter(ctx context.Context, h *held, reason string) error {
+// moveToDeadLetters copies a message to the dead letter stream and then acknowledges it. If the
+// process dies in between, another receiver repeats this and overwrites the dead letter, which has
+// the same subject.
+func (w *work) moveToDeadLetters(ctx context.Context, h *held, reason string) error {
 	id := h.large
 	if id == "" {
 		id = "-"
@@ -456,16 +456,16 @@ func (w *work) deadLetter(ctx context.Context, h *held, reason string) error {
 		}
 		return r
 	}, []byte(reason[:min(len(reason), mostReason)])))
-	m := &client.Msg{Subject: w.deadOne(h.seq, id), Data: h.m.Data, Header: client.Header{
+	m := &client.Msg{Subject: w.deadSubject(h.seq, id), Data: h.m.Data, Header: client.Header{
 		reasonHeader: {reason}, attemptHeader: {strconv.Itoa(h.attempt)},
 		putHeader: {h.stored.UTC().Format(time.RFC3339Nano)}}}
-	make := func(ctx context.Context) error { return w.c.make(ctx, w.dead) }
-	if _, err := w.c.finish(ctx, &write{m: m}, make); err != nil {
-		return apiError(err)
+	make := func(ctx context.Context) error { return w.c.createStream(ctx, w.dead) }
+	if _, err := w.c.finishWrite(ctx, &write{m: m}, make); err != nil {
+		return storageError(err)
 	}
-	if err := w.acknowledge(ctx, h); err != nil {
+	if err := w.acknowledgeMessage(ctx, h); err != nil {
 		return err
 	}
-	w.settle(h)
+	w.untrackMessage(h)
 	return nil
 }

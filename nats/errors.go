@@ -90,8 +90,8 @@ func (e *HostError) Error() string {
 // Unwrap returns Err.
 func (e *HostError) Unwrap() error { return e.Err }
 
-// both returns an error that wraps kind and cause, and shows the text of both.
-func both(kind, cause error) error {
+// wrapBoth returns an error that wraps kind and cause, and shows the text of both.
+func wrapBoth(kind, cause error) error {
 	return fmt.Errorf("%w: %w", kind, sentinel.New(strings.TrimPrefix(cause.Error(), "nats: "), cause))
 }
 
@@ -113,8 +113,8 @@ func isAny(targets ...error) func(error) bool {
 	}
 }
 
-// has returns a predicate for API errors of the server with one of the given codes.
-func has(codes ...jetstream.ErrorCode) func(error) bool {
+// isAPIError returns a predicate for API errors of the server with one of the given codes.
+func isAPIError(codes ...jetstream.ErrorCode) func(error) bool {
 	return func(err error) bool {
 		api, ok := errors.AsType[*jetstream.APIError](err)
 		if !ok {
@@ -158,10 +158,10 @@ var faults = []fault{
 		"certificate mismatch: Options.TLS needs the authority that signed the broker's certificate, and a client certificate if the broker asks for one"},
 	{isAny(jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount), ErrBroker,
 		"start the server with JetStream (nats-server -js, or shoal broker), and allow it for this account"},
-	{has(codeStorage, codeAccountResources, codeInsufficient, codeMemory), ErrStorage,
+	{isAPIError(codeStorage, codeAccountResources, codeInsufficient, codeMemory), ErrStorage,
 		"free space on the broker's disk, raise its limit, or give the queue a smaller MaxBytes"},
-	{has(codeNoPeers, codeReplicas), ErrBroker, "the cluster has too few brokers with free space: start more, or lower Replicas"},
-	{has(codeTooLarge), ErrTooLarge, "raise the limit of the stream"},
+	{isAPIError(codeNoPeers, codeReplicas), ErrBroker, "the cluster has too few brokers with free space: start more, or lower Replicas"},
+	{isAPIError(codeTooLarge), ErrTooLarge, "raise the limit of the stream"},
 	{isAny(ErrCredentials), ErrCredentials, "check the file"},
 	{isAny(ErrUnreachable, client.ErrNoServers, client.ErrTimeout, client.ErrNoResponders,
 		jetstream.ErrNoStreamResponse, errCut, os.ErrDeadlineExceeded, io.EOF), ErrUnreachable, unreachableAdvice},
@@ -203,7 +203,7 @@ func hostError(op, host string, err error) error {
 	for _, f := range faults {
 		if f.is(err) {
 			if !errors.Is(err, f.means) {
-				err = both(f.means, err)
+				err = wrapBoth(f.means, err)
 			}
 			return &HostError{op, host, err, f.advice}
 		}

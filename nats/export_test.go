@@ -13,10 +13,10 @@ func SetAbandoned(age time.Duration) (undo func()) {
 }
 
 // Leave has the connection made again with another node.
-func (c *Conn) Leave() { c.leave() }
+func (c *Conn) Leave() { c.switchNode() }
 
 // Ask has f called until the broker answers.
 func (c *Conn) Ask(ctx context.Context, f func() error) error {
-	_, err := ask(ctx, c, func(context.Context) (struct{}, error) { return struct{}{}, f() })
+	_, err := retryRequest(ctx, c, func(context.Context) (struct{}, error) { return struct{}{}, f() })
 	return hostError("ask", c.Host(), err)
 }

@@ -18,78 +18,79 @@ import (
 // dead letter and Next returns the cause; the caller may call Next again to receive the following
 // value.
 func (q *Queue[T]) Next(ctx context.Context) (*Delivery[T], error) {
-	h, v, err := q.next(ctx, true)
+	h, v, err := q.receiveValue(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	return newDelivery(q.work, h, v), nil
 }
 
-// next receives and decodes a value. If wait is false, it returns [ErrEmpty] instead of waiting.
-func (q *Queue[T]) next(ctx context.Context, wait bool) (h *held, v T, err error) {
-	if err := q.enter("get"); err != nil {
+// receiveValue receives and decodes a value. If wait is false, it returns [ErrEmpty] instead of
+// waiting.
+func (q *Queue[T]) receiveValue(ctx context.Context, wait bool) (h *held, v T, err error) {
+	if err := q.checkOpen("get"); err != nil {
 		return nil, v, err
 	}
 	for {
 		if ctx.Err() != nil {
-			return nil, v, ended(ctx, "get", ErrEmpty)
+			return nil, v, contextError(ctx, "get", ErrEmpty)
 		}
-		h, err := q.take(ctx, wait)
+		h, err := q.receiveMessage(ctx, wait)
 		if err != nil {
-			return nil, v, q.noValue(ctx, err)
+			return nil, v, q.convertGetError(ctx, err)
 		}
-		v, again, err := q.accept(ctx, h)
+		v, again, err := q.decodeMessage(ctx, h)
 		if !again {
 			return h, v, err
 		}
 	}
 }
 
-// noValue converts the error of a get without a value.
-func (w *work) noValue(ctx context.Context, err error) error {
+// convertGetError converts the error of a get without a value.
+func (w *work) convertGetError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrEmpty), errors.Is(err, ErrClosed):
 		return fmt.Errorf("nats: get: %w", err)
 	case ctx.Err() != nil && !errors.Is(err, errCut):
-		return ended(ctx, "get", ErrEmpty)
+		return contextError(ctx, "get", ErrEmpty)
 	}
-	return w.failed("get", err)
+	return w.wrapError("get", err)
 }
 
-// accept decodes a received message. A message that exceeded the delivery limit becomes a dead
-// letter, and accept returns again = true: the caller must receive another one. A value that cannot
-// be decoded becomes a dead letter as well, and accept returns the cause.
-func (q *Queue[T]) accept(ctx context.Context, h *held) (v T, again bool, err error) {
+// decodeMessage decodes a received message. A message that exceeded the delivery limit becomes a
+// dead letter, and decodeMessage returns again = true: the caller must receive another one. A value
+// that cannot be decoded becomes a dead letter as well, and decodeMessage returns the cause.
+func (q *Queue[T]) decodeMessage(ctx context.Context, h *held) (v T, again bool, err error) {
 	h.claimed.Store(true)
 	if h.attempt > q.most {
 		h.attempt--
 		reason := fmt.Sprintf("delivered %d times and not acknowledged", h.attempt)
-		if err := q.deadLetter(ctx, h, reason); err != nil && !errors.Is(err, ErrExpired) {
-			q.giveBack(h, 0)
-			return v, false, q.failed("get", err)
+		if err := q.moveToDeadLetters(ctx, h, reason); err != nil && !errors.Is(err, ErrExpired) {
+			q.nakMessage(h, 0)
+			return v, false, q.wrapError("get", err)
 		}
 		return v, true, nil
 	}
-	v, err = q.read(ctx, h.m.Data)
+	v, err = q.decodeChunks(ctx, h.m.Data)
 	switch {
 	case err == nil:
 		return v, false, nil
 	case ctx.Err() != nil, errors.Is(err, shm.ErrNoSpace): // not the value's fault
-		q.giveBack(h, 0)
-		return v, false, q.failed("get", err)
+		q.nakMessage(h, 0)
+		return v, false, q.wrapError("get", err)
 	case errors.Is(err, codec.ErrFormat), errors.Is(err, codec.ErrTooLong), errors.Is(err, codec.ErrUnknownType),
 		errors.Is(err, errMissing), errors.Is(err, shm.ErrTooLarge):
-		if dead := q.deadLetter(ctx, h, err.Error()); dead != nil {
+		if dead := q.moveToDeadLetters(ctx, h, err.Error()); dead != nil {
 			err = errors.Join(err, dead)
 		}
 		return v, false, fmt.Errorf("nats: get: %w", err)
 	}
-	q.giveBack(h, 0)
-	return v, false, q.failed("get", err)
+	q.nakMessage(h, 0)
+	return v, false, q.wrapError("get", err)
 }
 
-// read decodes a value from a message and its chunks.
-func (q *Queue[T]) read(ctx context.Context, data []byte) (v T, err error) {
+// decodeChunks decodes a value from a message and its chunks.
+func (q *Queue[T]) decodeChunks(ctx context.Context, data []byte) (v T, err error) {
 	l, inChunks, err := largeOf(data)
 	switch {
 	case err != nil:
@@ -110,33 +111,33 @@ func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.get(ctx, true)
 func (q *Queue[T]) TryGet(ctx context.Context) (T, error) { return q.get(ctx, false) }
 
 func (q *Queue[T]) get(ctx context.Context, wait bool) (T, error) {
-	h, v, err := q.next(ctx, wait)
+	h, v, err := q.receiveValue(ctx, wait)
 	if err != nil {
 		return v, err
 	}
-	return v, q.own("get", q.acknowledged(ctx, []*held{h}))
+	return v, q.uncertainAck("get", q.acknowledgeAll(ctx, []*held{h}))
 }
 
-// own converts the error of an acknowledgement by a get. The caller has the value in any case, so
-// the error always wraps [ErrUncertain].
-func (w *work) own(op string, err error) error {
+// uncertainAck converts the error of an acknowledgement by a get. The caller has the value in any
+// case, so the error always wraps [ErrUncertain].
+func (w *work) uncertainAck(op string, err error) error {
 	if err != nil && !errors.Is(err, ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
-	return w.failed(op, err)
+	return w.wrapError(op, err)
 }
 
 // GetN waits for a value and then receives as many as are available, up to len(vs), into vs. It
 // acknowledges them as [Queue.Get] does. It returns the number of values received, at least 1 if
 // err is nil. If vs is empty, it returns 0 immediately.
 func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
-	if err := q.enter("get"); err != nil || len(vs) == 0 {
+	if err := q.checkOpen("get"); err != nil || len(vs) == 0 {
 		return 0, err
 	}
 	var taken []*held
 	var bad error // error of a value; the values before it are good
 	use := func(h *held) bool {
-		v, again, err := q.accept(ctx, h)
+		v, again, err := q.decodeMessage(ctx, h)
 		switch {
 		case again:
 			return true
@@ -150,12 +151,12 @@ func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	}
 	for n == 0 {
 		if ctx.Err() != nil {
-			return 0, ended(ctx, "get", ErrEmpty)
+			return 0, contextError(ctx, "get", ErrEmpty)
 		}
-		err := q.takeSome(ctx, len(vs), use)
+		err := q.pullAvailable(ctx, len(vs), use)
 		if err == nil && bad == nil && n == 0 {
 			var h *held
-			if h, err = q.take(ctx, true); err == nil {
+			if h, err = q.receiveMessage(ctx, true); err == nil {
 				use(h)
 			}
 		}
@@ -164,10 +165,10 @@ func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 		case bad != nil:
 			return 0, bad
 		case err != nil:
-			return 0, q.noValue(ctx, err)
+			return 0, q.convertGetError(ctx, err)
 		}
 	}
-	return n, q.own("get", q.acknowledged(ctx, taken))
+	return n, q.uncertainAck("get", q.acknowledgeAll(ctx, taken))
 }
 
 // Deliveries returns an iterator that calls [Queue.Next] until a finished queue is empty. Each
@@ -194,7 +195,7 @@ func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 				yield(*new(T), err)
 				return
 			}
-			if more, err := d.use(ctx, yield); err != nil {
+			if more, err := d.runBody(ctx, yield); err != nil {
 				yield(*new(T), err)
 				return
 			} else if !more {
@@ -204,9 +205,9 @@ func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// use runs the loop body with the value. It acknowledges the value if the loop continues, and
+// runBody runs the loop body with the value. It acknowledges the value if the loop continues, and
 // returns it to the queue otherwise.
-func (d *Delivery[T]) use(ctx context.Context, yield func(T, error) bool) (more bool, err error) {
+func (d *Delivery[T]) runBody(ctx context.Context, yield func(T, error) bool) (more bool, err error) {
 	defer func() {
 		if !more {
 			d.Nak(0)

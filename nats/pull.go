@@ -59,15 +59,15 @@ func (w *work) newPull() (*pull, error) {
 	p := &pull{w: w, inbox: w.c.nc.NewInbox() + ".", got: make(chan arrival, 2*pullMost)}
 	p.wanted.Store(true)
 	var err error
-	if p.sub, err = w.c.nc.Subscribe(p.inbox+"*", p.arrived); err != nil {
+	if p.sub, err = w.c.nc.Subscribe(p.inbox+"*", p.handleArrival); err != nil {
 		return nil, err
 	}
 	return p, p.sub.SetPendingLimits(-1, -1)
 }
 
-// rest keeps a pull without a pending request for reuse by [work.newPull].
-func (w *work) rest(p *pull) {
-	p.unwanted()
+// cachePull keeps a pull without a pending request for reuse by [work.newPull].
+func (w *work) cachePull(p *pull) {
+	p.returnArrivals()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -77,17 +77,17 @@ func (w *work) rest(p *pull) {
 	w.idle = append(w.idle, p)
 }
 
-// arrived handles a message as soon as it arrives, because from then on this process must send
-// heartbeats for it.
-func (p *pull) arrived(m *client.Msg) {
+// handleArrival handles a message as soon as it arrives, because from then on this process must
+// send heartbeats for it.
+func (p *pull) handleArrival(m *client.Msg) {
 	status := ""
 	if len(m.Data) == 0 && m.Header != nil {
 		status = m.Header.Get("Status")
 	}
 	if status == "" {
-		p.got <- arrival{h: p.w.hold(m, p.since.Load())}
+		p.got <- arrival{h: p.w.trackMessage(m, p.since.Load())}
 		if !p.wanted.Load() {
-			p.unwanted()
+			p.returnArrivals()
 		}
 		return
 	}
@@ -98,9 +98,10 @@ func (p *pull) arrived(m *client.Msg) {
 	}
 }
 
-// ask sends a pull request for up to n messages. If wait is 0, the broker answers immediately with
-// the available ones. alone must be true only if no earlier request can still deliver messages.
-func (p *pull) ask(n int, wait time.Duration, alone bool) error {
+// requestMessages sends a pull request for up to n messages. If wait is 0, the broker answers
+// immediately with the available ones. alone must be true only if no earlier request can still
+// deliver messages.
+func (p *pull) requestMessages(n int, wait time.Duration, alone bool) error {
 	var q []byte
 	switch {
 	case wait <= 0:
@@ -126,16 +127,16 @@ const (
 	statusNobody  = "503"
 )
 
-// unwanted returns messages that have arrived, and those that still arrive, to the queue until the
-// pull is used again. [pull.arrived] sends an arrival to the channel before it loads wanted, so one
-// of the two functions handles it.
-func (p *pull) unwanted() {
+// returnArrivals returns messages that have arrived, and those that still arrive, to the queue
+// until the pull is used again. [pull.handleArrival] sends an arrival to the channel before it
+// loads wanted, so one of the two functions handles it.
+func (p *pull) returnArrivals() {
 	p.wanted.Store(false)
 	for {
 		select {
 		case a := <-p.got:
 			if a.h != nil {
-				p.w.giveBack(a.h, 0)
+				p.w.nakMessage(a.h, 0)
 			}
 		default:
 			return
@@ -143,10 +144,10 @@ func (p *pull) unwanted() {
 	}
 }
 
-// drain abandons the request and returns messages that it still delivers to the queue. The pull
-// must not be used afterwards.
-func (p *pull) drain() {
-	p.unwanted()
+// abandonRequest abandons the request and returns messages that it still delivers to the queue. The
+// pull must not be used afterwards.
+func (p *pull) abandonRequest() {
+	p.returnArrivals()
 	if p.sub.Drain() != nil { // not connected
 		p.sub.Unsubscribe()
 	}
@@ -159,7 +160,7 @@ var errNone = errors.New("nats: nothing")
 // ended without one, and [errCut] if the caller must send the request again.
 func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	for {
-		a, err := p.next(ctx, cut, silence)
+		a, err := p.nextArrival(ctx, cut, silence)
 		if err != nil || a.h != nil {
 			return a.h, err
 		}
@@ -176,8 +177,8 @@ func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Du
 	}
 }
 
-// next returns the next arrival.
-func (p *pull) next(ctx context.Context, cut <-chan struct{}, silence time.Duration) (a arrival, err error) {
+// nextArrival returns the next arrival.
+func (p *pull) nextArrival(ctx context.Context, cut <-chan struct{}, silence time.Duration) (a arrival, err error) {
 	select { // fast path: it is buffered
 	case a = <-p.got:
 		return a, nil
@@ -194,25 +195,25 @@ func (p *pull) next(ctx context.Context, cut <-chan struct{}, silence time.Durat
 		return a, ErrClosed
 	case <-cut:
 		return a, errCut
-	case <-p.w.finishing():
+	case <-p.w.finishedChannel():
 		return a, errCut // retry with the short expiry of a finished queue
 	case <-t.C:
 		return a, errCut
 	}
 }
 
-// finishing returns a channel that is closed when the queue is finished, or nil if it is finished
-// already.
-func (w *work) finishing() <-chan struct{} {
+// finishedChannel returns a channel that is closed when the queue is finished, or nil if it is
+// finished already.
+func (w *work) finishedChannel() <-chan struct{} {
 	if isClosed(w.finished) {
 		return nil
 	}
 	return w.finished
 }
 
-// take receives one message, and waits for it if wait is true. It returns [ErrEmpty], [ErrClosed]
-// or the cause of ctx.
-func (w *work) take(ctx context.Context, wait bool) (*held, error) {
+// receiveMessage receives one message, and waits for it if wait is true. It returns [ErrEmpty],
+// [ErrClosed] or the cause of ctx.
+func (w *work) receiveMessage(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.lastGet = time.Now()
 	w.waiting++
@@ -223,18 +224,18 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 		w.mu.Unlock()
 	}()
 	if w.prefetch > 0 {
-		return w.takeAhead(ctx, wait)
+		return w.receivePrefetched(ctx, wait)
 	}
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		h, err := w.takeOne(ctx, wait)
+		h, err := w.pullMessage(ctx, wait)
 		switch {
-		case err == nil && h.expired():
-			w.settle(h) // delayed in transit, and redelivered meanwhile
+		case err == nil && h.isExpired():
+			w.untrackMessage(h) // delayed in transit, and redelivered meanwhile
 			continue
 		case err == nil:
 			return h, nil
 		case errors.Is(err, errNone):
-			if err := w.over(ctx); err != nil {
+			if err := w.checkFinished(ctx); err != nil {
 				return nil, err
 			}
 			if !wait {
@@ -251,48 +252,48 @@ func (w *work) take(ctx context.Context, wait bool) (*held, error) {
 	}
 }
 
-// takeOne sends one pull request for one message and waits for the result.
-func (w *work) takeOne(ctx context.Context, wait bool) (*held, error) {
-	if err := w.c.connected(ctx); err != nil {
+// pullMessage sends one pull request for one message and waits for the result.
+func (w *work) pullMessage(ctx context.Context, wait bool) (*held, error) {
+	if err := w.c.awaitConnection(ctx); err != nil {
 		return nil, err
 	}
-	cut := w.c.session()
+	cut := w.c.sessionDone()
 	p, err := w.newPull()
 	if err != nil {
 		return nil, errCut
 	}
-	expires, silence := w.patience(ctx, wait)
-	if err := p.ask(1, expires, true); err != nil {
-		w.rest(p)
+	expires, silence := w.pullTimeouts(ctx, wait)
+	if err := p.requestMessages(1, expires, true); err != nil {
+		w.cachePull(p)
 		return nil, errCut
 	}
 	h, err := p.receive(ctx, cut, silence)
-	w.tell(err, cut)
+	w.recordPull(err, cut)
 	if err == nil || errors.Is(err, errNone) {
-		w.rest(p)
+		w.cachePull(p)
 	} else {
-		p.drain()
+		p.abandonRequest()
 	}
 	return h, err
 }
 
-// tell records whether the broker answered a pull request.
-func (w *work) tell(err error, cut <-chan struct{}) {
+// recordPull records whether the broker answered a pull request.
+func (w *work) recordPull(err error, cut <-chan struct{}) {
 	switch {
 	case err == nil || errors.Is(err, errNone):
-		w.c.heard()
+		w.c.recordResponse()
 	case errors.Is(err, errCut) && !isClosed(cut):
-		w.c.unheard()
+		w.c.recordSilence()
 	}
 }
 
-// patience returns the expiry of a pull request, and the silence after which the caller should send
-// it again.
-func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.Duration) {
+// pullTimeouts returns the expiry of a pull request, and the silence after which the caller should
+// send it again.
+func (w *work) pullTimeouts(ctx context.Context, wait bool) (expires, silence time.Duration) {
 	if !wait {
 		return 0, w.c.timeout
 	}
-	expires = w.longest()
+	expires = w.maxExpiry()
 	if deadline, ok := ctx.Deadline(); ok {
 		expires = max(min(expires, time.Until(deadline)), time.Millisecond)
 	}
@@ -302,91 +303,92 @@ func (w *work) patience(ctx context.Context, wait bool) (expires, silence time.D
 	return expires, expires + w.c.timeout
 }
 
-// longest returns the maximum expiry of a pull request. It is short for a finished queue, so that
+// maxExpiry returns the maximum expiry of a pull request. It is short for a finished queue, so that
 // receivers soon notice that all values are acknowledged. It is also short if the announcement of
 // Finish may have been missed during a disconnection: the announcement is not repeated, so
-// [work.over] must poll for it.
-func (w *work) longest() time.Duration {
+// [work.checkFinished] must poll for it.
+func (w *work) maxExpiry() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if isClosed(w.finished) || w.heard != w.c.session() {
+	if isClosed(w.finished) || w.heard != w.c.sessionDone() {
 		return beat / 4
 	}
 	return mostWait
 }
 
-// hears records that announcements of Finish are received in this session.
-func (w *work) hears(session <-chan struct{}) {
+// markSubscribed records that announcements of Finish are received in this session.
+func (w *work) markSubscribed(session <-chan struct{}) {
 	w.mu.Lock()
 	w.heard = session
 	w.mu.Unlock()
 }
 
-// over returns [ErrClosed] if the queue is finished and all values are acknowledged.
-func (w *work) over(ctx context.Context) error {
+// checkFinished returns [ErrClosed] if the queue is finished and all values are acknowledged.
+func (w *work) checkFinished(ctx context.Context) error {
 	if !isClosed(w.finished) {
-		session := w.c.session()
-		s, err := w.c.stream(ctx, w.config.Name)
+		session := w.c.sessionDone()
+		s, err := w.c.lookupStream(ctx, w.config.Name)
 		if err != nil {
 			return nil // the caller retries
 		}
 		if !isFinished(s.CachedInfo().Config) {
-			w.hears(session)
+			w.markSubscribed(session)
 			return nil
 		}
-		w.end()
+		w.markFinished()
 	}
-	waiting, taken, err := w.counts(ctx)
+	waiting, taken, err := w.countValues(ctx)
 	if err == nil && waiting == 0 && taken == 0 {
 		return ErrClosed
 	}
 	return nil
 }
 
-// takeSome receives available messages, up to n, without waiting, and calls use with each as it
-// arrives. If use returns false, takeSome returns the remaining messages to the queue.
-func (w *work) takeSome(ctx context.Context, n int, use func(*held) bool) error {
-	if err := w.c.connected(ctx); err != nil {
+// pullAvailable receives available messages, up to n, without waiting, and calls use with each as
+// it arrives. If use returns false, pullAvailable returns the remaining messages to the queue.
+func (w *work) pullAvailable(ctx context.Context, n int, use func(*held) bool) error {
+	if err := w.c.awaitConnection(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	w.lastGet = time.Now()
 	w.mu.Unlock()
-	cut := w.c.session()
+	cut := w.c.sessionDone()
 	p, err := w.newPull()
 	if err != nil {
 		return err
 	}
 	n = min(n, pullMost)
-	if err := p.ask(n, 0, true); err != nil {
-		w.rest(p)
+	if err := p.requestMessages(n, 0, true); err != nil {
+		w.cachePull(p)
 		return nil
 	}
 	for range n {
 		h, err := p.receive(ctx, cut, w.c.timeout)
 		switch {
 		case errors.Is(err, errNone):
-			w.rest(p)
+			w.cachePull(p)
 			return nil
 		case err != nil:
-			p.drain()
+			p.abandonRequest()
 			if errors.Is(err, errCut) {
 				err = nil
 			}
 			return err
-		case h.expired():
-			w.settle(h)
+		case h.isExpired():
+			w.untrackMessage(h)
 		case !use(h):
-			p.drain()
+			p.abandonRequest()
 			return nil
 		}
 	}
-	w.rest(p)
+	w.cachePull(p)
 	return nil
 }
 
-// takeAhead is [work.take] for a queue with Prefetch. It requests more messages than it returns.
-func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
+// receivePrefetched is [work.receiveMessage] for a queue with Prefetch. It requests more messages
+// than it returns.
+func (w *work) receivePrefetched(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.getters++
 	w.mu.Unlock()
@@ -397,11 +399,11 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 		w.mu.Unlock()
 	}()
 	for pause := leastPause; ; {
-		if err := w.c.connected(ctx); err != nil {
+		if err := w.c.awaitConnection(ctx); err != nil {
 			return nil, err
 		}
-		cut := w.c.session()
-		p, err := w.askAhead()
+		cut := w.c.sessionDone()
+		p, err := w.extendPrefetch()
 		if err != nil {
 			return nil, err
 		}
@@ -412,18 +414,18 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 			continue
 		}
 		if !wait && len(p.got) == 0 {
-			return w.takeNow(ctx)
+			return w.tryPull(ctx)
 		}
-		_, silence := w.patience(ctx, true)
-		h, err := p.receiveAhead(ctx, cut, silence)
-		w.tell(err, cut)
+		_, silence := w.pullTimeouts(ctx, true)
+		h, err := p.receivePrefetched(ctx, cut, silence)
+		w.recordPull(err, cut)
 		switch {
-		case err == nil && h.expired():
-			w.settle(h) // redelivered to another receiver meanwhile
+		case err == nil && h.isExpired():
+			w.untrackMessage(h) // redelivered to another receiver meanwhile
 		case err == nil:
 			return h, nil
 		case errors.Is(err, errNone):
-			if err := w.over(ctx); err != nil {
+			if err := w.checkFinished(ctx); err != nil {
 				return nil, err
 			}
 		case errors.Is(err, errCut) && ctx.Err() == nil:
@@ -437,21 +439,21 @@ func (w *work) takeAhead(ctx context.Context, wait bool) (*held, error) {
 	}
 }
 
-// takeNow is used by takeAhead if it must not wait and no message is buffered.
-func (w *work) takeNow(ctx context.Context) (*held, error) {
+// tryPull is used by receivePrefetched if it must not wait and no message is buffered.
+func (w *work) tryPull(ctx context.Context) (*held, error) {
 	var found *held
-	err := w.takeSome(ctx, 1, func(h *held) bool { found = h; return true })
+	err := w.pullAvailable(ctx, 1, func(h *held) bool { found = h; return true })
 	if err == nil && found == nil {
-		if err = w.over(ctx); err == nil {
+		if err = w.checkFinished(ctx); err == nil {
 			err = ErrEmpty
 		}
 	}
 	return found, err
 }
 
-// askAhead tops up the prefetch window with another request if it is more than half empty. It
+// extendPrefetch tops up the prefetch window with another request if it is more than half empty. It
 // returns the shared pull, or nil if there is no connection.
-func (w *work) askAhead() (*pull, error) {
+func (w *work) extendPrefetch() (*pull, error) {
 	w.mu.Lock()
 	p, more := w.ahead, w.prefetch+1-w.asked
 	if w.closed {
@@ -470,9 +472,9 @@ func (w *work) askAhead() (*pull, error) {
 			w.mu.Unlock()
 		} else {
 			w.mu.Unlock()
-			w.rest(made)
+			w.cachePull(made)
 		}
-		return w.askAhead()
+		return w.extendPrefetch()
 	}
 	if more <= w.prefetch/2 {
 		return p, nil
@@ -486,7 +488,7 @@ func (w *work) askAhead() (*pull, error) {
 	alone := w.asked == 0
 	w.asked += more
 	w.mu.Unlock()
-	if err := p.ask(more, w.longest(), alone); err != nil {
+	if err := p.requestMessages(more, w.maxExpiry(), alone); err != nil {
 		w.mu.Lock()
 		w.asked -= more
 		w.mu.Unlock()
@@ -495,13 +497,13 @@ func (w *work) askAhead() (*pull, error) {
 	return p, nil
 }
 
-// receiveAhead receives from the shared pull. If the number of outstanding messages becomes
+// receivePrefetched receives from the shared pull. If the number of outstanding messages becomes
 // unknown, it detaches the pull: the next caller makes a new one, and late messages of the old one
 // are returned to the queue.
-func (p *pull) receiveAhead(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
+func (p *pull) receivePrefetched(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	w := p.w
 	for {
-		a, err := p.next(ctx, cut, silence)
+		a, err := p.nextArrival(ctx, cut, silence)
 		if err == nil && a.status == statusBeat {
 			continue
 		}
@@ -514,7 +516,7 @@ func (p *pull) receiveAhead(ctx context.Context, cut <-chan struct{}, silence ti
 		case err == nil || errors.Is(err, errCut):
 			if err = errCut; w.ahead == p {
 				w.ahead, w.asked = nil, 0
-				defer p.drain()
+				defer p.abandonRequest()
 			}
 		}
 		w.mu.Unlock()

@@ -18,37 +18,37 @@ import (
 // [context.DeadlineExceeded]. If Put returns an error, v is not stored, unless the error wraps
 // [ErrUncertain].
 func (q *Queue[T]) Put(ctx context.Context, v T) error {
-	if err := q.enter("put"); err != nil {
+	if err := q.checkOpen("put"); err != nil {
 		return err
 	}
-	_, err := q.put(ctx, q.id(), v, true)
-	return q.failed("put", err)
+	_, err := q.put(ctx, q.newID(), v, true)
+	return q.wrapError("put", err)
 }
 
 // TryPut stores v as [Queue.Put] does, but returns [ErrFull] instead of waiting for room.
 func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
-	if err := q.enter("put"); err != nil {
+	if err := q.checkOpen("put"); err != nil {
 		return err
 	}
-	_, err := q.put(ctx, q.id(), v, false)
-	return q.failed("put", err)
+	_, err := q.put(ctx, q.newID(), v, false)
+	return q.wrapError("put", err)
 }
 
 // PutOnce stores v as [Queue.Put] does, unless a value was put with the same id within the last two
 // minutes. The id must not be empty. fresh reports whether this call stored v.
 func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err error) {
-	if err := q.enter("put"); err != nil {
+	if err := q.checkOpen("put"); err != nil {
 		return false, err
 	}
 	if id == "" {
 		return false, fmt.Errorf("nats: put: %w: id is empty", ErrOptions)
 	}
 	s, err := q.put(ctx, "once "+id, v, true)
-	return err == nil && !s.Duplicate, q.failed("put", err)
+	return err == nil && !s.Duplicate, q.wrapError("put", err)
 }
 
-// failed wraps the error of an operation of the queue.
-func (w *work) failed(op string, err error) error {
+// wrapError wraps the error of an operation of the queue.
+func (w *work) wrapError(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -60,14 +60,14 @@ func (w *work) failed(op string, err error) error {
 
 func (q *Queue[T]) put(ctx context.Context, id string, v T, wait bool) (s stored, err error) {
 	if err := ctx.Err(); err != nil {
-		return s, ended(ctx, "put", nil)
+		return s, contextError(ctx, "put", nil)
 	}
 	o, err := encode(q.plan, v)
 	if err == nil {
 		s, err = q.store(ctx, id, o, wait)
 	}
-	o.done(err == nil)
-	keep(v)
+	o.releaseValue(err == nil)
+	keepAlive(v)
 	return s, err
 }
 
@@ -77,88 +77,88 @@ func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (st
 		return stored{}, fmt.Errorf("%w: value has %d bytes, want at most %d", ErrTooLarge, o.size, w.config.MaxBytes)
 	}
 	if o.size <= w.c.mostInline() {
-		m := newWrite(w.small(), id, o.payload())
+		m := newWrite(w.valueSubject(), id, o.encodePayload())
 		defer m.release()
-		return w.finish(ctx, m, wait)
+		return w.awaitStored(ctx, m, wait)
 	}
-	if err := w.large.ensure(ctx); err != nil {
+	if err := w.large.createStream(ctx); err != nil {
 		return stored{}, err
 	}
-	l := large{id: chunkID(w.id())}
+	l := large{id: chunkID(w.newID())}
 	pause := leastPause
-	full := func(error) error { return w.full(ctx, &pause, wait) }
-	l, err := w.large.put(ctx, w.chunkPrefix(), l.id, o, full)
+	full := func(error) error { return w.awaitCapacity(ctx, &pause, wait) }
+	l, err := w.large.writePieces(ctx, w.chunkPrefix(), l.id, o, full)
 	var s stored
 	if err == nil {
-		s, err = w.finish(ctx, newWrite(w.largeOne(l.id), id, l.append(nil)), wait)
+		s, err = w.awaitStored(ctx, newWrite(w.largeSubject(l.id), id, l.appendReference(nil)), wait)
 	}
 	if err == nil {
-		if err := w.large.keep(ctx, w.chunkPrefix(), l, o, full, w.named(ctx)); err != nil {
+		if err := w.large.ensureStored(ctx, w.chunkPrefix(), l, o, full, w.referenceChecker(ctx)); err != nil {
 			return s, fmt.Errorf("%w: %w", ErrUncertain, err)
 		}
 	}
-	if unused := err != nil && !errors.Is(err, ErrUncertain) || s.Duplicate && !w.has(ctx, l.id); unused {
+	if unused := err != nil && !errors.Is(err, ErrUncertain) || s.Duplicate && !w.hasReference(ctx, l.id); unused {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.c.timeout)
 		defer cancel()
-		w.large.drop(after, w.chunkPrefix(), l.id)
+		w.large.deletePieces(after, w.chunkPrefix(), l.id)
 	}
 	return s, err
 }
 
-// has reports whether the queue has, or may have, a message that references the chunks.
-func (w *work) has(ctx context.Context, id string) bool {
-	named, err := w.named(ctx)("", id)
+// hasReference reports whether the queue has, or may have, a message that references the chunks.
+func (w *work) hasReference(ctx context.Context, id string) bool {
+	named, err := w.referenceChecker(ctx)("", id)
 	return named || err != nil
 }
 
-// finish waits until a value is stored. If the queue is full, it waits for room, or returns
+// awaitStored waits until a value is stored. If the queue is full, it waits for room, or returns
 // [ErrFull] if wait is false.
-func (w *work) finish(ctx context.Context, wr *write, wait bool) (stored, error) {
+func (w *work) awaitStored(ctx context.Context, wr *write, wait bool) (stored, error) {
 	for pause := leastPause; ; {
-		s, err := w.c.finish(ctx, wr, w.gone)
+		s, err := w.c.finishWrite(ctx, wr, w.closedReason)
 		switch {
 		case isFull(err):
-			if err := w.full(ctx, &pause, wait); err != nil {
+			if err := w.awaitCapacity(ctx, &pause, wait); err != nil {
 				return s, err
 			}
 		case err != nil && ctx.Err() != nil && !errors.Is(err, ErrUncertain) && !errors.Is(err, errCut):
-			return s, ended(ctx, "put", nil)
+			return s, contextError(ctx, "put", nil)
 		default:
-			return s, apiError(err)
+			return s, storageError(err)
 		}
 	}
 }
 
-// apiError maps an API error of a store operation to [ErrStorage] if the broker is full.
-func apiError(err error) error {
-	if has(codeStoreFailed)(err) {
-		return both(ErrStorage, err)
+// storageError maps an API error of a store operation to [ErrStorage] if the broker is full.
+func storageError(err error) error {
+	if isAPIError(codeStoreFailed)(err) {
+		return wrapBoth(ErrStorage, err)
 	}
 	return err
 }
 
-// full makes room by trimming the history, or waits for room. It returns nil if the caller should
-// retry the put.
-func (w *work) full(ctx context.Context, pause *time.Duration, wait bool) error {
-	if w.history > 0 && w.trim(ctx, time.Now()) {
+// awaitCapacity makes room by trimming the history, or waits for room. It returns nil if the caller
+// should retry the put.
+func (w *work) awaitCapacity(ctx context.Context, pause *time.Duration, wait bool) error {
+	if w.history > 0 && w.trimHistory(ctx, time.Now()) {
 		return nil
 	}
 	if !wait {
 		return ErrFull
 	}
 	if sleep(ctx, *pause) != nil {
-		return ended(ctx, "put", ErrFull)
+		return contextError(ctx, "put", ErrFull)
 	}
 	*pause = min(2**pause, mostPause)
-	return w.enter("put")
+	return w.checkOpen("put")
 }
 
-// gone returns the reason why no stream accepts the value, or nil if one may later.
-func (w *work) gone(ctx context.Context) error {
-	s, err := w.c.stream(ctx, w.config.Name)
+// closedReason returns the reason why no stream accepts the value, or nil if one may later.
+func (w *work) closedReason(ctx context.Context) error {
+	s, err := w.c.lookupStream(ctx, w.config.Name)
 	switch {
 	case err == nil && isFinished(s.CachedInfo().Config):
-		w.end()
+		w.markFinished()
 		return ErrClosed
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("%w: the queue was deleted", ErrClosed)
@@ -170,14 +170,14 @@ func (w *work) gone(ctx context.Context) error {
 // stored: len(vs) if err is nil. If err is not nil, some of the values after vs[:n] may be stored
 // too.
 func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
-	if err := q.enter("put"); err != nil {
+	if err := q.checkOpen("put"); err != nil {
 		return 0, err
 	}
 	var under []*write
 	bytes := 0
 	end := func(most, mostBytes int) error {
 		for ; len(under) > most || bytes > mostBytes; n++ {
-			if _, err := q.finish(ctx, under[0], true); err != nil {
+			if _, err := q.awaitStored(ctx, under[0], true); err != nil {
 				return err
 			}
 			bytes -= len(under[0].m.Data)
@@ -187,13 +187,13 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 		return nil
 	}
 	for _, v := range vs {
-		w, err := q.begin(v)
+		w, err := q.startPut(v)
 		if err == nil && w == nil { // large values are not pipelined
 			if err = end(0, 0); err == nil {
-				_, err = q.put(ctx, q.id(), v, true)
+				_, err = q.put(ctx, q.newID(), v, true)
 			}
 			if err != nil {
-				return n, q.failed("put", err)
+				return n, q.wrapError("put", err)
 			}
 			n++
 			continue
@@ -204,21 +204,21 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 			err = end(pipelined, pipelinedBytes)
 		}
 		if err != nil {
-			return n, q.failed("put", err)
+			return n, q.wrapError("put", err)
 		}
 	}
-	return n, q.failed("put", end(0, 0))
+	return n, q.wrapError("put", end(0, 0))
 }
 
-// begin sends the first attempt to store v. It returns nil if v needs chunks.
-func (q *Queue[T]) begin(v T) (*write, error) {
+// startPut sends the first attempt to store v. It returns nil if v needs chunks.
+func (q *Queue[T]) startPut(v T) (*write, error) {
 	o, err := encode(q.plan, v)
-	defer func() { o.done(err == nil) }()
+	defer func() { o.releaseValue(err == nil) }()
 	if err != nil || o.size > q.c.mostInline() {
 		return nil, err
 	}
-	w := newWrite(q.small(), q.id(), o.payload())
-	q.c.beginWrite(w)
-	keep(v)
+	w := newWrite(q.valueSubject(), q.newID(), o.encodePayload())
+	q.c.startWrite(w)
+	keepAlive(v)
 	return w, nil
 }

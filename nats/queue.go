@@ -94,8 +94,8 @@ type work struct {
 	resting  sync.WaitGroup
 
 	listening atomic.Bool
-	heardFrom atomic.Int64 // send time of the confirmed flush before the last; see listen
-	heardLast int64        // send time of the last confirmed flush; used by listen only
+	heardFrom atomic.Int64 // send time of the confirmed flush before the last; see probeDelivery
+	heardLast int64        // send time of the last confirmed flush; used by probeDelivery only
 
 	mu       sync.Mutex
 	heard    <-chan struct{} // session in which no announcement of Finish can have been missed
@@ -103,8 +103,8 @@ type work struct {
 	idle     []*pull
 	ahead    *pull // shared pull of Prefetch
 	asked    int   // values that ahead may still deliver
-	getters  int   // number of calls waiting in takeAhead
-	waiting  int   // number of calls waiting in take
+	getters  int   // number of calls waiting in receivePrefetched
+	waiting  int   // number of calls waiting in receiveMessage
 	lastGet  time.Time
 	lastTrim time.Time
 	closed   bool
@@ -115,13 +115,13 @@ func chunkStream(name string) string { return "SHOAL_C_" + name }
 func deadStream(name string) string  { return "SHOAL_D_" + name }
 
 // Subjects of a queue's messages.
-func (w *work) small() string             { return "shoal.q." + w.name + ".value" }
-func (w *work) largeOne(id string) string { return "shoal.q." + w.name + ".large." + id }
-func (w *work) chunkPrefix() string       { return "shoal.c." + w.name }
-func (w *work) deadOne(seq uint64, id string) string {
+func (w *work) valueSubject() string          { return "shoal.q." + w.name + ".value" }
+func (w *work) largeSubject(id string) string { return "shoal.q." + w.name + ".large." + id }
+func (w *work) chunkPrefix() string           { return "shoal.c." + w.name }
+func (w *work) deadSubject(seq uint64, id string) string {
 	return "shoal.d." + w.name + "." + strconv.FormatUint(seq, 10) + "." + id
 }
-func (w *work) note() string { return "shoal.note." + w.name }
+func (w *work) noteSubject() string { return "shoal.note." + w.name }
 
 // isFinished reports whether a stream belongs to a finished queue. A finished queue has one
 // subject, which no sender uses.
@@ -142,7 +142,7 @@ func finishedSubjects(name string) []string { return []string{"shoal.finished." 
 // wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
 func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
 	plan, err := codec.PlanOf[T]()
-	if err == nil && (!plain(name) || len(name) > mostName) {
+	if err == nil && (!isToken(name) || len(name) > mostName) {
 		err = fmt.Errorf("%[1]w: name %[3]q, want 1 to %[2]d letters, digits, - and _", ErrOptions, mostName, name)
 	}
 	if err != nil {
@@ -171,12 +171,12 @@ func (o QueueOptions) check() error {
 	return nil
 }
 
-// stream returns the stream configuration of a new queue.
-func (o QueueOptions) stream(c *Conn, name, elem string) jetstream.StreamConfig {
+// streamConfig returns the stream configuration of a new queue.
+func (o QueueOptions) streamConfig(c *Conn, name, elem string) jetstream.StreamConfig {
 	s := jetstream.StreamConfig{
 		Name: queueStream(name), Subjects: liveSubjects(name), Description: "queue " + name + " of " + elem,
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1,
-		Duplicates: remembered, AllowDirect: true, Replicas: c.replicas(o.Replicas),
+		Duplicates: remembered, AllowDirect: true, Replicas: c.replicaCount(o.Replicas),
 		Metadata: map[string]string{typeKey: elem, deliveriesKey: strconv.Itoa(defaultDeliveries)},
 	}
 	if o.Capacity > 0 {
@@ -197,8 +197,8 @@ func (o QueueOptions) stream(c *Conn, name, elem string) jetstream.StreamConfig 
 	return s
 }
 
-// replicas returns the replica count for a requested count n, or the default if n is 0.
-func (c *Conn) replicas(n int) int {
+// replicaCount returns the replica count for a requested count n, or the default if n is 0.
+func (c *Conn) replicaCount(n int) int {
 	switch {
 	case n > 0:
 		return n
@@ -208,9 +208,9 @@ func (c *Conn) replicas(n int) int {
 	return 1
 }
 
-// agree returns [ErrOptions] if a nonzero option differs from an existing queue, and [ErrType] if
-// the element type differs.
-func (o QueueOptions) agree(s jetstream.StreamConfig, elem string) error {
+// checkStream returns [ErrOptions] if a nonzero option differs from an existing queue, and
+// [ErrType] if the element type differs.
+func (o QueueOptions) checkStream(s jetstream.StreamConfig, elem string) error {
 	had, ours := s.Metadata[typeKey]
 	if !ours {
 		return fmt.Errorf("%w: stream %s was not created by this package", ErrOptions, s.Name)
@@ -254,17 +254,17 @@ func (w *work) open(ctx context.Context, elem string, opts QueueOptions) error {
 	if err := opts.check(); err != nil {
 		return err
 	}
-	if err := w.c.connected(ctx); err != nil {
+	if err := w.c.awaitConnection(ctx); err != nil {
 		return err
 	}
-	s, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
-		return w.c.openStream(ctx, opts.stream(w.c, w.name, elem))
+	s, err := retryRequest(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
+		return w.c.openStream(ctx, opts.streamConfig(w.c, w.name, elem))
 	})
 	if err != nil {
 		return err
 	}
 	w.config = s.CachedInfo().Config
-	if err := opts.agree(w.config, elem); err != nil {
+	if err := opts.checkStream(w.config, elem); err != nil {
 		return err
 	}
 	w.most, err = strconv.Atoi(w.config.Metadata[deliveriesKey])
@@ -291,15 +291,15 @@ func (w *work) open(ctx context.Context, elem string, opts QueueOptions) error {
 	if err := w.openConsumer(ctx, s, opts); err != nil {
 		return err
 	}
-	if err := w.large.sweep(ctx, w.chunkPrefix()+".*", w.named(ctx)); err != nil {
+	if err := w.large.sweepUnreferenced(ctx, w.chunkPrefix()+".*", w.referenceChecker(ctx)); err != nil {
 		return err
 	}
-	w.notes, err = w.c.nc.Subscribe(w.note(), func(*client.Msg) { w.end() })
+	w.notes, err = w.c.nc.Subscribe(w.noteSubject(), func(*client.Msg) { w.markFinished() })
 	if err != nil {
 		return err
 	}
 	w.resting.Add(1)
-	go w.extend()
+	go w.sendHeartbeats()
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 	if config.AckWait == 0 {
 		config.AckWait = defaultAckWait
 	}
-	k, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Consumer, error) {
+	k, err := retryRequest(ctx, w.c, func(ctx context.Context) (jetstream.Consumer, error) {
 		k, err := s.Consumer(ctx, consumerName)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			if k, err = s.CreateConsumer(ctx, config); errors.Is(err, jetstream.ErrConsumerExists) {
@@ -328,11 +328,11 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 	return nil
 }
 
-// named returns a function that reports whether the queue or its dead letters reference the chunks
-// of an id.
-func (w *work) named(ctx context.Context) func(prefix, id string) (bool, error) {
+// referenceChecker returns a function that reports whether the queue or its dead letters reference
+// the chunks of an id.
+func (w *work) referenceChecker(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(_, id string) (bool, error) {
-		if there, err := w.c.subjects(ctx, w.config.Name, w.largeOne(id)); len(there) > 0 || err != nil {
+		if there, err := w.c.countSubjects(ctx, w.config.Name, w.largeSubject(id)); len(there) > 0 || err != nil {
 			return true, err
 		}
 		for _, err := range w.c.scan(ctx, w.dead.Name, scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {
@@ -342,11 +342,11 @@ func (w *work) named(ctx context.Context) func(prefix, id string) (bool, error) 
 	}
 }
 
-// id returns a unique id.
-func (w *work) id() string { return w.unique + strconv.FormatUint(w.ids.Add(1), 36) }
+// newID returns a unique id.
+func (w *work) newID() string { return w.unique + strconv.FormatUint(w.ids.Add(1), 36) }
 
-// end marks the queue as finished in this process.
-func (w *work) end() {
+// markFinished marks the queue as finished in this process.
+func (w *work) markFinished() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !isClosed(w.finished) {
@@ -356,30 +356,31 @@ func (w *work) end() {
 
 // Finish ends the queue for the senders of all machines: puts return [ErrClosed], and gets return
 // it once all values are acknowledged. A queue stays finished until it is deleted.
-func (q *Queue[T]) Finish(ctx context.Context) error { return q.finishAll(ctx) }
+func (q *Queue[T]) Finish(ctx context.Context) error { return q.finishQueue(ctx) }
 
-// finishAll removes the subjects of puts from the stream, and announces it to the other processes.
-func (w *work) finishAll(ctx context.Context) error {
-	if err := w.enter("finish"); err != nil {
+// finishQueue removes the subjects of puts from the stream, and announces it to the other
+// processes.
+func (w *work) finishQueue(ctx context.Context) error {
+	if err := w.checkOpen("finish"); err != nil {
 		return err
 	}
 	config := w.config
 	config.Subjects = finishedSubjects(w.name)
-	_, err := ask(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
+	_, err := retryRequest(ctx, w.c, func(ctx context.Context) (jetstream.Stream, error) {
 		return w.c.js.UpdateStream(ctx, config)
 	})
 	if err != nil {
 		return hostError("finish queue "+w.name, w.c.Host(), err)
 	}
-	w.end()
-	_, err = ask(ctx, w.c, func(ctx context.Context) (struct{}, error) { // flush
-		return struct{}{}, errors.Join(w.c.nc.Publish(w.note(), nil), w.c.nc.FlushWithContext(ctx))
+	w.markFinished()
+	_, err = retryRequest(ctx, w.c, func(ctx context.Context) (struct{}, error) { // flush
+		return struct{}{}, errors.Join(w.c.nc.Publish(w.noteSubject(), nil), w.c.nc.FlushWithContext(ctx))
 	})
 	return hostError("finish queue "+w.name, w.c.Host(), err)
 }
 
-// enter returns [ErrClosed] if the queue or its connection is closed in this process.
-func (w *work) enter(op string) error {
+// checkOpen returns [ErrClosed] if the queue or its connection is closed in this process.
+func (w *work) checkOpen(op string) error {
 	if w == nil || isClosed(w.closing) || w.c.closed.Load() {
 		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
 	}
@@ -398,14 +399,14 @@ type QueueStats struct {
 func (q *Queue[T]) Stats(ctx context.Context) (QueueStats, error) { return q.stats(ctx) }
 
 func (w *work) stats(ctx context.Context) (s QueueStats, err error) {
-	if err := w.enter("stats"); err != nil {
+	if err := w.checkOpen("stats"); err != nil {
 		return s, err
 	}
-	if s.Waiting, s.Taken, err = w.counts(ctx); err != nil {
+	if s.Waiting, s.Taken, err = w.countValues(ctx); err != nil {
 		return s, hostError("stats of queue "+w.name, w.c.Host(), err)
 	}
 	for _, name := range []string{w.config.Name, w.large.stream, w.dead.Name} {
-		stream, err := w.c.stream(ctx, name)
+		stream, err := w.c.lookupStream(ctx, name)
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			continue
@@ -421,20 +422,20 @@ func (w *work) stats(ctx context.Context) (s QueueStats, err error) {
 	return s, nil
 }
 
-// info returns the state of the consumer.
-func (w *work) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
-	return ask(ctx, w.c, w.consumer.Info)
+// consumerInfo returns the state of the consumer.
+func (w *work) consumerInfo(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	return retryRequest(ctx, w.c, w.consumer.Info)
 }
 
-// counts returns the number of values not yet delivered and the number not yet acknowledged. The
-// consumer's own pending count lags, so counts subtracts its last delivered sequence number from
-// the last one of the stream.
-func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
-	s, err := w.c.stream(ctx, w.config.Name)
+// countValues returns the number of values not yet delivered and the number not yet acknowledged.
+// The consumer's own pending count lags, so countValues subtracts its last delivered sequence
+// number from the last one of the stream.
+func (w *work) countValues(ctx context.Context) (waiting, taken int, err error) {
+	s, err := w.c.lookupStream(ctx, w.config.Name)
 	if err != nil {
 		return 0, 0, err
 	}
-	info, err := w.info(ctx)
+	info, err := w.consumerInfo(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -446,19 +447,19 @@ func (w *work) counts(ctx context.Context) (waiting, taken int, err error) {
 func (q *Queue[T]) Len(ctx context.Context) (int, error) { return q.length(ctx) }
 
 func (w *work) length(ctx context.Context) (int, error) {
-	if err := w.enter("len"); err != nil {
+	if err := w.checkOpen("len"); err != nil {
 		return 0, err
 	}
-	n, _, err := w.counts(ctx)
+	n, _, err := w.countValues(ctx)
 	return n, hostError("length of queue "+w.name, w.c.Host(), err)
 }
 
 // Close closes the queue in this process. Values that the process received but did not acknowledge
 // are redelivered immediately. Blocked operations return [ErrClosed]. Close is idempotent and
 // always returns nil.
-func (q *Queue[T]) Close() error { return q.shut() }
+func (q *Queue[T]) Close() error { return q.closeQueue() }
 
-func (w *work) shut() error {
+func (w *work) closeQueue() error {
 	if w == nil {
 		return nil
 	}
@@ -477,13 +478,13 @@ func (w *work) shut() error {
 	w.idle, w.ahead = nil, nil
 	w.mu.Unlock()
 	for _, h := range back {
-		w.giveBack(h, 0)
+		w.nakMessage(h, 0)
 	}
 	for _, p := range idle {
 		p.sub.Unsubscribe()
 	}
 	if ahead != nil {
-		ahead.drain()
+		ahead.abandonRequest()
 	}
 	w.resting.Wait()
 	w.notes.Unsubscribe()
@@ -493,5 +494,5 @@ func (w *work) shut() error {
 // DeleteQueue deletes a queue with all its values, for all processes. It returns nil if the queue
 // does not exist.
 func (c *Conn) DeleteQueue(ctx context.Context, name string) error {
-	return hostError("delete queue "+name, c.Host(), c.delete(ctx, queueStream(name), chunkStream(name), deadStream(name)))
+	return hostError("delete queue "+name, c.Host(), c.deleteStreams(ctx, queueStream(name), chunkStream(name), deadStream(name)))
 }

@@ -70,7 +70,7 @@ type Entry[T any] struct {
 func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptions) (*Store[T], error) {
 	plan, err := codec.PlanOf[T]()
 	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
-	if err == nil && (!plain(name) || len(name) > mostName) {
+	if err == nil && (!isToken(name) || len(name) > mostName) {
 		err = fmt.Errorf("%[1]w: name %[3]q, want 1 to %[2]d letters, digits, - and _", ErrOptions, mostName, name)
 	}
 	if err == nil {
@@ -89,18 +89,18 @@ func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptio
 func storeChunks(name string) string { return "SHOAL_S_" + name }
 
 func (s *Store[T]) open(ctx context.Context, elem string, opts StoreOptions) (err error) {
-	if err := s.c.connected(ctx); err != nil {
+	if err := s.c.awaitConnection(ctx); err != nil {
 		return err
 	}
 	config := jetstream.KeyValueConfig{Bucket: s.name, Description: "store " + s.name + " of " + elem, History: 1,
-		MaxBytes: -1, Replicas: s.c.replicas(opts.Replicas), Metadata: map[string]string{typeKey: elem}}
+		MaxBytes: -1, Replicas: s.c.replicaCount(opts.Replicas), Metadata: map[string]string{typeKey: elem}}
 	if opts.MaxBytes > 0 {
 		config.MaxBytes = opts.MaxBytes
 	}
 	if opts.InMemory {
 		config.Storage = jetstream.MemoryStorage
 	}
-	s.kv, err = ask(ctx, s.c, func(ctx context.Context) (jetstream.KeyValue, error) {
+	s.kv, err = retryRequest(ctx, s.c, func(ctx context.Context) (jetstream.KeyValue, error) {
 		kv, err := s.c.js.KeyValue(ctx, s.name)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
 			if kv, err = s.c.js.CreateKeyValue(ctx, config); errors.Is(err, jetstream.ErrBucketExists) {
@@ -112,16 +112,16 @@ func (s *Store[T]) open(ctx context.Context, elem string, opts StoreOptions) (er
 	if err != nil {
 		return err
 	}
-	if s.messages, err = s.c.stream(ctx, s.stream()); err != nil {
+	if s.messages, err = s.c.lookupStream(ctx, s.streamName()); err != nil {
 		return err
 	}
 	has := s.messages.CachedInfo().Config
-	if err := opts.agree(has, elem); err != nil {
+	if err := opts.checkStream(has, elem); err != nil {
 		return err
 	}
 	if has.AllowDirect && has.Replicas > 1 { // a replica may lag, but a Get must see an earlier Set
 		has.AllowDirect = false
-		s.messages, err = ask(ctx, s.c, func(ctx context.Context) (jetstream.Stream, error) {
+		s.messages, err = retryRequest(ctx, s.c, func(ctx context.Context) (jetstream.Stream, error) {
 			return s.c.js.UpdateStream(ctx, has)
 		})
 		if err != nil {
@@ -132,42 +132,42 @@ func (s *Store[T]) open(ctx context.Context, elem string, opts StoreOptions) (er
 		Subjects: []string{"shoal.s." + s.name + ".>"}, Description: "large values of store " + s.name,
 		Storage: has.Storage, Replicas: has.Replicas, MaxMsgs: -1, MaxBytes: has.MaxBytes, MaxMsgsPerSubject: 1,
 		Discard: jetstream.DiscardNew, AllowDirect: true}}
-	return s.large.sweep(ctx, "shoal.s."+s.name+".*.*", s.named(ctx))
+	return s.large.sweepUnreferenced(ctx, "shoal.s."+s.name+".*.*", s.referenceChecker(ctx))
 }
 
-func (o StoreOptions) agree(has jetstream.StreamConfig, elem string) error {
-	return QueueOptions{MaxBytes: o.MaxBytes, Replicas: o.Replicas, InMemory: o.InMemory}.agree(has, elem)
+func (o StoreOptions) checkStream(has jetstream.StreamConfig, elem string) error {
+	return QueueOptions{MaxBytes: o.MaxBytes, Replicas: o.Replicas, InMemory: o.InMemory}.checkStream(has, elem)
 }
 
-func (s *Store[T]) stream() string { return "KV_" + s.name }
+func (s *Store[T]) streamName() string { return "KV_" + s.name }
 
 // prefix returns the subject prefix of the chunks of a key's values.
 func (s *Store[T]) prefix(key string) string {
 	return "shoal.s." + s.name + "." + base64.RawURLEncoding.EncodeToString([]byte(key))
 }
 
-// named returns a function that reports whether the current value of a key references the chunks of
-// an id.
-func (s *Store[T]) named(ctx context.Context) func(prefix, id string) (bool, error) {
+// referenceChecker returns a function that reports whether the current value of a key references
+// the chunks of an id.
+func (s *Store[T]) referenceChecker(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(prefix, id string) (bool, error) {
 		key, err := base64.RawURLEncoding.DecodeString(prefix[strings.LastIndexByte(prefix, '.')+1:])
 		if err != nil {
 			return true, nil
 		}
-		now, err := s.current(ctx, string(key))
+		now, err := s.currentMessage(ctx, string(key))
 		return now.chunks == id, err
 	}
 }
 
-func (s *Store[T]) enter(op string) error {
+func (s *Store[T]) checkOpen(op string) error {
 	if s == nil || s.c == nil || s.c.closed.Load() {
 		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
 	}
 	return nil
 }
 
-// failed wraps the error of an operation on a key.
-func (s *Store[T]) failed(op, key string, err error) error {
+// wrapError wraps the error of an operation on a key.
+func (s *Store[T]) wrapError(op, key string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -186,13 +186,13 @@ type currentValue struct {
 	chunks  string // id of its chunks, or empty
 }
 
-// current returns the latest message of a key from the stream's leader. It returns no error if the
-// key has no value.
-func (s *Store[T]) current(ctx context.Context, key string) (now currentValue, err error) {
+// currentMessage returns the latest message of a key from the stream's leader. It returns no error
+// if the key has no value.
+func (s *Store[T]) currentMessage(ctx context.Context, key string) (now currentValue, err error) {
 	if !validKey(key) {
 		return now, jetstream.ErrInvalidKey
 	}
-	m, err := ask(ctx, s.c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+	m, err := retryRequest(ctx, s.c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.messages.GetLastMsgForSubject(ctx, s.subject(key))
 	})
 	switch {
@@ -216,29 +216,29 @@ func (s *Store[T]) subject(key string) string { return "$KV." + s.name + "." + k
 // Get returns the value of a key and its version. The caller must close the shared memory that the
 // value holds. It returns [ErrNotExist] if the key has no value.
 func (s *Store[T]) Get(ctx context.Context, key string) (v T, version uint64, err error) {
-	if err := s.enter("get"); err != nil {
+	if err := s.checkOpen("get"); err != nil {
 		return v, 0, err
 	}
 	for begun := time.Now(); ; {
-		now, err := s.current(ctx, key)
+		now, err := s.currentMessage(ctx, key)
 		if err == nil && now.data == nil {
 			err = ErrNotExist
 		}
 		if err != nil {
-			return v, 0, s.failed("get", key, s.ended(ctx, err))
+			return v, 0, s.wrapError("get", key, s.contextError(ctx, err))
 		}
 		v, err = s.read(ctx, key, now.version, now.data)
 		if errors.Is(err, errMissing) && time.Since(begun) < s.c.timeout*4 {
 			continue // the value was replaced during the read
 		}
-		return v, now.version, s.failed("get", key, s.ended(ctx, err))
+		return v, now.version, s.wrapError("get", key, s.contextError(ctx, err))
 	}
 }
 
-// ended converts the error of an operation if ctx ended.
-func (s *Store[T]) ended(ctx context.Context, err error) error {
+// contextError converts the error of an operation if ctx ended.
+func (s *Store[T]) contextError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return ended(ctx, "store "+s.name, nil)
+		return contextError(ctx, "store "+s.name, nil)
 	}
 	return err
 }
@@ -267,7 +267,7 @@ func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []
 // Otherwise the read would wait for the deleted chunks until its timeout.
 func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64, cancel context.CancelCauseFunc) {
 	for pause := 50 * time.Millisecond; sleep(ctx, pause) == nil; pause = min(2*pause, time.Second) {
-		if now, err := s.current(ctx, key); err == nil && now.version != version {
+		if now, err := s.currentMessage(ctx, key); err == nil && now.version != version {
 			cancel(errMissing)
 			return
 		}
@@ -290,7 +290,7 @@ func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64,
 		return nil
 	})
 	if errors.Is(err, ErrVersion) {
-		return 0, s.failed("create", key, ErrExist)
+		return 0, s.wrapError("create", key, ErrExist)
 	}
 	return version, err
 }
@@ -331,23 +331,23 @@ func (s *Store[T]) Update(ctx context.Context, key string,
 // write sets a value. may, if not nil, is called with the current value and may veto the write with
 // an error.
 func (s *Store[T]) write(ctx context.Context, op, key string, v T, may func(currentValue) error) (uint64, error) {
-	if err := s.enter(op); err != nil {
+	if err := s.checkOpen(op); err != nil {
 		return 0, err
 	}
 	if !validKey(key) {
-		return 0, s.failed(op, key, jetstream.ErrInvalidKey)
+		return 0, s.wrapError(op, key, jetstream.ErrInvalidKey)
 	}
 	if ctx.Err() != nil {
-		return 0, ended(ctx, op, nil)
+		return 0, contextError(ctx, op, nil)
 	}
 	o, err := encode(s.plan, v)
 	var version uint64
 	if err == nil {
 		version, err = s.put(ctx, key, o, may)
 	}
-	o.done(err == nil)
-	keep(v)
-	return version, s.failed(op, key, s.ended(ctx, err))
+	o.releaseValue(err == nil)
+	keepAlive(v)
+	return version, s.wrapError(op, key, s.contextError(ctx, err))
 }
 
 func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
@@ -355,9 +355,9 @@ func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
 	id := s.unique + strconv.FormatUint(s.ids.Add(1), 36)
 	inline := o.size <= s.c.mostInline()
 	if may == nil && inline {
-		return s.putMessage(ctx, key, id, o.append(make([]byte, 0, o.size)), nil)
+		return s.putMessage(ctx, key, id, o.appendPayload(make([]byte, 0, o.size)), nil)
 	}
-	now, err := s.current(ctx, key)
+	now, err := s.currentMessage(ctx, key)
 	if err == nil && may != nil {
 		err = may(now)
 	}
@@ -367,47 +367,48 @@ func (s *Store[T]) put(ctx context.Context, key string, o *outgoing,
 	var data []byte
 	var l large
 	if inline {
-		data = o.append(make([]byte, 0, o.size))
+		data = o.appendPayload(make([]byte, 0, o.size))
 	} else {
-		if err := s.large.ensure(ctx); err != nil {
+		if err := s.large.createStream(ctx); err != nil {
 			return 0, err
 		}
-		if l, err = s.large.put(ctx, s.prefix(key), chunkID(id), o, noRoom); err != nil {
-			s.dropLater(ctx, key, l.id)
+		if l, err = s.large.writePieces(ctx, s.prefix(key), chunkID(id), o, wrapStorageError); err != nil {
+			s.deleteUnstored(ctx, key, l.id)
 			return 0, err
 		}
-		data = l.append(nil)
+		data = l.appendReference(nil)
 	}
 	for {
 		version, err = s.putMessage(ctx, key, id, data, &now.version)
 		if err == nil || may != nil || !errors.Is(err, ErrVersion) {
 			break
 		}
-		if now, err = s.current(ctx, key); err != nil {
+		if now, err = s.currentMessage(ctx, key); err != nil {
 			break
 		}
 	}
 	switch {
 	case err == nil && now.chunks != "":
-		s.large.drop(ctx, s.prefix(key), now.chunks)
+		s.large.deletePieces(ctx, s.prefix(key), now.chunks)
 	case err != nil && l.id != "" && !errors.Is(err, ErrUncertain):
-		s.dropLater(ctx, key, l.id)
+		s.deleteUnstored(ctx, key, l.id)
 	}
 	if err == nil && l.id != "" {
-		if err := s.large.keep(ctx, s.prefix(key), l, o, noRoom, s.named(ctx)); err != nil {
+		if err := s.large.ensureStored(ctx, s.prefix(key), l, o, wrapStorageError,
+			s.referenceChecker(ctx)); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrUncertain, err)
 		}
 	}
 	return version, err
 }
 
-func noRoom(err error) error { return both(ErrStorage, err) }
+func wrapStorageError(err error) error { return wrapBoth(ErrStorage, err) }
 
-// dropLater deletes the chunks of a value that was not stored, even if ctx has ended.
-func (s *Store[T]) dropLater(ctx context.Context, key, id string) {
+// deleteUnstored deletes the chunks of a value that was not stored, even if ctx has ended.
+func (s *Store[T]) deleteUnstored(ctx context.Context, key, id string) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.timeout)
 	defer cancel()
-	s.large.drop(after, s.prefix(key), id)
+	s.large.deletePieces(after, s.prefix(key), id)
 }
 
 // putMessage stores the message of a key. It returns [ErrVersion] if expected is not nil and the
@@ -418,19 +419,19 @@ func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, 
 		w.m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(*expected, 10))
 		w.m.Header.Set(client.MsgIdHdr, id+" "+strconv.FormatUint(*expected, 10))
 	}
-	stored, err := s.c.finish(ctx, w, s.gone)
+	stored, err := s.c.finishWrite(ctx, w, s.checkDeleted)
 	switch {
-	case has(codeOtherVersion)(err):
+	case isAPIError(codeOtherVersion)(err):
 		return 0, fmt.Errorf("%w: the version is no longer %d", ErrVersion, *expected)
 	case isFull(err):
-		return 0, both(ErrStorage, err)
+		return 0, wrapBoth(ErrStorage, err)
 	}
-	return stored.Sequence, apiError(err)
+	return stored.Sequence, storageError(err)
 }
 
-// gone returns [ErrClosed] if the store was deleted, and nil otherwise.
-func (s *Store[T]) gone(ctx context.Context) error {
-	if _, err := s.c.stream(ctx, s.stream()); errors.Is(err, jetstream.ErrStreamNotFound) {
+// checkDeleted returns [ErrClosed] if the store was deleted, and nil otherwise.
+func (s *Store[T]) checkDeleted(ctx context.Context) error {
+	if _, err := s.c.lookupStream(ctx, s.streamName()); errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: the store was deleted", ErrClosed)
 	}
 	return nil
@@ -438,7 +439,7 @@ func (s *Store[T]) gone(ctx context.Context) error {
 
 func validKey(key string) bool {
 	for i, r := range key {
-		if !plain(string(r)) && !strings.ContainsRune("/=", r) && !(r == '.' && i > 0 && i < len(key)-1) {
+		if !isToken(string(r)) && !strings.ContainsRune("/=", r) && !(r == '.' && i > 0 && i < len(key)-1) {
 			return false
 		}
 	}
@@ -447,33 +448,33 @@ func validKey(key string) bool {
 
 // Delete deletes the value of a key. It returns nil if the key has none.
 func (s *Store[T]) Delete(ctx context.Context, key string) error {
-	if err := s.enter("delete"); err != nil {
+	if err := s.checkOpen("delete"); err != nil {
 		return err
 	}
 	if !validKey(key) {
-		return s.failed("delete", key, jetstream.ErrInvalidKey)
+		return s.wrapError("delete", key, jetstream.ErrInvalidKey)
 	}
-	now, err := s.current(ctx, key)
+	now, err := s.currentMessage(ctx, key)
 	if err == nil && now.data != nil {
-		_, err = ask(ctx, s.c, func(ctx context.Context) (any, error) { return nil, s.kv.Delete(ctx, key) })
+		_, err = retryRequest(ctx, s.c, func(ctx context.Context) (any, error) { return nil, s.kv.Delete(ctx, key) })
 	}
 	if err == nil && now.chunks != "" {
-		s.large.drop(ctx, s.prefix(key), now.chunks)
+		s.large.deletePieces(ctx, s.prefix(key), now.chunks)
 	}
-	return s.failed("delete", key, s.ended(ctx, err))
+	return s.wrapError("delete", key, s.contextError(ctx, err))
 }
 
 // Keys returns the keys that have values, sorted.
 func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
-	if err := s.enter("keys"); err != nil {
+	if err := s.checkOpen("keys"); err != nil {
 		return nil, err
 	}
-	keys, err := ask(ctx, s.c, func(ctx context.Context) ([]string, error) { return s.kv.Keys(ctx) })
+	keys, err := retryRequest(ctx, s.c, func(ctx context.Context) ([]string, error) { return s.kv.Keys(ctx) })
 	if errors.Is(err, jetstream.ErrNoKeysFound) {
 		return nil, nil
 	}
 	slices.Sort(keys)
-	return keys, s.failed("keys", "*", s.ended(ctx, err))
+	return keys, s.wrapError("keys", "*", s.contextError(ctx, err))
 }
 
 // Watch returns an iterator over the current values of the keys and then over each change, in order
@@ -482,8 +483,10 @@ func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
 // skipped. An error, including the end of ctx, is yielded once and ends the loop.
 func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		fail := func(err error) { yield(Entry[T]{}, s.failed("watch", strings.Join(keys, ", "), s.ended(ctx, err))) }
-		if err := s.enter("watch"); err != nil {
+		fail := func(err error) {
+			yield(Entry[T]{}, s.wrapError("watch", strings.Join(keys, ", "), s.contextError(ctx, err)))
+		}
+		if err := s.checkOpen("watch"); err != nil {
 			yield(Entry[T]{}, err)
 			return
 		}
@@ -506,7 +509,7 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 				if e == nil { // marks the end of the initial values
 					continue
 				}
-				entry, err := s.entry(ctx, e)
+				entry, err := s.decodeEntry(ctx, e)
 				if errors.Is(err, errMissing) {
 					continue // replaced; the update with the newer value follows
 				}
@@ -525,8 +528,8 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 	}
 }
 
-// entry decodes a change.
-func (s *Store[T]) entry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
+// decodeEntry decodes a change.
+func (s *Store[T]) decodeEntry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
 	entry := Entry[T]{Key: e.Key(), Version: e.Revision(), Time: e.Created()}
 	if e.Operation() != jetstream.KeyValuePut {
 		entry.Deleted = true
@@ -540,5 +543,5 @@ func (s *Store[T]) entry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[
 // DeleteStore deletes a store with all its values, for all processes. It returns nil if the store
 // does not exist.
 func (c *Conn) DeleteStore(ctx context.Context, name string) error {
-	return hostError("delete store "+name, c.Host(), c.delete(ctx, "KV_"+name, storeChunks(name)))
+	return hostError("delete store "+name, c.Host(), c.deleteStreams(ctx, "KV_"+name, storeChunks(name)))
 }

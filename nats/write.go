@@ -68,28 +68,28 @@ func newWrite(subject, id string, data []byte) *write {
 	return &write{m: m}
 }
 
-// beginWrite sends the first attempt if there is a connection.
-func (c *Conn) beginWrite(w *write) { w.sent, _ = c.request(w.m) }
+// startWrite sends the first attempt if there is a connection.
+func (c *Conn) startWrite(w *write) { w.sent, _ = c.sendRequest(w.m) }
 
-// finish waits until the message is stored and retries after disconnections. It returns a
+// finishWrite waits until the message is stored and retries after disconnections. It returns a
 // [*jetstream.APIError] if the broker rejects the message, and an error that wraps [ErrUncertain]
-// if the message may be stored. If no stream accepts the message, finish calls gone, which must
-// return the reason, or nil to wait for a leader.
-func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
+// if the message may be stored. If no stream accepts the message, finishWrite calls gone, which
+// must return the reason, or nil to wait for a leader.
+func (c *Conn) finishWrite(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
 	attempt := time.Now()
 	var alone silence // while no stream accepts it
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		session := c.session()
+		session := c.sessionDone()
 		if w.sent == nil {
-			if err = c.connected(ctx); err != nil {
-				return s, w.uncertain(err)
+			if err = c.awaitConnection(ctx); err != nil {
+				return s, w.wrapUncertain(err)
 			}
 			attempt = time.Now()
-			w.sent, err = c.request(w.m)
+			w.sent, err = c.sendRequest(w.m)
 		}
 		if err == nil {
 			var m *client.Msg
-			if m, err = c.wait(ctx, w.sent); err == nil {
+			if m, err = c.awaitResponse(ctx, w.sent); err == nil {
 				err = s.read(m.Data)
 			}
 		}
@@ -100,9 +100,9 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 		}
 		switch {
 		case err == nil && code != codeUnavailable && code != codeInProcess:
-			c.heard()
+			c.recordResponse()
 		case !isClosed(session) && ctx.Err() == nil:
-			c.unheard()
+			c.recordSilence()
 		}
 		switch {
 		case err == nil && s.Error == nil:
@@ -113,17 +113,17 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 			s = stored{} // definitely not stored
 		case errors.Is(err, client.ErrNoResponders):
 			if e := gone(ctx); e != nil {
-				return s, w.uncertain(e)
+				return s, w.wrapUncertain(e)
 			}
-			if alone.lasts(c, session) > 4*c.timeout {
-				return s, w.uncertain(both(ErrUnreachable, err))
+			if alone.recordFailure(c, session) > 4*c.timeout {
+				return s, w.wrapUncertain(wrapBoth(ErrUnreachable, err))
 			}
 			if err := sleep(ctx, pause); err != nil {
-				return s, w.uncertain(err)
+				return s, w.wrapUncertain(err)
 			}
 			continue
 		case errors.Is(err, client.ErrMaxPayload), errors.Is(err, client.ErrConnectionClosed) && c.closed.Load():
-			return s, w.uncertain(err)
+			return s, w.wrapUncertain(err)
 		default:
 			if err == nil {
 				err, s = s.Error, stored{}
@@ -132,11 +132,11 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 				w.since = attempt
 			}
 			if ctx.Err() != nil || time.Since(w.since) > patience {
-				return s, w.uncertain(err)
+				return s, w.wrapUncertain(err)
 			}
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return s, w.uncertain(err)
+			return s, w.wrapUncertain(err)
 		}
 		if !c.hasLeft(session) {
 			alone = silence{} // a stream exists, or this is unknown
@@ -144,8 +144,8 @@ func (c *Conn) finish(ctx context.Context, w *write, gone func(context.Context) 
 	}
 }
 
-// uncertain wraps err with [ErrUncertain] if the write may have succeeded.
-func (w *write) uncertain(err error) error {
+// wrapUncertain wraps err with [ErrUncertain] if the write may have succeeded.
+func (w *write) wrapUncertain(err error) error {
 	if w.since.IsZero() {
 		return err
 	}
@@ -170,9 +170,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ended returns the error of an operation that ctx ended. If its deadline passed, the error wraps
-// state too, unless that is nil.
-func ended(ctx context.Context, op string, state error) error {
+// contextError returns the error of an operation that ctx ended. If its deadline passed, the error
+// wraps state too, unless that is nil.
+func contextError(ctx context.Context, op string, state error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		err = cause

@@ -51,21 +51,21 @@ func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.
 	if embed%heads != 0 {
 		misuse(tensor.ErrArgument, "%s: %d features are not divisible by %d heads", what, embed, heads)
 	}
-	m := &MultiheadAttention{InProjBias: constant("in_proj_bias", 0, 3*embed),
+	m := &MultiheadAttention{InProjBias: constantParam("in_proj_bias", 0, 3*embed),
 		OutProj: NewLinear(embed, embed, g), Heads: heads}
 	m.OutProj.Bias.T.Zero()
 	if kdim == embed && vdim == embed {
-		m.InProjWeight = xavier("in_proj_weight", g, 3*embed, embed)
+		m.InProjWeight = xavierParam("in_proj_weight", g, 3*embed, embed)
 		return m
 	}
-	m.QProjWeight, m.KProjWeight, m.VProjWeight = xavier("q_proj_weight", g, embed, embed),
-		xavier("k_proj_weight", g, embed, kdim), xavier("v_proj_weight", g, embed, vdim)
+	m.QProjWeight, m.KProjWeight, m.VProjWeight = xavierParam("q_proj_weight", g, embed, embed),
+		xavierParam("k_proj_weight", g, embed, kdim), xavierParam("v_proj_weight", g, embed, vdim)
 	return m
 }
 
-// xavier returns a parameter drawn uniformly from ±√(6/(out+in)), as PyTorch's xavier_uniform
+// xavierParam returns a parameter drawn uniformly from ±√(6/(out+in)), as PyTorch's xavier_uniform
 // (Glorot and Bengio, 2010).
-func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
+func xavierParam(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	bound := math.Sqrt(6 / float64(out+in))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
 }
@@ -75,7 +75,7 @@ func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
 // g is nil. AddBiasKV must be called before m is shared and before its parameters are passed to an
 // optimizer.
 func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
-	embed := m.embed()
+	embed := m.embedDim()
 	learned := func(name string) *autograd.Param {
 		return autograd.NewParam(name, tensor.RandN(tensor.Float32, g, 1, 1,
 			embed).MulScalar(1/math.Sqrt(float64(embed))))
@@ -83,8 +83,8 @@ func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	m.BiasK, m.BiasV = learned("bias_k"), learned("bias_v")
 }
 
-// embed returns the number of features of queries and outputs.
-func (m *MultiheadAttention) embed() int { return m.OutProj.Weight.T.Dim(1) }
+// embedDim returns the number of features of queries and outputs.
+func (m *MultiheadAttention) embedDim() int { return m.OutProj.Weight.T.Dim(1) }
 
 // AttentionMask selects the keys that each query may attend to. As in PyTorch's layer, true hides a
 // key. This is the opposite of [autograd.Attention.Mask].
@@ -121,13 +121,13 @@ func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask Attention
 }
 
 func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, weigh bool) (y, weights *autograd.Var) {
-	m.check(q, k, v)
+	m.checkInputs(q, k, v)
 	single := len(q.Shape()) == 2
 	parts := m.project(q, k, v, single)
 	n, l := parts[0].Shape()[0], parts[0].Shape()[2]
-	o := autograd.Attention{Mask: mask.merged(m.Heads, parts[0].T(), parts[1].T(), m.more()),
-		Causal: mask.Causal && m.more() == 0, Generator: m.Generator}
-	m.lengthen(&parts)
+	o := autograd.Attention{Mask: mask.mergeMasks(m.Heads, parts[0].T(), parts[1].T(), m.extraKeys()),
+		Causal: mask.Causal && m.extraKeys() == 0, Generator: m.Generator}
+	m.appendExtraKeys(&parts)
 	if weigh {
 		w := autograd.AttentionWeights(parts[0], parts[1], o)
 		y, weights = autograd.MatMul(w, parts[2]), autograd.Mean(w, 1)
@@ -137,7 +137,7 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 		}
 		y = autograd.ScaledDotProductAttention(parts[0], parts[1], parts[2], o)
 	}
-	y = autograd.Reshape(autograd.Permute(y, m.order(0, 2, 1, 3)...), m.leading(n, l, -1)...)
+	y = autograd.Reshape(autograd.Permute(y, m.permuteBatch(0, 2, 1, 3)...), m.batchedShape(n, l, -1)...)
 	y = m.OutProj.Forward(y)
 	if single {
 		y = autograd.Squeeze(y, m.batchDim())
@@ -148,9 +148,9 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 	return y, weights
 }
 
-func (m *MultiheadAttention) check(q, k, v *autograd.Var) {
+func (m *MultiheadAttention) checkInputs(q, k, v *autograd.Var) {
 	qs, ks, vs, n := q.Shape(), k.Shape(), v.Shape(), len(q.Shape())
-	w := m.weights()
+	w := m.projectionWeights()
 	embed, kdim, vdim := w[0].Shape()[1], w[1].Shape()[1], w[2].Shape()[1]
 	if n != 2 && n != 3 || len(ks) != n || len(vs) != n || qs[n-1] != embed || ks[n-1] != kdim || vs[n-1] != vdim {
 		misuse(tensor.ErrShape, "MultiheadAttention: got queries %v, keys %v and values %v, want sequences of %d, %d and %d features, with or without a batch",
@@ -168,12 +168,12 @@ func (m *MultiheadAttention) check(q, k, v *autograd.Var) {
 	}
 }
 
-// weights returns the projection weights of queries, keys and values.
-func (m *MultiheadAttention) weights() (w [3]*autograd.Var) {
+// projectionWeights returns the projection weights of queries, keys and values.
+func (m *MultiheadAttention) projectionWeights() (w [3]*autograd.Var) {
 	if m.InProjWeight == nil {
 		return [3]*autograd.Var{m.QProjWeight.Var(), m.KProjWeight.Var(), m.VProjWeight.Var()}
 	}
-	all, embed := m.InProjWeight.Var(), m.embed()
+	all, embed := m.InProjWeight.Var(), m.embedDim()
 	for i := range w {
 		w[i] = autograd.Narrow(all, 0, i*embed, embed)
 	}
@@ -188,18 +188,18 @@ func (m *MultiheadAttention) batchDim() int {
 	return 1
 }
 
-// leading returns a shape that begins with batch size n and sequence length l, in the order of
+// batchedShape returns a shape that begins with batch size n and sequence length l, in the order of
 // BatchFirst.
-func (m *MultiheadAttention) leading(n, l int, rest ...int) []int {
+func (m *MultiheadAttention) batchedShape(n, l int, rest ...int) []int {
 	if m.BatchFirst {
 		return append([]int{n, l}, rest...)
 	}
 	return append([]int{l, n}, rest...)
 }
 
-// order permutes dims, which must begin with the batch and the length dimension, into the layout of
-// the inputs. It modifies and returns dims.
-func (m *MultiheadAttention) order(dims ...int) []int {
+// permuteBatch permutes dims, which must begin with the batch and the length dimension, into the
+// layout of the inputs. It modifies and returns dims.
+func (m *MultiheadAttention) permuteBatch(dims ...int) []int {
 	if !m.BatchFirst {
 		dims[0], dims[1] = dims[1], dims[0]
 	}
@@ -209,7 +209,7 @@ func (m *MultiheadAttention) order(dims ...int) []int {
 // project returns the projected queries, keys and values as (N, heads, length, features). single
 // reports that the inputs have no batch dimension.
 func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts [3]*autograd.Var) {
-	embed, w, bias := m.embed(), m.weights(), optional(m.InProjBias)
+	embed, w, bias := m.embedDim(), m.projectionWeights(), varOrNil(m.InProjBias)
 	back := []int{0, 2, 1, 3}
 	if !m.BatchFirst {
 		back = []int{1, 2, 0, 3}
@@ -229,8 +229,8 @@ func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts 
 	return parts
 }
 
-// more returns the number of keys that BiasK and ZeroAttn append.
-func (m *MultiheadAttention) more() (n int) {
+// extraKeys returns the number of keys that BiasK and ZeroAttn append.
+func (m *MultiheadAttention) extraKeys() (n int) {
 	if m.BiasK != nil {
 		n++
 	}
@@ -240,9 +240,9 @@ func (m *MultiheadAttention) more() (n int) {
 	return n
 }
 
-// lengthen appends the keys and values of BiasK and ZeroAttn to parts, which are (N, heads, S,
-// features).
-func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
+// appendExtraKeys appends the keys and values of BiasK and ZeroAttn to parts, which are (N, heads,
+// S, features).
+func (m *MultiheadAttention) appendExtraKeys(parts *[3]*autograd.Var) {
 	for i, bias := range []*autograd.Param{nil, m.BiasK, m.BiasV} {
 		shape := slices.Clone(parts[i].Shape())
 		shape[2] = 1
@@ -257,11 +257,11 @@ func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
 	}
 }
 
-// merged combines Mask and Padding into one additive mask of shape (N or 1, heads or 1, L or 1,
+// mergeMasks combines Mask and Padding into one additive mask of shape (N or 1, heads or 1, L or 1,
 // S+more), or returns nil if there is nothing to mask. q and k are (N, heads, L or S, features).
 // The more appended keys are visible to all queries. If there are any, the causal mask is merged
 // too, because the causal option of package autograd would hide them.
-func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
+func (a AttentionMask) mergeMasks(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
 	n, l, s := q.Dim(0), q.Dim(2), k.Dim(2)
 	var sum *tensor.Tensor
 	add := func(t *tensor.Tensor, shape ...int) {
@@ -292,7 +292,7 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 		add(t, n, 1, 1, s)
 	}
 	if more > 0 && a.Causal {
-		add(later(q, l, s), 1, 1, l, s)
+		add(futureMask(q, l, s), 1, 1, l, s)
 	}
 	if sum == nil {
 		return nil
@@ -305,9 +305,9 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 	return autograd.Const(sum)
 }
 
-// later returns a Bool mask (queries, keys), true where the key comes after the query. It is on the
-// device of like.
-func later(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
+// futureMask returns a Bool mask (queries, keys), true where the key comes after the query. It is
+// on the device of like.
+func futureMask(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
 	arange := func(n int) *tensor.Tensor {
 		t, err := tensor.On(like.Device()).Arange(tensor.Int64, 0, float64(n), 1)
 		if err != nil {

@@ -16,13 +16,13 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	own := State(m)
 	var problems []error
 	for _, state := range states {
-		problems = append(problems, matches(own, state, sameDType))
+		problems = append(problems, compareStates(own, state, sameDType))
 	}
 	if err := errors.Join(problems...); err != nil || len(states) == 0 {
 		return err
 	}
 	for name, t := range own {
-		sum := t.NewZeros(wide(t.DType()), t.Shape()...)
+		sum := t.NewZeros(accumulationDType(t.DType()), t.Shape()...)
 		for _, state := range states {
 			sum.Add(t.NewEmpty(sum.DType(), t.Shape()...).CopyFrom(state[name]))
 		}
@@ -31,8 +31,8 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// wide returns the dtype in which elements of dt are accumulated.
-func wide(dt tensor.DType) tensor.DType {
+// accumulationDType returns the dtype in which elements of dt are accumulated.
+func accumulationDType(dt tensor.DType) tensor.DType {
 	if dt == tensor.Float32 {
 		return dt
 	}

@@ -12,7 +12,7 @@ import (
 // Other fields are copied by assignment, so the copy shares a random number generator with m.
 func Clone[M Module](m M) M {
 	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
-	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)
+	return c.cloneValue(reflect.ValueOf(&m).Elem()).Interface().(M)
 }
 
 type cloner struct {
@@ -20,12 +20,12 @@ type cloner struct {
 	buffers map[*tensor.Tensor]*tensor.Tensor
 }
 
-func (c cloner) value(v reflect.Value) reflect.Value {
+func (c cloner) cloneValue(v reflect.Value) reflect.Value {
 	switch p := v.Interface().(type) {
 	case *autograd.Param:
-		return reflect.ValueOf(c.param(p))
+		return reflect.ValueOf(c.cloneParam(p))
 	case *tensor.Tensor:
-		return reflect.ValueOf(c.buffer(p))
+		return reflect.ValueOf(c.cloneBuffer(p))
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice:
@@ -36,41 +36,41 @@ func (c cloner) value(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
 	case reflect.Interface:
-		out.Set(c.value(v.Elem()))
+		out.Set(c.cloneValue(v.Elem()))
 	case reflect.Pointer:
 		out.Set(reflect.New(v.Type().Elem()))
-		out.Elem().Set(c.value(v.Elem()))
+		out.Elem().Set(c.cloneValue(v.Elem()))
 	case reflect.Slice:
 		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		c.elements(out, v)
+		c.cloneElements(out, v)
 	case reflect.Array:
-		c.elements(out, v)
+		c.cloneElements(out, v)
 	case reflect.Struct:
 		out.Set(v)
-		c.fields(out, v)
+		c.cloneFields(out, v)
 	default:
 		out.Set(v)
 	}
 	return out
 }
 
-func (c cloner) elements(out, v reflect.Value) {
+func (c cloner) cloneElements(out, v reflect.Value) {
 	for i := range v.Len() {
-		out.Index(i).Set(c.value(v.Index(i)))
+		out.Index(i).Set(c.cloneValue(v.Index(i)))
 	}
 }
 
-// fields replaces the fields of out that belong to the module, as defined by [walk], by clones. out
-// must already be a shallow copy of v.
-func (c cloner) fields(out, v reflect.Value) {
+// cloneFields replaces the fields of out that belong to the module, as defined by [walk], by
+// clones. out must already be a shallow copy of v.
+func (c cloner) cloneFields(out, v reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("wire") != "-" {
-			out.Field(i).Set(c.value(v.Field(i)))
+			out.Field(i).Set(c.cloneValue(v.Field(i)))
 		}
 	}
 }
 
-func (c cloner) param(p *autograd.Param) *autograd.Param {
+func (c cloner) cloneParam(p *autograd.Param) *autograd.Param {
 	if p == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (c cloner) param(p *autograd.Param) *autograd.Param {
 	return c.params[p]
 }
 
-func (c cloner) buffer(t *tensor.Tensor) *tensor.Tensor {
+func (c cloner) cloneBuffer(t *tensor.Tensor) *tensor.Tensor {
 	if t == nil {
 		return nil
 	}

@@ -31,31 +31,31 @@ type Conv2d struct {
 func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
 	checkSizes("NewConv2d", in, out, size)
 	fanIn := in * size * size
-	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in, size, size), Bias: uniform("bias", fanIn, g, out)}
+	return &Conv2d{Weight: uniformParam("weight", fanIn, g, out, in, size, size), Bias: uniformParam("bias", fanIn, g, out)}
 }
 
 // Forward returns the convolution, (N, out, H', W'), of x, (N, Groups·in, H, W). With Same the
 // stride must be 1; otherwise Forward panics with an error that wraps [tensor.ErrArgument].
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
-	return c.convolved(x, c.Weight.Var())
+	return c.convolve(x, c.Weight.Var())
 }
 
-func (c *Conv2d) convolved(x, w *autograd.Var) *autograd.Var {
+func (c *Conv2d) convolve(x, w *autograd.Var) *autograd.Var {
 	o := autograd.Window{Stride: c.Stride, Padding: c.Padding, Dilation: c.Dilation, Groups: c.Groups}
 	pads := [2][2]int{{c.Padding[0], c.Padding[0]}, {c.Padding[1], c.Padding[1]}}
 	if c.Same {
-		pads = c.same(w)
+		pads = c.samePadding(w)
 	}
 	if c.Mode != autograd.PadZeros || pads[0][0] != pads[0][1] || pads[1][0] != pads[1][1] {
 		x, pads = autograd.Pad2d(x, pads, c.Mode), [2][2]int{}
 	}
 	o.Padding = [2]int{pads[0][0], pads[1][0]}
-	return autograd.Conv2d(x, w, optional(c.Bias), o)
+	return autograd.Conv2d(x, w, varOrNil(c.Bias), o)
 }
 
-// same returns the padding that keeps the size of the input. If the total is odd, the extra pixel
-// goes after the input, as in PyTorch.
-func (c *Conv2d) same(w *autograd.Var) (p [2][2]int) {
+// samePadding returns the padding that keeps the size of the input. If the total is odd, the extra
+// pixel goes after the input, as in PyTorch.
+func (c *Conv2d) samePadding(w *autograd.Var) (p [2][2]int) {
 	for i := range p {
 		if c.Stride[i] > 1 {
 			misuse(tensor.ErrArgument, "convolution with Same: got stride %v, want 1", c.Stride)
@@ -85,7 +85,7 @@ type Conv1d struct {
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	checkSizes("NewConv1d", in, out, size)
 	fanIn := in * size
-	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in, size), Bias: uniform("bias", fanIn, g, out)}
+	return &Conv1d{Weight: uniformParam("weight", fanIn, g, out, in, size), Bias: uniformParam("bias", fanIn, g, out)}
 }
 
 // Forward returns the convolution, (N, out, L'), of x, which must be (N, Groups·in, L).
@@ -96,5 +96,5 @@ func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	flat := &Conv2d{Bias: c.Bias, Stride: [2]int{1, max(1, c.Stride)}, Padding: [2]int{0, c.Padding},
 		Dilation: [2]int{1, max(1, c.Dilation)},
 		Groups:   c.Groups, Mode: c.Mode, Same: c.Same}
-	return autograd.Squeeze(flat.convolved(autograd.Unsqueeze(x, 2), autograd.Unsqueeze(c.Weight.Var(), 2)), 2)
+	return autograd.Squeeze(flat.convolve(autograd.Unsqueeze(x, 2), autograd.Unsqueeze(c.Weight.Var(), 2)), 2)
 }

@@ -43,8 +43,8 @@ func LoadFile(m Module, path string, dev tensor.Device) error {
 
 func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error {
 	own := State(m)
-	if err := matches(own, state, sameKind); err != nil {
-		return errors.Join(err, elsewhere(own, state))
+	if err := compareStates(own, state, sameKind); err != nil {
+		return errors.Join(err, suggestPrefix(own, state))
 	}
 	if err := To(m, dev); err != nil {
 		return err
@@ -115,7 +115,7 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 		if state[name] == nil {
 			missing = append(missing, name)
 		} else {
-			problems = append(problems, fits(name, own[name], state[name], sameKind))
+			problems = append(problems, compareTensors(name, own[name], state[name], sameKind))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
@@ -143,9 +143,9 @@ func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Te
 	return part
 }
 
-// elsewhere returns an error that suggests a prefix under which state has all names of own, or nil
-// if there is no such prefix.
-func elsewhere(own, state map[string]*tensor.Tensor) error {
+// suggestPrefix returns an error that suggests a prefix under which state has all names of own, or
+// nil if there is no such prefix.
+func suggestPrefix(own, state map[string]*tensor.Tensor) error {
 	for name := range own {
 		for _, other := range slices.Sorted(maps.Keys(state)) {
 			prefix, ok := strings.CutSuffix(other, "."+name)
@@ -177,7 +177,7 @@ func hasAll(state, names map[string]*tensor.Tensor) bool {
 // an I/O error. After an error an existing file at path is unchanged.
 func SaveFile(m Module, path string) error {
 	state := State(m)
-	if err := complete(m, state); err != nil {
+	if err := checkSaveable(m, state); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
 	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
@@ -186,19 +186,19 @@ func SaveFile(m Module, path string) error {
 	return pt.Save(path, state)
 }
 
-// complete returns an error if m must not be saved: a layer of a Sequential is nil, the state is
-// empty because layers are nil, or a tensor is nil or closed.
-func complete(m Module, state map[string]*tensor.Tensor) (err error) {
+// checkSaveable returns an error if m must not be saved: a layer of a Sequential is nil, the state
+// is empty because layers are nil, or a tensor is nil or closed.
+func checkSaveable(m Module, state map[string]*tensor.Tensor) (err error) {
 	walk(reflect.ValueOf(m), "", func(path string, v any) bool {
 		if s, ok := v.(*Sequential); ok {
 			if i := slices.IndexFunc(s.Layers, func(l Layer) bool { return isNil(l) }); i >= 0 {
-				err = fmt.Errorf("layer %s%s%d of a Sequential is nil: %w", path, dot(path), i, ErrEmpty)
+				err = fmt.Errorf("layer %s%s%d of a Sequential is nil: %w", path, withDot(path), i, ErrEmpty)
 			}
 		}
 		return err == nil
 	})
 	if err == nil && len(state) == 0 {
-		err = unmade(m)
+		err = checkLayers(m)
 	}
 	if err == nil {
 		err = checkOpen(state)
@@ -206,9 +206,9 @@ func complete(m Module, state map[string]*tensor.Tensor) (err error) {
 	return err
 }
 
-// unmade returns an error if m, a module without parameters, has a nil layer or an empty list of
-// layers. A nil parameter is no error, because layers may lack parameters.
-func unmade(m Module) error {
+// checkLayers returns an error if m, a module without parameters, has a nil layer or an empty list
+// of layers. A nil parameter is no error, because layers may lack parameters.
+func checkLayers(m Module) error {
 	v, text := reflect.ValueOf(m), ""
 	if path, fault := nilLayer(v, ""); fault == "" {
 		return nil
@@ -223,7 +223,7 @@ func unmade(m Module) error {
 // nilLayer returns the path of the first nil layer or empty list of layers in v, and a description
 // of the fault. The fault is empty if there is none.
 func nilLayer(v reflect.Value, path string) (at, fault string) {
-	if !leads(v.Type()) || isLeaf(v.Type()) {
+	if !canHoldParams(v.Type()) || isLeaf(v.Type()) {
 		return "", ""
 	}
 	switch v.Kind() {
@@ -237,7 +237,7 @@ func nilLayer(v reflect.Value, path string) (at, fault string) {
 			return path, "is empty"
 		}
 		for i := range v.Len() {
-			if at, fault = nilLayer(v.Index(i), path+dot(path)+strconv.Itoa(i)); fault != "" {
+			if at, fault = nilLayer(v.Index(i), path+withDot(path)+strconv.Itoa(i)); fault != "" {
 				return at, fault
 			}
 		}
@@ -247,7 +247,7 @@ func nilLayer(v reflect.Value, path string) (at, fault string) {
 			if !f.IsExported() || f.Tag.Get("wire") == "-" {
 				continue
 			}
-			if at, fault = nilLayer(v.Field(i), path+dot(path)+snake(f.Name)); fault != "" {
+			if at, fault = nilLayer(v.Field(i), path+withDot(path)+snakeCase(f.Name)); fault != "" {
 				return at, fault
 			}
 		}

@@ -83,52 +83,52 @@ func (f Func) Forward(x *autograd.Var) *autograd.Var {
 
 var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
 	"":            func(x *autograd.Var, _ [2]float64) *autograd.Var { return x },
-	"ReLU":        plain(autograd.ReLU),
-	"ReLU6":       plain(autograd.ReLU6),
-	"SELU":        plain(autograd.SELU),
-	"GELU":        plain(autograd.GELU),
-	"GELUTanh":    plain(autograd.GELUTanh),
-	"SiLU":        plain(autograd.SiLU),
-	"Mish":        plain(autograd.Mish),
-	"Sigmoid":     plain(autograd.Sigmoid),
-	"LogSigmoid":  plain(autograd.LogSigmoid),
-	"Hardsigmoid": plain(autograd.Hardsigmoid),
-	"Hardswish":   plain(autograd.Hardswish),
-	"Tanh":        plain(autograd.Tanh),
-	"Tanhshrink":  plain(autograd.Tanhshrink),
-	"Softsign":    plain(autograd.Softsign),
-	"Softmax":     along(autograd.Softmax),
-	"LogSoftmax":  along(autograd.LogSoftmax),
-	"Flatten":     plain(autograd.Flatten),
-	"LeakyReLU":   of(autograd.LeakyReLU),
-	"ELU":         of(autograd.ELU),
-	"CELU":        of(autograd.CELU),
-	"Softshrink":  of(autograd.Softshrink),
-	"Hardshrink":  of(autograd.Hardshrink),
-	"Softplus":    ofTwo(autograd.Softplus),
-	"Hardtanh":    ofTwo(autograd.Hardtanh),
-	"Threshold":   ofTwo(autograd.Threshold),
+	"ReLU":        withoutParams(autograd.ReLU),
+	"ReLU6":       withoutParams(autograd.ReLU6),
+	"SELU":        withoutParams(autograd.SELU),
+	"GELU":        withoutParams(autograd.GELU),
+	"GELUTanh":    withoutParams(autograd.GELUTanh),
+	"SiLU":        withoutParams(autograd.SiLU),
+	"Mish":        withoutParams(autograd.Mish),
+	"Sigmoid":     withoutParams(autograd.Sigmoid),
+	"LogSigmoid":  withoutParams(autograd.LogSigmoid),
+	"Hardsigmoid": withoutParams(autograd.Hardsigmoid),
+	"Hardswish":   withoutParams(autograd.Hardswish),
+	"Tanh":        withoutParams(autograd.Tanh),
+	"Tanhshrink":  withoutParams(autograd.Tanhshrink),
+	"Softsign":    withoutParams(autograd.Softsign),
+	"Softmax":     withDim(autograd.Softmax),
+	"LogSoftmax":  withDim(autograd.LogSoftmax),
+	"Flatten":     withoutParams(autograd.Flatten),
+	"LeakyReLU":   withOneParam(autograd.LeakyReLU),
+	"ELU":         withOneParam(autograd.ELU),
+	"CELU":        withOneParam(autograd.CELU),
+	"Softshrink":  withOneParam(autograd.Softshrink),
+	"Hardshrink":  withOneParam(autograd.Hardshrink),
+	"Softplus":    withTwoParams(autograd.Softplus),
+	"Hardtanh":    withTwoParams(autograd.Hardtanh),
+	"Threshold":   withTwoParams(autograd.Threshold),
 	"GLU": func(x *autograd.Var, args [2]float64) *autograd.Var {
 		return autograd.GLU(x, int(args[0]))
 	},
 }
 
 // Adapters from functions of package autograd, by signature: x alone (plain), x and the last
-// dimension (along), one argument (of), two arguments (ofTwo).
+// dimension (along), one argument (of), two arguments (withTwoParams).
 
-func plain(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func withoutParams(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x) }
 }
 
-func along(f func(x *autograd.Var, dim int) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func withDim(f func(x *autograd.Var, dim int) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x, -1) }
 }
 
-func of(f func(x *autograd.Var, a float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func withOneParam(f func(x *autograd.Var, a float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0]) }
 }
 
-func ofTwo(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func withTwoParams(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0], args[1]) }
 }
 

@@ -12,14 +12,14 @@ import (
 // unexported field of m.
 func checkComplete(m Module) {
 	v := reflect.ValueOf(m)
-	if !v.IsValid() || !leads(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
+	if !v.IsValid() || !canHoldParams(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
 		misuse(tensor.ErrMisuse, "got %T, want a module, that is, a pointer to a struct", m)
 	}
 	s := search{found: map[uintptr]bool{}, seen: map[visit]bool{}}
-	for _, p := range named(m) {
+	for _, p := range iterateParams(m) {
 		s.found[reflect.ValueOf(p).Pointer()] = true
 	}
-	if path := s.hidden(v, ""); path != "" {
+	if path := s.findHidden(v, ""); path != "" {
 		misuse(tensor.ErrMisuse, "%T has a parameter that is reachable only through the unexported field %s: export the field",
 			m, path)
 	}
@@ -37,19 +37,19 @@ type visit struct {
 	t  reflect.Type
 }
 
-// hidden returns the path of the first parameter that is not in s.found, or "".
-func (s search) hidden(v reflect.Value, path string) string {
-	if !v.IsValid() || !leads(v.Type()) {
+// findHidden returns the path of the first parameter that is not in s.found, or "".
+func (s search) findHidden(v reflect.Value, path string) string {
+	if !v.IsValid() || !canHoldParams(v.Type()) {
 		return ""
 	}
 	switch v.Kind() {
 	case reflect.Interface:
-		return s.hidden(v.Elem(), path)
+		return s.findHidden(v.Elem(), path)
 	case reflect.Pointer:
-		return s.behind(v, path)
+		return s.findBehindPointer(v, path)
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if p := s.hidden(v.Index(i), path); p != "" {
+			if p := s.findHidden(v.Index(i), path); p != "" {
 				return p
 			}
 		}
@@ -59,7 +59,7 @@ func (s search) hidden(v reflect.Value, path string) string {
 			if f.Tag.Get("wire") == "-" {
 				continue
 			}
-			if p := s.hidden(v.Field(i), path+dot(path)+f.Name); p != "" {
+			if p := s.findHidden(v.Field(i), path+withDot(path)+f.Name); p != "" {
 				return p
 			}
 		}
@@ -67,8 +67,8 @@ func (s search) hidden(v reflect.Value, path string) string {
 	return ""
 }
 
-// behind applies hidden to the target of a pointer, at most once per pointer.
-func (s search) behind(v reflect.Value, path string) string {
+// findBehindPointer applies hidden to the target of a pointer, at most once per pointer.
+func (s search) findBehindPointer(v reflect.Value, path string) string {
 	at := visit{v.Pointer(), v.Type()}
 	switch {
 	case v.IsNil() || s.seen[at]:
@@ -80,23 +80,23 @@ func (s search) behind(v reflect.Value, path string) string {
 		return ""
 	}
 	s.seen[at] = true
-	return s.hidden(v.Elem(), path)
+	return s.findHidden(v.Elem(), path)
 }
 
 var leading sync.Map // cache of leads: reflect.Type to bool
 
-// leads reports whether values of type t can contain parameters: *autograd.Param, layers, and
-// pointers, slices, arrays and structs of them.
-func leads(t reflect.Type) bool {
+// canHoldParams reports whether values of type t can contain parameters: *autograd.Param, layers,
+// and pointers, slices, arrays and structs of them.
+func canHoldParams(t reflect.Type) bool {
 	if known, ok := leading.Load(t); ok {
 		return known.(bool)
 	}
-	found := leadsBy(t, map[reflect.Type]bool{})
+	found := canHoldParamsBy(t, map[reflect.Type]bool{})
 	leading.Store(t, found)
 	return found
 }
 
-func leadsBy(t reflect.Type, above map[reflect.Type]bool) bool {
+func canHoldParamsBy(t reflect.Type, above map[reflect.Type]bool) bool {
 	if above[t] {
 		return false
 	}
@@ -109,10 +109,10 @@ func leadsBy(t reflect.Type, above map[reflect.Type]bool) bool {
 	case t.Kind() == reflect.Interface:
 		return t.Implements(reflect.TypeFor[Layer]())
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
-		return leadsBy(t.Elem(), above)
+		return canHoldParamsBy(t.Elem(), above)
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
-			if leadsBy(t.Field(i).Type, above) {
+			if canHoldParamsBy(t.Field(i).Type, above) {
 				return true
 			}
 		}

@@ -17,25 +17,25 @@ type Linear struct {
 // PyTorch, with random numbers from g, or from the default generator if g is nil.
 func NewLinear(in, out int, g *tensor.Generator) *Linear {
 	checkSizes("NewLinear", in, out)
-	return &Linear{Weight: uniform("weight", in, g, out, in), Bias: uniform("bias", in, g, out)}
+	return &Linear{Weight: uniformParam("weight", in, g, out, in), Bias: uniformParam("bias", in, g, out)}
 }
 
 // Forward returns the result, (..., out), for x, which must be (..., in).
 func (l *Linear) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.Linear(x, l.Weight.Var(), optional(l.Bias))
+	return autograd.Linear(x, l.Weight.Var(), varOrNil(l.Bias))
 }
 
-// optional returns p as a Var, or nil if p is nil.
-func optional(p *autograd.Param) *autograd.Var {
+// varOrNil returns p as a Var, or nil if p is nil.
+func varOrNil(p *autograd.Param) *autograd.Var {
 	if p == nil {
 		return nil
 	}
 	return p.Var()
 }
 
-// uniform returns a parameter drawn uniformly from ±1/√fanIn. PyTorch's layers use this bound: it
-// equals kaiming_uniform with a=√5.
-func uniform(name string, fanIn int, g *tensor.Generator, shape ...int) *autograd.Param {
+// uniformParam returns a parameter drawn uniformly from ±1/√fanIn. PyTorch's layers use this bound:
+// it equals kaiming_uniform with a=√5.
+func uniformParam(name string, fanIn int, g *tensor.Generator, shape ...int) *autograd.Param {
 	bound := 1 / math.Sqrt(float64(fanIn))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, shape...).Uniform(g, -bound, bound))
 }

@@ -48,10 +48,10 @@ func Params(modules ...Module) iter.Seq[*autograd.Param] {
 // neither trained nor saved. A field with the tag `wire:"-"` is not part of the module.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
 	checkComplete(m)
-	return named(m)
+	return iterateParams(m)
 }
 
-func named(m any) iter.Seq2[string, *autograd.Param] {
+func iterateParams(m any) iter.Seq2[string, *autograd.Param] {
 	return func(yield func(string, *autograd.Param) bool) {
 		walk(reflect.ValueOf(m), "", func(path string, v any) bool {
 			p, ok := v.(*autograd.Param)
@@ -105,17 +105,18 @@ func walkParts(v reflect.Value, path string, visit func(path string, v any) bool
 		suffix, _ := suffixOf(v)
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.IsExported() && f.Tag.Get("wire") != "-" && !walk(reachable(v.Field(i)), join(path, f)+suffix, visit) {
+			if f.IsExported() && f.Tag.Get("wire") != "-" &&
+				!walk(addressable(v.Field(i)), joinName(path, f)+suffix, visit) {
 				return false
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			at := path + dot(path) + strconv.Itoa(i)
+			at := path + withDot(path) + strconv.Itoa(i)
 			if _, ok := suffixOf(v.Index(i)); ok {
 				at = path
 			}
-			if !walk(reachable(v.Index(i)), at, visit) {
+			if !walk(addressable(v.Index(i)), at, visit) {
 				return false
 			}
 		}
@@ -127,44 +128,44 @@ func walkParts(v reflect.Value, path string, visit func(path string, v any) bool
 // such parts, for example a Pass, as attributes with a suffix instead of in a list, so walk must
 // not add an index to their path.
 func suffixOf(v reflect.Value) (suffix string, ok bool) {
-	p, ok := reachable(v).Interface().(interface{ nameSuffix() string })
+	p, ok := addressable(v).Interface().(interface{ nameSuffix() string })
 	if !ok || v.Kind() == reflect.Pointer && v.IsNil() {
 		return "", false
 	}
 	return p.nameSuffix(), true
 }
 
-// reachable returns the address of an addressable struct, and v otherwise. Methods with a pointer
+// addressable returns the address of an addressable struct, and v otherwise. Methods with a pointer
 // receiver are then visible by reflection.
-func reachable(v reflect.Value) reflect.Value {
+func addressable(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Struct && v.CanAddr() {
 		return v.Addr()
 	}
 	return v
 }
 
-// join appends the name of a field to path. An embedded field, or one with the tag `nn:"-"`, adds
-// nothing.
-func join(path string, f reflect.StructField) string {
+// joinName appends the name of a field to path. An embedded field, or one with the tag `nn:"-"`,
+// adds nothing.
+func joinName(path string, f reflect.StructField) string {
 	name := f.Tag.Get("nn")
 	if name == "" {
-		name = snake(f.Name)
+		name = snakeCase(f.Name)
 	}
 	if f.Anonymous || name == "-" {
 		return path
 	}
-	return path + dot(path) + name
+	return path + withDot(path) + name
 }
 
-func dot(path string) string {
+func withDot(path string) string {
 	if path == "" {
 		return ""
 	}
 	return "."
 }
 
-// snake converts a Go name to snake case: FC1 to fc1, ConvDrop to conv_drop, FCOut to fc_out.
-func snake(s string) string {
+// snakeCase converts a Go name to snake case: FC1 to fc1, ConvDrop to conv_drop, FCOut to fc_out.
+func snakeCase(s string) string {
 	var b strings.Builder
 	r := []rune(s)
 	for i, c := range r {

@@ -35,7 +35,7 @@ func NewBatchNorm2d(channels int) *BatchNorm2d { return newBatchNorm("NewBatchNo
 func newBatchNorm(what string, channels int) *BatchNorm2d {
 	checkSizes(what, channels)
 	return &BatchNorm2d{
-		Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels),
+		Weight: constantParam("weight", 1, channels), Bias: constantParam("bias", 0, channels),
 		RunningMean: tensor.New(tensor.Float32, channels), RunningVar: tensor.Ones(tensor.Float32, channels),
 		NumBatchesTracked: tensor.New(tensor.Int64), Eps: 1e-5, Momentum: 0.1,
 	}
@@ -46,11 +46,11 @@ func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 4 {
 		misuse(tensor.ErrShape, "BatchNorm2d: got shape %v, want (N, channels, H, W)", x.Shape())
 	}
-	return b.normalized(x)
+	return b.normalize(x)
 }
 
-func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
-	w, bias := optional(b.Weight), optional(b.Bias)
+func (b *BatchNorm2d) normalize(x *autograd.Var) *autograd.Var {
+	w, bias := varOrNil(b.Weight), varOrNil(b.Bias)
 	if b.Off && b.RunningMean != nil && b.RunningVar != nil {
 		y, _, _ := autograd.BatchNorm(x, w, bias, b.RunningMean, b.RunningVar, b.Eps)
 		return y
@@ -78,7 +78,7 @@ func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 2 && n != 3 {
 		misuse(tensor.ErrShape, "BatchNorm1d: got shape %v, want (N, channels) or (N, channels, L)", x.Shape())
 	}
-	return (*BatchNorm2d)(b).normalized(x)
+	return (*BatchNorm2d)(b).normalize(x)
 }
 
 // LayerNorm is a layer that normalises the last dimensions to mean 0 and variance 1. See Ba et al.,
@@ -94,7 +94,7 @@ type LayerNorm struct {
 // is initialised as in PyTorch.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
-	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...),
+	return &LayerNorm{Weight: constantParam("weight", 1, shape...), Bias: constantParam("bias", 0, shape...),
 		Shape: shape, Eps: 1e-5}
 }
 
@@ -104,7 +104,7 @@ func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	if l.Weight != nil {
 		shape = l.Weight.T.Shape()
 	}
-	return autograd.LayerNorm(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
+	return autograd.LayerNorm(x, shape, varOrNil(l.Weight), varOrNil(l.Bias), l.Eps)
 }
 
 // GroupNorm is a layer that normalises each group of channels of each example to mean 0 and
@@ -122,13 +122,13 @@ type GroupNorm struct {
 func NewGroupNorm(groups, channels int) *GroupNorm {
 	checkSizes("NewGroupNorm", groups, channels)
 	checkGroups("NewGroupNorm", groups, channels)
-	return &GroupNorm{Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels),
+	return &GroupNorm{Weight: constantParam("weight", 1, channels), Bias: constantParam("bias", 0, channels),
 		Groups: groups, Eps: 1e-5}
 }
 
 // Forward returns x, which must be (N, channels, ...), normalised.
 func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.GroupNorm(x, optional(g.Weight), optional(g.Bias), g.Groups, g.Eps)
+	return autograd.GroupNorm(x, varOrNil(g.Weight), varOrNil(g.Bias), g.Groups, g.Eps)
 }
 
 func checkGroups(what string, groups int, channels ...int) {
@@ -139,7 +139,7 @@ func checkGroups(what string, groups int, channels ...int) {
 	}
 }
 
-// constant returns a parameter filled with v.
-func constant(name string, v float64, shape ...int) *autograd.Param {
+// constantParam returns a parameter filled with v.
+func constantParam(name string, v float64, shape ...int) *autograd.Param {
 	return autograd.NewParam(name, tensor.Full(tensor.Float32, v, shape...))
 }

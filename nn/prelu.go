@@ -14,7 +14,7 @@ type PReLU struct {
 // of channels. As in PyTorch, slopes are initialised to 0.25.
 func NewPReLU(slopes int) *PReLU {
 	checkSizes("NewPReLU", slopes)
-	return &PReLU{constant("weight", 0.25, slopes)}
+	return &PReLU{constantParam("weight", 0.25, slopes)}
 }
 
 // Forward applies the layer to x (N, channels, ...). With one slope x may have any shape.

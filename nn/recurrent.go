@@ -66,7 +66,7 @@ func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tenso
 	}
 	l := &LSTM{newRecurrent("NewProjectedLSTM", 4, in, hidden, proj, layers, bidirectional, g)}
 	for _, p := range l.Passes {
-		p.WeightHR = uniform("weight_hr", hidden, g, proj, hidden)
+		p.WeightHR = uniformParam("weight_hr", hidden, g, proj, hidden)
 	}
 	return l
 }
@@ -83,21 +83,21 @@ func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectio
 	checkSizes(what, in, hidden, layers)
 	r := Recurrent{Hidden: hidden, Bidirectional: bidirectional}
 	for l := range layers {
-		for d := range r.directions() {
+		for d := range r.directionCount() {
 			suffix := "_l" + strconv.Itoa(l)
 			if d == 1 {
 				suffix += "_reverse"
 			}
-			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in),
-				uniform("weight_hh", hidden, g, gates*hidden, states),
-				uniform("bias_ih", hidden, g, gates*hidden), uniform("bias_hh", hidden, g, gates*hidden), nil, suffix})
+			r.Passes = append(r.Passes, &Pass{uniformParam("weight_ih", hidden, g, gates*hidden, in),
+				uniformParam("weight_hh", hidden, g, gates*hidden, states),
+				uniformParam("bias_ih", hidden, g, gates*hidden), uniformParam("bias_hh", hidden, g, gates*hidden), nil, suffix})
 		}
-		in = states * r.directions()
+		in = states * r.directionCount()
 	}
 	return r
 }
 
-func (r *Recurrent) directions() int {
+func (r *Recurrent) directionCount() int {
 	if r.Bidirectional {
 		return 2
 	}
@@ -127,17 +127,17 @@ func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 // states have proj features instead of hidden. Run panics with an error that wraps
 // [tensor.ErrShape] if a shape does not match.
 func (l *LSTM) Run(x, h, c *autograd.Var) (y, lastH, lastC *autograd.Var) {
-	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, lstm)
+	y, last := l.runLayers("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, runLSTM)
 	return y, last[0], last[1]
 }
 
-func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
+func runLSTM(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
 	last []*autograd.Var) {
-	bias := optional(p.BiasIH)
+	bias := varOrNil(p.BiasIH)
 	if bias != nil && p.BiasHH != nil {
 		bias = autograd.Add(bias, p.BiasHH.Var())
 	}
-	r.Proj = optional(p.WeightHR)
+	r.Proj = varOrNil(p.WeightHR)
 	y, h, c := autograd.LSTM(autograd.Linear(x, p.WeightIH.Var(), bias), first[0], first[1], r)
 	return y, []*autograd.Var{h, c}
 }
@@ -150,14 +150,14 @@ func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence
 // final states of all passes, in the layout of h. It panics with an error that wraps
 // [tensor.ErrShape] if a shape does not match.
 func (g *GRU) Run(x, h *autograd.Var) (y, last *autograd.Var) {
-	y, states := g.run("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, gru)
+	y, states := g.runLayers("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, runGRU)
 	return y, states[0]
 }
 
-func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
+func runGRU(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
 	last []*autograd.Var) {
-	r.Bias = optional(p.BiasHH)
-	y, h := autograd.GRU(autograd.Linear(x, p.WeightIH.Var(), optional(p.BiasIH)), first[0], r)
+	r.Bias = varOrNil(p.BiasHH)
+	y, h := autograd.GRU(autograd.Linear(x, p.WeightIH.Var(), varOrNil(p.BiasIH)), first[0], r)
 	return y, []*autograd.Var{h}
 }
 
@@ -166,15 +166,15 @@ func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence)
 type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
 	last []*autograd.Var)
 
-// run computes all layers. sizes holds the number of features of each kind of state in first.
-func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, sizes []int,
+// runLayers computes all layers. sizes holds the number of features of each kind of state in first.
+func (r *Recurrent) runLayers(what string, x *autograd.Var, first []*autograd.Var, sizes []int,
 	through way) (y *autograd.Var, last []*autograd.Var) {
 	single := len(x.Shape()) == 2
-	x, first = r.batched(what, x, first, sizes)
+	x, first = r.batchInputs(what, x, first, sizes)
 	ends := make([][]*autograd.Var, len(first))
-	for i := 0; i < len(r.Passes); i += r.directions() {
+	for i := 0; i < len(r.Passes); i += r.directionCount() {
 		var outs []*autograd.Var
-		for d := range r.directions() {
+		for d := range r.directionCount() {
 			states := make([]*autograd.Var, len(first))
 			for k := range states {
 				states[k] = autograd.Select(first[k], 0, i+d)
@@ -189,7 +189,7 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, siz
 		if x = outs[0]; len(outs) > 1 {
 			x = autograd.Cat(2, outs...)
 		}
-		if i+r.directions() < len(r.Passes) {
+		if i+r.directionCount() < len(r.Passes) {
 			x = autograd.Dropout(x, r.P, r.Generator, !r.Off)
 		}
 	}
@@ -209,8 +209,8 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, siz
 	return x, last
 }
 
-// batched returns x as (L, N, in), and all initial states, with zeros for nil ones.
-func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var,
+// batchInputs returns x as (L, N, in), and all initial states, with zeros for nil ones.
+func (r *Recurrent) batchInputs(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var,
 	[]*autograd.Var) {
 	single := len(x.Shape()) == 2
 	switch {

@@ -28,7 +28,7 @@ func State(m Module) map[string]*tensor.Tensor {
 // or state is closed; m is then unchanged.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
-	if err := matches(own, state, sameDType); err != nil {
+	if err := compareStates(own, state, sameDType); err != nil {
 		return err
 	}
 	for name, t := range own {
@@ -52,12 +52,12 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 func sameDType(own, t tensor.DType) bool { return own == t }
 
-// matches returns an error for each difference between state and own, the tensors of a module. same
-// reports whether two dtypes are compatible.
-func matches(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType) bool) error {
+// compareStates returns an error for each difference between state and own, the tensors of a
+// module. same reports whether two dtypes are compatible.
+func compareStates(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		problems = append(problems, fits(name, own[name], state[name], same))
+		problems = append(problems, compareTensors(name, own[name], state[name], same))
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
 		if _, ok := own[name]; !ok {
@@ -67,7 +67,7 @@ func matches(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType
 	return errors.Join(problems...)
 }
 
-func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) bool) error {
+func compareTensors(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	switch {
 	case t == nil:
 		return fmt.Errorf("load %s: %w", name, ErrMissing)
@@ -142,7 +142,7 @@ func To(m Module, dev tensor.Device) error {
 // it too. Close is idempotent.
 func Close(m Module) error {
 	var problems []error
-	for _, p := range named(m) {
+	for _, p := range iterateParams(m) {
 		problems = append(problems, p.Close())
 	}
 	for _, t := range Buffers(m) {

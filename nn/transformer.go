@@ -49,14 +49,14 @@ func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *a
 	}
 	if t.NormFirst {
 		x = autograd.Add(x, attend(t.Norm1.Forward(x)))
-		return autograd.Add(x, t.feed(t.Norm2.Forward(x)))
+		return autograd.Add(x, t.feedForward(t.Norm2.Forward(x)))
 	}
 	x = t.Norm1.Forward(autograd.Add(x, attend(x)))
-	return t.Norm2.Forward(autograd.Add(x, t.feed(x)))
+	return t.Norm2.Forward(autograd.Add(x, t.feedForward(x)))
 }
 
-// feed applies the feed-forward network.
-func (t *TransformerEncoderLayer) feed(x *autograd.Var) *autograd.Var {
+// feedForward applies the feed-forward network.
+func (t *TransformerEncoderLayer) feedForward(x *autograd.Var) *autograd.Var {
 	x = t.Activation.Forward(t.Linear1.Forward(x))
 	return t.Dropout2.Forward(t.Linear2.Forward(t.Dropout.Forward(x)))
 }

@@ -44,11 +44,11 @@ func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
 	o.LR = cmp.Or(o.LR, adagradLR)
 	a := &Adagrad{AdagradOptions: &o}
 	a.bind()
-	a.keep(params)
+	a.addParams(params)
 	return a
 }
 
-func (o AdagradOptions) eps() float64 { return or(o.Eps, adagradEps) }
+func (o AdagradOptions) eps() float64 { return valueOr(o.Eps, adagradEps) }
 
 func (o AdagradOptions) problem() string {
 	for _, x := range []struct {
@@ -65,18 +65,18 @@ func (o AdagradOptions) problem() string {
 	return ""
 }
 
-func (o AdagradOptions) states() (n int, start float64) { return 1, o.InitialAccumulator }
+func (o AdagradOptions) stateCount() (n int, start float64) { return 1, o.InitialAccumulator }
 
 func (o AdagradOptions) descent() device.Descent {
-	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	rate, decay := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	return device.Descent{Rule: device.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.eps(),
 		WeightDecay: decay, Atomic: o.Atomic}
 }
 
-func adagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
-	rate, decay := direction(o.Maximize, o.LR/(1+float64(u.n-1)*o.LRDecay), o.WeightDecay)
+func stepAdagrad[F kernel.Float](o *AdagradOptions, u *update[F]) {
+	rate, decay := stepDirection(o.Maximize, o.LR/(1+float64(u.n-1)*o.LRDecay), o.WeightDecay)
 	s := kernel.AdagradStep{LR: rate, Eps: o.eps(), WeightDecay: decay}
-	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adagrad(s, p, g, u.state[0][at:]) })
+	u.updateElements(o.Atomic, func(at int, p, g []F) { kernel.Adagrad(s, p, g, u.state[0][at:]) })
 }
 
 // marshal encodes the options, the parameters and, after Share, the state.
@@ -90,17 +90,18 @@ func (a *Adagrad) unmarshal(d *codec.Decoder) (err error) {
 	return err
 }
 
-func (a *Adagrad) bind() { bind(&a.core, a.AdagradOptions, adagrad[float32], adagrad[float64]) }
+func (a *Adagrad) bind() { bind(&a.core, a.AdagradOptions, stepAdagrad[float32], stepAdagrad[float64]) }
 
-func (o *AdagradOptions) follow(rate float64) { o.LR = rate }
-func (o *AdagradOptions) cycle(float64) bool  { return false }
+func (o *AdagradOptions) setRate(rate float64)     { o.LR = rate }
+func (o *AdagradOptions) setMomentum(float64) bool { return false }
 
 func (o *AdagradOptions) class() class {
 	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), optional("eps", &o.Eps, adagradEps),
-			number("weight_decay", &o.WeightDecay),
-			number("initial_accumulator_value", &o.InitialAccumulator), flag("maximize", &o.Maximize),
-			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},
+		settings: []setting{numberSetting("lr", &o.LR), numberSetting("lr_decay", &o.LRDecay),
+			optionalSetting("eps", &o.Eps, adagradEps),
+			numberSetting("weight_decay", &o.WeightDecay),
+			numberSetting("initial_accumulator_value", &o.InitialAccumulator), flagSetting("maximize", &o.Maximize),
+			fixedSetting("foreach", nil), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
 		moments: []moment{{"sum", 0, true, false}},
 	}
 }

@@ -52,7 +52,7 @@ func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.LR = cmp.Or(o.LR, adamLR)
 	a := &Adam{AdamOptions: &o}
 	a.bind()
-	a.keep(params)
+	a.addParams(params)
 	return a
 }
 
@@ -64,11 +64,11 @@ func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 }
 
 func (o AdamOptions) betas() (b1, b2 float64) {
-	b := or(o.Betas, adamBetas)
+	b := valueOr(o.Betas, adamBetas)
 	return b[0], b[1]
 }
 
-func (o AdamOptions) eps() float64 { return or(o.Eps, adamEps) }
+func (o AdamOptions) eps() float64 { return valueOr(o.Eps, adamEps) }
 
 func (o AdamOptions) problem() string {
 	b1, b2 := o.betas()
@@ -85,9 +85,9 @@ func (o AdamOptions) problem() string {
 	return ""
 }
 
-// states returns the number of state tensors: the mean, the mean square and, for AMSGrad, the
+// stateCount returns the number of state tensors: the mean, the mean square and, for AMSGrad, the
 // largest mean square.
-func (o AdamOptions) states() (n int, start float64) {
+func (o AdamOptions) stateCount() (n int, start float64) {
 	if o.AMSGrad {
 		return 3, 0
 	}
@@ -95,23 +95,23 @@ func (o AdamOptions) states() (n int, start float64) {
 }
 
 func (o AdamOptions) descent() device.Descent {
-	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	rate, decay := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	b1, b2 := o.betas()
 	return device.Descent{Rule: device.DescendAdam, LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(),
 		WeightDecay: decay, Decoupled: o.Decoupled, AMSGrad: o.AMSGrad, Atomic: o.Atomic}
 }
 
-func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
-	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+func stepAdam[F kernel.Float](o *AdamOptions, u *update[F]) {
+	rate, decay := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	b1, b2 := o.betas()
 	s := kernel.AdamStep{LR: rate, Beta1: b1, Beta2: b2, Eps: o.eps(), WeightDecay: decay,
 		Decoupled: o.Decoupled, N: u.n}
 	if o.AMSGrad {
-		u.move(o.Atomic,
+		u.updateElements(o.Atomic,
 			func(at int, p, g []F) { kernel.AMSGrad(s, p, g, u.state[0][at:], u.state[1][at:], u.state[2][at:]) })
 		return
 	}
-	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
+	u.updateElements(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
 // marshal encodes the options, the parameters and, after Share, the state.
@@ -125,11 +125,11 @@ func (a *Adam) unmarshal(d *codec.Decoder) (err error) {
 	return err
 }
 
-func (a *Adam) bind() { bind(&a.core, a.AdamOptions, adam[float32], adam[float64]) }
+func (a *Adam) bind() { bind(&a.core, a.AdamOptions, stepAdam[float32], stepAdam[float64]) }
 
-func (o *AdamOptions) follow(rate float64) { o.LR = rate }
+func (o *AdamOptions) setRate(rate float64) { o.LR = rate }
 
-func (o *AdamOptions) cycle(momentum float64) bool {
+func (o *AdamOptions) setMomentum(momentum float64) bool {
 	_, b2 := o.betas()
 	o.Betas = &[2]float64{momentum, b2}
 	return true
@@ -137,10 +137,11 @@ func (o *AdamOptions) cycle(momentum float64) bool {
 
 func (o *AdamOptions) class() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), pair("betas", &o.Betas, adamBetas), optional("eps", &o.Eps, adamEps),
-			number("weight_decay", &o.WeightDecay),
-			flag("amsgrad", &o.AMSGrad), flag("maximize", &o.Maximize), same("decoupled_weight_decay", o.Decoupled),
-			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false), fixed("fused", nil)},
+		settings: []setting{numberSetting("lr", &o.LR), pairSetting("betas", &o.Betas, adamBetas),
+			optionalSetting("eps", &o.Eps, adamEps),
+			numberSetting("weight_decay", &o.WeightDecay),
+			flagSetting("amsgrad", &o.AMSGrad), flagSetting("maximize", &o.Maximize), classSetting("decoupled_weight_decay", o.Decoupled),
+			fixedSetting("foreach", nil), fixedSetting("capturable", false), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
 		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false},
 			{"max_exp_avg_sq", 2, o.AMSGrad, false}},
 	}

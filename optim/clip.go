@@ -26,7 +26,7 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 			squares += all.Sum()
 			all.Close()
 		default:
-			squares += onData(p.Grad, squaresOf[float32], squaresOf[float64])
+			squares += applyTyped(p.Grad, squaresOf[float32], squaresOf[float64])
 		}
 	}
 	norm := math.Sqrt(squares)
@@ -58,8 +58,8 @@ func squaresOf[F kernel.Float](x []F) float64 {
 	return (a + b) + (c + d)
 }
 
-// onData applies f32 or f64 to the elements of t, by its dtype. It panics for other dtypes.
-func onData(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) float64) float64 {
+// applyTyped applies f32 or f64 to the elements of t, by its dtype. It panics for other dtypes.
+func applyTyped(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) float64) float64 {
 	switch dt := t.DType(); dt {
 	case tensor.Float32:
 		return f32(tensor.Data[float32](t))

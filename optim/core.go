@@ -21,8 +21,8 @@ type Optimizer interface {
 	Step()
 }
 
-// or returns *v, or otherwise if v is nil.
-func or[T any](v *T, otherwise T) T {
+// valueOr returns *v, or otherwise if v is nil.
+func valueOr[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise
 	}
@@ -69,9 +69,9 @@ type slot struct {
 	State []*tensor.Tensor // tensors with the parameter's dtype and shape
 }
 
-// keep adds params to the core, which must be bound. It panics if an option is out of range or if
-// there are no params.
-func (c *core) keep(params iter.Seq[*autograd.Param]) {
+// addParams adds params to the core, which must be bound. It panics if an option is out of range or
+// if there are no params.
+func (c *core) addParams(params iter.Seq[*autograd.Param]) {
 	if p := c.options.problem(); p != "" {
 		misuse("%s", p)
 	}
@@ -96,7 +96,7 @@ func (c *core) Share() error {
 	c.shared = true
 	for i := range c.slots {
 		s := &c.slots[i]
-		s.prepare(c.options.states())
+		s.createState(c.options.stateCount())
 		for _, t := range append(s.State, s.Steps) {
 			if err := t.Share(); err != nil {
 				return fmt.Errorf("share the state of parameter %s: %w", s.Param.Name, err)
@@ -122,7 +122,7 @@ func (c *core) Close() error {
 	return errors.Join(problems...)
 }
 
-func (s *slot) prepare(states int, start float64) {
+func (s *slot) createState(states int, start float64) {
 	if s.Steps == nil {
 		s.Steps = tensor.New(tensor.Int64)
 	}
@@ -141,12 +141,12 @@ func (s *slot) check() {
 	}
 }
 
-// direction returns the learning rate and the weight decay of a step.
+// stepDirection returns the learning rate and the weight decay of a step.
 //
 // To maximise a loss, the step must follow -gradient + decay·p. This equals a step along gradient -
 // decay·p with both signs flipped, so no second form of the step is needed. The mean gradients in
 // the state then have the opposite sign to PyTorch's.
-func direction(maximize bool, rate, decay float64) (float64, float64) {
+func stepDirection(maximize bool, rate, decay float64) (float64, float64) {
 	if maximize {
 		return -rate, -decay
 	}

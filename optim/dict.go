@@ -74,16 +74,16 @@ func pairsOf(v any) (iter.Seq2[any, any], bool) {
 	case *pickle.Dict:
 		return v.All(), v != nil
 	case map[string]any:
-		return pairs(v), true
+		return anyPairs(v), true
 	case map[int]map[string]any:
-		return pairs(v), true
+		return anyPairs(v), true
 	case map[int]int:
-		return pairs(v), true
+		return anyPairs(v), true
 	}
 	return nil, false
 }
 
-func pairs[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
+func anyPairs[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
 	return func(yield func(k, v any) bool) {
 		for k, v := range m {
 			if !yield(k, v) {
@@ -116,8 +116,9 @@ func numbersOf(v any) ([]int, bool) {
 	return list, ok
 }
 
-// unexpected returns an error that wraps [ErrUnexpected] for each key of d that is not in known.
-func unexpected(d map[string]any, known []string) (problems []error) {
+// unexpectedKeys returns an error that wraps [ErrUnexpected] for each key of d that is not in
+// known.
+func unexpectedKeys(d map[string]any, known []string) (problems []error) {
 	for _, key := range slices.Sorted(maps.Keys(d)) {
 		if !slices.Contains(known, key) {
 			problems = append(problems, fmt.Errorf("%s: %w", key, ErrUnexpected))

@@ -26,7 +26,7 @@ type moment struct {
 	key    string
 	at     int  // index in slot.State
 	used   bool // the options require this tensor
-	signed bool // PyTorch uses the opposite sign if Maximize is set, see direction
+	signed bool // PyTorch uses the opposite sign if Maximize is set, see stepDirection
 }
 
 // classes maps a mark, a setting that only one class has, to the name of the class in PyTorch.
@@ -65,20 +65,20 @@ func membersOf(o Optimizer) (members []member) {
 // changed until commit is called, which must happen only if no group returned an error.
 func (c *core) load(group map[string]any, state map[int]map[string]any) (commit func() error, err error) {
 	fresh, replace := c.fresh()
-	problems := fresh.class().settle(group)
+	problems := fresh.class().decodeSettings(group)
 	if errors.Is(errors.Join(problems...), ErrClass) {
 		return nil, errors.Join(problems...) // other errors would only be consequences
 	}
 	if p := fresh.problem(); p != "" && len(problems) == 0 {
 		problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
 	}
-	found, more := fresh.class().find(c.slots, group, state)
+	found, more := fresh.class().decodeStates(c.slots, group, state)
 	return func() error { replace(); return c.restore(found) }, errors.Join(append(problems, more...)...)
 }
 
-// settle decodes the options of a group. It returns errors that wrap [ErrClass] if the group
-// belongs to another class, and otherwise one error for each invalid entry.
-func (c class) settle(group map[string]any) []error {
+// decodeSettings decodes the options of a group. It returns errors that wrap [ErrClass] if the
+// group belongs to another class, and otherwise one error for each invalid entry.
+func (c class) decodeSettings(group map[string]any) []error {
 	if _, same := group[c.mark]; !same {
 		for mark, name := range classes {
 			if _, other := group[mark]; other {
@@ -95,8 +95,8 @@ type finding struct {
 	state map[int]*tensor.Tensor // by index in slot.State
 }
 
-// find decodes the states of a group's parameters and deletes them from state.
-func (c class) find(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding,
+// decodeStates decodes the states of a group's parameters and deletes them from state.
+func (c class) decodeStates(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding,
 	problems []error) {
 	ids, ok := numbersOf(group["params"])
 	if !ok {
@@ -110,7 +110,7 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 		}
 		taken[id] = true
 		if of, ok := state[id]; ok && i < len(slots) {
-			f, err := c.finding(slots[i], of)
+			f, err := c.decodeState(slots[i], of)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("state of parameter %d (%s): %w", id,
 					slots[i].Param.Name, err))
@@ -125,8 +125,8 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 	return found, problems
 }
 
-// finding decodes and checks the state of one parameter.
-func (c class) finding(s slot, of map[string]any) (f finding, err error) {
+// decodeState decodes and checks the state of one parameter.
+func (c class) decodeState(s slot, of map[string]any) (f finding, err error) {
 	var problems []error
 	known := []string{"step"}
 	f.state = map[int]*tensor.Tensor{}
@@ -137,14 +137,14 @@ func (c class) finding(s slot, of map[string]any) (f finding, err error) {
 		case !m.used:
 		case v != nil:
 			f.state[m.at], err = momentOf(s, v)
-			problems = append(problems, named(m.key, err))
+			problems = append(problems, wrapKey(m.key, err))
 		case c.counts: // SGD has no momentum before its first step, and no step count
 			problems = append(problems, fmt.Errorf("%s: %w", m.key, ErrMissing))
 		}
 	}
 	f.steps, err = c.stepsOf(of, len(f.state))
 	problems = append(problems, err)
-	return f, errors.Join(append(problems, unexpected(of, known)...)...)
+	return f, errors.Join(append(problems, unexpectedKeys(of, known)...)...)
 }
 
 func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
@@ -153,7 +153,7 @@ func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
 	}
 	v, ok := of["step"]
 	if !ok {
-		return 0, named("step", ErrMissing)
+		return 0, wrapKey("step", ErrMissing)
 	}
 	x, ok := numberOf(v)
 	if n := int64(x); ok && x >= 0 && x < 1<<53 && float64(n) == x {
@@ -178,7 +178,7 @@ func momentOf(s slot, v any) (*tensor.Tensor, error) {
 	return nil, fmt.Errorf("%w: got %v, want floats", ErrDType, t.DType())
 }
 
-func named(key string, err error) error {
+func wrapKey(key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func named(key string, err error) error {
 
 // restore copies the decoded states into the parameters' state.
 func (c *core) restore(found []finding) error {
-	states, start := c.options.states()
+	states, start := c.options.stateCount()
 	for i := range c.slots {
 		if err := c.slots[i].restore(found[i], states, start, c.options.class()); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 		}
 		s.State = s.State[:last]
 	}
-	s.prepare(states, start)
+	s.createState(states, start)
 	for i, t := range s.State {
 		if f.state[i] == nil {
 			t.Fill(start)
@@ -231,13 +231,13 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 
 // state returns the entry of a parameter in PyTorch's state dict, or nil if it has none.
 func (m member) state(s *slot) map[string]any {
-	if s.steps() == 0 && !m.always {
+	if s.stepCount() == 0 && !m.always {
 		return nil
 	}
-	s.prepare(m.options.states())
+	s.createState(m.options.stateCount())
 	d := map[string]any{}
 	if m.counts {
-		d["step"] = count(s.steps())
+		d["step"] = stepTensor(s.stepCount())
 	}
 	for _, x := range m.moments {
 		switch {
@@ -254,16 +254,16 @@ func (m member) state(s *slot) map[string]any {
 	return d
 }
 
-func (s *slot) steps() int64 {
+func (s *slot) stepCount() int64 {
 	if s.Steps == nil {
 		return 0
 	}
 	return atomic.LoadInt64(&tensor.Data[int64](s.Steps)[0])
 }
 
-// count returns a number of steps as float32, like PyTorch, or as float64 if float32 cannot
+// stepTensor returns a number of steps as float32, like PyTorch, or as float64 if float32 cannot
 // represent it exactly.
-func count(steps int64) *tensor.Tensor {
+func stepTensor(steps int64) *tensor.Tensor {
 	if steps > 1<<24 {
 		return tensor.Scalar(tensor.Float64, float64(steps))
 	}

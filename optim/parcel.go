@@ -52,16 +52,16 @@ func unmarshal[O any, P interface {
 	}
 	*c = core{slots: p.Slots, shared: p.Shared}
 	for _, s := range c.slots {
-		if states, _ := o.states(); !s.fits(p.Shared, states) {
+		if stateCount, _ := o.stateCount(); !s.isValid(p.Shared, stateCount) {
 			return o, fmt.Errorf("read optimizer: state does not match its parameters: %w", codec.ErrFormat)
 		}
 	}
 	return o, nil
 }
 
-// fits reports whether a decoded slot is valid: it has a parameter and, if shared, as many state
+// isValid reports whether a decoded slot is valid: it has a parameter and, if shared, as many state
 // tensors as the options require, with matching dtype and shape.
-func (s slot) fits(shared bool, states int) bool {
+func (s slot) isValid(shared bool, states int) bool {
 	if s.Param == nil || (s.Steps != nil) != shared {
 		return false
 	}
@@ -83,14 +83,14 @@ func (s slot) fits(shared bool, states int) bool {
 // options are implemented by a pointer to the options of each optimizer.
 type options interface {
 	problem() string // describes an option that is out of range, or ""
-	// states returns the number of state tensors of a parameter, and the initial value of their
+	// stateCount returns the number of state tensors of a parameter, and the initial value of their
 	// elements.
-	states() (n int, start float64)
+	stateCount() (n int, start float64)
 	// descent returns the description of a step for a device.
 	descent() device.Descent
 	class() class // describes the layout of PyTorch's state dict
-	// follow sets the learning rate. cycle sets the momentum, and reports whether the optimizer has
-	// one.
-	follow(rate float64)
-	cycle(momentum float64) bool
+	// setRate sets the learning rate. setMomentum sets the momentum, and reports whether the
+	// optimizer has one.
+	setRate(rate float64)
+	setMomentum(momentum float64) bool
 }

@@ -35,14 +35,14 @@ type ReduceLROnPlateau struct {
 // Step records the metric of an epoch and returns the learning rate of the next epoch. It panics
 // with an error that wraps [tensor.ErrMisuse] if Factor is not in [0, 1).
 func (r *ReduceLROnPlateau) Step(measure float64) float64 {
-	if f := or(r.Factor, 0.1); !(f >= 0 && f < 1) {
+	if f := valueOr(r.Factor, 0.1); !(f >= 0 && f < 1) {
 		misuse("ReduceLROnPlateau: Factor %v: want at least 0 and less than 1", f)
 	}
 	if r.Epochs == 0 {
-		r.Best = r.worst()
+		r.Best = r.worstMetric()
 	}
 	r.Bad++
-	if r.better(measure) {
+	if r.isImprovement(measure) {
 		r.Best, r.Bad = measure, 0
 	}
 	r.Epochs++
@@ -50,9 +50,9 @@ func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 		r.Cooling--
 		r.Bad = 0
 	}
-	if r.Bad > or(r.Patience, 10) {
-		lower := max(r.LR*or(r.Factor, 0.1), r.MinLR)
-		if r.LR-lower > or(r.Eps, 1e-8) {
+	if r.Bad > valueOr(r.Patience, 10) {
+		lower := max(r.LR*valueOr(r.Factor, 0.1), r.MinLR)
+		if r.LR-lower > valueOr(r.Eps, 1e-8) {
 			r.LR = lower
 		}
 		r.Cooling, r.Bad = r.Cooldown, 0
@@ -60,9 +60,9 @@ func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 	return r.LR
 }
 
-// better reports whether a metric improves on the best. NaN never does.
-func (r *ReduceLROnPlateau) better(measure float64) bool {
-	best, margin := r.Best, or(r.Threshold, 1e-4)
+// isImprovement reports whether a metric improves on the best. NaN never does.
+func (r *ReduceLROnPlateau) isImprovement(measure float64) bool {
+	best, margin := r.Best, valueOr(r.Threshold, 1e-4)
 	switch {
 	case r.Maximize && r.Absolute:
 		return measure > best+margin
@@ -76,11 +76,11 @@ func (r *ReduceLROnPlateau) better(measure float64) bool {
 
 // State returns the state dict of PyTorch's ReduceLROnPlateau for an optimizer with one group.
 func (r *ReduceLROnPlateau) State() map[string]any {
-	d := write(r.settings())
+	d := write(r.optionSettings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
-	d["mode_worse"] = r.worst()
+	d["mode_worse"] = r.worstMetric()
 	if r.Epochs == 0 {
-		d["best"] = r.worst()
+		d["best"] = r.worstMetric()
 	}
 	return d
 }
@@ -94,7 +94,7 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 		return fmt.Errorf("%w: got %T, want a dict", ErrFormat, state)
 	}
 	fresh := *r
-	problems := read(fresh.settings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
+	problems := read(fresh.optionSettings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
 	for key, p := range map[string]*float64{"_last_lr": &fresh.LR, "min_lrs": &fresh.MinLR} {
 		list, ok := listOf(d[key])
 		switch {
@@ -105,10 +105,10 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 			problems = append(problems, fmt.Errorf("%s: %w: got %d groups, want 1", key,
 				ErrGroups, len(list)))
 		default:
-			problems = append(problems, named(key, setNumber(p, list[0])))
+			problems = append(problems, wrapKey(key, setNumber(p, list[0])))
 		}
 	}
-	if f := or(fresh.Factor, 0.1); !(f >= 0 && f < 1) {
+	if f := valueOr(fresh.Factor, 0.1); !(f >= 0 && f < 1) {
 		problems = append(problems, fmt.Errorf("factor: %w: got %v, want at least 0 and less than 1", ErrFormat, f))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -118,7 +118,7 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 	return nil
 }
 
-func (r *ReduceLROnPlateau) settings() []setting {
+func (r *ReduceLROnPlateau) optionSettings() []setting {
 	mode, by := "min", "rel"
 	if r.Maximize {
 		mode = "max"
@@ -127,22 +127,22 @@ func (r *ReduceLROnPlateau) settings() []setting {
 		by = "abs"
 	}
 	word := func(key string, p *string, on *bool, off, yes string) setting {
-		s := text(key, p, off, yes)
+		s := textSetting(key, p, off, yes)
 		set := s.set
 		s.set = func(v any) error { err := set(v); *on = *p == yes; return err }
 		return s
 	}
 	return []setting{
 		word("mode", &mode, &r.Maximize, "min", "max"), word("threshold_mode", &by, &r.Absolute, "rel", "abs"),
-		optional("factor", &r.Factor, 0.1), optionalCount("patience", &r.Patience, 10),
-		optional("threshold", &r.Threshold, 1e-4), optional("eps", &r.Eps, 1e-8),
-		whole("cooldown", &r.Cooldown), whole("cooldown_counter", &r.Cooling),
-		whole("num_bad_epochs", &r.Bad), counted("last_epoch", &r.Epochs, 0),
-		number("best", &r.Best),
+		optionalSetting("factor", &r.Factor, 0.1), optionalIntSetting("patience", &r.Patience, 10),
+		optionalSetting("threshold", &r.Threshold, 1e-4), optionalSetting("eps", &r.Eps, 1e-8),
+		intSetting("cooldown", &r.Cooldown), intSetting("cooldown_counter", &r.Cooling),
+		intSetting("num_bad_epochs", &r.Bad), boundedSetting("last_epoch", &r.Epochs, 0),
+		numberSetting("best", &r.Best),
 	}
 }
 
-func (r *ReduceLROnPlateau) worst() float64 {
+func (r *ReduceLROnPlateau) worstMetric() float64 {
 	if r.Maximize {
 		return math.Inf(-1)
 	}

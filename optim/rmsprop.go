@@ -45,12 +45,12 @@ func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
 	o.LR = cmp.Or(o.LR, rmspropLR)
 	r := &RMSprop{RMSpropOptions: &o}
 	r.bind()
-	r.keep(params)
+	r.addParams(params)
 	return r
 }
 
-func (o RMSpropOptions) alpha() float64 { return or(o.Alpha, rmspropAlpha) }
-func (o RMSpropOptions) eps() float64   { return or(o.Eps, rmspropEps) }
+func (o RMSpropOptions) alpha() float64 { return valueOr(o.Alpha, rmspropAlpha) }
+func (o RMSpropOptions) eps() float64   { return valueOr(o.Eps, rmspropEps) }
 
 func (o RMSpropOptions) problem() string {
 	switch {
@@ -68,25 +68,25 @@ func (o RMSpropOptions) problem() string {
 	return ""
 }
 
-// states returns the number of state tensors: the mean square, the mean, which is used only if
+// stateCount returns the number of state tensors: the mean square, the mean, which is used only if
 // Centered, and the previous step, which is used only with Momentum.
-func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
+func (RMSpropOptions) stateCount() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() device.Descent {
-	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	rate, decay := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	return device.Descent{Rule: device.DescendRMSprop, LR: rate, Beta2: o.alpha(), Eps: o.eps(),
 		WeightDecay: decay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
 }
 
-func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
-	lr, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
+func stepRMSprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
+	lr, shrink := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	if o.Momentum == 0 && !o.Centered {
 		s := kernel.RMSpropStep{LR: lr, Alpha: o.alpha(), Eps: o.eps(), WeightDecay: shrink}
-		u.move(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
+		u.updateElements(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
 		return
 	}
 	rate, kept, fresh, eps, decay, again := F(lr), F(o.alpha()), F(1-o.alpha()), F(o.eps()), F(shrink), F(o.Momentum)
-	u.move(o.Atomic, func(at int, p, g []F) {
+	u.updateElements(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
 		p = p[:len(g)]
 		for i, g := range g {
@@ -118,18 +118,18 @@ func (r *RMSprop) unmarshal(d *codec.Decoder) (err error) {
 	return err
 }
 
-func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, rmsprop[float32], rmsprop[float64]) }
+func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, stepRMSprop[float32], stepRMSprop[float64]) }
 
-func (o *RMSpropOptions) follow(rate float64)         { o.LR = rate }
-func (o *RMSpropOptions) cycle(momentum float64) bool { o.Momentum = momentum; return true }
+func (o *RMSpropOptions) setRate(rate float64)              { o.LR = rate }
+func (o *RMSpropOptions) setMomentum(momentum float64) bool { o.Momentum = momentum; return true }
 
 func (o *RMSpropOptions) class() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), optional("alpha", &o.Alpha, rmspropAlpha),
-			optional("eps", &o.Eps, rmspropEps),
-			number("weight_decay", &o.WeightDecay),
-			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
-			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},
+		settings: []setting{numberSetting("lr", &o.LR), optionalSetting("alpha", &o.Alpha, rmspropAlpha),
+			optionalSetting("eps", &o.Eps, rmspropEps),
+			numberSetting("weight_decay", &o.WeightDecay),
+			numberSetting("momentum", &o.Momentum), flagSetting("centered", &o.Centered), flagSetting("maximize", &o.Maximize),
+			fixedSetting("foreach", nil), fixedSetting("capturable", false), fixedSetting("differentiable", false)},
 		moments: []moment{{"square_avg", 0, true, false}, {"grad_avg", 1, o.Centered, true},
 			{"momentum_buffer", 2, o.Momentum != 0, true}},
 	}

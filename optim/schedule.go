@@ -40,9 +40,9 @@ func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	}
 	for i, m := range members {
 		s := schedules[min(i, len(schedules)-1)]
-		m.options.follow(s.rate(epoch))
+		m.options.setRate(s.rate(epoch))
 		if c, ok := s.(cycler); ok {
-			if x, ok := c.momentum(epoch); ok && !m.options.cycle(x) {
+			if x, ok := c.momentum(epoch); ok && !m.options.setMomentum(x) {
 				misuse("Follow: %T cycles the momentum, but %s has none", s, m.name)
 			}
 		}
@@ -57,7 +57,7 @@ type StepLR struct {
 }
 
 func (s StepLR) rate(epoch int) float64 {
-	positive("StepLR", "Size", s.Size)
+	requirePositive("StepLR", "Size", s.Size)
 	return s.LR * math.Pow(s.Gamma, float64(epoch/s.Size))
 }
 
@@ -94,7 +94,7 @@ type ConstantLR struct {
 }
 
 func (s ConstantLR) rate(epoch int) float64 {
-	positive("ConstantLR", "Epochs", s.Epochs)
+	requirePositive("ConstantLR", "Epochs", s.Epochs)
 	if epoch < s.Epochs {
 		return s.LR * s.Factor
 	}
@@ -110,7 +110,7 @@ type LinearLR struct {
 }
 
 func (s LinearLR) rate(epoch int) float64 {
-	positive("LinearLR", "Epochs", s.Epochs)
+	requirePositive("LinearLR", "Epochs", s.Epochs)
 	return s.LR * (s.Start + (s.End-s.Start)*float64(min(epoch, s.Epochs))/float64(s.Epochs))
 }
 
@@ -122,7 +122,7 @@ type PolynomialLR struct {
 }
 
 func (s PolynomialLR) rate(epoch int) float64 {
-	positive("PolynomialLR", "Epochs", s.Epochs)
+	requirePositive("PolynomialLR", "Epochs", s.Epochs)
 	return s.LR * math.Pow(1-float64(min(epoch, s.Epochs))/float64(s.Epochs), s.Power)
 }
 
@@ -135,8 +135,8 @@ type CosineAnnealing struct {
 }
 
 func (s CosineAnnealing) rate(epoch int) float64 {
-	positive("CosineAnnealing", "Epochs", s.Epochs)
-	return cosine(s.LR, s.Min, float64(epoch)/float64(s.Epochs))
+	requirePositive("CosineAnnealing", "Epochs", s.Epochs)
+	return interpolateCosine(s.LR, s.Min, float64(epoch)/float64(s.Epochs))
 }
 
 // CosineAnnealingWarmRestarts lowers the learning rate to Min along half a cosine wave and then
@@ -150,16 +150,16 @@ type CosineAnnealingWarmRestarts struct {
 }
 
 func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
-	positive("CosineAnnealingWarmRestarts", "Epochs", s.Epochs)
+	requirePositive("CosineAnnealingWarmRestarts", "Epochs", s.Epochs)
 	if s.Mult < 0 {
 		misuse("CosineAnnealingWarmRestarts: Mult %d: want at least 1", s.Mult)
 	}
-	at, length := s.wave(epoch)
-	return cosine(s.LR, s.Min, float64(at)/float64(length))
+	at, length := s.wavePosition(epoch)
+	return interpolateCosine(s.LR, s.Min, float64(at)/float64(length))
 }
 
-// wave returns the position of an epoch in its wave and the length of this wave.
-func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
+// wavePosition returns the position of an epoch in its wave and the length of this wave.
+func (s CosineAnnealingWarmRestarts) wavePosition(epoch int) (at, length int) {
 	length = s.Epochs
 	if s.Mult <= 1 {
 		return epoch % length, length
@@ -192,29 +192,29 @@ type OneCycleLR struct {
 }
 
 func (s OneCycleLR) rate(step int) float64 {
-	return s.along(step, func(p phase) (from, to float64) { return p.from, p.to })
+	return s.interpolatePhase(step, func(p phase) (from, to float64) { return p.from, p.to })
 }
 
 func (s OneCycleLR) momentum(step int) (float64, bool) {
 	if !s.CycleMomentum {
 		return 0, false
 	}
-	base, most := or(s.BaseMomentum, 0.85), or(s.MaxMomentum, 0.95)
+	base, most := valueOr(s.BaseMomentum, 0.85), valueOr(s.MaxMomentum, 0.95)
 	bound := func(low bool) float64 {
 		if low {
 			return base
 		}
 		return most
 	}
-	return s.along(step, func(p phase) (from, to float64) { return bound(p.falling), bound(p.rising) }), true
+	return s.interpolatePhase(step, func(p phase) (from, to float64) { return bound(p.falling), bound(p.rising) }), true
 }
 
-// along interpolates between the bounds of the phase that contains step.
-func (s OneCycleLR) along(step int, bounds func(p phase) (from, to float64)) float64 {
+// interpolatePhase interpolates between the bounds of the phase that contains step.
+func (s OneCycleLR) interpolatePhase(step int, bounds func(p phase) (from, to float64)) float64 {
 	if s.Steps < 2 {
 		misuse("OneCycleLR: Steps %d: want at least 2", s.Steps)
 	}
-	phases := s.phases()
+	phases := s.phaseList()
 	at, begin := float64(min(step, s.Steps-1)), 0.0
 	i := 0
 	for ; i < len(phases)-1 && at > phases[i].end; i++ {
@@ -225,11 +225,11 @@ func (s OneCycleLR) along(step int, bounds func(p phase) (from, to float64)) flo
 	if s.Linear {
 		return from + (to-from)*done
 	}
-	return cosine(from, to, done)
+	return interpolateCosine(from, to, done)
 }
 
-func (s OneCycleLR) first() float64 { return s.MaxLR / cmp.Or(s.DivFactor, 25) }
-func (s OneCycleLR) last() float64  { return s.first() / cmp.Or(s.FinalDivFactor, 1e4) }
+func (s OneCycleLR) initialRate() float64 { return s.MaxLR / cmp.Or(s.DivFactor, 25) }
+func (s OneCycleLR) finalRate() float64   { return s.initialRate() / cmp.Or(s.FinalDivFactor, 1e4) }
 
 // phase is a part of the cycle that moves the rate from one value to another. The momentum is at
 // its minimum when the rate is at its maximum, which is at the beginning or the end of a phase.
@@ -238,14 +238,14 @@ type phase struct {
 	falling, rising bool // begins at the maximum rate; ends at it
 }
 
-func (s OneCycleLR) phases() []phase {
-	rise, end := or(s.PctStart, 0.3)*float64(s.Steps), float64(s.Steps-1)
-	up := phase{end: rise - 1, from: s.first(), to: s.MaxLR, rising: true}
+func (s OneCycleLR) phaseList() []phase {
+	rise, end := valueOr(s.PctStart, 0.3)*float64(s.Steps), float64(s.Steps-1)
+	up := phase{end: rise - 1, from: s.initialRate(), to: s.MaxLR, rising: true}
 	if s.ThreePhase {
-		return []phase{up, {end: 2*rise - 2, from: s.MaxLR, to: s.first(), falling: true},
-			{end: end, from: s.first(), to: s.last()}}
+		return []phase{up, {end: 2*rise - 2, from: s.MaxLR, to: s.initialRate(), falling: true},
+			{end: end, from: s.initialRate(), to: s.finalRate()}}
 	}
-	return []phase{up, {end: end, from: s.MaxLR, to: s.last(), falling: true}}
+	return []phase{up, {end: end, from: s.MaxLR, to: s.finalRate(), falling: true}}
 }
 
 // CyclicLR moves the learning rate up and down between LR and MaxLR. Follow must be called with the
@@ -262,21 +262,21 @@ type CyclicLR struct {
 	BaseMomentum, MaxMomentum *float64 // minimum and maximum momentum; nil means 0.8 and 0.9
 }
 
-func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.height(step) }
+func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.cyclePosition(step) }
 
 func (s CyclicLR) momentum(step int) (float64, bool) {
-	base, most := or(s.BaseMomentum, 0.8), or(s.MaxMomentum, 0.9)
-	return most - (most-base)*s.height(step), s.CycleMomentum
+	base, most := valueOr(s.BaseMomentum, 0.8), valueOr(s.MaxMomentum, 0.9)
+	return most - (most-base)*s.cyclePosition(step), s.CycleMomentum
 }
 
-// height returns the position of the rate between its bounds, from 0 to 1.
-func (s CyclicLR) height(step int) float64 {
-	positive("CyclicLR", "Up", s.Up)
+// cyclePosition returns the position of the rate between its bounds, from 0 to 1.
+func (s CyclicLR) cyclePosition(step int) float64 {
+	requirePositive("CyclicLR", "Up", s.Up)
 	up, down := s.Up, s.Down
 	if down == 0 {
 		down = up
 	}
-	positive("CyclicLR", "Down", down)
+	requirePositive("CyclicLR", "Down", down)
 	cycle, at := step/(up+down), step%(up+down)
 	height := float64(at) / float64(up)
 	if at > up {
@@ -285,7 +285,7 @@ func (s CyclicLR) height(step int) float64 {
 	if s.Halve {
 		height /= math.Pow(2, float64(cycle))
 	}
-	return height * math.Pow(or(s.Gamma, 1), float64(step))
+	return height * math.Pow(valueOr(s.Gamma, 1), float64(step))
 }
 
 // LambdaLR multiplies the learning rate LR by the result of Factor.
@@ -304,21 +304,21 @@ type SequentialLR struct {
 }
 
 func (s SequentialLR) rate(epoch int) float64 {
-	part, epoch := s.part(epoch)
+	part, epoch := s.activeSchedule(epoch)
 	return part.rate(epoch)
 }
 
 func (s SequentialLR) momentum(epoch int) (float64, bool) {
-	part, epoch := s.part(epoch)
+	part, epoch := s.activeSchedule(epoch)
 	if c, ok := part.(cycler); ok {
 		return c.momentum(epoch)
 	}
 	return 0, false
 }
 
-// part returns the schedule that is active at an epoch, and the epoch relative to its beginning. It
-// panics if the number or order of the Milestones is wrong.
-func (s SequentialLR) part(epoch int) (Schedule, int) {
+// activeSchedule returns the schedule that is active at an epoch, and the epoch relative to its
+// beginning. It panics if the number or order of the Milestones is wrong.
+func (s SequentialLR) activeSchedule(epoch int) (Schedule, int) {
 	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
 		misuse("SequentialLR: %d schedules: got milestones %v, want an ascending list with one fewer",
 			len(s.Schedules), s.Milestones)
@@ -331,10 +331,13 @@ func (s SequentialLR) part(epoch int) (Schedule, int) {
 	return s.Schedules[at], epoch - begin
 }
 
-// cosine interpolates from one number to another along half a cosine wave. done is in [0, 1].
-func cosine(from, to, done float64) float64 { return to + (from-to)*(1+math.Cos(math.Pi*done))/2 }
+// interpolateCosine interpolates from one number to another along half a cosine wave. done is in
+// [0, 1].
+func interpolateCosine(from, to, done float64) float64 {
+	return to + (from-to)*(1+math.Cos(math.Pi*done))/2
+}
 
-func positive(schedule, field string, n int) {
+func requirePositive(schedule, field string, n int) {
 	if n < 1 {
 		misuse("%s: %s %d: want at least 1", schedule, field, n)
 	}

@@ -34,19 +34,19 @@ func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 		}
 	}
 	for _, l := range scheduledOf(schedules[0]).rates() {
-		d[l.key] = each(schedules, func(s Schedule) any { return write(scheduledOf(s).rates())[l.key] })
+		d[l.key] = mapSchedules(schedules, func(s Schedule) any { return write(scheduledOf(s).rates())[l.key] })
 	}
-	d["_last_lr"] = each(schedules, func(s Schedule) any { return s.rate(epoch) })
+	d["_last_lr"] = mapSchedules(schedules, func(s Schedule) any { return s.rate(epoch) })
 	d["last_epoch"] = epoch
 	if seq, ok := schedules[0].(SequentialLR); ok {
-		d["_schedulers"] = seq.states(epoch, schedules)
+		d["_schedulers"] = seq.scheduleStates(epoch, schedules)
 		return d
 	}
 	d["_step_count"], d["_get_lr_called_within_step"], d["verbose"], d["_is_initial"] = epoch+1, false, false, false
 	return d
 }
 
-func each(schedules []Schedule, f func(s Schedule) any) []any {
+func mapSchedules(schedules []Schedule, f func(s Schedule) any) []any {
 	list := make([]any, len(schedules))
 	for i, s := range schedules {
 		list[i] = f(s)
@@ -82,7 +82,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	var problems []error
 	n, err := groupsOf(scheduledOf(like), d)
 	if err == nil {
-		err = named("last_epoch", counted("", &epoch, least).set(d["last_epoch"]))
+		err = wrapKey("last_epoch", boundedSetting("", &epoch, least).set(d["last_epoch"]))
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("%T: %w", like, err)
@@ -92,7 +92,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 		if c, ok := s.(*CyclicLR); ok { // determines the lists that rates returns
 			c.CycleMomentum = d["cycle_momentum"] == true
 		}
-		problems = append(problems, named(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
+		problems = append(problems, wrapKey(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
 		schedules = append(schedules, reflect.ValueOf(s).Elem().Interface().(Schedule))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -154,15 +154,15 @@ func scheduledOf(s Schedule) scheduled {
 func ratesOf(s Schedule) map[string]any {
 	switch s := s.(type) {
 	case OneCycleLR:
-		d := map[string]any{"initial_lr": s.first(), "max_lr": s.MaxLR, "min_lr": s.last()}
+		d := map[string]any{"initial_lr": s.initialRate(), "max_lr": s.MaxLR, "min_lr": s.finalRate()}
 		if s.CycleMomentum {
-			d["base_momentum"], d["max_momentum"] = or(s.BaseMomentum, 0.85), or(s.MaxMomentum, 0.95)
+			d["base_momentum"], d["max_momentum"] = valueOr(s.BaseMomentum, 0.85), valueOr(s.MaxMomentum, 0.95)
 		}
 		return d
 	case CyclicLR:
 		d := map[string]any{"initial_lr": s.LR}
 		if s.CycleMomentum {
-			d["base_momentum"], d["max_momentum"] = or(s.BaseMomentum, 0.8), or(s.MaxMomentum, 0.9)
+			d["base_momentum"], d["max_momentum"] = valueOr(s.BaseMomentum, 0.8), valueOr(s.MaxMomentum, 0.9)
 		}
 		return d
 	case SequentialLR:
@@ -171,33 +171,33 @@ func ratesOf(s Schedule) map[string]any {
 	return map[string]any{"initial_lr": scheduledOf(s).rates()[0].get()}
 }
 
-func (s *StepLR) rates() []setting          { return []setting{number("base_lrs", &s.LR)} }
-func (s *MultiStepLR) rates() []setting     { return []setting{number("base_lrs", &s.LR)} }
-func (s *ExponentialLR) rates() []setting   { return []setting{number("base_lrs", &s.LR)} }
-func (s *ConstantLR) rates() []setting      { return []setting{number("base_lrs", &s.LR)} }
-func (s *LinearLR) rates() []setting        { return []setting{number("base_lrs", &s.LR)} }
-func (s *PolynomialLR) rates() []setting    { return []setting{number("base_lrs", &s.LR)} }
-func (s *CosineAnnealing) rates() []setting { return []setting{number("base_lrs", &s.LR)} }
+func (s *StepLR) rates() []setting          { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *MultiStepLR) rates() []setting     { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *ExponentialLR) rates() []setting   { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *ConstantLR) rates() []setting      { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *LinearLR) rates() []setting        { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *PolynomialLR) rates() []setting    { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *CosineAnnealing) rates() []setting { return []setting{numberSetting("base_lrs", &s.LR)} }
 func (s *SequentialLR) rates() []setting    { return nil }
 func (s *CosineAnnealingWarmRestarts) rates() []setting {
-	return []setting{number("base_lrs", &s.LR)}
+	return []setting{numberSetting("base_lrs", &s.LR)}
 }
 
 func (s *LambdaLR) rates() []setting {
-	return []setting{number("base_lrs", &s.LR), fixed("lr_lambdas", nil)}
+	return []setting{numberSetting("base_lrs", &s.LR), fixedSetting("lr_lambdas", nil)}
 }
 
 func (s *CyclicLR) rates() []setting {
-	rates := []setting{number("base_lrs", &s.LR), number("max_lrs", &s.MaxLR)}
+	rates := []setting{numberSetting("base_lrs", &s.LR), numberSetting("max_lrs", &s.MaxLR)}
 	if s.CycleMomentum {
-		rates = append(rates, optional("base_momentums", &s.BaseMomentum, 0.8),
-			optional("max_momentums", &s.MaxMomentum, 0.9))
+		rates = append(rates, optionalSetting("base_momentums", &s.BaseMomentum, 0.8),
+			optionalSetting("max_momentums", &s.MaxMomentum, 0.9))
 	}
 	return rates
 }
 
 func (s *OneCycleLR) rates() []setting {
-	return []setting{{"base_lrs", true, func() any { return s.first() }, func(v any) error {
+	return []setting{{"base_lrs", true, func() any { return s.initialRate() }, func(v any) error {
 		var first float64
 		err := setNumber(&first, v)
 		s.MaxLR = first * cmp.Or(s.DivFactor, 25)
@@ -206,26 +206,26 @@ func (s *OneCycleLR) rates() []setting {
 }
 
 func (s *StepLR) settings(int) []setting {
-	return []setting{counted("step_size", &s.Size, 1), number("gamma", &s.Gamma)}
+	return []setting{boundedSetting("step_size", &s.Size, 1), numberSetting("gamma", &s.Gamma)}
 }
 
-func (s *ExponentialLR) settings(int) []setting { return []setting{number("gamma", &s.Gamma)} }
+func (s *ExponentialLR) settings(int) []setting { return []setting{numberSetting("gamma", &s.Gamma)} }
 
 func (s *ConstantLR) settings(int) []setting {
-	return []setting{number("factor", &s.Factor), counted("total_iters", &s.Epochs, 1)}
+	return []setting{numberSetting("factor", &s.Factor), boundedSetting("total_iters", &s.Epochs, 1)}
 }
 
 func (s *LinearLR) settings(int) []setting {
-	return []setting{number("start_factor", &s.Start), number("end_factor", &s.End),
-		counted("total_iters", &s.Epochs, 1)}
+	return []setting{numberSetting("start_factor", &s.Start), numberSetting("end_factor", &s.End),
+		boundedSetting("total_iters", &s.Epochs, 1)}
 }
 
 func (s *PolynomialLR) settings(int) []setting {
-	return []setting{counted("total_iters", &s.Epochs, 1), number("power", &s.Power)}
+	return []setting{boundedSetting("total_iters", &s.Epochs, 1), numberSetting("power", &s.Power)}
 }
 
 func (s *CosineAnnealing) settings(int) []setting {
-	return []setting{counted("T_max", &s.Epochs, 1), number("eta_min", &s.Min)}
+	return []setting{boundedSetting("T_max", &s.Epochs, 1), numberSetting("eta_min", &s.Min)}
 }
 
 func (s *LambdaLR) settings(int) []setting { return nil }
@@ -239,7 +239,7 @@ func (s *MultiStepLR) settings(int) []setting {
 		}
 		return times
 	}
-	return []setting{number("gamma", &s.Gamma), {"milestones", true, get, s.setMilestones}}
+	return []setting{numberSetting("gamma", &s.Gamma), {"milestones", true, get, s.setMilestones}}
 }
 
 // maxMilestones bounds the number of milestones in a state dict, because the list holds one element
@@ -267,9 +267,9 @@ func (s *MultiStepLR) setMilestones(v any) error {
 // settings includes the position in the current wave, which PyTorch stores.
 func (s *CosineAnnealingWarmRestarts) settings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
-	return []setting{counted("T_0", &s.Epochs, 1), counted("T_mult", &s.Mult, 1), number("eta_min", &s.Min),
-		{"T_cur", false, func() any { at, _ := s.wave(epoch); return at }, nil},
-		{"T_i", false, func() any { _, length := s.wave(epoch); return length }, nil}}
+	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1), numberSetting("eta_min", &s.Min),
+		{"T_cur", false, func() any { at, _ := s.wavePosition(epoch); return at }, nil},
+		{"T_i", false, func() any { _, length := s.wavePosition(epoch); return length }, nil}}
 }
 
 func (s *OneCycleLR) settings(int) []setting {
@@ -277,9 +277,9 @@ func (s *OneCycleLR) settings(int) []setting {
 	if s.Linear {
 		kind = "linear"
 	}
-	return []setting{counted("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
+	return []setting{boundedSetting("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
 		{"_anneal_func_type", false, func() any { return kind },
-			func(v any) error { s.Linear = v == "linear"; return nil }}, flag("cycle_momentum", &s.CycleMomentum)}
+			func(v any) error { s.Linear = v == "linear"; return nil }}, flagSetting("cycle_momentum", &s.CycleMomentum)}
 }
 
 func (s *OneCycleLR) phaseDicts() any {
@@ -294,7 +294,7 @@ func (s *OneCycleLR) phaseDicts() any {
 		}
 		return "max_momentum"
 	}
-	for i, p := range s.phases() {
+	for i, p := range s.phaseList() {
 		list = append(list, map[string]any{"end_step": p.end, "start_lr": names[i], "end_lr": names[i+1],
 			"start_momentum": momentum(p.falling), "end_momentum": momentum(p.rising)})
 	}
@@ -320,7 +320,7 @@ func (s *CyclicLR) settings(int) []setting {
 	if down == 0 {
 		down = s.Up
 	}
-	gamma, mode, by := or(s.Gamma, 1), "triangular", "cycle"
+	gamma, mode, by := valueOr(s.Gamma, 1), "triangular", "cycle"
 	switch {
 	case s.Halve && gamma != 1:
 		misuse("CyclicLR with Halve and Gamma %v has no state dict, because PyTorch has no such mode", gamma)
@@ -331,8 +331,8 @@ func (s *CyclicLR) settings(int) []setting {
 	}
 	total, ratio := float64(s.Up+down), float64(s.Up)/float64(s.Up+down)
 	return []setting{
-		text("mode", &mode, "triangular", "triangular2", "exp_range"), number("total_size", &total),
-		number("step_ratio", &ratio),
+		textSetting("mode", &mode, "triangular", "triangular2", "exp_range"), numberSetting("total_size", &total),
+		numberSetting("step_ratio", &ratio),
 		{"gamma", true, func() any { return gamma }, func(v any) error {
 			s.Halve, s.Gamma = mode == "triangular2", nil
 			if err := setNumber(&gamma, v); err != nil {
@@ -343,7 +343,7 @@ func (s *CyclicLR) settings(int) []setting {
 			}
 			return s.setSteps(total, ratio)
 		}},
-		fixed("scale_mode", by), flag("cycle_momentum", &s.CycleMomentum),
+		fixedSetting("scale_mode", by), flagSetting("cycle_momentum", &s.CycleMomentum),
 		{"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
 			if v != nil {
 				return fmt.Errorf("%w: custom scale function", ErrUnexpected)
@@ -376,8 +376,9 @@ func (s *SequentialLR) settings(int) []setting {
 	}}}
 }
 
-// states returns the state dicts of the parts, each at its own epoch, or -1 before it begins.
-func (s SequentialLR) states(epoch int, schedules []Schedule) []any {
+// scheduleStates returns the state dicts of the parts, each at its own epoch, or -1 before it
+// begins.
+func (s SequentialLR) scheduleStates(epoch int, schedules []Schedule) []any {
 	list := make([]any, len(s.Schedules))
 	for k := range list {
 		parts := make([]Schedule, len(schedules))

@@ -16,13 +16,13 @@ type setting struct {
 	set  func(v any) error // stores a value that was read; nil to ignore it
 }
 
-// number is a float setting. It is required, because all versions of PyTorch write it.
-func number(key string, p *float64) setting {
+// numberSetting is a float setting. It is required, because all versions of PyTorch write it.
+func numberSetting(key string, p *float64) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error { return setNumber(p, v) }}
 }
 
-// whole is an integer setting.
-func whole(key string, p *int) setting {
+// intSetting is an integer setting.
+func intSetting(key string, p *int) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		var x float64
 		if err := setNumber(&x, v); err != nil {
@@ -35,9 +35,9 @@ func whole(key string, p *int) setting {
 	}}
 }
 
-// counted is an integer setting with a lower bound.
-func counted(key string, p *int, least int) setting {
-	s := whole(key, p)
+// boundedSetting is an integer setting with a lower bound.
+func boundedSetting(key string, p *int, least int) setting {
+	s := intSetting(key, p)
 	set := s.set
 	s.set = func(v any) error {
 		if err := set(v); err != nil || *p >= least {
@@ -48,10 +48,10 @@ func counted(key string, p *int, least int) setting {
 	return s
 }
 
-// optional is a float setting that is nil for PyTorch's default. PyTorch writes the default
+// optionalSetting is a float setting that is nil for PyTorch's default. PyTorch writes the default
 // explicitly.
-func optional(key string, p **float64, otherwise float64) setting {
-	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
+func optionalSetting(key string, p **float64, otherwise float64) setting {
+	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		var x float64
 		err := setNumber(&x, v)
 		*p = &x
@@ -59,17 +59,17 @@ func optional(key string, p **float64, otherwise float64) setting {
 	}}
 }
 
-// optionalCount is an integer setting that is nil for PyTorch's default.
-func optionalCount(key string, p **int, otherwise int) setting {
-	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
+// optionalIntSetting is an integer setting that is nil for PyTorch's default.
+func optionalIntSetting(key string, p **int, otherwise int) setting {
+	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		var x int
 		*p = &x
-		return whole(key, &x).set(v)
+		return intSetting(key, &x).set(v)
 	}}
 }
 
-// text is a string setting that must be one of words.
-func text(key string, p *string, words ...string) setting {
+// textSetting is a string setting that must be one of words.
+func textSetting(key string, p *string, words ...string) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		word, _ := v.(string)
 		if !slices.Contains(words, word) {
@@ -80,8 +80,8 @@ func text(key string, p *string, words ...string) setting {
 	}}
 }
 
-// flag is a setting that older versions of PyTorch have not: it is false there.
-func flag(key string, p *bool) setting {
+// flagSetting is a setting that older versions of PyTorch have not: it is false there.
+func flagSetting(key string, p *bool) setting {
 	return setting{key, false, func() any { return *p }, func(v any) error {
 		on, ok := v.(bool)
 		if !ok {
@@ -92,9 +92,9 @@ func flag(key string, p *bool) setting {
 	}}
 }
 
-// pair is a setting of two floats, a tuple, that is nil for PyTorch's defaults.
-func pair(key string, p **[2]float64, otherwise [2]float64) setting {
-	return setting{key, true, func() any { return or(*p, otherwise) }, func(v any) error {
+// pairSetting is a setting of two floats, a tuple, that is nil for PyTorch's defaults.
+func pairSetting(key string, p **[2]float64, otherwise [2]float64) setting {
+	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		items, ok := listOf(v)
 		if !ok || len(items) != 2 {
 			return fmt.Errorf("%w: got %v, want two numbers", ErrFormat, v)
@@ -108,8 +108,10 @@ func pair(key string, p **[2]float64, otherwise [2]float64) setting {
 	}}
 }
 
-// fixed is a constant setting that PyTorch requires. It is ignored when read.
-func fixed(key string, v any) setting { return setting{key, false, func() any { return v }, nil} }
+// fixedSetting is a constant setting that PyTorch requires. It is ignored when read.
+func fixedSetting(key string, v any) setting {
+	return setting{key, false, func() any { return v }, nil}
+}
 
 // write returns the settings as a dict.
 func write(settings []setting) map[string]any {
@@ -135,7 +137,7 @@ func read(settings []setting, d map[string]any, known ...string) (problems []err
 			}
 		}
 	}
-	return append(problems, unexpected(d, known)...)
+	return append(problems, unexpectedKeys(d, known)...)
 }
 
 func setNumber(p *float64, v any) error {
@@ -177,16 +179,16 @@ func listOf(v any) ([]any, bool) {
 	case [2]float64:
 		return []any{v[0], v[1]}, true
 	case []int:
-		return anys(v), true
+		return anySlice(v), true
 	case []float64:
-		return anys(v), true
+		return anySlice(v), true
 	case []map[string]any:
-		return anys(v), true
+		return anySlice(v), true
 	}
 	return nil, false
 }
 
-func anys[T any](list []T) []any {
+func anySlice[T any](list []T) []any {
 	items := make([]any, len(list))
 	for i, v := range list {
 		items[i] = v
@@ -194,9 +196,9 @@ func anys[T any](list []T) []any {
 	return items
 }
 
-// same is a setting that distinguishes classes. Reading another value returns an error that wraps
-// [ErrClass].
-func same(key string, v bool) setting {
+// classSetting is a setting that distinguishes classes. Reading another value returns an error that
+// wraps [ErrClass].
+func classSetting(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {
 			return fmt.Errorf("got %v, want %v: %w: Adam adds the weight decay to gradients, AdamW subtracts it from parameters",

@@ -42,7 +42,7 @@ func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
 	o.LR = cmp.Or(o.LR, sgdLR)
 	s := &SGD{SGDOptions: &o}
 	s.bind()
-	s.keep(params)
+	s.addParams(params)
 	return s
 }
 
@@ -62,7 +62,7 @@ func (o SGDOptions) problem() string {
 	return ""
 }
 
-func (o SGDOptions) states() (n int, start float64) {
+func (o SGDOptions) stateCount() (n int, start float64) {
 	if o.Momentum == 0 {
 		return 0, 0
 	}
@@ -70,13 +70,13 @@ func (o SGDOptions) states() (n int, start float64) {
 }
 
 func (o SGDOptions) descent() device.Descent {
-	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	rate, decay := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	return device.Descent{Rule: device.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
 		WeightDecay: decay, Nesterov: o.Nesterov, Atomic: o.Atomic}
 }
 
-func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
-	rate, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
+func stepSGD[F kernel.Float](o *SGDOptions, u *update[F]) {
+	rate, shrink := stepDirection(o.Maximize, o.LR, o.WeightDecay)
 	lr, momentum, dampening, decay := F(rate), F(o.Momentum), F(o.Dampening), F(shrink)
 	if o.Atomic {
 		kernel.SGDAtomic(u.p, u.g, u.state[0], lr, momentum, dampening, decay, o.Nesterov, u.n == 1)
@@ -96,16 +96,16 @@ func (s *SGD) unmarshal(d *codec.Decoder) (err error) {
 	return err
 }
 
-func (s *SGD) bind() { bind(&s.core, s.SGDOptions, descend[float32], descend[float64]) }
+func (s *SGD) bind() { bind(&s.core, s.SGDOptions, stepSGD[float32], stepSGD[float64]) }
 
-func (o *SGDOptions) follow(rate float64)         { o.LR = rate }
-func (o *SGDOptions) cycle(momentum float64) bool { o.Momentum = momentum; return true }
+func (o *SGDOptions) setRate(rate float64)              { o.LR = rate }
+func (o *SGDOptions) setMomentum(momentum float64) bool { o.Momentum = momentum; return true }
 
 func (o *SGDOptions) class() class {
 	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("momentum", &o.Momentum), number("dampening", &o.Dampening),
-			number("weight_decay", &o.WeightDecay), flag("nesterov", &o.Nesterov), flag("maximize", &o.Maximize),
-			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},
+		settings: []setting{numberSetting("lr", &o.LR), numberSetting("momentum", &o.Momentum), numberSetting("dampening", &o.Dampening),
+			numberSetting("weight_decay", &o.WeightDecay), flagSetting("nesterov", &o.Nesterov), flagSetting("maximize", &o.Maximize),
+			fixedSetting("foreach", nil), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
 		moments: []moment{{"momentum_buffer", 0, o.Momentum != 0, true}},
 	}
 }

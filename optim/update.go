@@ -17,7 +17,7 @@ type update[F kernel.Float] struct {
 	p, g  []F
 	state [maxStates][]F
 
-	was, now [stretch]F // buffers of move
+	was, now [stretch]F // buffers of updateElements
 }
 
 // stretch is the number of elements that move processes at a time in atomic mode.
@@ -37,18 +37,18 @@ func (c *core) Step() {
 			continue
 		}
 		s.check()
-		s.prepare(c.options.states())
+		s.createState(c.options.stateCount())
 		if !s.Param.T.IsContiguous() || !s.Param.Grad.IsContiguous() {
-			s = s.dense(c.options.descent().Atomic)
+			s = s.contiguousCopy(c.options.descent().Atomic)
 		}
 		switch dt := s.Param.T.DType(); {
 		case s.Param.T.Device() != nil:
-			states, _ := c.options.states()
-			s.descend(c.options.descent(), s.State[:states])
+			states, _ := c.options.stateCount()
+			s.stepOnDevice(c.options.descent(), s.State[:states])
 		case dt == tensor.Float32:
-			c.single.run(s)
+			c.single.stepAll(s)
 		case dt == tensor.Float64:
-			c.double.run(s)
+			c.double.stepAll(s)
 		default:
 			misuse("parameter %s has dtype %v, want float32 or float64", s.Param.Name, dt)
 		}
@@ -61,9 +61,10 @@ func (c *core) Step() {
 	}
 }
 
-// dense returns a slot with contiguous copies of the parameter and its gradient. The caller must
-// copy the result back. Atomic updates of a copy would be pointless, so dense panics for them.
-func (s *slot) dense(atomically bool) *slot {
+// contiguousCopy returns a slot with contiguous copies of the parameter and its gradient. The
+// caller must copy the result back. Atomic updates of a copy would be pointless, so contiguousCopy
+// panics for them.
+func (s *slot) contiguousCopy(atomically bool) *slot {
 	if atomically {
 		misuse("parameter %s or its gradient is not contiguous, want contiguous tensors for Atomic", s.Param.Name)
 	}
@@ -76,8 +77,8 @@ func (s *slot) dense(atomically bool) *slot {
 // tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// descend performs a step on the device of the parameter, its gradient and its state.
-func (s *slot) descend(d device.Descent, state []*tensor.Tensor) {
+// stepOnDevice performs a step on the device of the parameter, its gradient and its state.
+func (s *slot) stepOnDevice(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
 	operands := make([]device.Operand[tensor.DType], len(all))
 	for i, t := range all {
@@ -98,7 +99,7 @@ func (s *slot) descend(d device.Descent, state []*tensor.Tensor) {
 	}
 }
 
-func (by *updater[F]) run(s *slot) {
+func (by *updater[F]) stepAll(s *slot) {
 	u := &by.update
 	u.p, u.g = tensor.Data[F](s.Param.T), tensor.Data[F](s.Param.Grad)
 	for i, t := range s.State {
@@ -112,9 +113,10 @@ func (by *updater[F]) run(s *slot) {
 	runtime.KeepAlive(s)
 }
 
-// move calls f to update the elements p, beginning at index at, by their gradients g. In atomic
-// mode f updates a copy of each stretch of elements, and the difference is then added atomically.
-func (u *update[F]) move(atomically bool, f func(at int, p, g []F)) {
+// updateElements calls f to update the elements p, beginning at index at, by their gradients g. In
+// atomic mode f updates a copy of each stretch of elements, and the difference is then added
+// atomically.
+func (u *update[F]) updateElements(atomically bool, f func(at int, p, g []F)) {
 	if !atomically {
 		f(0, u.p, u.g)
 		return

@@ -49,16 +49,16 @@ func (h *handler) derive(i shoal.Identity) *derived {
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return h.with(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+	return h.derivedHandler(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
 	if name == "" { // as the contract of slog.Handler requires
 		return h
 	}
-	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+	return h.derivedHandler(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }
 
-func (h *handler) with(step func(slog.Handler) slog.Handler) slog.Handler {
+func (h *handler) derivedHandler(step func(slog.Handler) slog.Handler) slog.Handler {
 	return &handler{base: h.base, steps: append(h.steps[:len(h.steps):len(h.steps)], step)}
 }

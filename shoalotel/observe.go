@@ -28,7 +28,7 @@ func Observe(provider metric.MeterProvider) (metric.Registration, error) {
 	var all []metric.Observable
 	var failed error
 	for _, f := range figures.All() {
-		i, err := instrument(meter, f)
+		i, err := newInstrument(meter, f)
 		failed = errors.Join(failed, err)
 		instruments[f] = i
 		all = append(all, i)
@@ -52,7 +52,7 @@ func Observe(provider metric.MeterProvider) (metric.Registration, error) {
 	return r, nil
 }
 
-func instrument(meter metric.Meter, f *figures.Figure) (metric.Int64Observable, error) {
+func newInstrument(meter metric.Meter, f *figures.Figure) (metric.Int64Observable, error) {
 	name := "shoal." + f.Name
 	if f.Counter {
 		return meter.Int64ObservableCounter(name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))

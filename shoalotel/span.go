@@ -59,7 +59,7 @@ func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tens
 		span.SetAttributes(attribute.String("shoal.dtype", dt.String()), attribute.IntSlice("shoal.shape", shape))
 	}
 	t, err := tensor.NewShared(dt, shape...)
-	failed(span, err)
+	recordError(span, err)
 	return t, err
 }
 
@@ -71,9 +71,9 @@ func Put[T any](ctx context.Context, q interface {
 }, v T) error {
 	ctx, span := tracer().Start(ctx, "put", sending...)
 	defer span.End()
-	typed[T](span)
+	setTypeAttribute[T](span)
 	err := q.Put(ctx, NewTraced(ctx, v))
-	failed(span, err)
+	recordError(span, err)
 	return err
 }
 
@@ -102,9 +102,9 @@ func Get[T any](ctx context.Context, q interface {
 	}
 	sent, span := tracer().Start(sent, "get", options...)
 	defer span.End()
-	typed[T](span)
+	setTypeAttribute[T](span)
 	if err != nil {
-		failed(span, err)
+		recordError(span, err)
 		return ctx, t.Value, err
 	}
 	return sent, t.Value, nil
@@ -121,19 +121,19 @@ func Close(ctx context.Context, c io.Closer) error {
 	_, span := tracer().Start(ctx, "release")
 	defer span.End()
 	err := c.Close()
-	failed(span, err)
+	recordError(span, err)
 	return err
 }
 
-// typed records the type of a message's value.
-func typed[T any](span trace.Span) {
+// setTypeAttribute records the type of a message's value.
+func setTypeAttribute[T any](span trace.Span) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("shoal.type", reflect.TypeFor[T]().String()))
 	}
 }
 
-// failed records err in the span if it is not nil.
-func failed(span trace.Span, err error) {
+// recordError records err in the span if it is not nil.
+func recordError(span trace.Span, err error) {
 	if err != nil {
 		span.SetAttributes(semconv.ErrorType(err))
 		span.SetStatus(codes.Error, err.Error())

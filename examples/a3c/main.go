@@ -35,7 +35,7 @@ var play = shoal.Register("play", func(ctx context.Context, rank int, j job) err
 		if ended := p.rollOut(); ended && j.Returns.Put(ctx, p.game.steps) != nil {
 			return nil // the receiver is closed
 		}
-		p.learn()
+		p.updateNetwork()
 	}
 })
 

@@ -14,7 +14,7 @@ func (n *actorCritic) Forward(x *autograd.Var) (logits, value *autograd.Var) {
 	return n.Policy.Forward(h), n.Value.Forward(h)
 }
 
-// look evaluates the state of one game without recording gradients.
-func (n *actorCritic) look(s *autograd.Scope, game cartPole) (logits, value *autograd.Var) {
+// evaluateState evaluates the state of one game without recording gradients.
+func (n *actorCritic) evaluateState(s *autograd.Scope, game cartPole) (logits, value *autograd.Var) {
 	return n.Forward(s.NoGrad(tensor.FromSlice(game.state[:], 1, 4)))
 }

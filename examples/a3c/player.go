@@ -38,7 +38,7 @@ func (p *player) rollOut() bool {
 	}
 	p.states, p.actions, p.over = p.states[:0], p.actions[:0], false
 	for len(p.actions) < horizon && !p.over {
-		logits, _ := p.Net.look(p.scope, p.game)
+		logits, _ := p.Net.evaluateState(p.scope, p.game)
 		l, action := tensor.Data[float32](logits.T()), int64(0)
 		if p.game.rand.Float64() < 1/(1+math.Exp(float64(l[0]-l[1]))) {
 			action = 1
@@ -51,12 +51,12 @@ func (p *player) rollOut() bool {
 	return p.over
 }
 
-// learn updates the shared network with the collected experience.
-func (p *player) learn() {
+// updateNetwork updates the shared network with the collected experience.
+func (p *player) updateNetwork() {
 	n := len(p.actions)
 	worth := 0.
 	if !p.fell {
-		_, v := p.Net.look(p.scope, p.game)
+		_, v := p.Net.evaluateState(p.scope, p.game)
 		worth = v.Item()
 	}
 	returns := make([]float32, n)

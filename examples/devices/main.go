@@ -112,11 +112,11 @@ func run(ctx context.Context) error {
 	if err := cuda.Available(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	return errors.Join(ranks(ctx), round(ctx))
+	return errors.Join(runRanks(ctx), roundTrip(ctx))
 }
 
-// ranks starts the workers and prints their reports in the order of their ranks.
-func ranks(ctx context.Context) error {
+// runRanks starts the workers and prints their reports in the order of their ranks.
+func runRanks(ctx context.Context) error {
 	const workers = 4
 	dir, err := os.MkdirTemp("", "devices-")
 	if err != nil {
@@ -145,8 +145,8 @@ func ranks(ctx context.Context) error {
 	return nil
 }
 
-// round sends a tensor through the other process and compares the results.
-func round(ctx context.Context) error {
+// roundTrip sends a tensor through the other process and compares the results.
+func roundTrip(ctx context.Context) error {
 	x := tensor.Arange(tensor.Float32, 0, 1e6, 1).View(1000, 1000)
 	first, err := cuda.ForRank(0)
 	if err != nil {

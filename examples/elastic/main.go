@@ -28,7 +28,7 @@ type model struct {
 	Stale   int // sum over all jobs of the versions between reading and applying
 }
 
-func (m model) applied() (n int) {
+func (m model) appliedCount() (n int) {
 	for _, done := range m.Applied {
 		if done {
 			n++
@@ -43,14 +43,14 @@ type task struct {
 }
 
 var worker = shoal.Register("worker", func(ctx context.Context, _ int, t task) error {
-	return work(ctx, t.URL, t.JobsUntilDeath)
+	return processJobs(ctx, t.URL, t.JobsUntilDeath)
 })
 
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
 	if len(os.Args) == 3 && os.Args[1] == "-join" {
-		return work(ctx, os.Args[2], 0)
+		return processJobs(ctx, os.Args[2], 0)
 	}
 	if len(os.Args) != 2 {
 		return errors.New("elastic URL, such as nats://127.0.0.1:4222, which shoal broker prints")
@@ -59,8 +59,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.end()
-	if _, err := c.params.Create(ctx, "net", model{Params: flat(newNet()), Applied: make([]bool, jobs)}); err != nil {
+	defer c.deleteState()
+	if _, err := c.params.Create(ctx, "net", model{Params: flattenParams(newNet()),
+		Applied: make([]bool, jobs)}); err != nil {
 		return err
 	}
 	all := make([]int, jobs)
@@ -83,12 +84,12 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n := e.Value.applied()
+		n := e.Value.appliedCount()
 		if late := len(team) - 4; late < 2 && n > jobs/4*(late+1) {
 			team = append(team, worker.Go(g, task{URL: os.Args[1]}))
 		}
 		if n == jobs {
-			return report(ctx, c, team)
+			return reportResult(ctx, c, team)
 		}
 	}
 	return ctx.Err()

@@ -16,8 +16,8 @@ func newNet() *nn.Sequential {
 	return nn.NewSequential(nn.Flatten, nn.NewLinear(784, 10, tensor.NewGenerator(1)), nn.LogSoftmax)
 }
 
-// flat returns the parameters of a network as one slice.
-func flat(net *nn.Sequential) (all []float32) {
+// flattenParams returns the parameters of a network as one slice.
+func flattenParams(net *nn.Sequential) (all []float32) {
 	for p := range nn.Params(net) {
 		all = append(all, tensor.Data[float32](p.T)...)
 	}
@@ -51,8 +51,8 @@ func gradient(ctx context.Context, params []float32, digits *data.TensorDataset,
 	return grad, nil
 }
 
-// right returns the number of correctly classified digits among 1000 test digits.
-func right(ctx context.Context, params []float32) (n int, err error) {
+// countCorrect returns the number of correctly classified digits among 1000 test digits.
+func countCorrect(ctx context.Context, params []float32) (n int, err error) {
 	net := newNet()
 	set(net, params)
 	for batch, err := range data.NewLoader(datasets.Digits(1000, 2), data.Options{BatchSize: 1000,

@@ -37,8 +37,8 @@ func connect(ctx context.Context, url string) (c cluster, err error) {
 	return c, nil
 }
 
-// end deletes the queue and the store from the broker.
-func (c cluster) end() {
+// deleteState deletes the queue and the store from the broker.
+func (c cluster) deleteState() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c.DeleteQueue(ctx, "elastic")
@@ -46,10 +46,10 @@ func (c cluster) end() {
 	c.Close()
 }
 
-// work processes jobs until none is left. A job must be acknowledged only after the store has its
-// gradient. If jobsUntilDeath is not 0, the worker kills itself after that many jobs, between the
-// update and the acknowledgement.
-func work(ctx context.Context, url string, jobsUntilDeath int) error {
+// processJobs processes jobs until none is left. A job must be acknowledged only after the store
+// has its gradient. If jobsUntilDeath is not 0, the worker kills itself after that many jobs,
+// between the update and the acknowledgement.
+func processJobs(ctx context.Context, url string, jobsUntilDeath int) error {
 	c, err := connect(ctx, url)
 	if err != nil {
 		return err
@@ -93,9 +93,9 @@ func work(ctx context.Context, url string, jobsUntilDeath int) error {
 	return nil
 }
 
-// report waits until all workers have exited, which means that all jobs are acknowledged. Then it
-// tests and prints the result.
-func report(ctx context.Context, c cluster, team []*shoal.Process) error {
+// reportResult waits until all workers have exited, which means that all jobs are acknowledged.
+// Then it tests and prints the result.
+func reportResult(ctx context.Context, c cluster, team []*shoal.Process) error {
 	for slices.ContainsFunc(team, (*shoal.Process).Alive) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -103,8 +103,8 @@ func report(ctx context.Context, c cluster, team []*shoal.Process) error {
 	if err != nil {
 		return err
 	}
-	good, err := right(ctx, m.Params)
+	good, err := countCorrect(ctx, m.Params)
 	fmt.Printf("%d jobs applied in %d versions by %d workers; %d of 1000 digits are right; a gradient was %.1f versions old\n",
-		m.applied(), version-1, len(team), good, float64(m.Stale)/jobs)
+		m.appliedCount(), version-1, len(team), good, float64(m.Stale)/jobs)
 	return err
 }

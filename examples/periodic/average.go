@@ -16,9 +16,9 @@ type state = map[string]*tensor.Tensor
 
 var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
-// average receives the state of every worker and sends the mean back. A worker must load the mean
-// before it sends its next state, so no state is overwritten while it is read.
-func average(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state, state]) error {
+// averageStates receives the state of every worker and sends the mean back. A worker must load the
+// mean before it sends its next state, so no state is overwritten while it is read.
+func averageStates(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state, state]) error {
 	var states []state
 	for _, c := range conns {
 		s, err := c.Recv(ctx)
@@ -41,8 +41,8 @@ func average(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state
 	return nil
 }
 
-// score returns the number of correctly classified digits among 1000.
-func score(ctx context.Context, net *nn.Sequential) (right float64) {
+// countCorrect returns the number of correctly classified digits among 1000.
+func countCorrect(ctx context.Context, net *nn.Sequential) (right float64) {
 	for batch := range data.NewLoader(datasets.Digits(1000, 2),
 		data.Options{BatchSize: 1000, Transform: pixels}).Batches(ctx) {
 		guess := tensor.Argmax(net.Forward(autograd.NoGrad(batch[0])).T(), 1)

@@ -77,10 +77,10 @@ func run(ctx context.Context) error {
 		conns[i] = ours
 	}
 	for round := range rounds {
-		if err := average(ctx, net, conns[:]); err != nil {
+		if err := averageStates(ctx, net, conns[:]); err != nil {
 			return errors.Join(group.Wait(), err)
 		}
-		fmt.Printf("round %d: %v of 1000 digits are right\n", round, score(ctx, net))
+		fmt.Printf("round %d: %v of 1000 digits are right\n", round, countCorrect(ctx, net))
 	}
 	return group.Wait()
 }

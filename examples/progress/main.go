@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 	defer results.Close()
 	done, longest := 0, 0
 	for {
-		steps, err := next(ctx, results)
+		steps, err := nextResult(ctx, results)
 		switch {
 		case errors.Is(err, pool.ErrNotReady) && ctx.Err() == nil:
 			fmt.Fprintf(os.Stderr, "%d of %d so far\n", done, len(numbers))
@@ -63,8 +63,8 @@ func run(ctx context.Context) error {
 	}
 }
 
-// next waits at most 100 ms. A result that misses the deadline is returned by a later call.
-func next(ctx context.Context, results *pool.IMap[int]) (int, error) {
+// nextResult waits at most 100 ms. A result that misses the deadline is returned by a later call.
+func nextResult(ctx context.Context, results *pool.IMap[int]) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	return results.Next(ctx)

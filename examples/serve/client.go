@@ -21,7 +21,7 @@ func (l *ledger) send(ctx context.Context, url string, x float32) {
 		for ; *accept && err != nil && again < tries; again++ {
 			a, err = get(client, url)
 		}
-		l.enter(a, err, again, err == nil && a.whole(x) && a.Number >= last)
+		l.recordOutcome(a, err, again, err == nil && a.isConsistent(x) && a.Number >= last)
 		last = a.Number
 		select {
 		case l.answers <- a:
@@ -30,8 +30,8 @@ func (l *ledger) send(ctx context.Context, url string, x float32) {
 	}
 }
 
-// enter records the outcome of a request.
-func (l *ledger) enter(a answer, err error, again int, right bool) {
+// recordOutcome records the outcome of a request.
+func (l *ledger) recordOutcome(a answer, err error, again int, right bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests++
@@ -45,10 +45,11 @@ func (l *ledger) enter(a answer, err error, again int, right bool) {
 	l.versions[a.Number] = true
 }
 
-// whole reports whether all elements of the answer are correct for one version of the weights.
-func (a *answer) whole(x float32) bool {
+// isConsistent reports whether all elements of the answer are correct for one version of the
+// weights.
+func (a *answer) isConsistent(x float32) bool {
 	for _, y := range a.Y {
-		if y != x*size*element(a.Number) {
+		if y != x*size*versionElement(a.Number) {
 			return false
 		}
 	}

@@ -21,8 +21,8 @@ type ledger struct {
 	answers                        chan answer
 }
 
-// drill sends requests while it kills one process after another, and prints the counts.
-func drill(ctx context.Context, url string) error {
+// runDrill sends requests while it kills one process after another, and prints the counts.
+func runDrill(ctx context.Context, url string) error {
 	l := &ledger{versions: map[int]bool{}, answers: make(chan answer)}
 	sends, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup
@@ -32,10 +32,10 @@ func drill(ctx context.Context, url string) error {
 	killed := map[int]bool{}
 	for range rounds {
 		for rank := range workers + 1 { // the last one is the reloader
-			l.kill(ctx, rank, killed)
+			l.killWorker(ctx, rank, killed)
 		}
 	}
-	l.await(ctx, clients*between) // answers of the replacements
+	l.awaitAnswers(ctx, clients*between) // answers of the replacements
 	stop()
 	sending.Wait()
 	fmt.Printf("%d processes killed, %d versions, %d requests: %d failed, %d wrong, %d sent again\n",
@@ -43,11 +43,11 @@ func drill(ctx context.Context, url string) error {
 	return ctx.Err()
 }
 
-// kill kills the worker of a rank, or the reloader, as soon as an answer reveals its process ID. By
-// then the process handles another request.
-func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
+// killWorker kills the worker of a rank, or the reloader, as soon as an answer reveals its process
+// ID. By then the process handles another request.
+func (l *ledger) killWorker(ctx context.Context, rank int, killed map[int]bool) {
 	for ctx.Err() == nil {
-		a := l.await(ctx, 1)
+		a := l.awaitAnswers(ctx, 1)
 		pid := a.PID
 		if rank == workers {
 			pid = a.ReloadedByPID
@@ -60,11 +60,11 @@ func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 			break
 		}
 	}
-	l.await(ctx, between)
+	l.awaitAnswers(ctx, between)
 }
 
-// await waits for n answers and returns the last one.
-func (l *ledger) await(ctx context.Context, n int) (a answer) {
+// awaitAnswers waits for n answers and returns the last one.
+func (l *ledger) awaitAnswers(ctx context.Context, n int) (a answer) {
 	for range n {
 		select {
 		case a = <-l.answers:

@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer weights.Close()
-	if err := publish(ctx, weights, 1); err != nil {
+	if err := storeVersion(ctx, weights, 1); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", cmp.Or(*addr, "127.0.0.1:0"))
@@ -72,7 +72,7 @@ func run(ctx context.Context) error {
 	defer reloaders.Close()
 	reload.Go(reloaders, weights)
 	if *addr == "" {
-		return drill(ctx, "http://"+listener.Addr().String())
+		return runDrill(ctx, "http://"+listener.Addr().String())
 	}
 	fmt.Printf("http://%s/predict?x=0.5\n", listener.Addr())
 	<-ctx.Done()

@@ -20,13 +20,13 @@ type Weights struct {
 	W      *tensor.Tensor
 }
 
-// element returns the element value of version n. Sums of a few hundred of them are exact in
+// versionElement returns the element value of version n. Sums of a few hundred of them are exact in
 // float32.
-func element(n int) float32 { return float32(n % 1000) }
+func versionElement(n int) float32 { return float32(n % 1000) }
 
-// publish stores version n of the weights.
-func publish(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
-	w := tensor.Full(tensor.Float32, float64(element(n)), size, size)
+// storeVersion stores version n of the weights.
+func storeVersion(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
+	w := tensor.Full(tensor.Float32, float64(versionElement(n)), size, size)
 	if err := w.Share(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ var reload = shoal.Register("reload", func(ctx context.Context, rank int, weight
 	}
 	last.W.Close()
 	for n := last.Number + 1; ; n++ {
-		if err := publish(ctx, weights, n); err != nil {
+		if err := storeVersion(ctx, weights, n); err != nil {
 			return err
 		}
 		select {

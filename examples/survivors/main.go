@@ -39,7 +39,7 @@ var train = shoal.Register("train", func(ctx context.Context, me int, teams *ipc
 			return err
 		}
 		last = version
-		err = together(ctx, t, me, w, step)
+		err = trainWithTeam(ctx, t, me, w, step)
 		t.Group.Close()
 		if !errors.Is(err, dist.ErrBroken) && !errors.Is(err, dist.ErrLeft) {
 			return err
@@ -47,8 +47,8 @@ var train = shoal.Register("train", func(ctx context.Context, me int, teams *ipc
 	}
 })
 
-// together trains until the last step or until a member dies.
-func together(ctx context.Context, t team, me int, w, step *tensor.Tensor) error {
+// trainWithTeam trains until the last step or until a member dies.
+func trainWithTeam(ctx context.Context, t team, me int, w, step *tensor.Tensor) error {
 	if err := t.Group.Join(slices.Index(t.Members, me)); err != nil {
 		return err
 	}

@@ -29,13 +29,13 @@ func run(ctx context.Context) error {
 		defer g.Close()
 		ranks = append(ranks, g)
 	}
-	return watch(ctx, teams, ranks)
+	return watchRanks(ctx, teams, ranks)
 }
 
-// watch waits for the ranks. After each death it publishes a new team of the survivors.
-func watch(ctx context.Context, teams *ipc.Latest[team], ranks []*shoal.Group) error {
+// watchRanks waits for the ranks. After each death it publishes a new team of the survivors.
+func watchRanks(ctx context.Context, teams *ipc.Latest[team], ranks []*shoal.Group) error {
 	for {
-		members, things := living(ranks)
+		members, things := livingMembers(ranks)
 		if len(members) == 0 {
 			return nil
 		}
@@ -52,15 +52,15 @@ func watch(ctx context.Context, teams *ipc.Latest[team], ranks []*shoal.Group) e
 			}
 			ranks[r] = nil
 		}
-		if members, _ = living(ranks); died && len(members) > 0 {
-			if err := regroup(ctx, teams, members); err != nil {
+		if members, _ = livingMembers(ranks); died && len(members) > 0 {
+			if err := publishTeam(ctx, teams, members); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func living(ranks []*shoal.Group) (members []int, things []ipc.Poller) {
+func livingMembers(ranks []*shoal.Group) (members []int, things []ipc.Poller) {
 	for r, g := range ranks {
 		if g != nil {
 			members, things = append(members, r), append(things, g)
@@ -69,7 +69,7 @@ func living(ranks []*shoal.Group) (members []int, things []ipc.Poller) {
 	return members, things
 }
 
-func regroup(ctx context.Context, teams *ipc.Latest[team], members []int) error {
+func publishTeam(ctx context.Context, teams *ipc.Latest[team], members []int) error {
 	g, err := dist.NewGroup(len(members))
 	if err != nil {
 		return err

@@ -39,13 +39,13 @@ func run(script string) error {
 		return err
 	}
 	if r.Rank < r.WorldSize-1 {
-		return become("python3", script)
+		return execProgram("python3", script)
 	}
 	return r.Record(evaluate(context.Background()))
 }
 
-// become replaces this process by another program.
-func become(name string, args ...string) error {
+// execProgram replaces this process by another program.
+func execProgram(name string, args ...string) error {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ type job struct {
 
 var count = shoal.Register("count", func(ctx context.Context, rank int, j job) error {
 	for range times {
-		err := errors.Join(locked(ctx, j.Locked, increment), locked(ctx, j.Score, play))
+		err := errors.Join(changeLocked(ctx, j.Locked, increment), changeLocked(ctx, j.Score, recordScore))
 		if _, added := j.Added.Add(1); errors.Join(err, added) != nil {
 			return errors.Join(err, added)
 		}
@@ -38,8 +38,8 @@ var count = shoal.Register("count", func(ctx context.Context, rank int, j job) e
 	return nil
 })
 
-// locked calls change while it holds the lock of v, as Python's "with v.get_lock()" does.
-func locked[V interface {
+// changeLocked calls change while it holds the lock of v, as Python's "with v.get_lock()" does.
+func changeLocked[V interface {
 	Lock(context.Context) error
 	Unlock() error
 }](ctx context.Context, v V, change func(V) error) error {
@@ -54,7 +54,7 @@ func increment(v *ipc.Value[int]) error {
 	return errors.Join(err, v.Store(n+1))
 }
 
-func play(r *ipc.Record[score]) error {
+func recordScore(r *ipc.Record[score]) error {
 	s, err := r.Load()
 	return errors.Join(err, r.Store(score{s.Games + 1, s.Points + 3}))
 }

@@ -75,7 +75,7 @@ type Broker struct {
 // Start starts a node and waits until it accepts connections. A node of a cluster may not accept
 // values until it has found other nodes; see [Broker.Ready]. The caller must close the Broker.
 func Start(o Options) (*Broker, error) {
-	so, err := o.server()
+	so, err := o.serverOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func Start(o Options) (*Broker, error) {
 
 var errNotReady = errors.New("the server did not start")
 
-func (o Options) server() (*server.Options, error) {
+func (o Options) serverOptions() (*server.Options, error) {
 	so := &server.Options{
 		ServerName: o.Name, Host: o.Host, Port: o.Port, NoSigs: true, NoLog: !o.Debug, Debug: o.Debug,
 		JetStream: !o.NoJetStream, StoreDir: o.Dir, JetStreamMaxStore: o.MaxStore, SyncAlways: o.SyncAlways,
@@ -127,7 +127,7 @@ func (o Options) server() (*server.Options, error) {
 		so.Nkeys = append(so.Nkeys, &server.NkeyUser{Nkey: k})
 	}
 	if o.Operator != "" {
-		if err := o.trust(so); err != nil {
+		if err := o.configureOperator(so); err != nil {
 			return nil, fmt.Errorf("broker: %w", err)
 		}
 	}
@@ -141,7 +141,7 @@ func (o Options) server() (*server.Options, error) {
 		if so.Cluster.Host == "" {
 			so.Cluster.Host = so.Host
 		}
-		pass := o.pass()
+		pass := o.routeCredentials()
 		if pass != nil {
 			so.Cluster.Username = pass.Username()
 			so.Cluster.Password, _ = pass.Password()
@@ -158,10 +158,10 @@ func (o Options) server() (*server.Options, error) {
 	return so, nil
 }
 
-// pass returns the credentials for routes between nodes, or nil if clients have no secret. Routes
-// must be authenticated, because a program that connects as a node can read and write everything.
-// The password is an HMAC of the clients' secret and does not reveal it.
-func (o Options) pass() *url.Userinfo {
+// routeCredentials returns the credentials for routes between nodes, or nil if clients have no
+// secret. Routes must be authenticated, because a program that connects as a node can read and
+// write everything. The password is an HMAC of the clients' secret and does not reveal it.
+func (o Options) routeCredentials() *url.Userinfo {
 	secret := cmp.Or(o.Token, o.Password)
 	if secret == "" {
 		return nil

@@ -47,7 +47,7 @@ type disk struct {
 
 // watchDisk starts monitoring. It returns nil if the system does not report the free space.
 func watchDisk(s *server.Server, o Options) (*disk, error) {
-	accounts, err := o.accounts(s)
+	accounts, err := o.storageAccounts(s)
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
@@ -65,11 +65,11 @@ func watchDisk(s *server.Server, o Options) (*disk, error) {
 	}
 	d.config = *s.JetStreamConfig()
 	d.config.StoreDir = filepath.Dir(d.config.StoreDir) // the server appends its own directory
-	d.done.Go(d.watch)
+	d.done.Go(d.monitorSpace)
 	return d, nil
 }
 
-func (d *disk) watch() {
+func (d *disk) monitorSpace() {
 	t := time.NewTicker(diskPause)
 	defer t.Stop()
 	var yielded time.Time
@@ -78,20 +78,20 @@ func (d *disk) watch() {
 		enough := err == nil && room >= d.reserve+d.reserve/4
 		switch full := d.full.Load(); {
 		case !full && err == nil && room < d.reserve:
-			d.refuse(room)
+			d.refuseValues(room)
 			yielded, pause = time.Now(), writesPause
-			d.yield()
+			d.transferLeadership()
 		case full && enough:
-			d.renew()
-			d.admit(room)
+			d.restartJetStream()
+			d.admitValues(room)
 			looked, pause = time.Now(), writesPause
 		case full && time.Since(yielded) >= pause: // the other nodes may have elected it again
-			if d.yield() {
+			if d.transferLeadership() {
 				pause = min(2*pause, mostPause) // the other nodes may be full too
 			}
 			yielded = time.Now()
 		case enough && time.Since(looked) >= pause:
-			if d.renew() {
+			if d.restartJetStream() {
 				pause = min(2*pause, mostPause)
 			} else {
 				pause = writesPause
@@ -106,21 +106,21 @@ func (d *disk) watch() {
 	}
 }
 
-// refuse makes the server refuse values of all accounts.
-func (d *disk) refuse(room int64) {
+// refuseValues makes the server refuse values of all accounts.
+func (d *disk) refuseValues(room int64) {
 	for _, a := range d.accounts {
-		if err := a.refuse(); err != nil {
-			d.say("cannot make account %s refuse values: %v", a.Name, err)
+		if err := a.refuseValues(); err != nil {
+			d.logf("cannot make account %s refuse values: %v", a.Name, err)
 		}
 	}
 	d.full.Store(true)
-	d.say("%s has %d MiB free, want at least %d MiB: refusing new values until there is more free space",
+	d.logf("%s has %d MiB free, want at least %d MiB: refusing new values until there is more free space",
 		d.s.StoreDir(), room>>20, d.reserve>>20)
 }
 
-// yield hands leadership of the streams and consumers that this node leads to other nodes of the
-// cluster. It reports whether there were any.
-func (d *disk) yield() (some bool) {
+// transferLeadership hands leadership of the streams and consumers that this node leads to other
+// nodes of the cluster. It reports whether there were any.
+func (d *disk) transferLeadership() (some bool) {
 	if !d.s.JetStreamIsClustered() {
 		return false
 	}
@@ -143,47 +143,47 @@ func (d *disk) yield() (some bool) {
 				}
 			}
 			if failed != nil {
-				d.say("cannot transfer leadership of %s: %v", s.Name, failed)
+				d.logf("cannot transfer leadership of %s: %v", s.Name, failed)
 			}
 		}
 	}
 	return some
 }
 
-// admit reverses refuse.
-func (d *disk) admit(room int64) {
+// admitValues reverses refuseValues.
+func (d *disk) admitValues(room int64) {
 	for _, a := range d.accounts {
-		if err := a.admit(d.s); err != nil {
-			d.say("cannot make account %s accept values: %v", a.Name, err)
+		if err := a.admitValues(d.s); err != nil {
+			d.logf("cannot make account %s accept values: %v", a.Name, err)
 			return
 		}
 	}
 	d.full.Store(false)
-	d.say("%s has %d MiB free: accepting values again", d.s.StoreDir(), room>>20)
+	d.logf("%s has %d MiB free: accepting values again", d.s.StoreDir(), room>>20)
 }
 
-// renew restarts JetStream if it has stopped, or if a write of a stream or consumer has failed, for
+// restartJetStream restarts JetStream if it has stopped, or if a write of a stream or consumer has failed, for
 // lack of space. It reports whether it did so.
-func (d *disk) renew() bool {
+func (d *disk) restartJetStream() bool {
 	why := "JetStream has stopped"
 	if d.s.JetStreamEnabled() {
-		why = d.failed()
+		why = d.writeFailure()
 	}
 	if why == "" {
 		return false
 	}
-	d.say("%s: restarting JetStream", why)
+	d.logf("%s: restarting JetStream", why)
 	if err := d.s.ShutdownJetStream(); err != nil {
-		d.say("stop JetStream: %v", err)
+		d.logf("stop JetStream: %v", err)
 	}
 	if err := d.s.EnableJetStream(&d.config); err != nil {
-		d.say("start JetStream: %v", err)
+		d.logf("start JetStream: %v", err)
 	}
 	return true
 }
 
-// failed returns the error of a write that has failed for lack of space, or "".
-func (d *disk) failed() string {
+// writeFailure returns the error of a write that has failed for lack of space, or "".
+func (d *disk) writeFailure() string {
 	health := d.s.Healthz(&server.HealthzOptions{Details: true})
 	for _, e := range health.Errors {
 		// on a full disk, the first error causes others
@@ -194,7 +194,7 @@ func (d *disk) failed() string {
 	return ""
 }
 
-func (d *disk) say(format string, args ...any) {
+func (d *disk) logf(format string, args ...any) {
 	if d.told != nil {
 		d.told(fmt.Sprintf(format, args...))
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// trust configures the operator and its accounts. It returns an error if a JWT is invalid, if the
-// operator has not signed an account, or if the system account is missing.
-func (o Options) trust(so *server.Options) error {
+// configureOperator configures the operator and its accounts. It returns an error if a JWT is
+// invalid, if the operator has not signed an account, or if the system account is missing.
+func (o Options) configureOperator(so *server.Options) error {
 	operator, err := jwt.DecodeOperatorClaims(o.Operator)
 	if err != nil {
 		return fmt.Errorf("operator JWT: %w", err)
@@ -41,8 +41,8 @@ type account struct {
 	claims *jwt.AccountClaims // nil for the global account, which has no limits
 }
 
-// accounts returns the accounts that may store values.
-func (o Options) accounts(s *server.Server) (all []account, err error) {
+// storageAccounts returns the accounts that may store values.
+func (o Options) storageAccounts(s *server.Server) (all []account, err error) {
 	if o.Operator == "" {
 		return []account{{s.GlobalAccount(), nil}}, nil
 	}
@@ -62,8 +62,8 @@ func (o Options) accounts(s *server.Server) (all []account, err error) {
 	return all, nil
 }
 
-// refuse makes the server refuse values of the account.
-func (a account) refuse() error {
+// refuseValues makes the server refuse values of the account.
+func (a account) refuseValues() error {
 	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
 		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
 	limits := map[string]server.JetStreamAccountLimits{"": none}
@@ -76,8 +76,8 @@ func (a account) refuse() error {
 	return a.UpdateJetStreamLimits(limits)
 }
 
-// admit reverses refuse.
-func (a account) admit(s *server.Server) error {
+// admitValues reverses refuseValues.
+func (a account) admitValues(s *server.Server) error {
 	if a.claims == nil {
 		return a.UpdateJetStreamLimits(nil)
 	}
