@@ -8,15 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gather calls g to write samples to rows of a batch. If there is a Transform, the first field is
-// written to scratch memory and then transformed into the batch.
-func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
+// gatherRows calls g to write samples to rows of a batch. If there is a Transform, the first field
+// is written to scratch memory and then transformed into the batch.
+func (w *worker) gatherRows(g Gatherer, indices []int, into Batch) error {
 	if w.transform == nil {
-		defer w.span("fetch", w.track.Now())
+		defer w.recordSpan("fetch", w.track.Now())
 		return g.Gather(w.ctx, indices, into)
 	}
 	begin := w.track.Now()
-	raw, err := w.raw(indices)
+	raw, err := w.allocateRaw(indices)
 	if err != nil {
 		return err
 	}
@@ -24,19 +24,19 @@ func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	parts := slices.Clone(into)
 	parts[0] = raw
 	err = g.Gather(w.ctx, indices, parts)
-	if w.span("fetch", begin); err != nil {
+	if w.recordSpan("fetch", begin); err != nil {
 		w.scratch = nil // the next samples may have another layout
 		return err
 	}
-	return w.apply(into[0], raw)
+	return w.applyTransform(into[0], raw)
 }
 
-// raw returns scratch memory for the first fields of samples before the Transform. The caller must
-// close the tensor.
-func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
+// allocateRaw returns scratch memory for the first fields of samples before the Transform. The
+// caller must close the tensor.
+func (w *worker) allocateRaw(indices []int) (*tensor.Tensor, error) {
 	n := len(indices)
 	if w.scratch == nil {
-		w.current.begin(indices[0])
+		w.current.setSample(indices[0])
 		s, err := w.ds.Get(w.ctx, indices[0])
 		if err != nil {
 			return nil, err
@@ -49,10 +49,10 @@ func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 	return w.scratch.Narrow(0, 0, n), nil
 }
 
-// apply writes the Transform of src to dst. It returns an error that wraps [ErrShape] if the result
-// has another dtype or shape than dst.
-func (w *worker) apply(dst, src *tensor.Tensor) error {
-	defer w.span("transform", w.track.Now())
+// applyTransform writes the Transform of src to dst. It returns an error that wraps [ErrShape] if
+// the result has another dtype or shape than dst.
+func (w *worker) applyTransform(dst, src *tensor.Tensor) error {
+	defer w.recordSpan("transform", w.track.Now())
 	out := w.transform.Apply(dst, src)
 	if out == dst {
 		return nil
@@ -65,10 +65,10 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 	return nil
 }
 
-// transformed applies the Transform to the first tensor of a sample. In a structured sample,
+// transformFirst applies the Transform to the first tensor of a sample. In a structured sample,
 // tensors made from numbers or strings do not count. It returns an error that wraps [ErrSample] if
 // there is no tensor.
-func (w *worker) transformed(s *sample) error {
+func (w *worker) transformFirst(s *sample) error {
 	at := 0
 	if s.spec != "" {
 		n, err := tree.Parse(s.spec)
@@ -80,7 +80,7 @@ func (w *worker) transformed(s *sample) error {
 		}
 	}
 	s.Sample = slices.Clone(s.Sample)
-	defer w.span("transform", w.track.Now())
+	defer w.recordSpan("transform", w.track.Now())
 	s.Sample[at] = w.transform.Apply(nil, s.Sample[at])
-	return s.sound()
+	return s.checkValid()
 }

@@ -26,7 +26,7 @@ func layoutOf(fields []*tensor.Tensor, skip int) layout {
 	return lay
 }
 
-func (lay layout) equal(o layout) bool {
+func (lay layout) isEqual(o layout) bool {
 	return slices.EqualFunc(lay, o, func(a, b field) bool {
 		return a.dtype == b.dtype && a.device == b.device && slices.Equal(a.shape, b.shape)
 	})
@@ -45,10 +45,10 @@ func (lay layout) device() tensor.Device {
 // single is the number of rows of a batch that consists of one sample without a batch dimension.
 const single = -1
 
-// places returns the shapes of the fields for the given number of rows and the offset of each host
-// field in the block. here is the size of the block in bytes, and size includes the fields on
+// placeFields returns the shapes of the fields for the given number of rows and the offset of each
+// host field in the block. here is the size of the block in bytes, and size includes the fields on
 // devices.
-func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int) {
+func (lay layout) placeFields(rows int) (shapes [][]int, starts []int, here, size int) {
 	for _, f := range lay {
 		shape := slices.Clone(f.shape)
 		if rows != single {
@@ -92,21 +92,21 @@ func newBatchBuffer(lay layout, rows int, shared bool) (*batchBuffer, error) {
 
 // planBatchBuffer makes a buffer without memory.
 func planBatchBuffer(owner *Loader, lay layout, rows int, shared bool) *batchBuffer {
-	_, _, _, size := lay.places(rows)
+	_, _, _, size := lay.placeFields(rows)
 	return &batchBuffer{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
 }
 
 // allocate allocates the memory of a buffer, or reuses an earlier batch's.
 func (f *batchBuffer) allocate() error {
-	if f.owner != nil && f.owner.reuse(f) {
+	if f.owner != nil && f.owner.reuseMemory(f) {
 		return nil
 	}
-	shapes, starts, size, _ := f.layout.places(f.rows)
-	block, err := newBlock(size, f.shared, f.own())
+	shapes, starts, size, _ := f.layout.placeFields(f.rows)
+	block, err := newBlock(size, f.shared, f.isConsumerOwned())
 	if err != nil {
 		return err
 	}
-	if f.shared || f.own() {
+	if f.shared || f.isConsumerOwned() {
 		defer block.Close()
 	} else {
 		f.block = block
@@ -128,10 +128,10 @@ func (f *batchBuffer) allocate() error {
 	return nil
 }
 
-// all returns the tensors of all rows. Heap memory is allocated by the first worker that calls all,
-// for two reasons: fresh memory costs about as much as filling it, so more urgent work goes first,
-// and the later an earlier batch's memory is reused, the more likely it is in a cache.
-func (f *batchBuffer) all() Batch {
+// allRows returns the tensors of all rows. Heap memory is allocated by the first worker that calls
+// all, for two reasons: fresh memory costs about as much as filling it, so more urgent work goes
+// first, and the later an earlier batch's memory is reused, the more likely it is in a cache.
+func (f *batchBuffer) allRows() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {
 			return
@@ -143,13 +143,13 @@ func (f *batchBuffer) all() Batch {
 	return f.batch
 }
 
-// deliver returns the tensors for the consumer. With Options.Reuse they are views, because the
-// workers need the buffer's own tensors again even if the consumer closes its batch.
-func (f *batchBuffer) deliver() Batch {
-	if f.owner != nil && f.owner.overwrites() {
-		return f.all().rows(0, f.rows)
+// consumerBatch returns the tensors for the consumer. With Options.Reuse they are views, because
+// the workers need the buffer's own tensors again even if the consumer closes its batch.
+func (f *batchBuffer) consumerBatch() Batch {
+	if f.owner != nil && f.owner.overwritesBatches() {
+		return f.allRows().viewRows(0, f.rows)
 	}
-	return slices.Clone(f.all())
+	return slices.Clone(f.allRows())
 }
 
 // spare pools heap blocks of closed Loaders. Fresh blocks cost a page fault or a clearing for each
@@ -158,7 +158,7 @@ var spare sync.Pool
 
 func newBlock(size int, shared, own bool) (*tensor.Tensor, error) {
 	if own && !shared {
-		return lending.block(size), nil
+		return lending.borrowBlock(size), nil
 	}
 	if !shared {
 		if t, ok := spare.Get().(*tensor.Tensor); ok && t.Nbytes() >= size {
@@ -182,19 +182,20 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// own reports whether the consumer owns the batch.
-func (f *batchBuffer) own() bool { return f.owner != nil && !f.owner.opts.Reuse }
+// isConsumerOwned reports whether the consumer owns the batch.
+func (f *batchBuffer) isConsumerOwned() bool { return f.owner != nil && !f.owner.opts.Reuse }
 
-// end releases the memory of an unused buffer.
-func (f *batchBuffer) end() {
+// releaseMemory releases the memory of an unused buffer.
+func (f *batchBuffer) releaseMemory() {
 	closeAll(f.batch)
 	if f.block != nil {
 		spare.Put(f.block)
 	}
 }
 
-// rows returns views of n rows of each field, beginning with row from. The caller must close them.
-func (b Batch) rows(from, n int) Batch {
+// viewRows returns views of n rows of each field, beginning with row from. The caller must close
+// them.
+func (b Batch) viewRows(from, n int) Batch {
 	views := make(Batch, len(b))
 	for k, t := range b {
 		views[k] = t.Narrow(0, from, n)
@@ -202,10 +203,10 @@ func (b Batch) rows(from, n int) Batch {
 	return views
 }
 
-// put copies a sample to a row. It returns an error that wraps [ErrShape] if the sample does not
-// fit.
-func (b Batch) put(row int, s Sample) error {
-	if err := b.fits(s); err != nil {
+// copyToRow copies a sample to a row. It returns an error that wraps [ErrShape] if the sample does
+// not fit.
+func (b Batch) copyToRow(row int, s Sample) error {
+	if err := b.checkSample(s); err != nil {
 		return err
 	}
 	for k, t := range s {
@@ -218,9 +219,9 @@ func (b Batch) put(row int, s Sample) error {
 	return nil
 }
 
-// fits returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and devices of
-// the rows.
-func (b Batch) fits(s Sample) error {
+// checkSample returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and
+// devices of the rows.
+func (b Batch) checkSample(s Sample) error {
 	if len(s) != len(b) {
 		return fmt.Errorf("%w: got %d fields, want %d as in the first sample of the batch", ErrShape, len(s), len(b))
 	}
@@ -234,9 +235,9 @@ func (b Batch) fits(s Sample) error {
 	return nil
 }
 
-// without removes the rows listed in gaps. It moves the following rows up and returns views of the
-// remaining ones.
-func (b Batch) without(gaps []int) Batch {
+// removeRows removes the rows listed in gaps. It moves the following rows up and returns views of
+// the remaining ones.
+func (b Batch) removeRows(gaps []int) Batch {
 	n := b[0].Dim(0)
 	for k, t := range b {
 		to := 0

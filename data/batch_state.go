@@ -75,16 +75,16 @@ type portion struct {
 	end      bool        // the part has ended
 }
 
-// to moves a batch to its next phase. It panics if phaseAfter does not allow it.
-func (b *batchState) to(next batchPhase) {
+// setPhase moves a batch to its next phase. It panics if phaseAfter does not allow it.
+func (b *batchState) setPhase(next batchPhase) {
 	if !slices.Contains(phaseAfter[b.phase], next) {
 		panic(fmt.Sprintf("data: invalid batch state transition from %v to %v", b.phase, next))
 	}
 	b.phase = next
 }
 
-// empty reports whether there is nothing to deliver, because the batch was planned beyond the end
+// isEmpty reports whether there is nothing to deliver, because the batch was planned beyond the end
 // of its part.
-func (b *batchState) empty() bool {
+func (b *batchState) isEmpty() bool {
 	return b.batch == nil && b.err == nil && len(b.bad) == 0 && b.read == 0
 }

@@ -42,6 +42,6 @@ func TestBatchState_KeepsToItsTable(t *testing.T) {
 func moves(from, to batchPhase) (legal bool) {
 	defer func() { legal = recover() == nil }()
 	b := &batchState{phase: from}
-	b.to(to)
+	b.setPhase(to)
 	return true
 }

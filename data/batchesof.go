@@ -25,7 +25,7 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 			if err != nil {
 				return yield(none, err)
 			}
-			if err := s.value().Into(&b); err != nil {
+			if err := s.structuredBatch().Into(&b); err != nil {
 				closeAll(s.batch)
 				yield(none, fmt.Errorf("data: convert batch to %T: %w", &b, err))
 				return false
@@ -35,8 +35,8 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	}
 }
 
-// value returns the batch with its structure.
-func (s *batchState) value() tree.Value {
+// structuredBatch returns the batch with its structure.
+func (s *batchState) structuredBatch() tree.Value {
 	spec := s.spec
 	if spec == "" {
 		spec = tree.Tensors(len(s.batch))

@@ -74,10 +74,10 @@ func (m *byNumber) Identity() maker.Identity {
 	id.Batches, id.Samples = m.l.Len(), set.Len()
 	h := fnv.New64a()
 	var b []byte
-	o := m.order(0)
+	o := m.epochOrder(0)
 	for n := range id.Batches {
 		b = b[:0]
-		for _, i := range o.batch(n) {
+		for _, i := range o.batchIndices(n) {
 			b = binary.LittleEndian.AppendUint64(b, uint64(i))
 		}
 		h.Write(append(b, '\n'))
@@ -86,8 +86,8 @@ func (m *byNumber) Identity() maker.Identity {
 	return id
 }
 
-// order returns the order of an epoch, from the cache if possible.
-func (m *byNumber) order(epoch int) *epochOrder {
+// epochOrder returns the order of an epoch, from the cache if possible.
+func (m *byNumber) epochOrder(epoch int) *epochOrder {
 	m.mu.Lock()
 	at := slices.IndexFunc(m.orders, func(o *epochOrder) bool { return o.epoch == epoch })
 	o := &epochOrder{epoch: epoch, size: max(1, m.l.opts.BatchSize)}
@@ -109,8 +109,8 @@ func (m *byNumber) order(epoch int) *epochOrder {
 	return o
 }
 
-// batch returns the samples of batch n.
-func (o *epochOrder) batch(n int) []int {
+// batchIndices returns the samples of batch n.
+func (o *epochOrder) batchIndices(n int) []int {
 	if o.batches != nil {
 		return o.batches[n]
 	}
@@ -120,7 +120,7 @@ func (o *epochOrder) batch(n int) []int {
 // Batch makes batch number of an epoch.
 func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch, err error) {
 	var indices []int
-	err = recovered(func() error { // samplers are user code, which may panic
+	err = recoverPanic(func() error { // samplers are user code, which may panic
 		n := m.l.Len()
 		if n < 0 {
 			return errNumbers
@@ -128,13 +128,13 @@ func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch,
 		if epoch < 0 || number < 0 || number >= n {
 			return fmt.Errorf("data: batch %d of epoch %d is out of range [0, %d)", number, epoch, n)
 		}
-		indices = m.order(epoch).batch(number)
+		indices = m.epochOrder(epoch).batchIndices(number)
 		return nil
 	})
 	if err != nil {
 		return maker.Batch{}, err
 	}
-	return m.make(ctx, epoch, number, indices)
+	return m.makeBatch(ctx, epoch, number, indices)
 }
 
 // Gather makes a batch of the given samples.
@@ -147,15 +147,15 @@ func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.
 	if slices.ContainsFunc(indices, func(i int) bool { return i < 0 || i >= n }) {
 		return maker.Batch{}, fmt.Errorf("data: samples %v are out of range [0, %d)", indices, n)
 	}
-	return m.make(ctx, epoch, 0, indices)
+	return m.makeBatch(ctx, epoch, 0, indices)
 }
 
-func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (none maker.Batch, err error) {
+func (m *byNumber) makeBatch(ctx context.Context, epoch, number int, indices []int) (none maker.Batch, err error) {
 	if m.l.opts.Workers == 0 {
 		m.alone.Lock()
 		defer m.alone.Unlock()
 	}
-	x, known, err := m.staff()
+	x, known, err := m.ensureExecutor()
 	if err != nil {
 		return none, err
 	}
@@ -165,49 +165,50 @@ func (m *byNumber) make(ctx context.Context, epoch, number int, indices []int) (
 	p := &prefetcher{l: m.l, ctx: ctx, epoch: epoch, executor: x, wake: make(chan struct{}, 1),
 		layout: known.layout, spec: known.spec, like: known.like, loose: known.loose,
 		plan: &planOne{&batchState{indices: indices, number: number}}}
-	defer p.leave()
-	b, err := p.take()
+	defer p.endConsumer()
+	b, err := p.takeBatch()
 	if err != nil {
 		return none, err
 	}
 	if b == nil {
 		return none, fmt.Errorf("%w: batch %d of epoch %d", ErrEmptyBatch, number, epoch)
 	}
-	m.learn(p)
-	return m.settled(b)
+	m.recordLayout(p)
+	return m.convertBatch(b)
 }
 
-// settled converts a batch to the caller's type, after Skip has been called for failed samples.
-func (m *byNumber) settled(b *batchState) (maker.Batch, error) {
+// convertBatch converts a batch to the caller's type, after Skip has been called for failed
+// samples.
+func (m *byNumber) convertBatch(b *batchState) (maker.Batch, error) {
 	m.skips.Lock()
 	defer m.skips.Unlock()
 	var n int
-	err := recovered(func() (err error) {
-		n, err = m.l.settle(b)
+	err := recoverPanic(func() (err error) {
+		n, err = m.l.skipFailed(b)
 		return err
 	})
 	if err != nil {
-		m.l.forget(b)
+		m.l.recycleBatch(b)
 		return maker.Batch{}, err
 	}
 	made := maker.Batch{Samples: n, Read: b.read, End: b.end}
 	if n == 0 {
-		m.l.forget(b)
+		m.l.recycleBatch(b)
 		return made, nil
 	}
-	made.Value = b.value()
+	made.Value = b.structuredBatch()
 	return made, nil
 }
 
-// staff returns the executor and the latest layout. It starts workers for the first batch, and
-// again if they are broken.
-func (m *byNumber) staff() (x executor, known lastLayout, err error) {
+// ensureExecutor returns the executor and the latest layout. It starts workers for the first batch,
+// and again if they are broken.
+func (m *byNumber) ensureExecutor() (x executor, known lastLayout, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, known, ErrClosed
 	}
-	if m.executor != nil && m.executor.broken() {
+	if m.executor != nil && m.executor.isBroken() {
 		go m.executor.close()
 		m.executor = nil
 	}
@@ -220,8 +221,8 @@ func (m *byNumber) staff() (x executor, known lastLayout, err error) {
 	return m.executor, m.known, nil
 }
 
-// learn records the layout of a batch.
-func (m *byNumber) learn(p *prefetcher) {
+// recordLayout records the layout of a batch.
+func (m *byNumber) recordLayout(p *prefetcher) {
 	p.mu.Lock()
 	known := lastLayout{p.layout, p.spec, p.like, p.loose}
 	p.mu.Unlock()

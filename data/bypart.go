@@ -38,7 +38,7 @@ var errNumbers = errors.New("data: batches and samples of a Stream have no indic
 
 // Read makes the batch of a portion.
 func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, err error) {
-	x, err := r.staff(of)
+	x, err := r.ensureExecutor(of)
 	if err != nil {
 		return none, err
 	}
@@ -53,22 +53,22 @@ func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, 
 	asked := &batchState{portion: portion{part: Part{of.Part, of.Count}, progress: part, size: of.N}}
 	p := &prefetcher{l: l, ctx: r.ctx, epoch: of.Epoch, executor: x, wake: make(chan struct{}, 1), prints: &r.begun,
 		plan: &planOne{asked}}
-	defer p.leave()
-	b, err := p.take()
+	defer p.endConsumer()
+	b, err := p.takeBatch()
 	switch {
 	case err != nil:
 		return none, err
 	case b == nil: // the part had ended before
 		return maker.Batch{End: true}, nil
 	}
-	return r.m.settled(b)
+	return r.m.convertBatch(b)
 }
 
-// staff returns the executor. It starts workers for the first portion, and again if they are
-// broken. If err is nil, the caller must call r.reading.Done.
-func (r *byPart) staff(of maker.Portion) (x executor, err error) {
+// ensureExecutor returns the executor. It starts workers for the first portion, and again if they
+// are broken. If err is nil, the caller must call r.reading.Done.
+func (r *byPart) ensureExecutor(of maker.Portion) (x executor, err error) {
 	l := r.m.l
-	if !l.streams() {
+	if !l.isStream() {
 		return nil, errors.New("data: a Dataset has no parts, only a Stream")
 	}
 	if of.Epoch < 0 || of.Count < 1 || of.Count > maxParts || of.Part < 0 || of.Part >= of.Count || of.From < 0 ||
@@ -83,7 +83,7 @@ func (r *byPart) staff(of maker.Portion) (x executor, err error) {
 	if r.open[of.Part] = true; len(r.open) > max(mostOpen, l.opts.Parts) {
 		return nil, fmt.Errorf("data: too many open parts: %d", len(r.open))
 	}
-	if r.executor != nil && r.executor.broken() {
+	if r.executor != nil && r.executor.isBroken() {
 		r.reading.Go(r.executor.close)
 		r.executor = nil
 	}

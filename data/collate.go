@@ -36,10 +36,10 @@ func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples 
 	}
 	c := &Collate{name: name}
 	if plain, ok := any(f).(func(ctx context.Context, samples []Sample) (Batch, error)); ok {
-		c.make = c.ofSamples(plain)
+		c.make = c.sampleFunc(plain)
 	} else {
 		c.values = true
-		c.make = c.ofValues(func(ctx context.Context, samples []sample) (any, error) {
+		c.make = c.valueFunc(func(ctx context.Context, samples []sample) (any, error) {
 			all, err := valuesAs[T](samples, name)
 			if err != nil {
 				return nil, err
@@ -51,8 +51,8 @@ func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples 
 	return c
 }
 
-// ofSamples adapts a function of plain samples.
-func (c *Collate) ofSamples(f func(ctx context.Context, samples []Sample) (Batch, error)) makeBatch {
+// sampleFunc adapts a function of plain samples.
+func (c *Collate) sampleFunc(f func(ctx context.Context, samples []Sample) (Batch, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		plain := make([]Sample, len(samples))
 		for k, s := range samples {
@@ -66,8 +66,8 @@ func (c *Collate) ofSamples(f func(ctx context.Context, samples []Sample) (Batch
 	}
 }
 
-// ofValues adapts a function that returns a batch of any structure.
-func (c *Collate) ofValues(f func(ctx context.Context, samples []sample) (any, error)) makeBatch {
+// valueFunc adapts a function that returns a batch of any structure.
+func (c *Collate) valueFunc(f func(ctx context.Context, samples []sample) (any, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		v, err := f(ctx, samples)
 		if err != nil {
@@ -100,7 +100,7 @@ func valuesAs[T any](samples []sample, name string) ([]T, error) {
 // become []any, and strings become []string. The caller must close the tensors of the batch. The
 // error wraps [ErrSample] or [ErrShape] and names the sample and the path in it.
 func DefaultCollate(samples []any, how Ragged) (any, error) {
-	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rules())
+	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rulesByName())
 	for k, s := range samples {
 		v, err := tree.Flatten(s, rules)
 		if err != nil {
@@ -109,7 +109,7 @@ func DefaultCollate(samples []any, how Ragged) (any, error) {
 		all[k] = v
 	}
 	batch, err := tree.Collate(all, rules,
-		func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, false) })
+		func(fields []tree.Field) ([]*tensor.Tensor, error) { return allocateBlock(fields, false) })
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", shapeError(err))
 	}
@@ -122,7 +122,7 @@ func (c *Collate) check(b Batch) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: Collate %q returned no fields", ErrEmptyBatch, c.name)
 	}
-	if err := Sample(b).sound(); err != nil {
+	if err := Sample(b).checkValid(); err != nil {
 		return fmt.Errorf("batch of Collate %q: %w", c.name, err)
 	}
 	return nil
@@ -138,7 +138,7 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 		return nil, nil
 	}
 	for row, s := range samples {
-		if err := s.sound(); err != nil {
+		if err := s.checkValid(); err != nil {
 			return nil, &tree.RowError{Row: row, Err: err}
 		}
 	}
@@ -147,7 +147,7 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 		return nil, err
 	}
 	for row, s := range samples {
-		if err := f.batch.put(row, s); err != nil {
+		if err := f.batch.copyToRow(row, s); err != nil {
 			closeAll(f.batch)
 			return nil, &tree.RowError{Row: row, Err: err}
 		}
@@ -167,9 +167,9 @@ func convert(s Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// gather copies the given rows of src to the first rows of dst. Both must be contiguous, with the
-// same dtype and row size.
-func gather(dst, src *tensor.Tensor, rows []int) {
+// gatherTensorRows copies the given rows of src to the first rows of dst. Both must be contiguous,
+// with the same dtype and row size.
+func gatherTensorRows(dst, src *tensor.Tensor, rows []int) {
 	to, from := tensor.Bytes(dst), tensor.Bytes(src)
 	n := len(from) / max(1, src.Dim(0))
 	for k, i := range rows {

@@ -25,16 +25,16 @@ func init() {
 // A combination is a [Dataset] made of other data sets.
 type combination interface {
 	DatasetCloser
-	parts() []Any[Dataset]
-	value(ctx context.Context, i int) (any, error) // sample i as its data sets return it
+	datasets() []Any[Dataset]
+	loadValue(ctx context.Context, i int) (any, error) // sample i as its data sets return it
 }
 
 // A valuedDataset is a combination that contains a [ValueDataset], and is therefore one itself.
 type valuedDataset struct{ Of Any[combination] }
 
-// valued wraps c in a [valuedDataset] if one of its data sets is a [ValueDataset].
-func valued(c combination) DatasetCloser {
-	if slices.ContainsFunc(c.parts(), func(d Any[Dataset]) bool { return hasValues(d.Value) }) {
+// wrapValued wraps c in a [valuedDataset] if one of its data sets is a [ValueDataset].
+func wrapValued(c combination) DatasetCloser {
+	if slices.ContainsFunc(c.datasets(), func(d Any[Dataset]) bool { return hasValues(d.Value) }) {
 		return &valuedDataset{Any[combination]{c}}
 	}
 	return c
@@ -50,7 +50,7 @@ func (d *valuedDataset) Get(ctx context.Context, i int) (Sample, error) {
 
 // Value returns sample i as its data sets return it.
 func (d *valuedDataset) Value(ctx context.Context, i int) (any, error) {
-	return d.Of.Value.value(ctx, i)
+	return d.Of.Value.loadValue(ctx, i)
 }
 
 // Close closes the data sets that the combination owns.
@@ -65,13 +65,13 @@ func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batc
 	w, _ := ctx.Value(sampleContextKey{}).(*sampleContext)
 	for k, i := range indices {
 		if w != nil {
-			w.begin(names[k])
+			w.setSample(names[k])
 		}
 		s, err := ds.Get(ctx, i)
 		if err != nil {
 			return err
 		}
-		if err := into.put(k, s); err != nil {
+		if err := into.copyToRow(k, s); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func closeDatasets(of []Any[Dataset]) error {
 	return errors.Join(errs...)
 }
 
-func boxed(of []Dataset) []Any[Dataset] {
+func boxDatasets(of []Dataset) []Any[Dataset] {
 	all := make([]Any[Dataset], len(of))
 	for i, d := range of {
 		all[i] = Any[Dataset]{d}
@@ -97,8 +97,8 @@ func boxed(of []Dataset) []Any[Dataset] {
 	return all
 }
 
-// outside returns the error for sample i of n if i is out of range.
-func outside(i, n int) error { return fmt.Errorf("sample %d is out of range [0, %d)", i, n) }
+// rangeError returns the error for sample i of n if i is out of range.
+func rangeError(i, n int) error { return fmt.Errorf("sample %d is out of range [0, %d)", i, n) }
 
 // A concatDataset concatenates several data sets.
 type concatDataset struct {
@@ -111,13 +111,13 @@ var _ Gatherer = (*concatDataset)(nil)
 // NewConcatDataset returns the concatenation of several data sets, as torch's ConcatDataset does.
 // The result is a [ValueDataset] if one of them is. Its Close closes the data sets.
 func NewConcatDataset(of ...Dataset) DatasetCloser {
-	d := &concatDataset{Of: boxed(of)}
+	d := &concatDataset{Of: boxDatasets(of)}
 	n := 0
 	for _, part := range of {
 		n += part.Len()
 		d.Ends = append(d.Ends, n)
 	}
-	return valued(d)
+	return wrapValued(d)
 }
 
 // Len returns the number of samples in all data sets.
@@ -131,7 +131,7 @@ func (d *concatDataset) Len() int {
 // find returns the data set that contains sample i, and the index of the sample in it.
 func (d *concatDataset) find(i int) (part, inside int, err error) {
 	if i < 0 || i >= d.Len() {
-		return 0, 0, outside(i, d.Len())
+		return 0, 0, rangeError(i, d.Len())
 	}
 	part = sort.SearchInts(d.Ends, i+1)
 	if part > 0 {
@@ -164,7 +164,7 @@ func (d *concatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 				continue
 			}
 		}
-		rows := into.rows(first, len(run))
+		rows := into.viewRows(first, len(run))
 		err = gatherFrom(ctx, d.Of[part].Value, indices[first:], run, rows)
 		closeAll(rows)
 		if err != nil {
@@ -175,9 +175,9 @@ func (d *concatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 	return nil
 }
 
-func (d *concatDataset) parts() []Any[Dataset] { return d.Of }
+func (d *concatDataset) datasets() []Any[Dataset] { return d.Of }
 
-func (d *concatDataset) value(ctx context.Context, i int) (any, error) {
+func (d *concatDataset) loadValue(ctx context.Context, i int) (any, error) {
 	part, inside, err := d.find(i)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func NewStackDataset(of ...Dataset) DatasetCloser {
 				of[0].Len(), d.Len()))
 		}
 	}
-	return valued(&stackDataset{boxed(of)})
+	return wrapValued(&stackDataset{boxDatasets(of)})
 }
 
 // Len returns the number of samples.
@@ -224,9 +224,9 @@ func (d *stackDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return all, nil
 }
 
-func (d *stackDataset) parts() []Any[Dataset] { return d.Of }
+func (d *stackDataset) datasets() []Any[Dataset] { return d.Of }
 
-func (d *stackDataset) value(ctx context.Context, i int) (any, error) {
+func (d *stackDataset) loadValue(ctx context.Context, i int) (any, error) {
 	all := make([]any, len(d.Of))
 	for k, part := range d.Of {
 		v, err := Value(ctx, part.Value, i)
@@ -255,10 +255,10 @@ var _ Gatherer = (*subset)(nil)
 func NewSubset(of Dataset, indices []int) Dataset {
 	for _, i := range indices {
 		if i < 0 || i >= of.Len() {
-			panic("data: NewSubset: " + outside(i, of.Len()).Error())
+			panic("data: NewSubset: " + rangeError(i, of.Len()).Error())
 		}
 	}
-	return valued(&subset{Any[Dataset]{of}, indices})
+	return wrapValued(&subset{Any[Dataset]{of}, indices})
 }
 
 // Len returns the number of samples.
@@ -267,7 +267,7 @@ func (d *subset) Len() int { return len(d.Indices) }
 // Get returns sample i of the subset. It returns an error if i is out of range.
 func (d *subset) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= len(d.Indices) {
-		return nil, outside(i, len(d.Indices))
+		return nil, rangeError(i, len(d.Indices))
 	}
 	return d.Of.Value.Get(ctx, d.Indices[i])
 }
@@ -277,18 +277,18 @@ func (d *subset) Gather(ctx context.Context, indices []int, into Batch) error {
 	inside := make([]int, len(indices))
 	for k, i := range indices {
 		if i < 0 || i >= len(d.Indices) {
-			return outside(i, len(d.Indices))
+			return rangeError(i, len(d.Indices))
 		}
 		inside[k] = d.Indices[i]
 	}
 	return gatherFrom(ctx, d.Of.Value, indices, inside, into)
 }
 
-func (d *subset) parts() []Any[Dataset] { return []Any[Dataset]{d.Of} }
+func (d *subset) datasets() []Any[Dataset] { return []Any[Dataset]{d.Of} }
 
-func (d *subset) value(ctx context.Context, i int) (any, error) {
+func (d *subset) loadValue(ctx context.Context, i int) (any, error) {
 	if i < 0 || i >= len(d.Indices) {
-		return nil, outside(i, len(d.Indices))
+		return nil, rangeError(i, len(d.Indices))
 	}
 	return Value(ctx, d.Of.Value, d.Indices[i])
 }
@@ -329,7 +329,7 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []Dataset {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
 	var all []Dataset
 	for _, c := range counts {
-		all = append(all, valued(&subset{Any[Dataset]{of}, order[:c:c]}))
+		all = append(all, wrapValued(&subset{Any[Dataset]{of}, order[:c:c]}))
 		order = order[c:]
 	}
 	return all
@@ -353,7 +353,7 @@ func NewChainDataset(of ...Stream) Stream {
 
 // Samples yields the samples of part p of each Stream.
 func (d *chainDataset) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
-	return inTurn(d.Of, func(s Stream) iter.Seq2[Sample, error] { return s.Samples(ctx, p) })
+	return concatStreams(d.Of, func(s Stream) iter.Seq2[Sample, error] { return s.Samples(ctx, p) })
 }
 
 // A valuedChain is a chainDataset that contains a [ValueStream], and is therefore one itself.
@@ -366,11 +366,11 @@ func (d *valuedChain) Samples(ctx context.Context, p Part) iter.Seq2[Sample, err
 
 // Values yields the samples of part p of each Stream as the Stream returns them.
 func (d *valuedChain) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
-	return inTurn(d.Of.Of, func(s Stream) iter.Seq2[any, error] { return valuesOf(ctx, s, p) })
+	return concatStreams(d.Of.Of, func(s Stream) iter.Seq2[any, error] { return valuesOf(ctx, s, p) })
 }
 
-// inTurn concatenates the sequences of several Streams.
-func inTurn[T any](of []Any[Stream], samples func(s Stream) iter.Seq2[T, error]) iter.Seq2[T, error] {
+// concatStreams concatenates the sequences of several Streams.
+func concatStreams[T any](of []Any[Stream], samples func(s Stream) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, s := range of {
 			for sample, err := range samples(s.Value) {

@@ -30,8 +30,9 @@ func (b Batch) Close() (err error) {
 	return err
 }
 
-// sound returns an error that wraps [ErrSample] if s has no fields, or if a field is nil or closed.
-func (s Sample) sound() (err error) {
+// checkValid returns an error that wraps [ErrSample] if s has no fields, or if a field is nil or
+// closed.
+func (s Sample) checkValid() (err error) {
 	if len(s) == 0 {
 		return fmt.Errorf("%w: no fields", ErrSample)
 	}
@@ -146,7 +147,7 @@ func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 			panic(fmt.Sprintf("data: TensorDataset: first dimensions of shapes %v and %v differ",
 				tensors[0].Shape(), t.Shape()))
 		}
-		ts[k] = dense(t)
+		ts[k] = contiguousTensor(t)
 	}
 	return &TensorDataset{ts}
 }
@@ -176,8 +177,8 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 	}
 	for k, t := range d.Tensors {
 		if t.Device() == nil {
-			gather(into[k], t, indices)
-		} else if err := pick(into[k], t, indices); err != nil {
+			gatherTensorRows(into[k], t, indices)
+		} else if err := pickRowsOn(into[k], t, indices); err != nil {
 			return err
 		}
 	}

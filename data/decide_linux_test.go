@@ -28,8 +28,8 @@ func told(t *testing.T, each time.Duration) *autoExecutor {
 	l := NewLoader(few(8), Options{BatchSize: 4, Workers: 1, Kind: Auto})
 	a := newAutoExecutor(l, workerConfig{Source: few(8), Workers: 1})
 	t.Cleanup(a.close)
-	l.meter.did(trialSamples, fetchResult{Kind: Goroutines, Took: trialSamples * each}, nil)
-	if a.pick() != nil {
+	l.meter.countRequest(trialSamples, fetchResult{Kind: Goroutines, Took: trialSamples * each}, nil)
+	if a.pickProcesses() != nil {
 		t.Error("a job goes to processes that were not started")
 	}
 	a.trying.Wait()
@@ -49,12 +49,12 @@ func TestAuto_TriesProcessesWhereTheyMayPay(t *testing.T) {
 // request is being handed over.
 func TestAuto_EndsNoProcessesWithAFetchOnItsWay(t *testing.T) {
 	a := told(t, time.Second)
-	p := a.pick()
+	p := a.pickProcesses()
 	if p == nil {
 		t.Fatal("no processes")
 	}
-	a.l.meter.did(trialSamples, fetchResult{Kind: Processes, Took: time.Hour}, nil)
-	if a.pick() != nil || a.l.Stats().Kind != Goroutines {
+	a.l.meter.countRequest(trialSamples, fetchResult{Kind: Processes, Took: time.Hour}, nil)
+	if a.pickProcesses() != nil || a.l.Stats().Kind != Goroutines {
 		t.Errorf("the trial has not ended: kind %v", a.l.Stats().Kind)
 	}
 	ended := make(chan struct{})
@@ -99,8 +99,8 @@ func TestAuto_ClosesWhileProcessesStart(t *testing.T) {
 	set := slowToOpen(os.Getpid())
 	l := NewLoader(set, Options{BatchSize: 4, Workers: 1, Kind: Auto})
 	a := newAutoExecutor(l, workerConfig{Source: set, Workers: 1})
-	l.meter.did(trialSamples, fetchResult{Kind: Goroutines, Took: time.Minute}, nil)
-	if a.pick() != nil || a.phase != coming {
+	l.meter.countRequest(trialSamples, fetchResult{Kind: Goroutines, Took: time.Minute}, nil)
+	if a.pickProcesses() != nil || a.phase != coming {
 		t.Errorf("phase %d", a.phase)
 	}
 	closed := make(chan struct{})

@@ -16,7 +16,7 @@ func deviceOf(source any) tensor.Device {
 	case *valuedDataset:
 		return deviceOf(d.Of.Value)
 	case combination:
-		parts = d.parts()
+		parts = d.datasets()
 	}
 	for _, p := range parts {
 		if dev := deviceOf(p.Value); dev != nil {
@@ -26,14 +26,14 @@ func deviceOf(source any) tensor.Device {
 	return nil
 }
 
-// apart returns the [ErrPlace] error for samples on dev with worker processes.
-func apart(dev tensor.Device) error {
+// deviceError returns the [ErrPlace] error for samples on dev with worker processes.
+func deviceError(dev tensor.Device) error {
 	return fmt.Errorf("%w: samples are on %v: set Workers to 0, set Goroutines, or use a Loader in each process",
 		ErrPlace, dev)
 }
 
-// pick copies the given rows of src to dst on their device.
-func pick(dst, src *tensor.Tensor, rows []int) error {
+// pickRowsOn copies the given rows of src to dst on their device.
+func pickRowsOn(dst, src *tensor.Tensor, rows []int) error {
 	at := make([]int64, len(rows))
 	for k, i := range rows {
 		at[k] = int64(i)

@@ -3,12 +3,12 @@ package data
 import "context"
 
 // An executor runs the fetches of a Loader on its workers. For each submitted fetch it calls
-// [prefetcher.finished] exactly once, possibly before submit returns and at the latest before close
-// returns.
+// [prefetcher.completeFetch] exactly once, possibly before submit returns and at the latest before
+// close returns.
 type executor interface {
 	submit(f *fetch)
-	step() bool   // runs one fetch in the caller's goroutine, if there are no workers
-	broken() bool // reports whether the workers are gone and fetches can only fail
+	runOne() bool   // runs one fetch in the caller's goroutine, if there are no workers
+	isBroken() bool // reports whether the workers are gone and fetches can only fail
 	close()
 }
 
@@ -21,7 +21,7 @@ func (l *Loader) startExecutor(p *prefetcher) (err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept != nil && l.kept.broken() {
+	if l.kept != nil && l.kept.isBroken() {
 		l.ending++
 		go func(kept executor) { // its workers are gone; epochs that use it still get their results
 			kept.close()
@@ -52,8 +52,9 @@ func (l *Loader) newExecutor(t *timeline) (executor, error) {
 	}
 	c := workerConfig{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries,
-		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(),
-		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(), Collate: collateName(l.opts.Collate), Trace: l.opts.Trace,
+		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.needsSharedMemory(),
+		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rulesByName(), Collate: collateName(l.opts.Collate),
+		Trace:    l.opts.Trace,
 		Timeline: t,
 	}
 	if l.opts.Transform != nil {
@@ -62,11 +63,11 @@ func (l *Loader) newExecutor(t *timeline) (executor, error) {
 	kind, dev := Kind(l.kind.Load()), deviceOf(l.source)
 	if dev != nil && kind == Auto {
 		kind = Goroutines
-		l.choose(kind)
+		l.setKind(kind)
 	}
 	switch {
 	case l.opts.Workers > 0 && kind == Processes && dev != nil:
-		return nil, apart(dev)
+		return nil, deviceError(dev)
 	case l.opts.Workers > 0 && kind == Processes:
 		return newProcessExecutor(c, l.opts.Process)
 	case l.opts.Workers > 0 && kind == Auto:
@@ -75,12 +76,12 @@ func (l *Loader) newExecutor(t *timeline) (executor, error) {
 	return newGoroutineExecutor(c), nil
 }
 
-// choose sets the kind of workers that the Loader uses.
-func (l *Loader) choose(k Kind) { l.kind.Store(uint32(k)) }
+// setKind sets the kind of workers that the Loader uses.
+func (l *Loader) setKind(k Kind) { l.kind.Store(uint32(k)) }
 
-// dismiss ends a prefetcher, and closes its executor unless Options.Persistent is set.
-func (l *Loader) dismiss(p *prefetcher, cancel context.CancelCauseFunc) {
-	p.leave()
+// endPrefetcher ends a prefetcher, and closes its executor unless Options.Persistent is set.
+func (l *Loader) endPrefetcher(p *prefetcher, cancel context.CancelCauseFunc) {
+	p.endConsumer()
 	cancel(nil)
 	if !l.opts.Persistent {
 		p.executor.close()

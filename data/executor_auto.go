@@ -20,7 +20,7 @@ type autoExecutor struct {
 	mu      sync.Mutex
 	phase   trialPhase
 	apart   *processExecutor
-	handing sync.WaitGroup // fetches being submitted to apart; finish must wait for them
+	handing sync.WaitGroup // fetches being submitted to apart; closeAfterFetches must wait for them
 	before  [kinds]cost    // costs when the trial began
 }
 
@@ -41,13 +41,13 @@ const (
 )
 
 func newAutoExecutor(l *Loader, s workerConfig) *autoExecutor {
-	a := &autoExecutor{l: l, s: s, goroutines: newGoroutineExecutor(s), before: l.meter.costs()}
+	a := &autoExecutor{l: l, s: s, goroutines: newGoroutineExecutor(s), before: l.meter.readCosts()}
 	a.closed, a.end = context.WithCancel(context.Background())
 	return a
 }
 
 func (a *autoExecutor) submit(j *fetch) {
-	if p := a.pick(); p != nil {
+	if p := a.pickProcesses(); p != nil {
 		defer a.handing.Done()
 		p.submit(j)
 		return
@@ -55,23 +55,23 @@ func (a *autoExecutor) submit(j *fetch) {
 	a.goroutines.submit(j)
 }
 
-func (a *autoExecutor) step() bool { return a.goroutines.step() }
+func (a *autoExecutor) runOne() bool { return a.goroutines.runOne() }
 
-// pick returns the processes if they should run the next fetch, and nil for goroutines. If the
-// result is not nil, the caller must call a.handing.Done after it has submitted the fetch.
-func (a *autoExecutor) pick() *processExecutor {
+// pickProcesses returns the processes if they should run the next fetch, and nil for goroutines. If
+// the result is not nil, the caller must call a.handing.Done after it has submitted the fetch.
+func (a *autoExecutor) pickProcesses() *processExecutor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.l.meter.costs()
-	local, apart := now[Goroutines].since(a.before[Goroutines]), now[Processes].since(a.before[Processes])
+	now := a.l.meter.readCosts()
+	local, apart := now[Goroutines].minus(a.before[Goroutines]), now[Processes].minus(a.before[Processes])
 	switch a.phase {
 	case alone:
 		if local.samples >= trialSamples {
-			a.try(local)
+			a.startTrial(local)
 		}
 	case trial:
 		if apart.samples >= trialSamples {
-			a.decide(apart.each() < time.Duration(margin*float64(local.each())))
+			a.endTrial(apart.each() < time.Duration(margin*float64(local.each())))
 		}
 	}
 	if a.phase < trial || a.apart == nil {
@@ -81,11 +81,11 @@ func (a *autoExecutor) pick() *processExecutor {
 	return a.apart
 }
 
-// try starts the processes in the background, unless samples are too cheap for them. The caller
-// must hold a.mu.
-func (a *autoExecutor) try(local cost) {
+// startTrial starts the processes in the background, unless samples are too cheap for them. The
+// caller must hold a.mu.
+func (a *autoExecutor) startTrial(local cost) {
 	if local.each() < worthwhile {
-		a.decide(false)
+		a.endTrial(false)
 		return
 	}
 	a.phase = coming
@@ -93,12 +93,12 @@ func (a *autoExecutor) try(local cost) {
 		apart := a.s
 		apart.Track = apart.Workers // the first tracks belong to the goroutines
 		var p *processExecutor
-		err := recovered(func() (err error) { // encodes the data set, which runs user code
+		err := recoverPanic(func() (err error) { // encodes the data set, which runs user code
 			p, err = newProcessExecutor(apart, a.l.opts.Process)
 			return err
 		})
 		if err == nil {
-			err = p.ready(a.closed)
+			err = p.awaitReady(a.closed)
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -112,26 +112,26 @@ func (a *autoExecutor) try(local cost) {
 			if p != nil {
 				a.trying.Go(p.close)
 			}
-			a.decide(false)
+			a.endTrial(false)
 			return
 		}
 		a.apart, a.phase = p, trial
 	})
 }
 
-// decide ends the trial and sets the kind of workers. The caller must hold a.mu.
-func (a *autoExecutor) decide(processes bool) {
+// endTrial ends the trial and sets the kind of workers. The caller must hold a.mu.
+func (a *autoExecutor) endTrial(processes bool) {
 	a.phase = decided
 	kind := Goroutines
 	if processes {
 		kind = Processes
 	}
-	a.l.choose(kind)
+	a.l.setKind(kind)
 	if p := a.apart; p != nil && !processes {
 		a.apart = nil
 		a.trying.Go(func() {
 			a.handing.Wait()
-			p.finish()
+			p.closeAfterFetches()
 		})
 	}
 }
@@ -155,13 +155,13 @@ type cost struct {
 	busy    time.Duration
 }
 
-func (c cost) since(before cost) cost { return cost{c.samples - before.samples, c.busy - before.busy} }
+func (c cost) minus(before cost) cost { return cost{c.samples - before.samples, c.busy - before.busy} }
 
 func (c cost) each() time.Duration { return c.busy / time.Duration(max(1, c.samples)) }
 
-// broken reports whether the processes are broken. A new executor then runs a new trial.
-func (a *autoExecutor) broken() bool {
+// isBroken reports whether the processes are broken. A new executor then runs a new trial.
+func (a *autoExecutor) isBroken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.apart != nil && a.apart.broken()
+	return a.apart != nil && a.apart.isBroken()
 }

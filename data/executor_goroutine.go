@@ -38,7 +38,7 @@ func newGoroutineExecutor(c workerConfig) *goroutineExecutor {
 
 func (e *goroutineExecutor) submit(f *fetch) {
 	if !e.enqueue(f) {
-		f.p.finished(f, fetchResult{}, ErrClosed)
+		f.p.completeFetch(f, fetchResult{}, ErrClosed)
 	}
 }
 
@@ -50,7 +50,7 @@ func (e *goroutineExecutor) enqueue(f *fetch) bool {
 	case e.closed:
 		return false
 	case f.b.part.Count > 0:
-		lane := &e.lanes[e.parts.lane(f.b.part.Index, len(e.lanes))]
+		lane := &e.lanes[e.parts.workerFor(f.b.part.Index, len(e.lanes))]
 		*lane = append(*lane, f)
 		e.more.Broadcast()
 	default:
@@ -60,8 +60,8 @@ func (e *goroutineExecutor) enqueue(f *fetch) bool {
 	return true
 }
 
-// next waits for a fetch for worker id. It returns nil if the executor is closed.
-func (e *goroutineExecutor) next(id int) (f *fetch) {
+// awaitFetch waits for a fetch for worker id. It returns nil if the executor is closed.
+func (e *goroutineExecutor) awaitFetch(id int) (f *fetch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
@@ -101,11 +101,11 @@ func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 		}
 	}()
 	if w == nil && err == nil {
-		err = exited(id) // overwritten when newWorker returns
+		err = workerExitError(id) // overwritten when newWorker returns
 		w, err = newWorker(context.Background(), e.config, id)
 	}
-	for f := e.next(id); f != nil; f = e.next(id) {
-		if do(w, err, f) && f.p.waiting.Swap(false) {
+	for f := e.awaitFetch(id); f != nil; f = e.awaitFetch(id) {
+		if runFetch(w, err, f) && f.p.waiting.Swap(false) {
 			runtime.Gosched() // let the consumer run, which otherwise waits until a worker is idle
 		}
 	}
@@ -115,53 +115,53 @@ func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	}
 }
 
-// exited returns the error of a worker that called [runtime.Goexit]. It is the error of a worker
-// process that died, because a process would have died too.
-func exited(id int) error {
+// workerExitError returns the error of a worker that called [runtime.Goexit]. It is the error of a
+// worker process that died, because a process would have died too.
+func workerExitError(id int) error {
 	return &shoal.ProcessError{Func: "data.Loader", Rank: id, PID: os.Getpid(), ExitCode: -1,
 		Err: fmt.Errorf("%w: %w", shoal.ErrPanic, goexit.Err)}
 }
 
-// do runs a fetch and reports whether its batch is ready. If err is not nil, there is no worker,
-// and the fetch fails with err. A panic or a call of [runtime.Goexit] fails the fetch: this
+// runFetch runs a fetch and reports whether its batch is ready. If err is not nil, there is no
+// worker, and the fetch fails with err. A panic or a call of [runtime.Goexit] fails the fetch: this
 // goroutine belongs to the library, so the program could not recover it.
-func do(w *worker, err error, f *fetch) bool {
+func runFetch(w *worker, err error, f *fetch) bool {
 	if err == nil {
 		err = context.Cause(f.p.ctx)
 	}
 	var result fetchResult
 	if err == nil {
-		result, err = attempt(w, f)
+		result, err = tryFetch(w, f)
 	}
-	isReady := f.p.finished(f, result, err)
+	isReady := f.p.completeFetch(f, result, err)
 	if w != nil {
-		w.delivered()
+		w.recordDeliver()
 	}
 	return isReady
 }
 
-// attempt runs a fetch on a worker. If the data set calls [runtime.Goexit], it finishes the fetch
+// tryFetch runs a fetch on a worker. If the data set calls [runtime.Goexit], it finishes the fetch
 // with the error of a dead worker.
-func attempt(w *worker, f *fetch) (result fetchResult, err error) {
+func tryFetch(w *worker, f *fetch) (result fetchResult, err error) {
 	done := false
 	defer func() {
 		if !done {
-			f.p.finished(f, fetchResult{}, exited(w.id))
+			f.p.completeFetch(f, fetchResult{}, workerExitError(w.id))
 		}
 	}()
-	err = recovered(func() error {
+	err = recoverPanic(func() error {
 		r := f.request()
 		defer f.release(r)
-		result = w.do(f.p.ctx, r)
+		result = w.runRequest(f.p.ctx, r)
 		return nil
 	})
 	done = true
 	return result, err
 }
 
-func (e *goroutineExecutor) broken() bool { return false }
+func (e *goroutineExecutor) isBroken() bool { return false }
 
-func (e *goroutineExecutor) step() bool {
+func (e *goroutineExecutor) runOne() bool {
 	if e.config.Workers > 0 {
 		return false
 	}
@@ -174,7 +174,7 @@ func (e *goroutineExecutor) step() bool {
 	if f == nil {
 		return false
 	}
-	do(e.alone, e.err, f)
+	runFetch(e.alone, e.err, f)
 	return true
 }
 
@@ -187,7 +187,7 @@ func (e *goroutineExecutor) close() {
 	e.wg.Wait()
 	for id := range e.lanes {
 		for f := e.pop(id); f != nil; f = e.pop(id) { // all workers have ended
-			f.p.finished(f, fetchResult{}, ErrClosed)
+			f.p.completeFetch(f, fetchResult{}, ErrClosed)
 		}
 	}
 	if e.alone != nil {

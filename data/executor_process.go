@@ -52,23 +52,23 @@ var loaders atomic.Uint64
 func (e *processExecutor) submit(f *fetch) {
 	r := f.request()
 	r.Loader = e.loader
-	result := fetchInProcess.ApplyAsync(e.pools[e.parts.lane(f.b.part.Index, len(e.pools))], r)
+	result := fetchInProcess.ApplyAsync(e.pools[e.parts.workerFor(f.b.part.Index, len(e.pools))], r)
 	f.release(r)
 	result.Then(func(r fetchResult, err error) {
 		if err == nil {
-			f.p.finished(f, r, nil)
+			f.p.completeFetch(f, r, nil)
 			return
 		}
 		if errors.Is(err, pool.ErrBroken) {
 			e.ended.Store(true)
 		}
 		// The pool may report a failure while it holds a lock and cannot accept tasks.
-		e.failing.Go(func() { f.p.finished(f, fetchResult{}, err) })
+		e.failing.Go(func() { f.p.completeFetch(f, fetchResult{}, err) })
 	})
 }
 
-// ready waits until all workers have opened the data set.
-func (e *processExecutor) ready(ctx context.Context) error {
+// awaitReady waits until all workers have opened the data set.
+func (e *processExecutor) awaitReady(ctx context.Context) error {
 	for _, p := range e.pools {
 		if err := p.Ready(ctx); err != nil {
 			return err
@@ -77,8 +77,8 @@ func (e *processExecutor) ready(ctx context.Context) error {
 	return nil
 }
 
-// finish waits for all submitted fetches, and then closes the executor.
-func (e *processExecutor) finish() {
+// closeAfterFetches waits for all submitted fetches, and then closes the executor.
+func (e *processExecutor) closeAfterFetches() {
 	for _, p := range e.pools {
 		p.Finish()
 	}
@@ -88,9 +88,9 @@ func (e *processExecutor) finish() {
 	e.close()
 }
 
-func (e *processExecutor) step() bool { return false }
+func (e *processExecutor) runOne() bool { return false }
 
-func (e *processExecutor) broken() bool { return e.ended.Load() }
+func (e *processExecutor) isBroken() bool { return e.ended.Load() }
 
 func (e *processExecutor) close() {
 	for _, p := range e.pools {
@@ -124,12 +124,12 @@ var (
 			return fetchResult{}, errors.New("data: worker has no data set")
 		}
 		here := w.(*worker)
-		result := here.do(ctx, r)
+		result := here.runRequest(ctx, r)
 		result.Kind = Processes
 		if here.track != nil || here.shown != nil {
 			result.sent = func() {
 				here.shown.Turn(arena.Idle, r.Batch, time.Now())
-				here.delivered()
+				here.recordDeliver()
 				here.Trace.Flush()
 			}
 		}

@@ -14,21 +14,21 @@ type sourceExecutor struct {
 }
 
 func (e *sourceExecutor) submit(f *fetch) {
-	r, begin := f.request(), f.p.timeline.clock()
+	r, begin := f.request(), f.p.timeline.clockTime()
 	e.asked.Go(func() {
 		b, err := e.reader.Read(f.p.ctx,
 			maker.Portion{Epoch: r.Epoch, Part: r.Part.Index, Count: r.Part.Count, From: r.From, N: r.N})
 		if b.Spec == tree.Tensors(len(b.Tensors)) {
 			b.Spec = "" // a plain batch
 		}
-		f.p.finished(f, fetchResult{Batch: b.Tensors, Spec: b.Spec, Kept: b.Samples, Read: b.Read, End: b.End,
+		f.p.completeFetch(f, fetchResult{Batch: b.Tensors, Spec: b.Spec, Kept: b.Samples, Read: b.Read, End: b.End,
 			Began: begin}, err)
 	})
 }
 
-func (e *sourceExecutor) step() bool { return false }
+func (e *sourceExecutor) runOne() bool { return false }
 
-func (e *sourceExecutor) broken() bool { return false }
+func (e *sourceExecutor) isBroken() bool { return false }
 
 func (e *sourceExecutor) close() {
 	e.asked.Wait()

@@ -100,9 +100,9 @@ func (f *fetch) request() fetchRequest {
 		r.Indices = f.b.indices[f.from : f.from+f.n]
 	}
 	if f.kind == fetchRows {
-		r.Into, r.Like = f.b.buffer.all(), f.b.like
+		r.Into, r.Like = f.b.buffer.allRows(), f.b.like
 		if f.n < f.b.buffer.rows {
-			r.Into = r.Into.rows(f.from, f.n)
+			r.Into = r.Into.viewRows(f.from, f.n)
 		}
 	}
 	return r

@@ -17,7 +17,7 @@ func (forService) Open(l any) (maker.Maker, error) { return newByNumber(l.(*Load
 
 // NewLoader implements maker.NewLoader.
 func (forService) NewLoader(s maker.Source, opts any) any {
-	l := newLoader(nil, opts.(Options).complete(true))
+	l := newLoader(nil, opts.(Options).withDefaults(true))
 	l.elsewhere = func() executor { return &sourceExecutor{reader: s.Reader()} }
 	return l
 }
@@ -30,7 +30,7 @@ func (forService) Each(ctx context.Context, loader any, epoch int) iter.Seq2[mak
 			if err != nil {
 				return yield(maker.Batch{}, err)
 			}
-			return yield(maker.Batch{Value: s.value(), Samples: s.samples(l.opts.BatchSize)}, nil)
+			return yield(maker.Batch{Value: s.structuredBatch(), Samples: s.sampleCount(l.opts.BatchSize)}, nil)
 		})
 	}
 }

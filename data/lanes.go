@@ -10,8 +10,8 @@ type lanes struct {
 	of map[int]int // worker by part
 }
 
-// lane returns the worker, out of n, that reads a part.
-func (l *lanes) lane(part, n int) int {
+// workerFor returns the worker, out of n, that reads a part.
+func (l *lanes) workerFor(part, n int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.of[part]

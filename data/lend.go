@@ -44,22 +44,22 @@ func (m lent) size() int { return reflect.TypeOf(m.array).Elem().Len() }
 // lending is the lender of this process.
 var lending lender
 
-// block returns a tensor of at least n bytes with undefined contents. Its memory returns to the
-// lender when all tensors that view it are closed, or when it is unreachable.
-func (l *lender) block(n int) *tensor.Tensor {
-	l.lends(n)
-	m := l.take(n)
+// borrowBlock returns a tensor of at least n bytes with undefined contents. Its memory returns to
+// the lender when all tensors that view it are closed, or when it is unreachable.
+func (l *lender) borrowBlock(n int) *tensor.Tensor {
+	l.countLent(n)
+	m := l.takeFree(n)
 	if m.array == nil {
 		m.array = reflect.New(reflect.ArrayOf(lentSize(n), reflect.TypeFor[byte]())).Interface()
 	}
 	if !m.armed {
-		runtime.SetFinalizer(m.array, func(array any) { l.back(lent{array: array}) })
+		runtime.SetFinalizer(m.array, func(array any) { l.returnBlock(lent{array: array}) })
 	}
 	v := reflect.ValueOf(m.array).Elem()
 	t := tensor.FromSlice(v.Slice(0, v.Len()).Bytes(), v.Len())
 	foreignTensors.OnClose(t.Storage(), func() {
-		l.lends(-n)
-		l.back(lent{m.array, true})
+		l.countLent(-n)
+		l.returnBlock(lent{m.array, true})
 	})
 	return t
 }
@@ -72,9 +72,9 @@ func lentSize(n int) int {
 	return max(1, (n+step-1)/step) * step
 }
 
-// take removes a block of suitable size from the free list. The array of the result is nil if none
-// fits.
-func (l *lender) take(n int) (m lent) {
+// takeFree removes a block of suitable size from the free list. The array of the result is nil if
+// none fits.
+func (l *lender) takeFree(n int) (m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, m := range slices.Backward(l.free) {
@@ -87,9 +87,9 @@ func (l *lender) take(n int) (m lent) {
 	return lent{}
 }
 
-// lends counts n lent bytes, or -n closed bytes if n is negative. It calls the collector once
+// countLent counts n lent bytes, or -n closed bytes if n is negative. It calls the collector once
 // enough are lent.
-func (l *lender) lends(n int) {
+func (l *lender) countLent(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.out += n; n > 0 && l.out >= max(lendersLimit, 4*n) {
@@ -98,18 +98,19 @@ func (l *lender) lends(n int) {
 	}
 }
 
-// watch counts the lent bytes of a batch in shared memory that is delivered to a consumer.
-func (l *lender) watch(b Batch) {
+// countShared counts the lent bytes of a batch in shared memory that is delivered to a consumer.
+func (l *lender) countShared(b Batch) {
 	for _, t := range b {
 		n := t.Nbytes()
-		if t.IsShared() && foreignTensors.OnClose(t.Storage(), func() { l.lends(-n) }) {
-			l.lends(n)
+		if t.IsShared() && foreignTensors.OnClose(t.Storage(), func() { l.countLent(-n) }) {
+			l.countLent(n)
 		}
 	}
 }
 
-// back adds a block to the free list, and drops the oldest blocks if the list exceeds its limit.
-func (l *lender) back(m lent) {
+// returnBlock adds a block to the free list, and drops the oldest blocks if the list exceeds its
+// limit.
+func (l *lender) returnBlock(m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free = append(l.free, m)

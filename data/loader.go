@@ -45,7 +45,7 @@ type Loader struct {
 // NewLoader returns a Loader of ds. The Loader does not close ds. NewLoader panics if an option is
 // out of range or if options exclude each other.
 func NewLoader(ds Dataset, opts Options) *Loader {
-	l := newLoader(ds, opts.complete(false))
+	l := newLoader(ds, opts.withDefaults(false))
 	opts = l.opts
 	switch {
 	case opts.Batches != nil:
@@ -65,11 +65,11 @@ func NewLoader(ds Dataset, opts Options) *Loader {
 
 // NewStreamLoader returns a Loader of a [Stream]. It panics if an option is out of range, if
 // options exclude each other, or if they set an order of samples (Shuffle, Sampler or Batches).
-func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.complete(true)) }
+func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.withDefaults(true)) }
 
 func newLoader(source any, opts Options) *Loader {
 	l := &Loader{source: source, opts: opts}
-	l.choose(opts.Kind)
+	l.setKind(opts.Kind)
 	l.closed, l.close = context.WithCancelCause(context.Background())
 	return l
 }
@@ -89,8 +89,8 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
-// streams reports whether the Loader reads a [Stream].
-func (l *Loader) streams() bool { return l.sampler == nil && l.opts.Batches == nil }
+// isStream reports whether the Loader reads a [Stream].
+func (l *Loader) isStream() bool { return l.sampler == nil && l.opts.Batches == nil }
 
 // Batches yields the batches of the next epoch, as [Loader.Epoch] does. The first call loads epoch
 // 0, or the epoch passed to [Loader.Resume].
@@ -121,15 +121,15 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 
 // each calls yield with each batch of an epoch, or with the error that ends it.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, err error) bool) {
-	if err := l.ended(ctx); err != nil {
+	if err := l.endError(ctx); err != nil {
 		yield(nil, err)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
-	l.meter.loop(1)
-	defer l.meter.loop(-1)
+	l.meter.countLoop(1)
+	defer l.meter.countLoop(-1)
 	shown := l.borrowTimeline()
 	defer l.returnTimeline(shown)
 	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: new(prints),
@@ -138,14 +138,14 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 		yield(nil, err)
 		return
 	}
-	defer l.dismiss(p, cancel)
-	p.plan, p.mark = l.plan(epoch) // overlaps with the start of the workers
+	defer l.endPrefetcher(p, cancel)
+	p.plan, p.mark = l.epochPlan(epoch) // overlaps with the start of the workers
 	l.run(p, yield)
 }
 
-// ended returns the error that ends a loop: [ErrClosed], the cause of ctx, or nil if the loop may
-// go on.
-func (l *Loader) ended(ctx context.Context) error {
+// endError returns the error that ends a loop: [ErrClosed], the cause of ctx, or nil if the loop
+// may go on.
+func (l *Loader) endError(ctx context.Context) error {
 	if l.closed.Err() != nil { // ctx may not have been canceled yet
 		return ErrClosed
 	}
@@ -156,51 +156,51 @@ func (l *Loader) ended(ctx context.Context) error {
 func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	track := l.borrowTrack()
 	defer l.returnTrack(track)
-	shown, key := p.timeline.show(0), uint64(0)
+	shown, key := p.timeline.beginTrack(0), uint64(0)
 	defer func() { shown.Turn(arena.Finished, key, time.Now()) }()
 	for {
 		begin := time.Now()
 		shown.Turn(arena.Idle, key, begin)
-		b, err := p.take()
+		b, err := p.takeBatch()
 		stall := time.Since(begin)
-		l.meter.waited(stall)
+		l.meter.addStall(stall)
 		track.Span("wait", begin, track.Now())
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		if b == nil {
-			l.note(p, State{Seed: l.opts.Seed, Epoch: p.epoch + 1})
+			l.recordState(p, State{Seed: l.opts.Seed, Epoch: p.epoch + 1})
 			return
 		}
-		n, err := l.settle(b)
+		n, err := l.skipFailed(b)
 		if err != nil {
-			l.forget(b)
+			l.recycleBatch(b)
 			yield(nil, err)
 			return
 		}
-		l.note(p, p.mark.passed(b))
+		l.recordState(p, p.mark.recordDelivery(b))
 		if n == 0 {
-			l.forget(b)
+			l.recycleBatch(b)
 			continue
 		}
-		if err := l.pin(b.batch); err != nil {
-			l.forget(b)
+		if err := l.pinBatch(b.batch); err != nil {
+			l.recycleBatch(b)
 			yield(nil, err)
 			return
 		}
 		if !l.opts.Reuse {
-			lending.watch(b.batch)
+			lending.countShared(b.batch)
 		}
 		key = batchKey(p.epoch, b.number)
-		p.passed(b, begin, begin.Add(stall))
+		p.recordTimes(b, begin, begin.Add(stall))
 		shown.Turn(arena.Working, key, begin.Add(stall))
 		begin = track.Now()
 		more := yield(b, nil)
 		track.Span("use", begin, track.Now())
 		runtime.KeepAlive(b) // the consumer may use slices of its memory until here
-		if l.overwrites() && (more || b.buffer != nil && b.buffer.shared) {
-			l.forget(b)
+		if l.overwritesBatches() && (more || b.buffer != nil && b.buffer.shared) {
+			l.recycleBatch(b)
 		}
 		if !more { // a batch on the heap stays valid: callers often keep the last one
 			return
@@ -208,9 +208,9 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	}
 }
 
-// settle passes the errors of failed samples to Options.Skip and compacts the batch if some are
+// skipFailed passes the errors of failed samples to Options.Skip and compacts the batch if some are
 // skipped. It returns the number of remaining samples, or the first error that must end the epoch.
-func (l *Loader) settle(b *batchState) (n int, err error) {
+func (l *Loader) skipFailed(b *batchState) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -225,17 +225,17 @@ func (l *Loader) settle(b *batchState) (n int, err error) {
 	switch {
 	case b.buffer != nil && len(gaps) == len(b.indices): // all samples were skipped
 	case b.buffer != nil && len(gaps) > 0:
-		b.batch = b.batch.without(gaps)
+		b.batch = b.batch.removeRows(gaps)
 		fallthrough
 	default:
-		n = b.samples(l.opts.BatchSize)
+		n = b.sampleCount(l.opts.BatchSize)
 	}
-	l.meter.delivered(n, len(gaps))
+	l.meter.countDelivered(n, len(gaps))
 	return n, nil
 }
 
-// samples returns the number of samples in a batch. size is Options.BatchSize.
-func (b *batchState) samples(size int) int {
+// sampleCount returns the number of samples in a batch. size is Options.BatchSize.
+func (b *batchState) sampleCount(size int) int {
 	switch {
 	case len(b.batch) == 0:
 		return 0
@@ -268,7 +268,7 @@ func (l *Loader) Close() error {
 	l.mu.Unlock()
 	l.endTimeline()
 	for _, f := range idle {
-		f.end()
+		f.releaseMemory()
 	}
 	return nil
 }
@@ -280,12 +280,12 @@ func (l *Loader) Stats() Stats {
 	l.mu.Unlock()
 	ready := 0
 	if w != nil {
-		ready = w.ready()
+		ready = w.readyCount()
 	}
-	s := l.meter.read(l.opts.Workers, ready)
+	s := l.meter.readStats(l.opts.Workers, ready)
 	s.Kind = Kind(l.kind.Load())
 	return s
 }
 
-// ahead returns the maximum number of batches that are ready or being made.
-func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }
+// maxAhead returns the maximum number of batches that are ready or being made.
+func (l *Loader) maxAhead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }

@@ -73,8 +73,8 @@ type meter struct {
 	since time.Time   // when Elapsed was last updated
 }
 
-// did counts a request of the given number of samples.
-func (m *meter) did(samples int, out fetchResult, err error) {
+// countRequest counts a request of the given number of samples.
+func (m *meter) countRequest(samples int, out fetchResult, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Busy += out.Took
@@ -87,13 +87,13 @@ func (m *meter) did(samples int, out fetchResult, err error) {
 	}
 }
 
-func (m *meter) costs() [kinds]cost {
+func (m *meter) readCosts() [kinds]cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.by
 }
 
-func (m *meter) delivered(samples, skipped int) {
+func (m *meter) countDelivered(samples, skipped int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Skipped += skipped
@@ -103,22 +103,22 @@ func (m *meter) delivered(samples, skipped int) {
 	}
 }
 
-func (m *meter) waited(d time.Duration) {
+func (m *meter) addStall(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.ConsumerStall += d
 }
 
-// loop counts the start of a loop over batches (1), or its end (-1).
-func (m *meter) loop(n int) {
+// countLoop counts the start of a loop over batches (1), or its end (-1).
+func (m *meter) countLoop(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tick()
+	m.updateElapsed()
 	m.loops += n
 }
 
-// tick adds the time since the last call to Elapsed. The caller must hold m.mu.
-func (m *meter) tick() {
+// updateElapsed adds the time since the last call to Elapsed. The caller must hold m.mu.
+func (m *meter) updateElapsed() {
 	now := time.Now()
 	if m.loops > 0 {
 		m.stats.Elapsed += now.Sub(m.since) * time.Duration(m.loops)
@@ -126,10 +126,10 @@ func (m *meter) tick() {
 	m.since = now
 }
 
-func (m *meter) read(workers, ready int) Stats {
+func (m *meter) readStats(workers, ready int) Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tick()
+	m.updateElapsed()
 	s := m.stats
 	s.Workers, s.Ready = workers, ready
 	s.WorkerStall = max(0, s.Elapsed*time.Duration(max(1, workers))-s.Busy)

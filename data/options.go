@@ -110,9 +110,9 @@ const (
 	defaultParts         = 16
 )
 
-// complete validates the options and fills in defaults. It panics if an option is out of range or
-// if options exclude each other.
-func (o Options) complete(stream bool) Options {
+// withDefaults validates the options and fills in defaults. It panics if an option is out of range
+// or if options exclude each other.
+func (o Options) withDefaults(stream bool) Options {
 	misuse := func(wrong bool, format string, args ...any) {
 		if wrong {
 			panic("data: NewLoader: " + fmt.Sprintf(format, args...))
@@ -132,7 +132,7 @@ func (o Options) complete(stream bool) Options {
 		"a Stream has its own order: leave out Shuffle, Sampler and Batches")
 	misuse(o.Ragged != nil && (o.Collate != nil || o.BatchSize == Single),
 		"Ragged cannot be combined with a Collate, which may call DefaultCollate instead, or with single samples")
-	misuse(o.Ragged.wrong() != "", "%s", o.Ragged.wrong())
+	misuse(o.Ragged.invalidRule() != "", "%s", o.Ragged.invalidRule())
 	misuse(o.Transform != nil && o.Collate != nil && o.Collate.values,
 		"Transform cannot be combined with Collate %q of values, which must transform them itself", collateName(o.Collate))
 	misuse(o.Persistent && o.Workers == 0, "Persistent requires Workers")

@@ -5,30 +5,30 @@ import "math/rand/v2"
 // An order is the remaining order of an epoch. It is generated lazily, so that the first batch does
 // not wait for a permutation of all samples.
 type order interface {
-	left() int
-	take(n int) []int // removes and returns the next n <= left() elements; the caller owns them
+	remaining() int
+	takeNext(n int) []int // removes and returns the next n <= remaining() elements; the caller owns them
 }
 
-// rest returns the order of an epoch after the first seen samples, which have been delivered to all
-// ranks together.
-func rest(s Sampler, epoch, seen int) order {
+// remainingOrder returns the order of an epoch after the first seen samples, which have been
+// delivered to all ranks together.
+func remainingOrder(s Sampler, epoch, seen int) order {
 	if s, ok := s.(shard); ok {
-		return s.rest(epoch, seen)
+		return s.remainingOrder(epoch, seen)
 	}
-	o := begin(s, epoch)
-	o.take(min(seen, o.left()))
+	o := wholeOrder(s, epoch)
+	o.takeNext(min(seen, o.remaining()))
 	return o
 }
 
-// begin returns the whole order of an epoch.
-func begin(s Sampler, epoch int) order {
+// wholeOrder returns the whole order of an epoch.
+func wholeOrder(s Sampler, epoch int) order {
 	switch s := s.(type) {
 	case sequential:
 		return &counting{end: int(s)}
 	case random:
 		return &shuffle{end: s.n, moved: make(map[int]int), rng: generator(s.seed, epoch)}
 	case shard:
-		return s.rest(epoch, 0)
+		return s.remainingOrder(epoch, 0)
 	}
 	l := listed(s.Order(epoch))
 	return &l
@@ -37,9 +37,9 @@ func begin(s Sampler, epoch int) order {
 // A listed is an order given as a list.
 type listed []int
 
-func (l *listed) left() int { return len(*l) }
+func (l *listed) remaining() int { return len(*l) }
 
-func (l *listed) take(n int) []int {
+func (l *listed) takeNext(n int) []int {
 	next := (*l)[:n:n]
 	*l = (*l)[n:]
 	return next
@@ -48,9 +48,9 @@ func (l *listed) take(n int) []int {
 // A counting is the order at, at+1, …, end-1.
 type counting struct{ at, end int }
 
-func (c *counting) left() int { return c.end - c.at }
+func (c *counting) remaining() int { return c.end - c.at }
 
-func (c *counting) take(n int) []int {
+func (c *counting) takeNext(n int) []int {
 	next := make([]int, n)
 	for k := range next {
 		next[k] = c.at + k
@@ -75,18 +75,18 @@ type shuffle struct {
 // fewTaken is the divisor of the fraction of a shuffle that is taken without a list: 1/fewTaken.
 const fewTaken = 64
 
-func (s *shuffle) left() int { return s.end - s.at }
+func (s *shuffle) remaining() int { return s.end - s.at }
 
-func (s *shuffle) take(n int) []int {
+func (s *shuffle) takeNext(n int) []int {
 	if s.all == nil && s.at+n > s.end/fewTaken {
-		s.list()
+		s.materialize()
 	}
 	if s.all == nil {
 		return s.takeFew(n)
 	}
 	next := s.all[s.at : s.at+n : s.at+n]
 	for k := range next {
-		other := s.at + s.rng.IntN(s.left())
+		other := s.at + s.rng.IntN(s.remaining())
 		next[k], s.all[other] = s.all[other], next[k]
 		s.at++
 	}
@@ -96,9 +96,9 @@ func (s *shuffle) take(n int) []int {
 func (s *shuffle) takeFew(n int) []int {
 	next := make([]int, n)
 	for k := range next {
-		other := s.at + s.rng.IntN(s.left())
-		here := s.place(s.at)
-		next[k] = s.place(other)
+		other := s.at + s.rng.IntN(s.remaining())
+		here := s.elementAt(s.at)
+		next[k] = s.elementAt(other)
 		s.moved[other] = here
 		delete(s.moved, s.at)
 		s.at++
@@ -106,15 +106,15 @@ func (s *shuffle) takeFew(n int) []int {
 	return next
 }
 
-func (s *shuffle) place(i int) int {
+func (s *shuffle) elementAt(i int) int {
 	if v, ok := s.moved[i]; ok {
 		return v
 	}
 	return i
 }
 
-// list replaces the map by a list of the remaining elements.
-func (s *shuffle) list() {
+// materialize replaces the map by a list of the remaining elements.
+func (s *shuffle) materialize() {
 	s.all = make([]int, s.end)
 	for i := s.at; i < s.end; i++ {
 		s.all[i] = i
@@ -127,7 +127,7 @@ func (s *shuffle) list() {
 
 // A dealing is the share of one rank in an order: every n-th element, beginning with the rank-th.
 type dealing struct {
-	head    listed // remaining elements of the prefix that shard.rest has taken
+	head    listed // remaining elements of the prefix that shard.remainingOrder has taken
 	tail    order  // the elements after head
 	rank, n int
 	count   int   // remaining elements of this rank
@@ -135,10 +135,10 @@ type dealing struct {
 	again   int   // number of padding elements taken, by all ranks together
 }
 
-func (d *dealing) left() int { return d.count }
+func (d *dealing) remaining() int { return d.count }
 
-func (d *dealing) take(n int) []int {
-	all := d.turns(n * d.n)
+func (d *dealing) takeNext(n int) []int {
+	all := d.takeTurns(n * d.n)
 	next := make([]int, n)
 	for k := range next {
 		next[k] = all[k*d.n+d.rank]
@@ -147,10 +147,10 @@ func (d *dealing) take(n int) []int {
 	return next
 }
 
-// turns removes and returns the next n elements of all ranks together.
-func (d *dealing) turns(n int) []int {
-	all := d.head.take(min(n, d.head.left()))
-	all = append(all, d.tail.take(min(n-len(all), d.tail.left()))...)
+// takeTurns removes and returns the next n elements of all ranks together.
+func (d *dealing) takeTurns(n int) []int {
+	all := d.head.takeNext(min(n, d.head.remaining()))
+	all = append(all, d.tail.takeNext(min(n-len(all), d.tail.remaining()))...)
 	for ; len(all) < n; d.again++ {
 		all = append(all, d.first[d.again%len(d.first)])
 	}

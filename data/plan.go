@@ -4,13 +4,13 @@ import "container/heap"
 
 // A plan is the sequence of the batches of an epoch.
 type plan interface {
-	next() (s *batchState, ok bool)
+	nextBatch() (s *batchState, ok bool)
 }
 
 // A planOne is a plan of one batch.
 type planOne struct{ b *batchState }
 
-func (p *planOne) next() (s *batchState, ok bool) {
+func (p *planOne) nextBatch() (s *batchState, ok bool) {
 	s, p.b = p.b, nil
 	return s, s != nil
 }
@@ -25,9 +25,9 @@ type numbered struct {
 	number  int
 }
 
-func (p *numbered) next() (s *batchState, ok bool) {
+func (p *numbered) nextBatch() (s *batchState, ok bool) {
 	for {
-		if s, ok = p.step(); !ok {
+		if s, ok = p.planBatch(); !ok {
 			return nil, false
 		}
 		s.number = p.number
@@ -37,17 +37,17 @@ func (p *numbered) next() (s *batchState, ok bool) {
 	}
 }
 
-func (p *numbered) step() (*batchState, bool) {
+func (p *numbered) planBatch() (*batchState, bool) {
 	if len(p.batches) > 0 {
 		s := &batchState{indices: p.batches[0]}
 		p.batches = p.batches[1:]
 		return s, true
 	}
-	n := min(p.size, p.order.left())
+	n := min(p.size, p.order.remaining())
 	if n == 0 || p.drop && n < p.size {
 		return nil, false
 	}
-	return &batchState{indices: p.order.take(n)}, true
+	return &batchState{indices: p.order.takeNext(n)}, true
 }
 
 // A dealt is the plan of a Stream. The next batch comes from the part with the fewest planned
@@ -87,7 +87,7 @@ func (h *partHeap) Pop() any {
 	return q
 }
 
-func (p *dealt) next() (*batchState, bool) {
+func (p *dealt) nextBatch() (*batchState, bool) {
 	for len(p.parts) > 0 && p.parts[0].end {
 		heap.Pop(&p.parts)
 	}

@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// finished records the result of a request. A non-nil err means that no worker has completed it.
-// finished must be called exactly once for each submitted fetch. It reports whether the batch is
-// ready now.
-func (p *prefetcher) finished(f *fetch, r fetchResult, err error) bool {
-	p.l.meter.did(f.n, r, err)
+// completeFetch records the result of a request. A non-nil err means that no worker has completed
+// it. completeFetch must be called exactly once for each submitted fetch. It reports whether the
+// batch is ready now.
+func (p *prefetcher) completeFetch(f *fetch, r fetchResult, err error) bool {
+	p.l.meter.countRequest(f.n, r, err)
 	p.mu.Lock()
 	defer p.unlock()
 	b := f.b
 	if p.left {
 		closeAll(r.Batch)
 	} else {
-		p.note(f, r, err)
+		p.recordResult(f, r, err)
 	}
 	b.requests--
 	switch {
 	case b.requests > 0 && f.kind == fetchSample:
-		p.advance() // the layout is known, so further batches can begin
+		p.advanceBatch() // the layout is known, so further batches can begin
 	case b.requests > 0:
 	case p.left:
-		p.l.forget(b)
+		p.l.recycleBatch(b)
 	case b.phase == mismatched && b.err == nil:
-		p.restart(b)
+		p.restartBatch(b)
 	default:
-		p.complete(b)
-		p.advance()
+		p.markReady(b)
+		p.advanceBatch()
 	}
 	return b.phase == ready
 }
 
-// note records the result of a request in its batch. The caller must hold p.mu.
-func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
+// recordResult records the result of a request in its batch. The caller must hold p.mu.
+func (p *prefetcher) recordResult(f *fetch, r fetchResult, err error) {
 	if err != nil {
-		p.lost(f, err)
+		p.retryLost(f, err)
 		return
 	}
 	if b := f.b; r.Began != 0 && (b.began == 0 || r.Began < b.began) {
@@ -49,7 +49,7 @@ func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 	}
 	for _, bad := range r.Bad {
 		if f.b.phase == assuming && errors.Is(bad.Err, ErrShape) {
-			f.b.to(mismatched)
+			f.b.setPhase(mismatched)
 		}
 		f.b.bad = append(f.b.bad, p.sampleError(f.b, f.from+bad.At, r.Worker, bad.Err))
 	}
@@ -57,9 +57,9 @@ func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
 	case f.b.progress != nil:
 		p.readPortion(f.b, r)
 	case f.kind == fetchBatch:
-		p.made(f.b, r)
+		p.recordMade(f.b, r)
 	case f.kind == fetchSample:
-		p.probed(f, r)
+		p.recordProbe(f, r)
 	}
 }
 
@@ -73,21 +73,21 @@ func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
 		closeAll(r.Batch)
 		return
 	}
-	p.made(b, r)
+	p.recordMade(b, r)
 }
 
-// made records the batch made by a worker. The caller must hold p.mu.
-func (p *prefetcher) made(b *batchState, r fetchResult) {
+// recordMade records the batch made by a worker. The caller must hold p.mu.
+func (p *prefetcher) recordMade(b *batchState, r fetchResult) {
 	b.batch, b.spec = r.Batch, r.Spec
 	if n := b.batch.nbytes(); n > 0 {
 		p.usual = n
-		p.weigh(b, n)
+		p.setWeight(b, n)
 	}
 }
 
-// probed allocates a batch in the layout of its first good sample and requests the remaining rows.
-// If the sample failed and Skip is set, it probes the next one. The caller must hold p.mu.
-func (p *prefetcher) probed(f *fetch, r fetchResult) {
+// recordProbe allocates a batch in the layout of its first good sample and requests the remaining
+// rows. If the sample failed and Skip is set, it probes the next one. The caller must hold p.mu.
+func (p *prefetcher) recordProbe(f *fetch, r fetchResult) {
 	b := f.b
 	defer closeAll(r.Batch)
 	if r.Batch == nil { // the sample failed
@@ -96,17 +96,17 @@ func (p *prefetcher) probed(f *fetch, r fetchResult) {
 		}
 		return
 	}
-	if r.Spec != "" && !fixed(r.Like) {
+	if r.Spec != "" && !isFixed(r.Like) {
 		p.loose, b.bad = true, nil
-		p.make(b, len(b.indices))
+		p.requestBatch(b, len(b.indices))
 		return
 	}
 	p.layout, p.spec, p.like = layoutOf(r.Batch, 1), r.Spec, r.Like
-	if b.err = p.allot(b); b.err != nil {
+	if b.err = p.allocateBuffer(b); b.err != nil {
 		return
 	}
-	b.to(filling)
-	row := b.buffer.all().rows(f.from, 1)
+	b.setPhase(filling)
+	row := b.buffer.allRows().viewRows(f.from, 1)
 	for k, t := range r.Batch {
 		row[k].CopyFrom(t)
 	}
@@ -116,21 +116,21 @@ func (p *prefetcher) probed(f *fetch, r fetchResult) {
 	}
 }
 
-// restart begins a batch again, after one of its samples did not fit the layout of the previous
-// batch. The caller must hold p.mu.
-func (p *prefetcher) restart(b *batchState) {
-	p.weigh(b, 0)
-	p.l.recycle(b.buffer)
+// restartBatch begins a batch again, after one of its samples did not fit the layout of the
+// previous batch. The caller must hold p.mu.
+func (p *prefetcher) restartBatch(b *batchState) {
+	p.setWeight(b, 0)
+	p.l.recycleBuffer(b.buffer)
 	b.buffer, b.bad = nil, nil
-	p.begin(b)
+	p.beginBatch(b)
 }
 
-// complete marks a batch as ready and wakes the consumer. The caller must hold p.mu.
-func (p *prefetcher) complete(b *batchState) {
-	b.to(ready)
-	b.done = p.timeline.clock()
+// markReady marks a batch as ready and wakes the consumer. The caller must hold p.mu.
+func (p *prefetcher) markReady(b *batchState) {
+	b.setPhase(ready)
+	b.done = p.timeline.clockTime()
 	if b.buffer != nil {
-		b.batch = b.buffer.deliver()
+		b.batch = b.buffer.consumerBatch()
 	}
 	select {
 	case p.wake <- struct{}{}:

@@ -10,17 +10,18 @@ import (
 )
 
 // maxDeaths is the default maximum number of workers killed by one sample. See
-// [Options.mostDeaths].
+// [Options.maxWorkerDeaths].
 const maxDeaths = 3
 
-// mostDeaths returns the number of workers that may die while loading one sample before it fails.
-func (o Options) mostDeaths() int { return max(maxDeaths, 1+o.Retries) }
+// maxWorkerDeaths returns the number of workers that may die while loading one sample before it
+// fails.
+func (o Options) maxWorkerDeaths() int { return max(maxDeaths, 1+o.Retries) }
 
-// lost handles a request that was not completed. If its worker died, lost requests the samples
+// retryLost handles a request that was not completed. If its worker died, lost requests the samples
 // again, one by one, so that the sample that kills workers is identified. A sample that has killed
-// mostDeaths workers fails, or its batch if that was a single request. Any other error fails the
-// batch. The caller must hold p.mu.
-func (p *prefetcher) lost(f *fetch, err error) {
+// maxWorkerDeaths workers fails, or its batch if that was a single request. Any other error fails
+// the batch. The caller must hold p.mu.
+func (p *prefetcher) retryLost(f *fetch, err error) {
 	if p.l.elsewhere != nil || !isDeath(err) {
 		f.b.err = err
 		return
@@ -31,7 +32,7 @@ func (p *prefetcher) lost(f *fetch, err error) {
 		}
 		return
 	}
-	if f.deads < p.l.opts.mostDeaths() {
+	if f.deads < p.l.opts.maxWorkerDeaths() {
 		p.send(f)
 		return
 	}
@@ -43,7 +44,7 @@ func (p *prefetcher) lost(f *fetch, err error) {
 	errors.As(err, &dead)
 	f.b.bad = append(f.b.bad, p.sampleError(f.b, f.from, dead.Rank, err))
 	if f.kind == fetchSample {
-		p.probed(f, fetchResult{}) // probe the next sample
+		p.recordProbe(f, fetchResult{}) // probe the next sample
 	}
 }
 
@@ -70,7 +71,7 @@ func (p *prefetcher) compare(b *batchState, print uint64) {
 	if print == 0 || b.from > 0 {
 		return
 	}
-	if other, ok := p.prints.before(print, b.part.Index); ok && other != b.part.Index {
+	if other, ok := p.prints.recordPrint(print, b.part.Index); ok && other != b.part.Index {
 		b.err = fmt.Errorf("%w: parts %d and %d of %d start with the same samples",
 			ErrPart, other, b.part.Index, b.part.Count)
 	}
@@ -82,9 +83,9 @@ type prints struct {
 	parts map[uint64]int
 }
 
-// before records the fingerprint of a part. It returns the part that was recorded with the same
-// fingerprint before, if any.
-func (p *prints) before(print uint64, part int) (other int, ok bool) {
+// recordPrint records the fingerprint of a part. It returns the part that was recorded with the
+// same fingerprint before, if any.
+func (p *prints) recordPrint(print uint64, part int) (other int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.parts == nil {

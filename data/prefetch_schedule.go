@@ -8,32 +8,32 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// advance begins the next batch if the limits allow it, and sets p.more to make unlock continue
-// with another one. The caller must hold p.mu.
-func (p *prefetcher) advance() {
+// advanceBatch begins the next batch if the limits allow it, and sets p.more to make unlock
+// continue with another one. The caller must hold p.mu.
+func (p *prefetcher) advanceBatch() {
 	for _, b := range p.batches {
-		if b.phase == planned && !p.begin(b) {
+		if b.phase == planned && !p.beginBatch(b) {
 			return
 		}
 	}
-	if p.left || p.over || len(p.batches) >= p.l.ahead() || !p.room() {
+	if p.left || p.over || len(p.batches) >= p.l.maxAhead() || !p.hasRoom() {
 		return
 	}
-	b, ok := p.plan.next()
+	b, ok := p.plan.nextBatch()
 	if !ok {
 		p.over = true
 		return
 	}
 	p.batches = append(p.batches, b)
-	p.more = p.begin(b)
+	p.more = p.beginBatch(b)
 }
 
-// room reports whether the byte limit allows another batch. The caller must hold p.mu.
-func (p *prefetcher) room() bool {
+// hasRoom reports whether the byte limit allows another batch. The caller must hold p.mu.
+func (p *prefetcher) hasRoom() bool {
 	switch {
 	case len(p.batches) == 0:
 		return true
-	case p.fills() && p.layout == nil:
+	case p.fillsRows() && p.layout == nil:
 		return false
 	case p.usual == 0:
 		return len(p.batches) < p.l.opts.Workers
@@ -41,17 +41,17 @@ func (p *prefetcher) room() bool {
 	return p.bytes+p.usual <= p.l.opts.PrefetchBytes
 }
 
-// weigh sets the number of bytes that a batch counts for. The caller must hold p.mu.
-func (p *prefetcher) weigh(b *batchState, n int) {
+// setWeight sets the number of bytes that a batch counts for. The caller must hold p.mu.
+func (p *prefetcher) setWeight(b *batchState, n int) {
 	p.bytes += n - b.bytes
 	b.bytes = n
 }
 
-// begin requests the samples of a planned or mismatched batch. It reports whether further batches
-// may begin. The caller must hold p.mu.
-func (p *prefetcher) begin(b *batchState) bool {
+// beginBatch requests the samples of a planned or mismatched batch. It reports whether further
+// batches may begin. The caller must hold p.mu.
+func (p *prefetcher) beginBatch(b *batchState) bool {
 	if b.asked == 0 {
-		b.asked = p.timeline.clock()
+		b.asked = p.timeline.clockTime()
 	}
 	switch {
 	case b.progress != nil:
@@ -59,15 +59,15 @@ func (p *prefetcher) begin(b *batchState) bool {
 	case len(b.indices) == 0:
 		b.err = fmt.Errorf("%w: BatchSampler returned no samples for batch %d of epoch %d",
 			ErrEmptyBatch, b.number, p.epoch)
-		p.complete(b)
-	case !p.fills():
-		p.make(b, len(b.indices))
+		p.markReady(b)
+	case !p.fillsRows():
+		p.requestBatch(b, len(b.indices))
 	case p.layout == nil || b.phase == mismatched:
-		b.to(probing)
+		b.setPhase(probing)
 		p.send(&fetch{b: b, n: 1, kind: fetchSample})
 		return p.layout != nil
 	default:
-		return p.assume(b)
+		return p.assumeLayout(b)
 	}
 	return true
 }
@@ -80,62 +80,62 @@ func (p *prefetcher) beginPortion(b *batchState) {
 	}
 	b.before, b.from = nil, b.progress.read
 	if b.progress.end {
-		p.complete(b)
+		p.markReady(b)
 		return
 	}
-	p.make(b, b.size)
+	p.requestBatch(b, b.size)
 }
 
-// make asks a worker to make a whole batch of n samples. The caller must hold p.mu.
-func (p *prefetcher) make(b *batchState, n int) {
-	b.to(making)
-	p.weigh(b, p.usual)
+// requestBatch asks a worker to make a whole batch of n samples. The caller must hold p.mu.
+func (p *prefetcher) requestBatch(b *batchState, n int) {
+	b.setPhase(making)
+	p.setWeight(b, p.usual)
 	p.send(&fetch{b: b, n: n, kind: fetchBatch})
 }
 
-// assume allocates a batch in the layout of the previous one and requests its rows. It returns
-// false if there is no memory at present. The caller must hold p.mu.
-func (p *prefetcher) assume(b *batchState) bool {
-	err := p.allot(b)
+// assumeLayout allocates a batch in the layout of the previous one and requests its rows. It
+// returns false if there is no memory at present. The caller must hold p.mu.
+func (p *prefetcher) assumeLayout(b *batchState) bool {
+	err := p.allocateBuffer(b)
 	if errors.Is(err, arena.ErrNoSpace) && p.batches[0] != b {
 		return false // earlier batches will free some when they are consumed
 	}
 	if err != nil {
 		b.err = err
-		p.complete(b)
+		p.markReady(b)
 		return true
 	}
-	b.to(assuming)
+	b.setPhase(assuming)
 	p.fill(b, 0)
 	return true
 }
 
-// allot allocates the buffer of a batch. The caller must hold p.mu.
-func (p *prefetcher) allot(b *batchState) error {
-	f, err := p.l.buffer(p.layout, len(b.indices), p.executor)
+// allocateBuffer allocates the buffer of a batch. The caller must hold p.mu.
+func (p *prefetcher) allocateBuffer(b *batchState) error {
+	f, err := p.l.newBuffer(p.layout, len(b.indices), p.executor)
 	if err != nil {
 		return err
 	}
 	b.buffer, b.spec, b.like = f, p.spec, p.like
 	p.usual = f.size
-	p.weigh(b, f.size)
+	p.setWeight(b, f.size)
 	return nil
 }
 
 // fill requests the rows of a batch from row from on. The caller must hold p.mu.
 func (p *prefetcher) fill(b *batchState, from int) {
 	n := len(b.indices) - from
-	parts := (n + p.chunk(n) - 1) / p.chunk(n)
+	parts := (n + p.chunkSize(n) - 1) / p.chunkSize(n)
 	for k := range parts {
 		at := from + k*n/parts
 		p.send(&fetch{b: b, from: at, n: from + (k+1)*n/parts - at, kind: fetchRows})
 	}
 }
 
-// chunk returns the number of samples, out of n, for one request: enough to make the cost of
+// chunkSize returns the number of samples, out of n, for one request: enough to make the cost of
 // submitting it small, but no more, so that other workers can take over the rows behind a slow
 // sample. The caller must hold p.mu.
-func (p *prefetcher) chunk(n int) int {
+func (p *prefetcher) chunkSize(n int) int {
 	if p.l.opts.Workers == 0 || p.cost == 0 {
 		return max(1, n)
 	}

@@ -33,17 +33,17 @@ type prefetcher struct {
 	like    string        // structure of its samples
 	loose   bool          // samples vary in layout, so workers make whole batches
 	out     []*fetch      // fetches to submit once mu is released
-	more    bool          // unlock must call advance again
+	more    bool          // unlock must call advanceBatch again
 	over    bool          // the plan has no more batches
 	left    bool          // the consumer has ended the loop
 	cost    time.Duration
 	prints  *prints
 }
 
-// take waits for the next batch and removes it. It returns nil, nil at the end of the epoch,
+// takeBatch waits for the next batch and removes it. It returns nil, nil at the end of the epoch,
 // [ErrTimeout] if the batch takes longer than Options.Timeout, and otherwise the error of
-// [Loader.ended].
-func (p *prefetcher) take() (*batchState, error) {
+// [Loader.endError].
+func (p *prefetcher) takeBatch() (*batchState, error) {
 	var alarm <-chan time.Time
 	if d := p.l.opts.Timeout; d > 0 {
 		t := time.NewTimer(d)
@@ -51,20 +51,20 @@ func (p *prefetcher) take() (*batchState, error) {
 		alarm = t.C
 	}
 	for {
-		if err := p.l.ended(p.ctx); err != nil {
+		if err := p.l.endError(p.ctx); err != nil {
 			return nil, err
 		}
 		p.mu.Lock()
-		b := p.deliverable()
+		b := p.popDeliverable()
 		if b == nil || p.l.opts.Workers > 0 {
-			p.advance() // also fills the slot that b has freed
+			p.advanceBatch() // also fills the slot that b has freed
 		}
 		idle := b == nil && len(p.batches) == 0
 		p.unlock()
 		if b != nil || idle {
 			return b, nil
 		}
-		if p.executor.step() {
+		if p.executor.runOne() {
 			continue
 		}
 		p.waiting.Store(true)
@@ -72,19 +72,19 @@ func (p *prefetcher) take() (*batchState, error) {
 		case <-p.wake:
 		case <-p.ctx.Done():
 		case <-alarm:
-			return nil, p.late()
+			return nil, p.timeoutError()
 		}
 	}
 }
 
-// fills reports whether workers write samples to rows of a shared buffer, rather than make whole
-// batches.
-func (p *prefetcher) fills() bool {
-	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single && !p.l.streams()
+// fillsRows reports whether workers write samples to rows of a shared buffer, rather than make
+// whole batches.
+func (p *prefetcher) fillsRows() bool {
+	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single && !p.l.isStream()
 }
 
-// late returns the error for a batch that was not ready in time.
-func (p *prefetcher) late() error {
+// timeoutError returns the error for a batch that was not ready in time.
+func (p *prefetcher) timeoutError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.batches[0]
@@ -92,9 +92,9 @@ func (p *prefetcher) late() error {
 		ErrTimeout, b.number, p.l.opts.Timeout, b.requests)
 }
 
-// deliverable removes and returns the next batch that can be delivered, or nil. The caller must
+// popDeliverable removes and returns the next batch that can be delivered, or nil. The caller must
 // hold p.mu.
-func (p *prefetcher) deliverable() *batchState {
+func (p *prefetcher) popDeliverable() *batchState {
 	for i := 0; i < len(p.batches); {
 		b := p.batches[i]
 		switch {
@@ -102,10 +102,10 @@ func (p *prefetcher) deliverable() *batchState {
 			return nil
 		case b.phase != ready:
 			i++
-		case b.empty():
+		case b.isEmpty():
 			p.batches = slices.Delete(p.batches, i, i+1)
 			p.bytes -= b.bytes
-			p.advance()
+			p.advanceBatch()
 		default:
 			p.batches = slices.Delete(p.batches, i, i+1)
 			p.bytes -= b.bytes
@@ -129,12 +129,12 @@ func (p *prefetcher) unlock() {
 			return
 		}
 		p.mu.Lock()
-		p.advance()
+		p.advanceBatch()
 	}
 }
 
-// ready returns the number of batches that can be delivered.
-func (p *prefetcher) ready() (n int) {
+// readyCount returns the number of batches that can be delivered.
+func (p *prefetcher) readyCount() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.batches {
@@ -145,15 +145,15 @@ func (p *prefetcher) ready() (n int) {
 	return n
 }
 
-// leave ends the consumer's part of the iteration. Requests in flight complete, and their results
-// are discarded.
-func (p *prefetcher) leave() {
+// endConsumer ends the consumer's part of the iteration. Requests in flight complete, and their
+// results are discarded.
+func (p *prefetcher) endConsumer() {
 	p.mu.Lock()
 	defer p.unlock()
 	p.left = true
 	for _, b := range p.batches {
 		if b.requests == 0 {
-			p.l.forget(b)
+			p.l.recycleBatch(b)
 		}
 	}
 	p.batches = nil

@@ -48,7 +48,7 @@ type NestedRows struct {
 	Offsets *tensor.Tensor `data:"offsets"` // (samples + 1) Int64: starts of the rows, last end
 }
 
-func (r Ragged) rules() map[string]tree.Rule {
+func (r Ragged) rulesByName() map[string]tree.Rule {
 	rules := make(map[string]tree.Rule, len(r))
 	for path, how := range r {
 		rules[path] = how.rule()
@@ -56,8 +56,8 @@ func (r Ragged) rules() map[string]tree.Rule {
 	return rules
 }
 
-// wrong returns a description of the first invalid rule, or "" if all are valid.
-func (r Ragged) wrong() string {
+// invalidRule returns a description of the first invalid rule, or "" if all are valid.
+func (r Ragged) invalidRule() string {
 	for path, how := range r {
 		if how == nil {
 			return "Ragged: no rule for " + path

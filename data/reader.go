@@ -20,9 +20,9 @@ type reader struct {
 	end     bool
 }
 
-// reader returns the reader of a part at the requested position. If the open reader is elsewhere,
+// readerAt returns the reader of a part at the requested position. If the open reader is elsewhere,
 // it opens the part again and skips the samples before the position.
-func (w *worker) reader(o fetchRequest) *reader {
+func (w *worker) readerAt(o fetchRequest) *reader {
 	r := w.readers[o.Part.Index]
 	if r != nil && r.loop == w.parent && r.epoch == o.Epoch && r.at == o.From {
 		return r
@@ -31,26 +31,26 @@ func (w *worker) reader(o fetchRequest) *reader {
 		r.close()
 	}
 	r = &reader{loop: w.parent, epoch: o.Epoch, current: sampleContext{info: w.current.info}}
-	r.next, r.stop = iter.Pull2(valuesOf(r.current.in(w.parent), w.stream, o.Part))
+	r.next, r.stop = iter.Pull2(valuesOf(r.current.withContext(w.parent), w.stream, o.Part))
 	w.readers[o.Part.Index] = r
 	for r.at < o.From && !r.end && w.parent.Err() == nil {
-		r.sample(o.Part)
+		r.readSample(o.Part)
 	}
 	return r
 }
 
 // close ends the sequence of the part. It recovers panics of deferred calls in the user's Samples.
 func (r *reader) close() error {
-	return recovered(func() error {
+	return recoverPanic(func() error {
 		r.stop()
 		return nil
 	})
 }
 
-// sample reads the next sample. For random numbers, its index is the one it would have if samples
-// were assigned to the parts in turn.
-func (r *reader) sample(p Part) (any, error) {
-	r.current.begin(r.at*p.Count + p.Index)
+// readSample reads the next sample. For random numbers, its index is the one it would have if
+// samples were assigned to the parts in turn.
+func (r *reader) readSample(p Part) (any, error) {
+	r.current.setSample(r.at*p.Count + p.Index)
 	v, err, ok := r.next()
 	if !ok {
 		r.end = true
@@ -60,15 +60,15 @@ func (r *reader) sample(p Part) (any, error) {
 	return v, err
 }
 
-// next reads the next sample of a part and prepares it for a batch.
-func (w *worker) next(r *reader, p Part) (sample, error) {
+// nextSample reads the next sample of a part and prepares it for a batch.
+func (w *worker) nextSample(r *reader, p Part) (sample, error) {
 	begin := w.track.Now()
-	v, err := r.sample(p)
-	if w.span("fetch", begin); err != nil || r.end {
+	v, err := r.readSample(p)
+	if w.recordSpan("fetch", begin); err != nil || r.end {
 		return sample{}, err
 	}
 	plain, _ := v.(Sample)
-	return w.prepared(plain, v)
+	return w.prepareSample(plain, v)
 }
 
 // read makes a batch of the next samples of a part.
@@ -76,10 +76,10 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int
 	var r *reader
-	err := recovered(func() error {
-		r = w.reader(o)
+	err := recoverPanic(func() error {
+		r = w.readerAt(o)
 		for out.Read < o.N {
-			s, err := w.next(r, o.Part)
+			s, err := w.nextSample(r, o.Part)
 			if r.end {
 				break
 			}
@@ -104,7 +104,7 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 		out.Print = fingerprint(samples)
 	}
 	if len(out.Bad) == 0 || w.Skip {
-		w.join(&out, samples, at)
+		w.joinSamples(&out, samples, at)
 	}
 	return out
 }
@@ -122,7 +122,7 @@ func fingerprint(samples []sample) uint64 {
 	for _, s := range samples[:min(len(samples), printed)] {
 		for _, t := range s.Sample {
 			fmt.Fprint(h, t.DType(), t.Shape())
-			h.Write(tensor.Bytes(dense(t)))
+			h.Write(tensor.Bytes(contiguousTensor(t)))
 		}
 	}
 	return h.Sum64()

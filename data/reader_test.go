@@ -32,7 +32,7 @@ func TestStream_PartGoesOnInAnotherLoop(t *testing.T) {
 	defer w.close()
 	for from := 0; from < 6; from += 2 {
 		loop, end := context.WithCancel(t.Context())
-		out := w.do(loop, fetchRequest{Part: Part{0, 1}, From: from, N: 2})
+		out := w.runRequest(loop, fetchRequest{Part: Part{0, 1}, From: from, N: 2})
 		end()
 		if len(out.Bad) > 0 || out.Read != 2 || tensor.At[int64](out.Batch[0], 1) != int64(from+1) {
 			t.Fatalf("from %d on: %+v", from, out)

@@ -18,9 +18,9 @@ type Info struct {
 	Dataset any
 }
 
-// given returns the user's value that source was made from by [Structured] or [StructuredStream],
-// or source itself.
-func given(source any) any {
+// userValue returns the user's value that source was made from by [Structured] or
+// [StructuredStream], or source itself.
+func userValue(source any) any {
 	switch s := source.(type) {
 	case *structuredDataset:
 		return s.Of.Value
@@ -58,7 +58,7 @@ func SampleSeed(ctx context.Context, i int) uint64 {
 // generator has a random seed, unless ctx is from [WithSample].
 func Rand(ctx context.Context) *rand.Rand {
 	if w, ok := ctx.Value(sampleContextKey{}).(*sampleContext); ok {
-		return w.rand()
+		return w.generator()
 	}
 	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
@@ -66,10 +66,10 @@ func Rand(ctx context.Context) *rand.Rand {
 // WithSample returns a context like the one a Loader passes to Get for sample i in the worker info.
 // It is for tests of a [Dataset].
 func WithSample(ctx context.Context, info Info, i int) context.Context {
-	info.Dataset = given(info.Dataset)
+	info.Dataset = userValue(info.Dataset)
 	w := &sampleContext{info: info}
-	w.begin(i)
-	return w.in(ctx)
+	w.setSample(i)
+	return w.withContext(ctx)
 }
 
 type sampleContextKey struct{}
@@ -84,18 +84,18 @@ type sampleContext struct {
 	rng    *rand.Rand
 }
 
-func (w *sampleContext) in(ctx context.Context) context.Context {
+func (w *sampleContext) withContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sampleContextKey{}, w)
 }
 
-// begin sets the current sample. It must be called before each sample.
-func (w *sampleContext) begin(i int) { w.sample, w.fresh = i, true }
+// setSample sets the current sample. It must be called before each sample.
+func (w *sampleContext) setSample(i int) { w.sample, w.fresh = i, true }
 
 func (w *sampleContext) seed(i int) uint64 {
 	return seed.Spread(seed.Spread(seed.Spread(w.info.Seed)^uint64(w.info.Epoch)) ^ uint64(i))
 }
 
-func (w *sampleContext) rand() *rand.Rand {
+func (w *sampleContext) generator() *rand.Rand {
 	if w.rng == nil {
 		w.rng = rand.New(&w.pcg)
 	}

@@ -56,7 +56,7 @@ type random struct {
 
 func (s random) Len() int { return s.n }
 
-func (s random) Order(epoch int) []int { return begin(s, epoch).take(s.n) }
+func (s random) Order(epoch int) []int { return wholeOrder(s, epoch).takeNext(s.n) }
 
 // RandomDraws draws count indices from 0 to n-1, anew every epoch, as torch's RandomSampler with
 // num_samples does. With replacement the draws are independent. Without replacement each index is
@@ -122,15 +122,15 @@ func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampl
 	}
 	if !replacement {
 		weights := slices.Clone(weights)
-		draw = func(rng *rand.Rand) []int { return race(rng, weights)[:count] }
+		draw = func(rng *rand.Rand) []int { return weightedOrder(rng, weights)[:count] }
 	}
 	return ordered{count, seed, draw}
 }
 
-// race returns the indices of weights in a random order, sorted by exponential arrival times with
-// weights[i] as the rate. The first is i with a probability proportional to weights[i], the second
-// likewise among the others, and so on.
-func race(rng *rand.Rand, weights []float64) []int {
+// weightedOrder returns the indices of weights in a random order, sorted by exponential arrival
+// times with weights[i] as the rate. The first is i with a probability proportional to weights[i],
+// the second likewise among the others, and so on.
+func weightedOrder(rng *rand.Rand, weights []float64) []int {
 	order, times := make([]int, len(weights)), make([]float64, len(weights))
 	for i, w := range weights {
 		order[i], times[i] = i, rng.ExpFloat64()/w // +Inf for a weight of 0

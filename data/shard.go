@@ -43,10 +43,10 @@ func newShard(what string, s Sampler, rank, n int, e evening) Sampler {
 	return shard{s, rank, n, e}
 }
 
-func (s shard) Len() int { return s.part(s.of.Len()) }
+func (s shard) Len() int { return s.sampleCount(s.of.Len()) }
 
-// part returns the number of samples, out of total, for this rank.
-func (s shard) part(total int) int {
+// sampleCount returns the number of samples, out of total, for this rank.
+func (s shard) sampleCount(total int) int {
 	switch s.evening {
 	case padded:
 		return (total + s.n - 1) / s.n
@@ -57,33 +57,33 @@ func (s shard) part(total int) int {
 }
 
 func (s shard) Order(epoch int) []int {
-	o := s.rest(epoch, 0)
-	return o.take(o.left())
+	o := s.remainingOrder(epoch, 0)
+	return o.takeNext(o.remaining())
 }
 
-// rest returns the remaining order of this rank after the first seen samples of the order of s,
-// which were delivered to all ranks together.
-func (s shard) rest(epoch, seen int) order {
-	whole := begin(s.of, epoch)
-	total := whole.left()
+// remainingOrder returns the remaining order of this rank after the first seen samples of the order
+// of s, which were delivered to all ranks together.
+func (s shard) remainingOrder(epoch, seen int) order {
+	whole := wholeOrder(s.of, epoch)
+	total := whole.remaining()
 	seen = min(seen, total)
-	head := listed(whole.take(min(max(seen, s.n), total)))
+	head := listed(whole.takeNext(min(max(seen, s.n), total)))
 	return &dealing{
 		head: head[seen:], tail: whole, rank: s.rank, n: s.n,
-		count: s.part(total - seen), first: slices.Clone(head[:min(s.n, total)]),
+		count: s.sampleCount(total - seen), first: slices.Clone(head[:min(s.n, total)]),
 	}
 }
 
-// ranks returns the number of processes that share the order of s.
-func ranks(s Sampler) int {
+// rankCount returns the number of processes that share the order of s.
+func rankCount(s Sampler) int {
 	if s, ok := s.(shard); ok {
 		return s.n
 	}
 	return 1
 }
 
-// total returns the length of the order that the ranks share.
-func total(s Sampler) int {
+// orderLength returns the length of the order that the ranks share.
+func orderLength(s Sampler) int {
 	if s, ok := s.(shard); ok {
 		return s.of.Len()
 	}

@@ -40,7 +40,7 @@ func (l *Loader) State() State {
 	switch {
 	case l.resume != nil:
 		return *l.resume
-	case l.prefetcher == nil && l.state.zero():
+	case l.prefetcher == nil && l.state.isZero():
 		return State{Seed: l.opts.Seed, Epoch: int(l.epochs.Load())}
 	}
 	s := l.state
@@ -48,7 +48,7 @@ func (l *Loader) State() State {
 	return s
 }
 
-func (s State) zero() bool {
+func (s State) isZero() bool {
 	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
 }
 
@@ -57,7 +57,7 @@ func (s State) zero() bool {
 // does not match the Loader, or if States contradict each other, Resume returns an error that wraps
 // [ErrState] and leaves l unchanged.
 func (l *Loader) Resume(states ...State) error {
-	s, err := merged(states)
+	s, err := mergeStates(states)
 	if err == nil {
 		err = l.check(s)
 	}
@@ -76,7 +76,7 @@ const maxParts = 1 << 18
 
 // check returns an error if a State does not match the Loader.
 func (l *Loader) check(s State) error {
-	stream := l.streams()
+	stream := l.isStream()
 	switch {
 	case s.Seed != l.opts.Seed:
 		return fmt.Errorf("got seed %d, want %d", s.Seed, l.opts.Seed)
@@ -88,9 +88,9 @@ func (l *Loader) check(s State) error {
 		return fmt.Errorf("got the state of a Stream, want that of a Dataset")
 	case (s.Batches > 0) != (l.opts.Batches != nil) && s.Samples+s.Batches > 0:
 		return fmt.Errorf("only one of the Loaders has a BatchSampler")
-	case len(s.Ahead) > 0 && s.Width != l.width():
+	case len(s.Ahead) > 0 && s.Width != l.globalBatchSize():
 		return fmt.Errorf("batches of %d samples were not delivered in order, and this Loader's batches have %d",
-			s.Width, l.width())
+			s.Width, l.globalBatchSize())
 	case s.Count < 0 || s.Count > maxParts || len(s.Parts) > s.Count:
 		return fmt.Errorf("got %d parts, want %d", len(s.Parts), s.Count)
 	}
@@ -108,11 +108,11 @@ func (l *Loader) check(s State) error {
 	return nil
 }
 
-// width returns the number of samples in one batch of every rank together.
-func (l *Loader) width() int { return max(1, l.opts.BatchSize) * ranks(l.sampler) }
+// globalBatchSize returns the number of samples in one batch of every rank together.
+func (l *Loader) globalBatchSize() int { return max(1, l.opts.BatchSize) * rankCount(l.sampler) }
 
-// merged combines the States of the ranks that read a Stream.
-func merged(states []State) (State, error) {
+// mergeStates combines the States of the ranks that read a Stream.
+func mergeStates(states []State) (State, error) {
 	if len(states) == 0 {
 		return State{}, errors.New("got no state")
 	}
@@ -141,8 +141,8 @@ func merged(states []State) (State, error) {
 	return all, nil
 }
 
-// note records the State of the loop that received the latest batch.
-func (l *Loader) note(w *prefetcher, s State) {
+// recordState records the State of the loop that received the latest batch.
+func (l *Loader) recordState(w *prefetcher, s State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prefetcher, l.state = w, s
@@ -158,8 +158,8 @@ type mark struct {
 	parts  map[int]PartState
 }
 
-// passed records the delivery of a batch and returns the resulting State.
-func (m *mark) passed(s *batchState) State {
+// recordDelivery records the delivery of a batch and returns the resulting State.
+func (m *mark) recordDelivery(s *batchState) State {
 	st := m.start
 	st.Ahead, st.Parts, st.Width = nil, nil, 0
 	if s.progress != nil {
@@ -184,8 +184,9 @@ func (m *mark) passed(s *batchState) State {
 	return st
 }
 
-// plan returns the plan of an epoch, starting at the position set by Resume if it is in this epoch.
-func (l *Loader) plan(epoch int) (plan, *mark) {
+// epochPlan returns the plan of an epoch, starting at the position set by Resume if it is in this
+// epoch.
+func (l *Loader) epochPlan(epoch int) (plan, *mark) {
 	start := State{Seed: l.opts.Seed, Epoch: epoch}
 	l.mu.Lock()
 	if l.resume != nil && l.resume.Epoch == epoch {
@@ -203,17 +204,17 @@ func (l *Loader) plan(epoch int) (plan, *mark) {
 		return &numbered{order: new(listed), batches: all[min(start.Batches, len(all)):],
 			done: maps.Clone(m.ahead)}, m
 	case l.sampler != nil:
-		m.width, m.total = l.width(), total(l.sampler)
-		p := &numbered{order: rest(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize),
+		m.width, m.total = l.globalBatchSize(), orderLength(l.sampler)
+		p := &numbered{order: remainingOrder(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize),
 			drop: l.opts.DropLast}
 		p.done = maps.Clone(m.ahead)
 		return p, m
 	}
-	return l.deal(m), m
+	return l.streamPlan(m), m
 }
 
-// deal returns the plan of a Stream.
-func (l *Loader) deal(m *mark) plan {
+// streamPlan returns the plan of a Stream.
+func (l *Loader) streamPlan(m *mark) plan {
 	d := &dealt{size: max(1, l.opts.BatchSize), count: l.opts.Parts}
 	if m.start.Count > 0 {
 		d.count = m.start.Count

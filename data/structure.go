@@ -80,10 +80,10 @@ func (d *structuredDataset) Get(ctx context.Context, i int) (Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return leaves(v)
+	return flattenSample(v)
 }
 
-func leaves(v any) (Sample, error) {
+func flattenSample(v any) (Sample, error) {
 	flat, err := tree.Flatten(v, tree.Rules{})
 	if err != nil {
 		return nil, notASample(err)
@@ -141,7 +141,7 @@ func (s *structuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample
 		for v, err := range s.Values(ctx, p) {
 			var sample Sample
 			if err == nil {
-				sample, err = leaves(v)
+				sample, err = flattenSample(v)
 			}
 			if !yield(sample, err) {
 				return

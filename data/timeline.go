@@ -103,16 +103,16 @@ func (l *Loader) endTimeline() {
 	}
 }
 
-// show begins to write a track. Track 0 is the consumer's.
-func (t *timeline) show(track int) *arena.Track {
+// beginTrack begins to write a track. Track 0 is the consumer's.
+func (t *timeline) beginTrack(track int) *arena.Track {
 	if t == nil {
 		return nil
 	}
 	return t.Track(track, time.Now())
 }
 
-// clock returns the time on the machine's clock, or 0 without a timeline.
-func (t *timeline) clock() int64 {
+// clockTime returns the time on the machine's clock, or 0 without a timeline.
+func (t *timeline) clockTime() int64 {
 	if t == nil {
 		return 0
 	}
@@ -122,8 +122,8 @@ func (t *timeline) clock() int64 {
 // batchKey returns the key of a batch on a timeline.
 func batchKey(epoch, number int) uint64 { return uint64(epoch&0xffffff)<<32 | uint64(uint32(number)) }
 
-// passed records the times of a batch that was delivered to the consumer.
-func (p *prefetcher) passed(b *batchState, begin, taken time.Time) {
+// recordTimes records the times of a batch that was delivered to the consumer.
+func (p *prefetcher) recordTimes(b *batchState, begin, taken time.Time) {
 	if t := p.timeline; t != nil {
 		t.Passed(arena.Passage{Batch: batchKey(p.epoch, b.number), Asked: b.asked, Began: b.began, Ready: b.done,
 			Want: t.Clock(begin), Taken: t.Clock(taken)})

@@ -15,24 +15,24 @@ func (c *workerConfig) trackOf(id int) *trace.Track {
 	return c.Trace.Track(fmt.Sprint("loader worker ", id))
 }
 
-// span records a span from begin until now, and returns its end.
-func (w *worker) span(name string, begin time.Time) time.Time {
+// recordSpan records a span from begin until now, and returns its end.
+func (w *worker) recordSpan(name string, begin time.Time) time.Time {
 	end := w.track.Now()
 	w.track.Span(name, begin, end)
 	return end
 }
 
-// waited records the wait for a request, and returns its end. Without workers nothing is recorded,
-// because the consumer does other work between requests.
-func (w *worker) waited() time.Time {
+// recordWait records the wait for a request, and returns its end. Without workers nothing is
+// recorded, because the consumer does other work between requests.
+func (w *worker) recordWait() time.Time {
 	if w.Workers == 0 {
 		return w.track.Now()
 	}
-	return w.span("wait", w.idle)
+	return w.recordSpan("wait", w.idle)
 }
 
-// delivered records the delivery of a result, from the end of loading until now.
-func (w *worker) delivered() { w.idle = w.span("deliver", w.idle) }
+// recordDeliver records the delivery of a result, from the end of loading until now.
+func (w *worker) recordDeliver() { w.idle = w.recordSpan("deliver", w.idle) }
 
 // borrowTrack returns a track for a loop over batches. Concurrent loops get different tracks. The
 // caller must return it with [Loader.returnTrack].

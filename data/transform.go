@@ -44,14 +44,14 @@ func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 			src.DType(), src.Shape()))
 	}
 	shape := slices.Insert(slices.Clone(src.Shape()), src.Dims()-2, 1)
-	dst = reuse(dst, src, tensor.Float32, shape)
+	dst = reuseTensor(dst, src, tensor.Float32, shape)
 	if src.Device() != nil {
 		grey := src.Unsqueeze(-3)
 		defer grey.Close()
 		return dst.CopyFrom(grey).Div(dst.Number(255))
 	}
 	to := tensor.Data[float32](dst)
-	for i, v := range tensor.Data[uint8](dense(src)) {
+	for i, v := range tensor.Data[uint8](contiguousTensor(src)) {
 		to[i] = float32(v) / 255
 	}
 	runtime.KeepAlive(src)
@@ -74,12 +74,12 @@ func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 		panic(fmt.Sprintf("data: Normalize: got %v, want float32, as returned by ToTensor", src.DType()))
 	}
 	m, perStd := float32(n.Mean), float32(1/n.Std)
-	dst = reuse(dst, src, tensor.Float32, src.Shape())
+	dst = reuseTensor(dst, src, tensor.Float32, src.Shape())
 	if src.Device() != nil {
 		return dst.CopyFrom(src).AddScalar(-n.Mean).MulScalar(1 / n.Std)
 	}
 	to := tensor.Data[float32](dst)
-	for i, v := range tensor.Data[float32](dense(src)) {
+	for i, v := range tensor.Data[float32](contiguousTensor(src)) {
 		to[i] = (v - m) * perStd
 	}
 	runtime.KeepAlive(src)
@@ -110,17 +110,17 @@ func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst
 }
 
-// reuse returns t if it is a contiguous tensor of the given dtype and shape on the device of src,
-// and otherwise a new tensor.
-func reuse(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
+// reuseTensor returns t if it is a contiguous tensor of the given dtype and shape on the device of
+// src, and otherwise a new tensor.
+func reuseTensor(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
 	if t != nil && t.DType() == dt && t.Device() == src.Device() && slices.Equal(t.Shape(), shape) && t.IsContiguous() {
 		return t
 	}
 	return src.NewEmpty(dt, shape...)
 }
 
-// dense returns t if it is contiguous, and otherwise a contiguous copy.
-func dense(t *tensor.Tensor) *tensor.Tensor {
+// contiguousTensor returns t if it is contiguous, and otherwise a contiguous copy.
+func contiguousTensor(t *tensor.Tensor) *tensor.Tensor {
 	if t.IsContiguous() {
 		return t
 	}

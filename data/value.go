@@ -15,9 +15,9 @@ type sample struct {
 	value any    // input of a Collate of values
 }
 
-// prepared converts a plain Sample or a value to a sample and applies the Transform. It returns an
-// error that wraps [ErrSample] if no batch can be made of it.
-func (w *worker) prepared(plain Sample, v any) (s sample, err error) {
+// prepareSample converts a plain Sample or a value to a sample and applies the Transform. It
+// returns an error that wraps [ErrSample] if no batch can be made of it.
+func (w *worker) prepareSample(plain Sample, v any) (s sample, err error) {
 	s = sample{Sample: plain}
 	if w.structured {
 		flat, err := tree.Flatten(v, w.rules)
@@ -31,17 +31,17 @@ func (w *worker) prepared(plain Sample, v any) (s sample, err error) {
 			s.value = plain
 		}
 	}
-	if err := s.sound(); err != nil {
+	if err := s.checkValid(); err != nil {
 		return sample{}, err
 	}
 	if w.transform != nil {
-		err = w.transformed(&s)
+		err = w.transformFirst(&s)
 	}
 	return s, err
 }
 
-// fixed reports whether samples of this structure can be written to rows of preallocated tensors.
-func fixed(like string) bool {
+// isFixed reports whether samples of this structure can be written to rows of preallocated tensors.
+func isFixed(like string) bool {
 	n, err := tree.Parse(like)
 	return err == nil && n.Fixed()
 }
@@ -54,7 +54,7 @@ func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string
 	}
 	v, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor,
 		error) {
-		return oneBlock(fields, shared)
+		return allocateBlock(fields, shared)
 	})
 	if err != nil {
 		return nil, "", shapeError(err)
@@ -62,8 +62,8 @@ func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string
 	return v.Tensors, v.Spec, nil
 }
 
-// oneBlock allocates the tensors of a batch in one block of memory.
-func oneBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
+// allocateBlock allocates the tensors of a batch in one block of memory.
+func allocateBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	lay := make(layout, len(fields))
 	for k, f := range fields {
 		lay[k] = field{f.DType, f.Shape, f.Device}

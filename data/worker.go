@@ -45,7 +45,7 @@ type worker struct {
 	transform  Transform
 	structured bool // samples are values instead of plain Samples
 	rules      tree.Rules
-	scratch    *tensor.Tensor // see raw
+	scratch    *tensor.Tensor // see allocateRaw
 	opened     io.Closer      // the result of Open, if it has a Close method
 	current    sampleContext
 	parent     context.Context
@@ -60,9 +60,9 @@ type worker struct {
 // newWorker makes a worker and opens its Dataset or Stream.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id),
-		shown: s.Timeline.show(1 + s.Track + id), then: arena.Idle}
-	defer func(begin time.Time) { w.idle = w.span("open", begin) }(w.track.Now())
-	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: given(s.Source)}
+		shown: s.Timeline.beginTrack(1 + s.Track + id), then: arena.Idle}
+	defer func(begin time.Time) { w.idle = w.recordSpan("open", begin) }(w.track.Now())
+	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: userValue(s.Source)}
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
@@ -72,8 +72,8 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	}
 	w.transform, _ = s.Transform.(Transform)
 	if o, ok := s.Source.(Opener); ok {
-		err := recovered(func() (err error) {
-			w.Source, err = o.Open(w.current.in(ctx))
+		err := recoverPanic(func() (err error) {
+			w.Source, err = o.Open(w.current.withContext(ctx))
 			return err
 		})
 		if err != nil {
@@ -81,7 +81,7 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 		}
 		w.opened, _ = w.Source.(io.Closer)
 	}
-	w.current.info.Dataset = given(w.Source)
+	w.current.info.Dataset = userValue(w.Source)
 	w.structured = hasValues(w.Source) || len(s.Ragged) > 0
 	w.rules = tree.NewRules(s.Ragged)
 	w.ds, _ = w.Source.(Dataset)
@@ -94,25 +94,25 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 
 // close closes the open parts, and the result of Open.
 func (w *worker) close() error {
-	w.waited()
+	w.recordWait()
 	w.shown.Turn(arena.Finished, 0, time.Now())
 	var errs []error
 	for _, r := range w.readers {
 		errs = append(errs, r.close())
 	}
 	if w.opened != nil {
-		errs = append(errs, recovered(w.opened.Close))
+		errs = append(errs, recoverPanic(w.opened.Close))
 	}
 	return errors.Join(errs...)
 }
 
-// do runs a request.
-func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
+// runRequest runs a request.
+func (w *worker) runRequest(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
 	w.shown.Turn(arena.Working, o.Batch, begin)
-	start := w.waited()
+	start := w.recordWait()
 	if ctx != w.parent {
-		w.parent, w.ctx = ctx, w.current.in(ctx)
+		w.parent, w.ctx = ctx, w.current.withContext(ctx)
 	}
 	w.current.info.Epoch = o.Epoch
 	switch {
@@ -121,25 +121,25 @@ func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	case o.Into != nil:
 		out.Bad = w.fill(o)
 	default:
-		out = w.make(o)
+		out = w.makeBatch(o)
 	}
 	out.Worker, out.Took = w.id, time.Since(begin)
 	if w.shown != nil {
 		out.Began = w.Timeline.Clock(begin)
 	}
 	w.shown.Turn(w.then, o.Batch, begin.Add(out.Took))
-	w.idle = w.span("load", start)
+	w.idle = w.recordSpan("load", start)
 	return out
 }
 
 // fill writes samples to their rows, with Gather if possible. If Gather fails, it loads the samples
 // one by one, and returns the ones that fail.
 func (w *worker) fill(o fetchRequest) (bad []failed) {
-	if g, ok := w.gatherer(); ok && recovered(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
+	if g, ok := w.gatherer(); ok && recoverPanic(func() error { return w.gatherRows(g, o.Indices, o.Into) }) == nil {
 		return nil
 	}
 	for k, i := range o.Indices {
-		if err := w.row(i, o.Into, k, o.Like); err != nil {
+		if err := w.writeRow(i, o.Into, k, o.Like); err != nil {
 			bad = append(bad, failed{k, err})
 			if !w.Skip {
 				break
@@ -155,8 +155,8 @@ func (w *worker) gatherer() (g Gatherer, ok bool) {
 	return g, ok && !w.structured
 }
 
-// row writes one sample to a row.
-func (w *worker) row(i int, into Batch, row int, like string) error {
+// writeRow writes one sample to a row.
+func (w *worker) writeRow(i int, into Batch, row int, like string) error {
 	g, ok := w.gatherer()
 	if !ok {
 		s, err := w.get(i)
@@ -166,17 +166,17 @@ func (w *worker) row(i int, into Batch, row int, like string) error {
 		if err != nil {
 			return err
 		}
-		return recovered(func() error { return into.put(row, s.Sample) })
+		return recoverPanic(func() error { return into.copyToRow(row, s.Sample) })
 	}
-	one := into.rows(row, 1)
+	one := into.viewRows(row, 1)
 	defer closeAll(one)
-	return w.again(func() error { return w.gather(g, []int{i}, one) })
+	return w.retry(func() error { return w.gatherRows(g, []int{i}, one) })
 }
 
 // get loads a sample and applies the Transform.
 func (w *worker) get(i int) (s sample, err error) {
-	err = w.again(func() error {
-		w.current.begin(i)
+	err = w.retry(func() error {
+		w.current.setSample(i)
 		begin := w.track.Now()
 		var v any
 		if w.structured {
@@ -184,26 +184,26 @@ func (w *worker) get(i int) (s sample, err error) {
 		} else {
 			s.Sample, err = w.ds.Get(w.ctx, i)
 		}
-		if w.span("fetch", begin); err == nil {
-			s, err = w.prepared(s.Sample, v)
+		if w.recordSpan("fetch", begin); err == nil {
+			s, err = w.prepareSample(s.Sample, v)
 		}
 		return err
 	})
 	return s, err
 }
 
-// again calls f until it succeeds, at most 1+Retries times.
-func (w *worker) again(f func() error) error {
-	err := recovered(f)
+// retry calls f until it succeeds, at most 1+Retries times.
+func (w *worker) retry(f func() error) error {
+	err := recoverPanic(f)
 	for n := 0; err != nil && n < w.Retries && w.ctx.Err() == nil; n++ {
-		err = recovered(f)
+		err = recoverPanic(f)
 	}
 	return err
 }
 
-// recovered calls f. If f panics, it returns an error that wraps shoal.ErrPanic, as for a panic
+// recoverPanic calls f. If f panics, it returns an error that wraps shoal.ErrPanic, as for a panic
 // that ends a process.
-func recovered(f func() error) (err error) {
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%w: %v\n%s", shoal.ErrPanic, v, debug.Stack())
@@ -212,8 +212,8 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// make loads samples and makes a batch of the good ones.
-func (w *worker) make(o fetchRequest) (out fetchResult) {
+// makeBatch loads samples and makes a batch of the good ones.
+func (w *worker) makeBatch(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int // positions in the request
 	for k, i := range o.Indices {
@@ -227,18 +227,18 @@ func (w *worker) make(o fetchRequest) (out fetchResult) {
 		}
 		samples, at = append(samples, s), append(at, k)
 	}
-	w.join(&out, samples, at)
+	w.joinSamples(&out, samples, at)
 	return out
 }
 
-// join makes the batch of a result. If that fails, it adds the sample at fault to out.Bad.
-func (w *worker) join(out *fetchResult, samples []sample, at []int) {
+// joinSamples makes the batch of a result. If that fails, it adds the sample at fault to out.Bad.
+func (w *worker) joinSamples(out *fetchResult, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
 	}
-	defer w.span("collate", w.track.Now())
-	err := recovered(func() (err error) {
-		out.Batch, out.Spec, err = w.joined(samples)
+	defer w.recordSpan("collate", w.track.Now())
+	err := recoverPanic(func() (err error) {
+		out.Batch, out.Spec, err = w.joinBatch(samples)
 		return err
 	})
 	if err == nil {
@@ -253,8 +253,8 @@ func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 	out.Bad = append(out.Bad, failed{at[k], err})
 }
 
-// joined makes a batch with the Collate or the default.
-func (w *worker) joined(samples []sample) (b Batch, spec string, err error) {
+// joinBatch makes a batch with the Collate or the default.
+func (w *worker) joinBatch(samples []sample) (b Batch, spec string, err error) {
 	switch {
 	case w.collate != nil:
 		return w.collate.make(w.ctx, samples)

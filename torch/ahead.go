@@ -81,15 +81,15 @@ func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	return a, theirs, nil
 }
 
-// arrangement returns an object that runs ahead.py when it is unpickled. fd and conn are the
+// aheadObject returns an object that runs ahead.py when it is unpickled. fd and conn are the
 // descriptors of the socket and of the connection in the process.
-func (a *ahead) arrangement(fd, conn int) *pickle.Object {
+func (a *ahead) aheadObject(fd, conn int) *pickle.Object {
 	return runPython(aheadCode, "torch/ahead.py",
 		python.NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
 }
 
-// take returns the descriptor with the given key. It succeeds once.
-func (a *ahead) take(key int64) (*os.File, error) {
+// takeDescriptor returns the descriptor with the given key. It succeeds once.
+func (a *ahead) takeDescriptor(key int64) (*os.File, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := slices.IndexFunc(a.came, func(n numbered) bool { return n.key == key })
@@ -101,7 +101,7 @@ func (a *ahead) take(key int64) (*os.File, error) {
 	}
 	f := a.came[at].file
 	a.came = slices.Delete(a.came, at, at+1)
-	a.endIfEmpty()
+	a.removeIfEmpty()
 	return f, nil
 }
 
@@ -133,31 +133,31 @@ func (a *ahead) readTo(key int64) error {
 	return ErrGone
 }
 
-// end reads the remaining descriptors of an ended process, and keeps them for keepFor.
-func (a *ahead) end() {
+// readRemaining reads the remaining descriptors of an ended process, and keeps them for keepFor.
+func (a *ahead) readRemaining() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.readTo(-1) // an invalid key, so it reads to EOF
 	a.socket.Close()
 	a.socket = nil
-	a.ended = time.AfterFunc(keepFor, a.drop)
-	a.endIfEmpty()
+	a.ended = time.AfterFunc(keepFor, a.closeRemaining)
+	a.removeIfEmpty()
 }
 
-// drop closes the remaining descriptors of an ended process.
-func (a *ahead) drop() {
+// closeRemaining closes the remaining descriptors of an ended process.
+func (a *ahead) closeRemaining() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.came {
 		n.file.Close()
 	}
 	a.came = nil
-	a.endIfEmpty()
+	a.removeIfEmpty()
 }
 
-// endIfEmpty removes an ended process from its resource sharer when no descriptor is left. The
+// removeIfEmpty removes an ended process from its resource sharer when no descriptor is left. The
 // caller must hold a.mu.
-func (a *ahead) endIfEmpty() {
+func (a *ahead) removeIfEmpty() {
 	if a.socket != nil || len(a.came) > 0 {
 		return
 	}

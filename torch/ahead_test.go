@@ -45,7 +45,7 @@ func sendAhead(t testing.TB, c *sys.Conn, key int64) {
 // wantAhead wants the file of a key, by the sharer's protocol or without.
 func wantAhead(t testing.TB, a *ahead, key int64) {
 	t.Helper()
-	f, err := detach(a.sharer.listener.Addr(), key, testKey)
+	f, err := fetchDescriptor(a.sharer.listener.Addr(), key, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func wantAhead(t testing.TB, a *ahead, key int64) {
 
 func wantGone(t testing.TB, a *ahead, key int64) {
 	t.Helper()
-	if _, err := detach(a.sharer.listener.Addr(), key, testKey); !errors.Is(err, ErrGone) {
+	if _, err := fetchDescriptor(a.sharer.listener.Addr(), key, testKey); !errors.Is(err, ErrGone) {
 		t.Errorf("descriptor %d: %v", key, err)
 	}
 }
@@ -78,7 +78,7 @@ func TestAhead_TakesDescriptorsInAnyOrder(t *testing.T) {
 	}
 	wantGone(t, a, a.first+5)
 	sendAhead(t, c, a.first+6)
-	a.end()
+	a.readRemaining()
 	for _, i := range []int64{6, 1, 2, 4} {
 		wantAhead(t, a, a.first+i)
 		wantGone(t, a, a.first+i)
@@ -95,7 +95,7 @@ func TestAhead_TakesDescriptorsInAnyOrder(t *testing.T) {
 // that was sent ahead.
 func TestAhead_IsGivenToOthers(t *testing.T) {
 	a, c := sender(t)
-	defer a.end()
+	defer a.readRemaining()
 	sendAhead(t, c, a.first)
 	sendAhead(t, c, a.first+1)
 	for _, key := range []int64{a.first + 1, a.first} {
@@ -103,7 +103,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := take(s, key, testKey)
+		f, err := fetchFromSharer(s, key, testKey)
 		s.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 		f.Close()
 		wantGone(t, a, key)
 	}
-	testutil.Eventually(t, func() bool { files, _ := promised(); return files == 0 }, "waited in vain for nothing to be promised")
+	testutil.Eventually(t, func() bool { files, _ := inFlightDescriptors(); return files == 0 }, "waited in vain for nothing to be promised")
 }
 
 // TestAhead_IsBounded sends descriptors that no received message names.
@@ -130,8 +130,8 @@ func TestAhead_IsBounded(t *testing.T) {
 	if now := openFiles(t); now > before+maxCame+10 {
 		t.Errorf("%d descriptors are open where %d may wait", now-before, maxCame)
 	}
-	a.end()
-	a.drop() // the end of keepFor
+	a.readRemaining()
+	a.closeRemaining() // the end of keepFor
 	if after := openFiles(t); after > before {
 		t.Errorf("%d descriptors were open, and %d are", before, after)
 	}
@@ -159,13 +159,13 @@ func FuzzAhead(f *testing.F) {
 		}
 		closeFiles(sent)
 		sendAhead(t, c, a.first)
-		if f, err := a.take(a.first); err == nil {
+		if f, err := a.takeDescriptor(a.first); err == nil {
 			f.Close()
 		} else if len(b)%8 == 0 && files%4 < 2 {
 			t.Errorf("after %d bytes: %v", len(b), err)
 		}
-		a.end()
-		a.drop()
+		a.readRemaining()
+		a.closeRemaining()
 		if after := openFiles(t); after > before {
 			t.Errorf("%d descriptors were open, and %d are", before, after)
 		}

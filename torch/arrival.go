@@ -31,17 +31,17 @@ type arrivals struct {
 // errGivenBack interrupts the reader when a call has given a message back.
 var errGivenBack = errors.New("torch: message returned by another call")
 
-// put appends a message that no call is waiting for.
-func (m *arrivals) put(b []byte) {
+// appendMessage appends a message that no call is waiting for.
+func (m *arrivals) appendMessage(b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
 	m.insert(arrival{number: m.last, bytes: b})
 }
 
-// taken assigns a number to a message that the reader returns directly. The caller must call
-// received or giveBack for it.
-func (m *arrivals) taken(b []byte) arrival {
+// assignNumber assigns a number to a message that the reader returns directly. The caller must call
+// recordReceived or reinsertMessage for it.
+func (m *arrivals) assignNumber(b []byte) arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
@@ -49,8 +49,9 @@ func (m *arrivals) taken(b []byte) arrival {
 	return arrival{number: m.last, bytes: b}
 }
 
-// take removes the first message. The caller must call received or giveBack for it.
-func (m *arrivals) take() (a arrival, ok bool) {
+// takeFirst removes the first message. The caller must call recordReceived or reinsertMessage for
+// it.
+func (m *arrivals) takeFirst() (a arrival, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.all) == 0 {
@@ -59,20 +60,20 @@ func (m *arrivals) take() (a arrival, ok bool) {
 	a, m.all = m.all[0], m.all[1:]
 	m.out++
 	if len(m.all) > 0 {
-		m.tell()
+		m.wakeWaiter()
 	}
 	return a, true
 }
 
-// received records that a taken message was received, so that it will not be given back.
-func (m *arrivals) received() {
+// recordReceived records that a taken message was received, so that it will not be given back.
+func (m *arrivals) recordReceived() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.out--
 }
 
-// giveBack inserts a message again at its place, because the context of its caller is done.
-func (m *arrivals) giveBack(a arrival) {
+// reinsertMessage inserts a message again at its place, because the context of its caller is done.
+func (m *arrivals) reinsertMessage(a arrival) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.out--
@@ -86,25 +87,25 @@ func (m *arrivals) giveBack(a arrival) {
 // m.mu.
 func (m *arrivals) insert(a arrival) {
 	if m.closed {
-		go m.drop(a)
+		go m.dropMessages(a)
 		return
 	}
 	at, _ := slices.BinarySearchFunc(m.all, a.number, func(b arrival, n int64) int { return int(b.number - n) })
 	m.all = slices.Insert(m.all, at, a)
-	m.tell()
+	m.wakeWaiter()
 }
 
-// tell wakes a waiting call. The caller must hold m.mu.
-func (m *arrivals) tell() {
+// wakeWaiter wakes a waiting call. The caller must hold m.mu.
+func (m *arrivals) wakeWaiter() {
 	select {
 	case m.signal <- struct{}{}:
 	default:
 	}
 }
 
-// watch returns a context for the reader that is also canceled when a message is given back. ok is
-// false if a message is available already. The caller must call stop.
-func (m *arrivals) watch(ctx context.Context) (until context.Context, stop func(), ok bool) {
+// watchContext returns a context for the reader that is also canceled when a message is given back.
+// ok is false if a message is available already. The caller must call stop.
+func (m *arrivals) watchContext(ctx context.Context) (until context.Context, stop func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -129,18 +130,18 @@ func (m *arrivals) close() {
 	defer m.mu.Unlock()
 	m.closed = true
 	if len(m.all) > 0 {
-		go m.drop(m.all...)
+		go m.dropMessages(m.all...)
 		m.all = nil
 	}
 }
 
-// drop decodes messages and closes their contents, which returns the memory to the senders.
-func (m *arrivals) drop(all ...arrival) {
+// dropMessages decodes messages and closes their contents, which returns the memory to the senders.
+func (m *arrivals) dropMessages(all ...arrival) {
 	for _, a := range all {
 		if a.unpacking == nil {
-			a.unpacking = m.importer().unpack(context.Background(), a.bytes, nil)
+			a.unpacking = m.importer().startUnpacking(context.Background(), a.bytes, nil)
 		}
-		a.unpacking.drop()
+		a.unpacking.dropValue()
 	}
 }
 
@@ -153,16 +154,16 @@ type unpacking struct {
 	err  error
 }
 
-// unpack starts to decode a message. It is complete when unpack returns, unless decoding may block
-// on another process and ctx can be canceled.
-func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
+// startUnpacking starts to decode a message. It is complete when startUnpacking returns, unless
+// decoding may block on another process and ctx can be canceled.
+func (i *importer) startUnpacking(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
 	o := &unpacking{i: i, done: make(chan struct{})}
 	tree, err := i.parse(b, change)
 	do := func() {
-		o.v, o.err = i.make(tree, err)
+		o.v, o.err = i.decodeTree(tree, err)
 		close(o.done)
 	}
-	if ctx.Done() != nil && i.waits(tree) {
+	if ctx.Done() != nil && i.mayBlock(tree) {
 		go do()
 	} else {
 		do()
@@ -170,9 +171,9 @@ func (i *importer) unpack(ctx context.Context, b []byte, change func(o *pickle.O
 	return o
 }
 
-// waits reports whether decoding may block on another process: to fetch a descriptor, to reference
-// a manager's object, or for a GPU to write the memory.
-func (i *importer) waits(tree any) bool {
+// mayBlock reports whether decoding may block on another process: to fetch a descriptor, to
+// reference a manager's object, or for a GPU to write the memory.
+func (i *importer) mayBlock(tree any) bool {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch o.Class {
 		case sharedFD, rebuildProxy:
@@ -186,8 +187,8 @@ func (i *importer) waits(tree any) bool {
 	return false
 }
 
-// await blocks until the value is decoded. If ctx is done first, it returns [context.Cause].
-func (o *unpacking) await(ctx context.Context) error {
+// awaitDecoded blocks until the value is decoded. If ctx is done first, it returns [context.Cause].
+func (o *unpacking) awaitDecoded(ctx context.Context) error {
 	select {
 	case <-o.done:
 		return nil
@@ -201,17 +202,17 @@ func (o *unpacking) await(ctx context.Context) error {
 	}
 }
 
-// whole returns the decoded value. If ctx is done first, the value is dropped.
-func (o *unpacking) whole(ctx context.Context) (any, error) {
-	if err := o.await(ctx); err != nil {
-		go o.drop()
+// awaitValue returns the decoded value. If ctx is done first, the value is dropped.
+func (o *unpacking) awaitValue(ctx context.Context) (any, error) {
+	if err := o.awaitDecoded(ctx); err != nil {
+		go o.dropValue()
 		return nil, err
 	}
 	return o.v, o.err
 }
 
-// drop closes everything in the value after it has been decoded.
-func (o *unpacking) drop() {
+// dropValue closes everything in the value after it has been decoded.
+func (o *unpacking) dropValue() {
 	if <-o.done; o.err == nil {
 		for _, c := range o.i.made {
 			c.Close()

@@ -66,7 +66,7 @@ func assignTo(dst reflect.Value, v any) error {
 			return err
 		}
 	case interface{ self() *Proxy }:
-		if p := v.self().as(dst.Type()); p != nil {
+		if p := v.self().asType(dst.Type()); p != nil {
 			dst.Set(reflect.ValueOf(p))
 			return nil
 		}

@@ -131,7 +131,7 @@ func readVerdict(r io.Reader) error {
 func readAuth(r io.Reader) ([]byte, error) {
 	b, err := readFrame(r, authLimit)
 	if err != nil {
-		return nil, fmt.Errorf("authenticate: %w", cutShort(err))
+		return nil, fmt.Errorf("authenticate: %w", truncatedError(err))
 	}
 	return b, nil
 }

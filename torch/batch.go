@@ -15,7 +15,7 @@ import (
 // batch_size=None a list is a batch too: a BatchSampler passed as the sampler of the DataLoader
 // produces lists.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
-	numbers, single, err := requested(index, ds.Len())
+	numbers, single, err := requestedIndices(index, ds.Len())
 	if err != nil {
 		return nil, err
 	}
@@ -24,8 +24,12 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		return w.load(ctx, ds, numbers, single)
 	}
 	var batch any
-	if err = w.guarded(func() (err error) { batch, err = w.load(ctx, ds, numbers, single); return err }); err != nil {
-		return w.tolerated(ctx, ds, numbers, single)
+	if err = w.recoverPanic(func() (err error) {
+		batch, err = w.load(ctx, ds, numbers,
+			single)
+		return err
+	}); err != nil {
+		return w.loadTolerant(ctx, ds, numbers, single)
 	}
 	return batch, nil
 }
@@ -38,16 +42,16 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	case len(numbers) == 0:
 		return nil, unsupported("batch has 0 samples, want at least 1")
 	case w.raw || w.own != nil || w.collator != nil || valued:
-		samples, err := w.values(ctx, ds, numbers)
+		samples, err := w.loadValues(ctx, ds, numbers)
 		if err != nil {
 			return nil, err
 		}
-		return w.made(ctx, samples, numbers, single)
+		return w.collateSamples(ctx, samples, numbers, single)
 	case gathers && !single:
-		return w.gathered(ctx, g, numbers)
+		return w.gatherBatch(ctx, g, numbers)
 	}
-	return w.collated(len(numbers), !single, func(row int) (data.Sample, error) {
-		s, err := ds.Get(w.at(ctx, numbers[row]), numbers[row])
+	return w.collateRows(len(numbers), !single, func(row int) (data.Sample, error) {
+		s, err := ds.Get(w.sampleContext(ctx, numbers[row]), numbers[row])
 		if err != nil {
 			return nil, fmt.Errorf("load sample %d: %w", numbers[row], err)
 		}
@@ -55,11 +59,11 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	})
 }
 
-// requested decodes the indices that a DataLoader requests from a data set of n samples. Samplers
-// in scripts yield int, numpy and torch integers, lists of them, and ranges. single reports a
-// scalar index, which selects one sample and no batch. A negative index counts from the end, as in
-// Python. The data set must check the upper bound itself.
-func requested(index any, n int) (numbers []int, single bool, err error) {
+// requestedIndices decodes the indices that a DataLoader requests from a data set of n samples.
+// Samplers in scripts yield int, numpy and torch integers, lists of them, and ranges. single
+// reports a scalar index, which selects one sample and no batch. A negative index counts from the
+// end, as in Python. The data set must check the upper bound itself.
+func requestedIndices(index any, n int) (numbers []int, single bool, err error) {
 	defer CloseAll(index)
 	switch v := index.(type) {
 	case int64, *python.Scalar:
@@ -71,7 +75,7 @@ func requested(index any, n int) (numbers []int, single bool, err error) {
 	if single {
 		list = []any{index}
 	}
-	numbers, err = numbersIn(list, n, "a batch")
+	numbers, err = decodeIndices(list, n, "a batch")
 	for k, i := range numbers {
 		if i < 0 && i >= -n {
 			numbers[k] += n
@@ -80,12 +84,12 @@ func requested(index any, n int) (numbers []int, single bool, err error) {
 	return numbers, single, err
 }
 
-// gathered lets the data set write its samples directly into the rows of a batch. It assumes the
+// gatherBatch lets the data set write its samples directly into the rows of a batch. It assumes the
 // shapes of the previous batch and, if that fails, uses the shapes of the first sample.
-func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
-	ctx = w.at(ctx, numbers[0])
+func (w *loaderWorker) gatherBatch(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
+	ctx = w.sampleContext(ctx, numbers[0])
 	if w.like != nil {
-		if batch, err := w.gatheredAs(ctx, g, numbers); err == nil {
+		if batch, err := w.gatherBatchAs(ctx, g, numbers); err == nil {
 			return batch, nil
 		}
 	}
@@ -94,18 +98,18 @@ func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []
 		return nil, fmt.Errorf("load sample %d: %w", numbers[0], err)
 	}
 	w.like = first
-	return w.gatheredAs(ctx, g, numbers)
+	return w.gatherBatchAs(ctx, g, numbers)
 }
 
-func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers []int) (batch []any, err error) {
-	if batch, err = w.rows(w.like, len(numbers), true); err != nil {
+func (w *loaderWorker) gatherBatchAs(ctx context.Context, g data.Gatherer, numbers []int) (batch []any, err error) {
+	if batch, err = w.allocateRows(w.like, len(numbers), true); err != nil {
 		return nil, err
 	}
 	into := make(data.Batch, len(batch))
 	for k := range batch {
 		into[k] = batch[k].(*tensor.Tensor)
 	}
-	if err := w.guarded(func() error { return g.Gather(ctx, numbers, into) }); err != nil {
+	if err := w.recoverPanic(func() error { return g.Gather(ctx, numbers, into) }); err != nil {
 		CloseAll(batch)
 		return nil, err
 	}
@@ -140,15 +144,15 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		return nil, errStreamEnds
 	}
 	if w.raw || w.own != nil || !plain {
-		return w.made(ctx, samples, nil, !w.collate)
+		return w.collateSamples(ctx, samples, nil, !w.collate)
 	}
-	return w.collated(len(samples), w.collate,
+	return w.collateRows(len(samples), w.collate,
 		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows allocates the tensors of a batch of n samples like s, or of a single sample, in one storage
-// that PyTorch can map.
-func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
+// allocateRows allocates the tensors of a batch of n samples like s, or of a single sample, in one
+// storage that PyTorch can map.
+func (w *loaderWorker) allocateRows(s data.Sample, n int, batched bool) ([]any, error) {
 	fields := make([]tree.Field, len(s))
 	for k, t := range s {
 		if t == nil {
@@ -170,9 +174,9 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	return batch, nil
 }
 
-// collated copies n samples into the rows of a batch. The batch is a list, as default_collate
+// collateRows copies n samples into the rows of a batch. The batch is a list, as default_collate
 // returns for tuples. Each sample is copied right after it is loaded, while it is in the CPU cache.
-func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
+func (w *loaderWorker) collateRows(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
 		return nil, unsupported("batch has 0 samples, want at least 1")
 	}
@@ -180,7 +184,7 @@ func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.
 	for row := range n {
 		s, err := sample(row)
 		if err == nil && row == 0 {
-			batch, err = w.rows(s, n, batched)
+			batch, err = w.allocateRows(s, n, batched)
 		}
 		if err == nil {
 			err = fillRow(batch, row, s, batched)

@@ -40,7 +40,7 @@ func TestQueue_GetEndsWithinAMessage(t *testing.T) {
 				t.Errorf("%d bytes: %v", to, err)
 			}
 		}
-		if q.readLock.count() != 0 {
+		if q.readLock.permitCount() != 0 {
 			t.Errorf("another process may read from byte %d on", at)
 		}
 		testutil.Value(q.writer.stream.Write(rest[at:]))(t)
@@ -48,7 +48,7 @@ func TestQueue_GetEndsWithinAMessage(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("in parts %v: %d bytes, %v", parts, len(got), err)
 		}
-		if q.readLock.count() != 1 {
+		if q.readLock.permitCount() != 1 {
 			t.Error("the lock of the readers stays taken")
 		}
 	}
@@ -65,7 +65,7 @@ func TestQueue_PutEndsWithinAMessage(t *testing.T) {
 		if err := briefly(t, put); err != nil {
 			t.Fatalf("a message that has begun: %v", err)
 		}
-		if q.writeLock.count() != 0 {
+		if q.writeLock.permitCount() != 0 {
 			t.Error("another process may write into the message")
 		}
 		if err := briefly(t, put); !errors.Is(err, context.DeadlineExceeded) {

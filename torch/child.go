@@ -61,7 +61,7 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 // the data set NAME and the names of its classes. A data set should implement Classes() []string if
 // it has such names.
 func (c Child) Main() {
-	serve := c.server(os.Args)
+	serve := c.serverFor(os.Args)
 	if serve == nil {
 		return
 	}
@@ -74,17 +74,17 @@ func (c Child) Main() {
 	})
 }
 
-// server returns the function that serves this process according to its command line. It returns
+// serverFor returns the function that serves this process according to its command line. It returns
 // nil if Python did not start the program and no internal flag is given.
-func (c Child) server(args []string) func() error {
+func (c Child) serverFor(args []string) func() error {
 	if code, ok := pythonCode(args); ok {
-		return func() error { return c.do(code) }
+		return func() error { return c.serveCode(code) }
 	}
 	switch {
 	case len(args) > 1 && args[1] == probeFlag:
 		return func() error { return c.probe(context.Background(), os.Stdout, args[2:]) }
 	case len(args) == 3 && args[1] == samplesFlag:
-		return func() error { return c.servesSamples(args[2]) }
+		return func() error { return c.runSampleServer(args[2]) }
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ var (
 	spawnMain = regexp.MustCompile(`^from multiprocessing\.spawn import .*spawn_main\(.*pipe_handle=(\d+)`)
 )
 
-// do serves the process that Python would run with the given code.
-func (c Child) do(code string) error {
+// serveCode serves the process that Python would run with the given code.
+func (c Child) serveCode(code string) error {
 	match := spawnMain.FindStringSubmatch(code)
 	if match == nil {
 		return becomePython(code)
@@ -118,28 +118,29 @@ func (c Child) do(code string) error {
 	if err != nil {
 		return err
 	}
-	if !s.mentions(c.targets()...) || !s.mentions(c.words()...) { // most do not; decoding may take long
-		return s.handOver()
+	// most do not; decoding may take long
+	if !s.mentionsAny(c.targetNames()...) || !s.mentionsAny(c.identifyingNames()...) {
+		return s.handOverToPython()
 	}
 	preparation, process, err := s.decode()
-	if err == nil && c.serves(process) {
+	if err == nil && c.servesTarget(process) {
 		switch args := loaderArgs(process); {
 		case c.needsPython(args) == "":
 			return c.run(s, preparation, process)
-		case c.names(args[argDataset]):
+		case c.mentionsRegistered(args[argDataset]):
 			return s.handOverLoader()
 		default: // Python can load these samples itself, with the user's code
-			tellOnce(args, c.needsPython(args))
+			printReasonOnce(args, c.needsPython(args))
 		}
 	}
-	if err != nil && s.mentions(datasetName) {
+	if err != nil && s.mentionsAny(datasetName) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples of a Go data set, because Go cannot decode the worker's arguments:", err)
 	}
-	return s.handOver()
+	return s.handOverToPython()
 }
 
-// serves reports whether Go runs the target of a process object.
-func (c Child) serves(process any) bool {
+// servesTarget reports whether Go runs the target of a process object.
+func (c Child) servesTarget(process any) bool {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
 		return false
@@ -150,7 +151,7 @@ func (c Child) serves(process any) bool {
 	if target.String() != dataLoaderWorker {
 		return c.Functions[target.String()] != nil
 	}
-	return c.loads(loaderArgs(process))
+	return c.loadsSamples(loaderArgs(process))
 }
 
 // loaderArgs returns the arguments of a DataLoader worker as they are in the pickle of its process
@@ -187,7 +188,7 @@ func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	key, _ := preparation.Get("authkey")
 	keyBytes, _ := key.([]byte)
 	processKey = func() []byte { return keyBytes }
-	return c.call(ctx, process, Options{AuthKey: keyBytes})
+	return c.callTarget(ctx, process, Options{AuthKey: keyBytes})
 }
 
 // inertNames allows every name in the parent's pickles. This is safe because the decoder represents
@@ -197,15 +198,15 @@ func inertNames(g python.Global) (pickle.Constructor, bool) {
 	return construct, true
 }
 
-// call decodes the arguments of a process object and calls its target.
-func (c Child) call(ctx context.Context, process any, opts Options) error {
+// callTarget decodes the arguments of a process object and calls its target.
+func (c Child) callTarget(ctx context.Context, process any, opts Options) error {
 	o, ok := process.(*pickle.Object)
 	if !ok {
 		return protocolError("process object is %T, want a pickled object", process)
 	}
 	state, _ := o.State.(*python.Dict)
 	i := &importer{ctx: ctx, opts: opts, child: true}
-	i.begin()
+	i.beginMessage()
 	get := func(name string) (any, error) {
 		v, _ := state.Get(name)
 		return i.Lift(v)
@@ -222,25 +223,25 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if name.String() == dataLoaderWorker {
 		return c.loaderWorker(ctx, list)
 	}
-	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
+	return errors.Join(c.Functions[name.String()](ctx, list, named), c.drainMessages(ctx))
 }
 
-// inherited decodes objects that are valid only in the arguments of a process: queues, locks,
+// decodeInherited decodes objects that are valid only in the arguments of a process: queues, locks,
 // events, conditions, and records of unknown classes. ok is false for any other object.
-func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
+func (i *importer) decodeInherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
 	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue",
 		"torch.multiprocessing.queue.Queue", "torch.multiprocessing.queue.SimpleQueue":
-		v, err = i.queue(o)
+		v, err = i.decodeQueue(o)
 	case "torch.multiprocessing.queue.ConnectionWrapper":
-		v, err = i.wrapped(o)
+		v, err = i.decodeWrapper(o)
 	case "multiprocessing.synchronize.Lock", "multiprocessing.synchronize.RLock",
 		"multiprocessing.synchronize.Semaphore", "multiprocessing.synchronize.BoundedSemaphore":
-		v, err = i.semaphore(o)
+		v, err = i.decodeSemaphore(o)
 	case "multiprocessing.synchronize.Event":
-		v, err = i.event(o)
+		v, err = i.decodeEvent(o)
 	case "multiprocessing.synchronize.Condition":
-		v, err = i.condition(o)
+		v, err = i.decodeCondition(o)
 	default:
 		if _, known := allowed()[o.Class]; known {
 			return nil, false, nil
@@ -250,10 +251,10 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// wrapped decodes the ConnectionWrapper that torch.multiprocessing.Queue uses in place of a
+// decodeWrapper decodes the ConnectionWrapper that torch.multiprocessing.Queue uses in place of a
 // Connection, with the state {'conn': Connection}:
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/queue.py.
-func (i *importer) wrapped(o *pickle.Object) (any, error) {
+func (i *importer) decodeWrapper(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {
 		return nil, err
@@ -267,9 +268,9 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// inheritedOrFetched returns an inherited descriptor, or fetches one from the resource sharer of
+// openDescriptor returns an inherited descriptor, or fetches one from the resource sharer of
 // its sender.
-func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
+func (i *importer) openDescriptor(df *pickle.Object) (*os.File, error) {
 	if fd, ok := i.inheritedFD(df); ok {
 		return os.NewFile(uintptr(fd), "inherited"), nil
 	}

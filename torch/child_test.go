@@ -18,7 +18,7 @@ func takeTools(ctx context.Context, args python.Tuple, kwargs *python.Dict) erro
 	lock, rlock, semaphore, bounded := args[3].(Semaphore), args[4].(Semaphore), args[5].(Semaphore),
 		args[6].(Semaphore)
 	event, cond := args[7].(Event), args[8].(Cond)
-	err := holding(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
+	err := withSemaphore(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
 		return errors.Join(cond.Notify(ctx, 1), cond.Wait(ctx))
 	})
 	scale, _ := kwargs.Get("scale")

@@ -63,11 +63,11 @@ func functionName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// values loads samples as values of any structure.
-func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []int) ([]any, error) {
+// loadValues loads samples as values of any structure.
+func (w *loaderWorker) loadValues(ctx context.Context, ds data.Dataset, numbers []int) ([]any, error) {
 	all := make([]any, len(numbers))
 	for k, i := range numbers {
-		v, err := data.Value(w.at(ctx, i), ds, i)
+		v, err := data.Value(w.sampleContext(ctx, i), ds, i)
 		if err != nil {
 			return nil, fmt.Errorf("load sample %d: %w", i, err)
 		}
@@ -76,11 +76,11 @@ func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []in
 	return all, nil
 }
 
-// made collates samples as the script's collate_fn would. numbers are the indices of the samples
-// for errors, or nil. single means one sample that is not collated.
-func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
+// collateSamples collates samples as the script's collate_fn would. numbers are the indices of the
+// samples for errors, or nil. single means one sample that is not collated.
+func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
-		return forPython(samples, numbers)
+		return samplesToPython(samples, numbers)
 	}
 	if w.own != nil {
 		batch, err := w.own(ctx, samples)
@@ -103,34 +103,34 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 	for k, v := range samples {
 		f, err := tree.Flatten(v, tree.Rules{})
 		if err != nil {
-			return nil, ofSample(k, numbers, err)
+			return nil, wrapSampleError(k, numbers, err)
 		}
 		flat[k] = f
 	}
 	if single {
-		return w.converted(flat[0])
+		return w.convertSample(flat[0])
 	}
 	batch, err := tree.Collate(flat, tree.Rules{}, w.batchMemory)
 	if row := (*tree.RowError)(nil); errors.As(err, &row) {
-		return nil, ofSample(row.Row, numbers, row.Err)
+		return nil, wrapSampleError(row.Row, numbers, row.Err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return asPython(batch, false)
+	return toPython(batch, false)
 }
 
-// ofSample adds the index of a sample to an error.
-func ofSample(k int, numbers []int, err error) error {
+// wrapSampleError adds the index of a sample to an error.
+func wrapSampleError(k int, numbers []int, err error) error {
 	if numbers != nil {
 		return fmt.Errorf("sample %d: %w", numbers[k], err)
 	}
 	return fmt.Errorf("sample %d of a batch: %w", k, err)
 }
 
-// converted returns the value that default_convert would return. Its tensors are copies in memory
-// that PyTorch can map.
-func (w *loaderWorker) converted(v tree.Value) (any, error) {
+// convertSample returns the value that default_convert would return. Its tensors are copies in
+// memory that PyTorch can map.
+func (w *loaderWorker) convertSample(v tree.Value) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
 		return nil, err
@@ -138,18 +138,18 @@ func (w *loaderWorker) converted(v tree.Value) (any, error) {
 	at := 0
 	n.Leaves(func(leaf *tree.Node) {
 		if t := v.Tensors; leaf.Kind == tree.Tensor && err == nil {
-			t[at], err = ownTensor(t[at], w.script.strategy())
+			t[at], err = copyToMappable(t[at], w.script.nextStrategy())
 		}
 		at += leaf.Kind.Tensors()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return asPython(v, false)
+	return toPython(v, false)
 }
 
-// ownTensor copies a tensor to memory that PyTorch can map.
-func ownTensor(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
+// copyToMappable copies a tensor to memory that PyTorch can map.
+func copyToMappable(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
 	own, err := Options{Strategy: how}.Empty(t.DType(), t.Shape()...)
 	if err != nil {
 		return nil, err
@@ -157,10 +157,10 @@ func ownTensor(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
 	return own.CopyFrom(t), nil
 }
 
-// asPython converts a flattened value to Python types. Tuples become lists unless tuples is set, as
+// toPython converts a flattened value to Python types. Tuples become lists unless tuples is set, as
 // default_collate and default_convert do. Strings of a batch within a list become a tuple, because
 // default_collate transposes lists with zip.
-func asPython(v tree.Value, tuples bool) (any, error) {
+func toPython(v tree.Value, tuples bool) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
 		return nil, err

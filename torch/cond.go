@@ -87,11 +87,11 @@ func (c *condition) Wait(ctx context.Context) error {
 }
 
 func (c *condition) Notify(ctx context.Context, n int) error {
-	for c.woken.take() { // clear the counts of sleepers that gave up
-		c.sleeping.take()
+	for c.woken.tryAcquire() { // clear the counts of sleepers that gave up
+		c.sleeping.tryAcquire()
 	}
 	woken := 0
-	for ; woken < n && c.sleeping.take(); woken++ {
+	for ; woken < n && c.sleeping.tryAcquire(); woken++ {
 		if err := c.wake.Release(); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (c *condition) Notify(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	for woken > 0 && c.wake.take() { // take back wake-ups of sleepers that gave up meanwhile
+	for woken > 0 && c.wake.tryAcquire() { // take back wake-ups of sleepers that gave up meanwhile
 	}
 	return nil
 }
@@ -117,8 +117,8 @@ func (c *condition) Close() (err error) {
 	return err
 }
 
-// condition decodes the state (lock, sleeping, woken, wake).
-func (i *importer) condition(o *pickle.Object) (any, error) {
+// decodeCondition decodes the state (lock, sleeping, woken, wake).
+func (i *importer) decodeCondition(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
 		return nil, protocolError("state of %s has %d parts, want 4", o.Class, len(state))
@@ -138,7 +138,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-func (e *exporter) condition(c *condition) (any, error) {
+func (e *exporter) encodeCondition(c *condition) (any, error) {
 	state := python.Tuple{}
 	for _, s := range []*semaphore{c.semaphore, c.sleeping, c.woken, c.wake} {
 		low, err := e.Lower(s)

@@ -58,10 +58,10 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 		err = c.SendBytes(ctx, b)
 	}
 	if err != nil {
-		out.undo()
+		out.withdrawMessage()
 		return err
 	}
-	out.moveAway()
+	out.closeTransferred()
 	return nil
 }
 
@@ -75,18 +75,18 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 // tensors has arrived. A message that has arrived in part is returned by the next call; if there is
 // none, [Conn.Close] returns its tensors to the sender.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
-	a, err := c.arrival(ctx)
+	a, err := c.nextArrival(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if a.unpacking == nil {
-		a.unpacking = c.importer().unpack(ctx, a.bytes, nil)
+		a.unpacking = c.importer().startUnpacking(ctx, a.bytes, nil)
 	}
-	if err := a.unpacking.await(ctx); err != nil {
-		c.came.giveBack(a)
+	if err := a.unpacking.awaitDecoded(ctx); err != nil {
+		c.came.reinsertMessage(a)
 		return nil, err
 	}
-	c.came.received()
+	c.came.recordReceived()
 	return a.unpacking.v, a.unpacking.err
 }
 
@@ -102,7 +102,7 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 		<-c.sending
 		return fmt.Errorf("%w for sending, because Process.Wait was called", ErrClosed)
 	}
-	return c.verdict(ctx, c.write(ctx, b))
+	return c.explainError(ctx, c.write(ctx, b))
 }
 
 // RecvBytes receives one message, as Connection.recv_bytes does. The error is [io.EOF] if the peer
@@ -111,37 +111,37 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 // the sender.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
-	a, err := c.arrival(ctx)
+	a, err := c.nextArrival(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.came.received()
+	c.came.recordReceived()
 	if a.unpacking != nil {
-		go a.unpacking.drop()
+		go a.unpacking.dropValue()
 	}
 	return a.bytes, nil
 }
 
-// verdict replaces an error that means the end of the connection by the failure of the process
+// explainError replaces an error that means the end of the connection by the failure of the process
 // behind it, if there is one.
-func (c *Conn) verdict(ctx context.Context, err error) error {
-	if !otherEnded(err) || c.process == nil {
+func (c *Conn) explainError(ctx context.Context, err error) error {
+	if !isPeerEnd(err) || c.process == nil {
 		return err
 	}
-	if failure := c.process.failed(ctx); failure != nil {
+	if failure := c.process.failureSoon(ctx); failure != nil {
 		return failure
 	}
 	return err
 }
 
-// otherEnded reports whether err means that the peer has ended or closed the connection.
-func otherEnded(err error) bool {
+// isPeerEnd reports whether err means that the peer has ended or closed the connection.
+func isPeerEnd(err error) bool {
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// endSending closes the sending direction of the connection, so that the peer reads EOF.
-func (c *Conn) endSending() {
+// closeSending closes the sending direction of the connection, so that the peer reads EOF.
+func (c *Conn) closeSending() {
 	c.sending <- struct{}{}
 	defer func() { <-c.sending }()
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok && !c.sent.Swap(true) {
@@ -158,26 +158,26 @@ func (c *Conn) Close() error {
 	if !c.reads && c.rest.CompareAndSwap(restWritten, restAndEnd) {
 		return nil // writeRest closes it; other writers of the queue must not write into the message
 	}
-	return c.shut()
+	return c.closeStream()
 }
 
-// shut closes the stream. It ignores a second close.
-func (c *Conn) shut() error {
+// closeStream closes the stream. It ignores a second close.
+func (c *Conn) closeStream() error {
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close connection: %w", err)
 	}
 	return nil
 }
 
-// both returns a function that sets the read and the write deadline of s.
-func both(s stream) func(time.Time) error {
+// setBothDeadlines returns a function that sets the read and the write deadline of s.
+func setBothDeadlines(s stream) func(time.Time) error {
 	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
 }
 
-// within runs do and cancels it through the deadline when ctx is done. do must return errIdle or
-// errBegun at a deadline. After any other error, the position in the stream is unknown, so within
-// closes the connection.
-func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do func() error) error {
+// runWithin runs do and cancels it through the deadline when ctx is done. do must return errIdle or
+// errBegun at a deadline. After any other error, the position in the stream is unknown, so
+// runWithin closes the connection.
+func (c *Conn) runWithin(ctx context.Context, deadline func(time.Time) error, do func() error) error {
 	if c.broken.Load() {
 		return ErrClosed
 	}
@@ -201,7 +201,7 @@ func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do fu
 		return context.Cause(ctx)
 	}
 	closed := c.broken.Swap(true)
-	c.shut()
+	c.closeStream()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

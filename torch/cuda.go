@@ -25,8 +25,8 @@ import (
 // CUDA driver; package cuda does if the program imports it. See
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/csrc/CudaIPCTypes.cpp.
 
-// ipc returns the functions that open and share GPU memory.
-func (o Options) ipc() (device.IPC, error) {
+// deviceIPC returns the functions that open and share GPU memory.
+func (o Options) deviceIPC() (device.IPC, error) {
 	if !o.CUDA {
 		return nil, unsupported("tensor is on a GPU: set Options.CUDA")
 	}
@@ -86,7 +86,7 @@ func (c *CUDATensor) Close() error {
 		return fmt.Errorf("release CUDA memory: %w", err)
 	}
 	openers := sys.Counter(mem)
-	err = guard(func(addr uintptr) bool { return sys.Contains(mem, addr) }, func() {
+	err = guardFaults(func(addr uintptr) bool { return sys.Contains(mem, addr) }, func() {
 		openers.Add(1)
 		sys.Words(mem[headerSize:])[c.Slot].Add(^uint64(0))
 		if openers.Add(-1) == 0 {
@@ -125,11 +125,11 @@ var (
 	typedStorage = named("torch.storage.TypedStorage")
 )
 
-// cudaForm decodes rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
-// handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether the receiver
-// must wait for the event):
+// decodeCUDAForm decodes rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype,
+// device, handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether the
+// receiver must wait for the event):
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py.
-func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
+func (i *importer) decodeCUDAForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
 		return nil, protocolError("CUDA tensor has %d parts and class %s, want 15 parts and a Tensor or Parameter", len(o.Args), class)
@@ -161,9 +161,9 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	return c, c.readHandles(o)
 }
 
-// cudaTensor decodes a tensor on a GPU, and opens its memory if [Options.CUDA] is set.
-func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
-	c, err := i.cudaForm(o)
+// decodeCUDATensor decodes a tensor on a GPU, and opens its memory if [Options.CUDA] is set.
+func (i *importer) decodeCUDATensor(o *pickle.Object) (any, error) {
+	c, err := i.decodeCUDAForm(o)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 // open opens the memory and returns a tensor, or a parameter. Closing the tensor closes c; on an
 // error, c is closed at once.
 func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
-	memory, err := c.memory(ctx, o)
+	memory, err := c.openMemory(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -192,9 +192,9 @@ func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
 }
 
-// memory opens the GPU memory. Closing the result closes c.
-func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, error) {
-	by, err := o.ipc()
+// openMemory opens the GPU memory. Closing the result closes c.
+func (c *CUDATensor) openMemory(ctx context.Context, o Options) (device.Memory, error) {
+	by, err := o.deviceIPC()
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +204,12 @@ func (c *CUDATensor) memory(ctx context.Context, o Options) (device.Memory, erro
 			return nil, err
 		}
 	}
-	return by.Open(ctx, c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.sender(), c.Close)
+	return by.Open(ctx, c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.senderPID(), c.Close)
 }
 
-// sender returns the process ID of the sender, which the name of the counters contains in PyTorch
-// and in this package. It returns 0 if the name has another form.
-func (c *CUDATensor) sender() int {
+// senderPID returns the process ID of the sender, which the name of the counters contains in
+// PyTorch and in this package. It returns 0 if the name has another form.
+func (c *CUDATensor) senderPID() int {
 	rest, pytorch := strings.CutPrefix(c.Counters, "/torch_")
 	if !pytorch {
 		rest, _ = strings.CutPrefix(c.Counters, "/"+namePrefix)
@@ -245,9 +245,9 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	return err
 }
 
-// cudaTensor encodes the form that [importer.cudaForm] decodes. The caller must keep the memory and
-// the counters valid until the message is released.
-func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
+// encodeCUDATensor encodes the form that [importer.decodeCUDAForm] decodes. The caller must keep
+// the memory and the counters valid until the message is released.
+func (e *exporter) encodeCUDATensor(c *CUDATensor) (any, error) {
 	if c.received {
 		return nil, unsupported(
 			"CUDA tensor was received from another process, and PyTorch cannot open its memory twice: send a clone")

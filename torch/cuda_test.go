@@ -249,7 +249,7 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 		return (&importer{ctx: testContext(t), opts: Options{CUDA: true}}).unmarshal(b)
 	}
 	for counters, want := range map[string]int{"/torch_4242_1": 4242, "/torch_42": 42, "/torch_": 0, "": 0} {
-		if got := (&CUDATensor{Counters: counters}).sender(); got != want {
+		if got := (&CUDATensor{Counters: counters}).senderPID(); got != want {
 			t.Errorf("the sender by %q is %d", counters, got)
 		}
 	}
@@ -339,15 +339,15 @@ func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 	if _, err := e.marshal(python.Tuple{x, make(chan int)}); err == nil {
 		t.Fatal("a channel was sent")
 	}
-	e.undo()
+	e.withdrawMessage()
 	if out, err := CollectCUDA(); out != 0 || err != nil || f.ended != 1 {
 		t.Errorf("%d are out, %v, and %d have ended", out, err, f.ended)
 	}
 	x.Close()
 }
 
-// cudaForm lets PyTorch write and read the form. The function that would open a GPU is replaced
-// there.
+// decodeCUDAForm lets PyTorch write and read the form. The function that would open a GPU is
+// replaced there.
 func cudaForm(t *testing.T, k *talk) {
 	k.wantEval("','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
 		"tensor_cls,tensor_size,tensor_stride,tensor_offset,storage_cls,dtype,storage_device,storage_handle,storage_size_bytes,"+

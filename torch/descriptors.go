@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// connection decodes rebuild_connection(descriptor, readable, writable).
-func (i *importer) connection(o *pickle.Object) (any, error) {
+// decodeConnection decodes rebuild_connection(descriptor, readable, writable).
+func (i *importer) decodeConnection(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (i *importer) connection(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := i.inheritedOrFetched(df)
+	f, err := i.openDescriptor(df)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	return c, nil
 }
 
-// socket decodes _rebuild_socket(descriptor, family, type, proto) to a [net.Conn].
-func (i *importer) socket(o *pickle.Object) (any, error) {
+// decodeSocket decodes _rebuild_socket(descriptor, family, type, proto) to a [net.Conn].
+func (i *importer) decodeSocket(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
@@ -84,17 +84,17 @@ func (i *importer) socket(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// connection encodes a connection and closes it here after the message is sent.
-func (e *exporter) connection(c *Conn) (any, error) {
-	o, err := e.end(c)
+// encodeConnection encodes a connection and closes it here after the message is sent.
+func (e *exporter) encodeConnection(c *Conn) (any, error) {
+	o, err := e.encodeEnd(c)
 	if err == nil {
 		e.moved = append(e.moved, c)
 	}
 	return o, err
 }
 
-// end encodes a connection that stays open in this process.
-func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
+// encodeEnd encodes a connection that stays open in this process.
+func (e *exporter) encodeEnd(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
 	if !ok {
 		return nil, unsupported("connection is a %T, which has no descriptor to send", c.stream)
@@ -108,16 +108,16 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("send connection: %w", err)
 	}
-	df, err := e.offer(f)
+	df, err := e.offerDescriptor(f)
 	if err != nil {
 		return nil, err
 	}
 	c.passed.Store(true)
-	return connectionOn(df, c.reads, c.writes), nil
+	return encodeConnectionOn(df, c.reads, c.writes), nil
 }
 
-// socket encodes a socket of package net and closes it here after the message is sent.
-func (e *exporter) socket(c net.Conn) (any, error) {
+// encodeSocket encodes a socket of package net and closes it here after the message is sent.
+func (e *exporter) encodeSocket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {
 		return nil, unsupported("socket is a %T, which has no descriptor to send", c)
@@ -130,7 +130,7 @@ func (e *exporter) socket(c net.Conn) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send %T: %w", c, err)
 	}
-	df, err := e.offer(f)
+	df, err := e.offerDescriptor(f)
 	if err != nil {
 		return nil, err
 	}
@@ -138,16 +138,17 @@ func (e *exporter) socket(c net.Conn) (any, error) {
 	return &pickle.Object{Class: rebuildSocket, Args: python.Tuple{df, family, kind, protocol}}, nil
 }
 
-// connectionOn returns the encoding of a Connection on the descriptor of df.
-func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
+// encodeConnectionOn returns the encoding of a Connection on the descriptor of df.
+func encodeConnectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }
 
-// descriptor encodes an open file. In Python, detach() of the received object returns a descriptor.
-func (e *exporter) descriptor(f *os.File) (any, error) {
+// encodeDescriptor encodes an open file. In Python, detach() of the received object returns a
+// descriptor.
+func (e *exporter) encodeDescriptor(f *os.File) (any, error) {
 	again, err := sys.Share(f)
 	if err != nil {
 		return nil, fmt.Errorf("send %s: %w", f.Name(), err)
 	}
-	return e.offer(again)
+	return e.offerDescriptor(again)
 }

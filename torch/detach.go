@@ -17,15 +17,15 @@ import (
 // serves one receiver at a time and has a short listen backlog.
 var oneAtATime sync.Map // address to *sync.Mutex
 
-// detach returns the descriptor that the resource sharer at addr holds under key, or the one that
-// was sent ahead. It waits without a limit for a sharer in a stopped process, because no other
-// process can provide the descriptor. The error wraps [ErrGone] if the sender has ended.
-func detach(addr string, key int64, authkey []byte) (*os.File, error) {
+// fetchDescriptor returns the descriptor that the resource sharer at addr holds under key, or the
+// one that was sent ahead. It waits without a limit for a sharer in a stopped process, because no
+// other process can provide the descriptor. The error wraps [ErrGone] if the sender has ended.
+func fetchDescriptor(addr string, key int64, authkey []byte) (*os.File, error) {
 	if len(authkey) == 0 {
 		return nil, ErrNoKey
 	}
 	if a := aheadOf(addr, key, authkey); a != nil {
-		return a.take(key)
+		return a.takeDescriptor(key)
 	}
 	lock, _ := oneAtATime.LoadOrStore(addr, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()
@@ -35,24 +35,24 @@ func detach(addr string, key int64, authkey []byte) (*os.File, error) {
 		return nil, fmt.Errorf("fetch descriptor: %w: %w", ErrGone, err)
 	}
 	defer c.Close()
-	f, err := take(c, key, authkey)
+	f, err := fetchFromSharer(c, key, authkey)
 	switch {
 	case err == nil:
 		return f, nil
-	case otherEnded(err): // the sender ended during the request
+	case isPeerEnd(err): // the sender ended during the request
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return nil, fmt.Errorf("fetch descriptor: %w", err)
 }
 
-// take fetches a descriptor over a new connection to a resource sharer.
-func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
+// fetchFromSharer fetches a descriptor over a new connection to a resource sharer.
+func fetchFromSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	request, err := pickle.Marshal(python.Tuple{key, os.Getpid()}, 4)
 	if err != nil {
 		return nil, err
 	}
 	in := &catcher{conn: c}
-	defer in.drop()
+	defer in.closeRemaining()
 	if err := authClient(in, authkey, request); err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (k *catcher) Read(b []byte) (int, error) {
 
 func (k *catcher) Write(b []byte) (int, error) { return k.conn.Write(b) }
 
-// drop closes the descriptors that were not taken.
-func (k *catcher) drop() {
+// closeRemaining closes the descriptors that were not taken.
+func (k *catcher) closeRemaining() {
 	for _, f := range k.files {
 		f.Close()
 	}

@@ -21,7 +21,7 @@ import (
 // not received yet.
 func Drain(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
-		left := unfetched()
+		left := describeInFlight()
 		if left == "" {
 			return Trim()
 		}
@@ -33,10 +33,10 @@ func Drain(ctx context.Context) error {
 	}
 }
 
-// unfetched describes the memory that is in flight. It returns "" if there is none.
-func unfetched() string {
+// describeInFlight describes the memory that is in flight. It returns "" if there is none.
+func describeInFlight() string {
 	var parts []string
-	files, bytes := promised()
+	files, bytes := inFlightDescriptors()
 	if files > 0 {
 		parts = append(parts, fmt.Sprintf("%d descriptors with %d bytes", files, bytes))
 	}
@@ -45,18 +45,18 @@ func unfetched() string {
 	}
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
-	regions.look()
+	regions.countOpenings()
 	for _, r := range regions.byID {
-		if regions.underWay(r) {
+		if regions.isInFlight(r) {
 			parts = append(parts, fmt.Sprintf("memory of %d bytes sent to process %d", r.nbytes, r.peers[0].pid))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// promised returns the number of descriptors that wait in this process's resource sharers, and the
-// total size of their files.
-func promised() (files int, bytes int64) {
+// inFlightDescriptors returns the number of descriptors that wait in this process's resource
+// sharers, and the total size of their files.
+func inFlightDescriptors() (files int, bytes int64) {
 	sharers.Lock()
 	defer sharers.Unlock()
 	for _, s := range sharers.byKey {
@@ -72,8 +72,8 @@ func promised() (files int, bytes int64) {
 	return files, bytes
 }
 
-// finish drains the messages of a process that Go served, before the process ends.
-func (c Child) finish(ctx context.Context) error {
+// drainMessages drains the messages of a process that Go served, before the process ends.
+func (c Child) drainMessages(ctx context.Context) error {
 	limit := c.Linger
 	if limit == 0 {
 		limit = linger
@@ -81,7 +81,7 @@ func (c Child) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not received within %v after the function returned", limit))
 	defer cancel()
 	err := Drain(ctx)
-	regions.abandon()
+	regions.dropReferences()
 	if err != nil {
 		return fmt.Errorf("data lost at process exit: %w", err)
 	}
@@ -93,9 +93,9 @@ func (c Child) finish(ctx context.Context) error {
 // clock may be set.
 const abandonedAt = 8
 
-// abandon drops this process's own references to its named files. The references of messages remain
-// for keepFor, so that their receivers can open the files.
-func (t *regionTable) abandon() {
+// dropReferences drops this process's own references to its named files. The references of messages
+// remain for keepFor, so that their receivers can open the files.
+func (t *regionTable) dropReferences() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.byID {
@@ -104,14 +104,14 @@ func (t *regionTable) abandon() {
 		}
 		Guard(func() {
 			binary.NativeEndian.PutUint64(r.mem[abandonedAt:], uint64(sys.Monotonic()))
-			r.drop()
+			r.dropReference()
 		})
 	}
 }
 
-// leftToOthers reports whether a named file was left to the receivers of messages less than keepFor
-// ago.
-func leftToOthers(name string) bool {
+// isLeftToReceivers reports whether a named file was left to the receivers of messages less than
+// keepFor ago.
+func isLeftToReceivers(name string) bool {
 	f, err := openNamed(name)
 	if err != nil {
 		return false

@@ -37,11 +37,11 @@ func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	if n == 0 {
 		return tensor.New(dt, shape...), nil
 	}
-	r, err := regions.allocate(int(n), o.Strategy == FileSystem)
+	r, err := regions.allocateRegion(int(n), o.Strategy == FileSystem)
 	if err != nil {
 		return nil, err
 	}
-	return regions.occupy(r).View(dt, shape, strides, 0)
+	return regions.occupyRegion(r).View(dt, shape, strides, 0)
 }
 
 // Zeros returns a tensor of zeros in memory that PyTorch can map. The caller must close the tensor.

@@ -56,13 +56,13 @@ var leaveCode string
 // linger is the default for how long an ending process waits for the handover.
 const linger = time.Minute
 
-// inherit takes over the descriptors and names of an ending process.
-func (p *Process) inherit(c *sys.Conn) {
+// inheritHandover takes over the descriptors and names of an ending process.
+func (p *Process) inheritHandover(c *sys.Conn) {
 	defer close(p.inherited)
 	defer c.Close()
-	defer p.dir.leave()
+	defer p.dir.release()
 	in := &catcher{conn: c}
-	defer in.drop()
+	defer in.closeRemaining()
 	if _, err := io.ReadFull(in, make([]byte, 1)); err != nil {
 		return // the process was killed
 	}
@@ -72,7 +72,7 @@ func (p *Process) inherit(c *sys.Conn) {
 		return // nothing to hand over
 	}
 	if err == nil {
-		err = w.execute(in, p.dir)
+		err = w.takeOver(in, p.dir)
 	}
 	answer := []byte{ackByte}
 	if err != nil {
@@ -128,13 +128,13 @@ func readWill(in io.Reader) (w handover, err error) {
 	return w, nil
 }
 
-// execute receives the files of a will and starts to serve them.
-func (w handover) execute(in *catcher, dir *tempDir) error {
+// takeOver receives the files of a will and starts to serve them.
+func (w handover) takeOver(in *catcher, dir *tempDir) error {
 	n := len(w.Keys) + w.Managers
 	if w.Address != "" {
 		n++
 	}
-	files, err := in.take(n)
+	files, err := in.readDescriptors(n)
 	if err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (w handover) execute(in *catcher, dir *tempDir) error {
 	return w.serve(files[0], files[1:1+len(w.Keys)], dir)
 }
 
-// take reads n bytes, each with one descriptor, and returns the descriptors.
-func (k *catcher) take(n int) (files []*os.File, err error) {
+// readDescriptors reads n bytes, each with one descriptor, and returns the descriptors.
+func (k *catcher) readDescriptors(n int) (files []*os.File, err error) {
 	for range n {
 		if _, err := io.ReadFull(k, make([]byte, 1)); err != nil {
 			return nil, err
@@ -172,12 +172,12 @@ func (w handover) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 		closeFiles(files)
 		return err
 	}
-	dir.enter() // for the sharer: its socket lies in dir
+	dir.retain() // for the sharer: its socket lies in dir
 	s := &sharer{key: w.Key, listener: l, strangers: sys.NewStrangers(sys.MostStrangers),
 		waiting: map[int64]*waiting{}, left: dir}
 	s.mu.Lock()
 	for i, key := range w.Keys {
-		s.await(key, files[i])
+		s.keepDescriptor(key, files[i])
 	}
 	s.mu.Unlock()
 	go s.serve()
@@ -212,7 +212,7 @@ func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 		k.coming[name] = coming
 	}
 	t.kept = append(t.kept, k)
-	t.letGoIn(k, tidyFirst)
+	t.releaseNamesAfter(k, tidyFirst)
 }
 
 // countOf returns the reference count of a named file: its mappings and messages. It returns 0 if
@@ -266,8 +266,9 @@ func (t *regionTable) hasName(name string) bool {
 	return false
 }
 
-// came records that a message with the given name was received. The caller must hold t.mu.
-func (t *regionTable) came(name string) {
+// recordReceived records that a message with the given name was received. The caller must hold
+// t.mu.
+func (t *regionTable) recordReceived(name string) {
 	for _, k := range t.kept {
 		if k.coming[name] > 0 {
 			k.coming[name]--
@@ -275,9 +276,9 @@ func (t *regionTable) came(name string) {
 	}
 }
 
-// letGoIn checks after a pause whether the names are still needed, and repeats until they are not.
-// It then closes the connections to the managers.
-func (t *regionTable) letGoIn(k *keptNames, pause time.Duration) {
+// releaseNamesAfter checks after a pause whether the names are still needed, and repeats until they
+// are not. It then closes the connections to the managers.
+func (t *regionTable) releaseNamesAfter(k *keptNames, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -289,7 +290,7 @@ func (t *regionTable) letGoIn(k *keptNames, pause time.Duration) {
 			}
 		}
 		if len(k.coming) > 0 {
-			t.letGoIn(k, min(2*pause, tidyLast))
+			t.releaseNamesAfter(k, min(2*pause, tidyLast))
 			return
 		}
 		closeFiles(k.managers)

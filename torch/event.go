@@ -50,30 +50,30 @@ func NewEvent() (Event, error) {
 }
 
 func (e *event) IsSet(ctx context.Context) (set bool, err error) {
-	err = e.locked(ctx, func() error {
-		set = e.flag.count() != 0
+	err = e.withLock(ctx, func() error {
+		set = e.flag.permitCount() != 0
 		return nil
 	})
 	return set, err
 }
 
 func (e *event) Set(ctx context.Context) error {
-	return e.locked(ctx, func() error {
-		e.flag.take()
+	return e.withLock(ctx, func() error {
+		e.flag.tryAcquire()
 		return errors.Join(e.flag.Release(), e.cond.NotifyAll(ctx))
 	})
 }
 
 func (e *event) Clear(ctx context.Context) error {
-	return e.locked(ctx, func() error {
-		e.flag.take()
+	return e.withLock(ctx, func() error {
+		e.flag.tryAcquire()
 		return nil
 	})
 }
 
 func (e *event) Wait(ctx context.Context) error {
-	return e.locked(ctx, func() error {
-		for e.flag.count() == 0 {
+	return e.withLock(ctx, func() error {
+		for e.flag.permitCount() == 0 {
 			if err := e.cond.Wait(ctx); err != nil {
 				return err
 			}
@@ -82,12 +82,12 @@ func (e *event) Wait(ctx context.Context) error {
 	})
 }
 
-func (e *event) locked(ctx context.Context, do func() error) error {
-	return holding(ctx, e.cond.semaphore, do)
+func (e *event) withLock(ctx context.Context, do func() error) error {
+	return withSemaphore(ctx, e.cond.semaphore, do)
 }
 
-// holding calls do with a lock held.
-func holding(ctx context.Context, lock *semaphore, do func() error) error {
+// withSemaphore calls do with a lock held.
+func withSemaphore(ctx context.Context, lock *semaphore, do func() error) error {
 	if err := lock.Acquire(ctx); err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func holding(ctx context.Context, lock *semaphore, do func() error) error {
 
 func (e *event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
 
-// event decodes the state {'_cond': Condition, '_flag': Semaphore}.
-func (i *importer) event(o *pickle.Object) (any, error) {
+// decodeEvent decodes the state {'_cond': Condition, '_flag': Semaphore}.
+func (i *importer) decodeEvent(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 	return e, nil
 }
 
-func (e *exporter) event(v *event) (any, error) {
+func (e *exporter) encodeEvent(v *event) (any, error) {
 	cond, err := e.Lower(v.cond)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type exporter struct {
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
 
 func (e *exporter) marshal(v any) ([]byte, error) {
-	e.Lowerer = value.Lowerer{Own: e.own}
+	e.Lowerer = value.Lowerer{Own: e.encodeOwn}
 	e.storages = map[*tensor.Storage]*pickle.Object{}
 	low, err := e.Lower(v)
 	if err == nil {
@@ -40,22 +40,22 @@ func (e *exporter) marshal(v any) ([]byte, error) {
 	return nil, fmt.Errorf("send %T: %w", v, err)
 }
 
-// undo withdraws the descriptors and references of a message that was not sent.
-func (e *exporter) undo() {
+// withdrawMessage withdraws the descriptors and references of a message that was not sent.
+func (e *exporter) withdrawMessage() {
 	for _, f := range e.undoing {
 		f()
 	}
 }
 
-// moveAway closes the values that were transferred to the receiver.
-func (e *exporter) moveAway() {
+// closeTransferred closes the values that were transferred to the receiver.
+func (e *exporter) closeTransferred() {
 	for _, sent := range e.moved {
 		sent.Close()
 	}
 }
 
-// own encodes the values that exist in messages only. ok is false for any other value.
-func (e *exporter) own(v any) (low any, ok bool, err error) {
+// encodeOwn encodes the values that exist in messages only. ok is false for any other value.
+func (e *exporter) encodeOwn(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *pickle.Object:
 		return v, true, nil
@@ -64,31 +64,31 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 			err = unsupported("object of Python class %s cannot be sent: send its contents instead", v.Class)
 		}
 	case *tensor.Tensor:
-		low, err = e.tensor(v, tensorClass, false)
+		low, err = e.encodeTensor(v, tensorClass, false)
 	case *autograd.Param:
-		low, err = e.tensor(v.T, parameterClass, !v.Frozen)
+		low, err = e.encodeTensor(v.T, parameterClass, !v.Frozen)
 	case *pt.PackedSequence:
 		if v != nil {
 			low, err = e.Packed(v.Data, v.BatchSizes, v.SortedIndices, v.UnsortedIndices)
 		}
 	case *CUDATensor:
-		low, err = e.cudaTensor(v)
+		low, err = e.encodeCUDATensor(v)
 	case *Conn:
-		low, err = e.connection(v)
+		low, err = e.encodeConnection(v)
 	case net.Conn:
-		low, err = e.socket(v)
+		low, err = e.encodeSocket(v)
 	case *os.File:
-		low, err = e.descriptor(v)
+		low, err = e.encodeDescriptor(v)
 	case interface{ self() *Proxy }:
-		low, err = e.proxy(v.self())
+		low, err = e.encodeProxy(v.self())
 	case *pipeQueue:
-		low, err = e.queue(v)
+		low, err = e.encodeQueue(v)
 	case *semaphore:
-		low, err = e.semaphore(v)
+		low, err = e.encodeSemaphore(v)
 	case *condition:
-		low, err = e.condition(v)
+		low, err = e.encodeCondition(v)
 	case *event:
-		low, err = e.event(v)
+		low, err = e.encodeEvent(v)
 	default:
 		return nil, false, nil
 	}

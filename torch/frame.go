@@ -64,8 +64,9 @@ var (
 	errBegun = errors.New("torch: deadline expired within a message")
 )
 
-// timeUp converts an expired deadline to errIdle or errBegun. It returns any other error unchanged.
-func timeUp(err error, begun bool) error {
+// classifyTimeout converts an expired deadline to errIdle or errBegun. It returns any other error
+// unchanged.
+func classifyTimeout(err error, begun bool) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
@@ -108,7 +109,7 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 		n, err := io.ReadAtLeast(r, f.b[have:min(int64(cap(f.b)), size)], 1)
 		f.b = f.b[:have+n]
 		if err != nil {
-			return nil, timeUp(cutShort(err), true)
+			return nil, classifyTimeout(truncatedError(err), true)
 		}
 	}
 	b := f.b
@@ -119,28 +120,30 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 // size reads the header of a message.
 func (f *frame) size(r io.Reader) (int64, error) {
 	whole := 4
-	for f.n < whole || f.long() && f.n < len(f.head) {
+	for f.n < whole || f.hasLongLength() && f.n < len(f.head) {
 		if f.n >= whole {
 			whole = len(f.head)
 		}
 		n, err := io.ReadAtLeast(r, f.head[f.n:whole], 1)
 		f.n += n
 		if err != nil && f.n == 0 {
-			return 0, timeUp(err, false)
+			return 0, classifyTimeout(err, false)
 		} else if err != nil {
-			return 0, timeUp(cutShort(err), true)
+			return 0, classifyTimeout(truncatedError(err), true)
 		}
 	}
-	if f.long() {
+	if f.hasLongLength() {
 		return int64(binary.BigEndian.Uint64(f.head[4:])), nil
 	}
 	return int64(int32(binary.BigEndian.Uint32(f.head[:]))), nil
 }
 
-// long reports whether the length follows the first 4 bytes.
-func (f *frame) long() bool { return f.n >= 4 && binary.BigEndian.Uint32(f.head[:]) == math.MaxUint32 }
+// hasLongLength reports whether the length follows the first 4 bytes.
+func (f *frame) hasLongLength() bool {
+	return f.n >= 4 && binary.BigEndian.Uint32(f.head[:]) == math.MaxUint32
+}
 
-func cutShort(err error) error {
+func truncatedError(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

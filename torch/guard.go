@@ -10,10 +10,10 @@ import (
 // tensor, and an access to the missing part would end the program. Under Guard, f is aborted at
 // such an access and the error wraps [ErrTruncated]. Other panics are passed on. Goroutines started
 // by f are not guarded.
-func Guard(f func()) (err error) { return guard(regions.holds, f) }
+func Guard(f func()) (err error) { return guardFaults(regions.containsAddr, f) }
 
-// guard is [Guard] for faults at the addresses that holds accepts.
-func guard(holds func(addr uintptr) bool, f func()) (err error) {
+// guardFaults is [Guard] for faults at the addresses that holds accepts.
+func guardFaults(holds func(addr uintptr) bool, f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch p := recover().(type) {

@@ -37,7 +37,7 @@ func (c *Conn) importer() *importer {
 
 // unmarshal decodes a message. It claims every resource of the message, even on an error, because a
 // descriptor that is not fetched stays open in the sender.
-func (i *importer) unmarshal(b []byte) (v any, err error) { return i.make(i.parse(b, nil)) }
+func (i *importer) unmarshal(b []byte) (v any, err error) { return i.decodeTree(i.parse(b, nil)) }
 
 // parse parses a message to a tree, and applies change, if it is not nil, to each object in it. On
 // an error it returns the part of the tree before the error, so that its resources can be claimed.
@@ -71,10 +71,10 @@ func insteadOf(err error, tree any) string {
 	return "send its contents as a dict, list or tuple"
 }
 
-// make decodes a parsed tree. err is the error of parse. On any error it releases all resources of
-// the message.
-func (i *importer) make(tree any, err error) (v any, _ error) {
-	i.begin()
+// decodeTree decodes a parsed tree. err is the error of parse. On any error it releases all
+// resources of the message.
+func (i *importer) decodeTree(tree any, err error) (v any, _ error) {
+	i.beginMessage()
 	if err == nil {
 		v, err = i.Lift(tree)
 	}
@@ -91,8 +91,8 @@ func (i *importer) make(tree any, err error) (v any, _ error) {
 	return nil, fmt.Errorf("receive: %w", err)
 }
 
-func (i *importer) begin() {
-	i.Lifter = value.Lifter{Object: i.object}
+func (i *importer) beginMessage() {
+	i.Lifter = value.Lifter{Object: i.decodeObject}
 	i.storages, i.fetched = map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
@@ -106,28 +106,28 @@ func (i *importer) declineAll(tree any) {
 				f.Close()
 			}
 		case o.Class == rebuildCUDA:
-			if c, err := i.cudaForm(o); err == nil {
+			if c, err := i.decodeCUDAForm(o); err == nil {
 				c.Close()
 			}
 		case o.Class == rebuildFilename && i.storages[o] == nil:
-			if hold, err := i.storageByName(o); err == nil {
+			if hold, err := i.decodeStorageFilename(o); err == nil {
 				hold.Close()
 			}
 		}
 	}
 }
 
-// object decodes an object of a message.
-func (i *importer) object(o *pickle.Object) (any, error) {
+// decodeObject decodes an object of a message.
+func (i *importer) decodeObject(o *pickle.Object) (any, error) {
 	if i.child {
-		if v, ok, err := i.inherited(o); ok {
+		if v, ok, err := i.decodeInherited(o); ok {
 			return v, err
 		}
 	}
 	if what, known := cannotCross[o.Class]; known {
 		return nil, unsupported("%s", what)
 	}
-	v, err := i.resolve(o)
+	v, err := i.resolveObject(o)
 	if err != nil {
 		return nil, err
 	}
@@ -137,24 +137,24 @@ func (i *importer) object(o *pickle.Object) (any, error) {
 	return v, nil
 }
 
-func (i *importer) resolve(o *pickle.Object) (any, error) {
+func (i *importer) resolveObject(o *pickle.Object) (any, error) {
 	switch o.Class {
 	case rebuildTensor:
-		return i.tensor(o)
+		return i.decodeTensor(o)
 	case rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty:
-		return i.bareStorage(o)
+		return i.decodeBareStorage(o)
 	case rebuildConn:
-		return i.connection(o)
+		return i.decodeConnection(o)
 	case rebuildSocket:
-		return i.socket(o)
+		return i.decodeSocket(o)
 	case sharedFD:
 		return i.fetch(o)
 	case rebuildCUDA:
-		return i.cudaTensor(o)
+		return i.decodeCUDATensor(o)
 	case rebuildProxy:
-		return i.proxy(o)
+		return i.decodeProxy(o)
 	case tokenClass:
-		return i.token(o)
+		return i.decodeToken(o)
 	case value.PackedClass:
 		p, err := i.Packed(o)
 		return &pt.PackedSequence{Data: p[0], BatchSizes: p[1], SortedIndices: p[2], UnsortedIndices: p[3]}, err

@@ -17,7 +17,7 @@ import (
 // becomePython replaces the program by the Python interpreter that started it, with code as the
 // argument of -c. It returns only on an error.
 func becomePython(code string) error {
-	path, err := interpreter(os.Getppid())
+	path, err := interpreterPath(os.Getppid())
 	if err != nil {
 		return fmt.Errorf("exec the parent's Python interpreter: %w", err)
 	}
@@ -38,18 +38,18 @@ func becomePython(code string) error {
 // it earlier. Go's runtime unblocks them, so this package ignores them from here on.
 const resourceTracker = "from multiprocessing.resource_tracker "
 
-// interpreter returns the executable path of the Python process pid as it was started, its
+// interpreterPath returns the executable path of the Python process pid as it was started, its
 // sys.executable. It must be the original path: in a virtual environment the interpreter is a
 // symbolic link, and the target of the link would not find the packages of the environment. If no
 // candidate is the running executable, for example after setproctitle outside of an active
-// environment, interpreter returns the path of the running executable.
-func interpreter(pid int) (string, error) {
+// environment, interpreterPath returns the path of the running executable.
+func interpreterPath(pid int) (string, error) {
 	program := fmt.Sprintf("/proc/%d/exe", pid)
 	runs, err := os.Stat(program)
 	if err != nil {
 		return "", err
 	}
-	for _, path := range candidates(pid) {
+	for _, path := range interpreterCandidates(pid) {
 		if is, err := os.Stat(path); err == nil && os.SameFile(is, runs) {
 			return path, nil
 		}
@@ -57,9 +57,9 @@ func interpreter(pid int) (string, error) {
 	return os.Readlink(program)
 }
 
-// candidates returns the possible paths of the interpreter: the first argument of the process, made
-// absolute, and the interpreter of the active virtual environment.
-func candidates(pid int) (paths []string) {
+// interpreterCandidates returns the possible paths of the interpreter: the first argument of the
+// process, made absolute, and the interpreter of the active virtual environment.
+func interpreterCandidates(pid int) (paths []string) {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	first, _, _ := bytes.Cut(line, []byte{0})
 	name := string(first)

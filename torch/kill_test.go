@@ -97,7 +97,7 @@ func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 				if err := py3.Wait(); err != nil {
 					t.Error(err)
 				}
-				testutil.Eventually(t, func() bool { sweep(); return len(deadFiles(t)) == 0 }, "waited in vain for the dead process's files to go")
+				testutil.Eventually(t, func() bool { sweepShared(); return len(deadFiles(t)) == 0 }, "waited in vain for the dead process's files to go")
 			})
 		}
 	})
@@ -185,7 +185,7 @@ func deadFiles(t *testing.T) (dead []string) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if o, ok := parseOwner(filepath.Base(f)); ok && o.ended() {
+		if o, ok := parseOwner(filepath.Base(f)); ok && o.hasEnded() {
 			dead = append(dead, f)
 		}
 	}

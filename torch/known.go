@@ -21,46 +21,47 @@ import (
 // samples, because it does not support a transform, Python loads them, and one line on stderr gives
 // the reason.
 
-// loads reports whether Go loads the samples of a worker with the given arguments, which are as
-// they are in the pickle.
-func (c Child) loads(args python.Tuple) bool {
+// loadsSamples reports whether Go loads the samples of a worker with the given arguments, which are
+// as they are in the pickle.
+func (c Child) loadsSamples(args python.Tuple) bool {
 	if len(args) <= argDataset {
 		return false
 	}
 	set := args[argDataset]
-	err := c.knows(set, map[any]bool{})
+	err := c.checkKnown(set, map[any]bool{})
 	if errors.Is(err, errNotOurs) {
 		return false
 	}
-	if err != nil && namesGo(set) {
+	if err != nil && mentionsGoDataset(set) {
 		return true
 	}
 	if err != nil {
-		tellOnce(args, strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
+		printReasonOnce(args, strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
 	}
 	return err == nil
 }
 
-// tellOnce prints, in the first worker only, the reason why Python loads the samples.
-func tellOnce(args python.Tuple, why string) {
+// printReasonOnce prints, in the first worker only, the reason why Python loads the samples.
+func printReasonOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python instead of Go loads the samples:", why)
 	}
 }
 
-// names reports whether a registered data set occurs anywhere in a pickle, by its name or its
-// class. Python has no samples for it.
-func (c Child) names(set any) bool {
+// mentionsRegistered reports whether a registered data set occurs anywhere in a pickle, by its name
+// or its class. Python has no samples for it.
+func (c Child) mentionsRegistered(set any) bool {
 	for o := range pickle.Each[*pickle.Object](set) {
 		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
 			return true
 		}
 	}
-	return namesGo(set)
+	return mentionsGoDataset(set)
 }
 
-// namesGo reports whether a data set with the attribute shoal_dataset occurs anywhere in a pickle.
-func namesGo(set any) bool {
+// mentionsGoDataset reports whether a data set with the attribute shoal_dataset occurs anywhere in
+// a pickle.
+func mentionsGoDataset(set any) bool {
 	for d := range pickle.Each[*python.Dict](set) {
 		if name, ok := d.Get(datasetName); ok && name != nil {
 			return true
@@ -72,9 +73,9 @@ func namesGo(set any) bool {
 // errNotOurs is returned by knows for a class that Go does not support.
 var errNotOurs = errors.New("torch: data set class is not supported by Go")
 
-// knows returns nil if Go can load the samples of an object, errNotOurs if it does not support the
-// class, and otherwise an error with the reason.
-func (c Child) knows(v any, seen map[any]bool) error {
+// checkKnown returns nil if Go can load the samples of an object, errNotOurs if it does not support
+// the class, and otherwise an error with the reason.
+func (c Child) checkKnown(v any, seen map[any]bool) error {
 	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // PyTorch 2.14 and later pass it in a list
 		v = list.Items[0]
 	}
@@ -103,8 +104,8 @@ func (c Child) knows(v any, seen map[any]bool) error {
 	case o.Class == huggingFace:
 		return unsupported("datasets.Dataset needs a package that this program does not import: import " +
 			"github.com/shoal-mp/shoal/torch/huggingface")
-	case o.Class == chainDataset || known(o.Class) != nil:
-		return c.knowsParts(state, seen)
+	case o.Class == chainDataset || knownOpener(o.Class) != nil:
+		return c.checkKnownParts(state, seen)
 	}
 	return errNotOurs
 }
@@ -118,10 +119,10 @@ func isRead(class python.Global) bool {
 	return ok
 }
 
-// knowsParts applies knows to the data sets within another one.
-func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
+// checkKnownParts applies knows to the data sets within another one.
+func (c Child) checkKnownParts(state *python.Dict, seen map[any]bool) error {
 	if inner, ok := state.Get("dataset"); ok {
-		return c.knows(inner, seen)
+		return c.checkKnown(inner, seen)
 	}
 	v, _ := state.Get("datasets")
 	parts, _ := v.(python.Tuple)
@@ -134,16 +135,16 @@ func (c Child) knowsParts(state *python.Dict, seen map[any]bool) error {
 		}
 	}
 	for _, part := range parts {
-		if err := c.knows(part, seen); err != nil {
+		if err := c.checkKnown(part, seen); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// targets returns function names, at least one of which occurs in the pickle of a process that Go
-// serves.
-func (c Child) targets() []string {
+// targetNames returns function names, at least one of which occurs in the pickle of a process that
+// Go serves.
+func (c Child) targetNames() []string {
 	all := []string{dataLoaderWorker[strings.LastIndexByte(dataLoaderWorker, '.')+1:]}
 	for name := range c.Functions {
 		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
@@ -151,9 +152,9 @@ func (c Child) targets() []string {
 	return all
 }
 
-// words returns further names, at least one of which occurs in such a pickle. Most of them identify
-// data sets.
-func (c Child) words() []string {
+// identifyingNames returns further names, at least one of which occurs in such a pickle. Most of
+// them identify data sets.
+func (c Child) identifyingNames() []string {
 	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
 	for name := range c.Functions {

@@ -11,7 +11,7 @@ import (
 // A program without package torch/huggingface leaves its data sets to Python, and says how to read
 // them.
 func TestChild_NamesTheImportThatReadsHuggingFace(t *testing.T) {
-	err := Child{}.knows(&pickle.Object{Class: huggingFace}, map[any]bool{})
+	err := Child{}.checkKnown(&pickle.Object{Class: huggingFace}, map[any]bool{})
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "github.com/shoal-mp/shoal/torch/huggingface") {
 		t.Errorf("got %v, want ErrUnsupported with the path of the package", err)
 	}

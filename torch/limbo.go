@@ -26,16 +26,16 @@ type parked struct {
 	slot     int
 }
 
-// end releases a tensor after its receiver has released it.
-func (p parked) end() error { return errors.Join(p.done(), p.hold.Close()) }
+// releaseTensor releases a tensor after its receiver has released it.
+func (p parked) releaseTensor() error { return errors.Join(p.done(), p.hold.Close()) }
 
-func (p parked) count() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
+func (p parked) counterValue() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
 
-// park retains the memory of t until the counter of a new slot is 0, and then calls done.
-func park(t *tensor.Tensor, done func() error) (p parked, err error) {
+// parkTensor retains the memory of t until the counter of a new slot is 0, and then calls done.
+func parkTensor(t *tensor.Tensor, done func() error) (p parked, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
-	if err := collect(); err != nil {
+	if err := releaseParked(); err != nil {
 		return p, err
 	}
 	if limbo.counters == nil || limbo.next == counterSlots {
@@ -44,7 +44,7 @@ func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 			return p, err
 		}
 		if err := dropCounters(); err != nil {
-			return p, errors.Join(err, fresh.discard())
+			return p, errors.Join(err, fresh.discardRegion())
 		}
 		limbo.counters, limbo.next = fresh, 0
 	}
@@ -59,27 +59,28 @@ func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 	return p, nil
 }
 
-// giveBack decrements the counter of a message that was not sent.
-func (p parked) giveBack() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
+// decrementCounter decrements the counter of a message that was not sent.
+func (p parked) decrementCounter() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
 
-// collect releases the tensors that their receivers have released. The caller must hold the lock.
-func collect() (err error) {
+// releaseParked releases the tensors that their receivers have released. The caller must hold the
+// lock.
+func releaseParked() (err error) {
 	left := limbo.parked[:0]
 	old := map[*region]int{}
 	for _, p := range limbo.parked {
-		if p.count() > 0 {
+		if p.counterValue() > 0 {
 			left = append(left, p)
 			old[p.counters]++
 			continue
 		}
-		err = errors.Join(err, p.end())
+		err = errors.Join(err, p.releaseTensor())
 		old[p.counters] += 0
 	}
 	clear(limbo.parked[len(left):])
 	limbo.parked = left
 	for r, n := range old {
 		if n == 0 && r != limbo.counters {
-			err = errors.Join(err, r.discard())
+			err = errors.Join(err, r.discardRegion())
 		}
 	}
 	return err
@@ -98,7 +99,7 @@ func dropCounters() error {
 	if r == nil {
 		return nil
 	}
-	return r.discard()
+	return r.discardRegion()
 }
 
 // CollectCUDA releases the tensors on GPUs that this process sent and that their receivers have
@@ -108,7 +109,7 @@ func dropCounters() error {
 func CollectCUDA() (out int, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
-	err = collect()
+	err = releaseParked()
 	if len(limbo.parked) == 0 {
 		err = errors.Join(err, dropCounters())
 	}
@@ -120,7 +121,7 @@ var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
 // shareCUDA shares the memory of a tensor on a device, and encodes rebuild_cuda_tensor.
 func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
-	by, err := e.opts.ipc()
+	by, err := e.opts.deviceIPC()
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +136,14 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool
 		Device: number, StorageBytes: memory.Size(),
 	}
 	if c.StorageBytes == 0 { // PyTorch would not decrement its counter
-		low, err := e.cudaTensor(c)
+		low, err := e.encodeCUDATensor(c)
 		return low, errors.Join(err, done())
 	}
-	p, err := park(t, done)
+	p, err := parkTensor(t, done)
 	if err != nil {
 		return nil, errors.Join(err, done())
 	}
-	e.undoing = append(e.undoing, p.giveBack)
+	e.undoing = append(e.undoing, p.decrementCounter)
 	c.Handle, c.StorageOffset, c.Counters, c.Slot, c.Event = handle[:], off, p.counters.name, p.slot, event
-	return e.cudaTensor(c)
+	return e.encodeCUDATensor(c)
 }

@@ -52,7 +52,7 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	if len(opts.AuthKey) == 0 {
 		return c, nil
 	}
-	if err := c.within(ctx, both(s), func() error { return auth(s, opts.AuthKey) }); err != nil {
+	if err := c.runWithin(ctx, setBothDeadlines(s), func() error { return auth(s, opts.AuthKey) }); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 		return nil, fmt.Errorf("listen at %s %s: unknown network, want unix or tcp", network, addr)
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(func() { sys.Accept(l.next, l.meet) })
+	l.done.Go(func() { sys.Accept(l.acceptStream, l.authenticateConn) })
 	return l, nil
 }
 
@@ -116,7 +116,7 @@ func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(
 // abstract name starts with "@" in Go and with "\0" in Python.
 func (l *Listener) Addr() string { return l.addr }
 
-func (l *Listener) next() (stream, error) {
+func (l *Listener) acceptStream() (stream, error) {
 	s, err := l.accept()
 	if errors.Is(err, net.ErrClosed) {
 		err = os.ErrClosed
@@ -124,9 +124,9 @@ func (l *Listener) next() (stream, error) {
 	return s, err
 }
 
-// meet authenticates a new connection in its own goroutine, so that a slow peer does not delay
-// others. It blocks while maxWaiting connections are not accepted.
-func (l *Listener) meet(s stream) {
+// authenticateConn authenticates a new connection in its own goroutine, so that a slow peer does
+// not delay others. It blocks while maxWaiting connections are not accepted.
+func (l *Listener) authenticateConn(s stream) {
 	l.strangers.Enter(s, sourceOf(s))
 	l.done.Go(func() {
 		soon, cancel := context.WithTimeout(l.ctx, patience)
@@ -134,10 +134,10 @@ func (l *Listener) meet(s stream) {
 		c, err := handshake(soon, s, l.opts, authServer)
 		l.strangers.Leave(s)
 		if err == nil {
-			l.deliver(c)
+			l.deliverConn(c)
 		}
 	})
-	if l.enter() {
+	if l.acquireSlot() {
 		<-l.waiting
 	}
 }
@@ -155,9 +155,9 @@ func sourceOf(s stream) any {
 	return nil
 }
 
-// enter acquires a place for a connection that waits to be accepted. It returns false if the
+// acquireSlot acquires a place for a connection that waits to be accepted. It returns false if the
 // listener is closed first.
-func (l *Listener) enter() bool {
+func (l *Listener) acquireSlot() bool {
 	select {
 	case l.waiting <- struct{}{}:
 		return true
@@ -166,10 +166,10 @@ func (l *Listener) enter() bool {
 	}
 }
 
-// deliver passes an authenticated connection to [Listener.Accept], or closes it if the listener is
-// closed.
-func (l *Listener) deliver(c *Conn) {
-	if !l.enter() {
+// deliverConn passes an authenticated connection to [Listener.Accept], or closes it if the listener
+// is closed.
+func (l *Listener) deliverConn(c *Conn) {
+	if !l.acquireSlot() {
 		c.Close()
 		return
 	}

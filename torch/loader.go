@@ -89,21 +89,21 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 	if err != nil {
 		return err
 	}
-	endQuietly()
-	w.follow()
+	exitOnSignals()
+	w.trackParent()
 	if err := w.serve(ctx); err != nil {
 		return err
 	}
 	if over, err := w.done.IsSet(ctx); over || err != nil {
-		regions.abandon()
+		regions.dropReferences()
 		return err // the DataLoader has shut down and will not fetch pending batches
 	}
-	return c.finish(ctx)
+	return c.drainMessages(ctx)
 }
 
 // serve answers the DataLoader's requests until it sends None.
 func (w *loaderWorker) serve(ctx context.Context) error {
-	failed := w.guarded(func() error { return w.open(ctx) })
+	failed := w.recoverPanic(func() error { return w.open(ctx) })
 	for {
 		message, err := w.indices.Get(ctx)
 		if err != nil {
@@ -113,7 +113,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 		case nil: // the final message
 			return w.stop()
 		case *python.Record:
-			failed = w.resume(ctx, m)
+			failed = w.startEpoch(ctx, m)
 		case python.Tuple:
 			if len(m) != 2 {
 				return protocolError("request of a DataLoader has %d parts, want 2", len(m))
@@ -125,7 +125,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 			if over || w.ended {
 				continue
 			}
-			if err := w.answer(ctx, m[0], m[1], failed); err != nil {
+			if err := w.sendBatch(ctx, m[0], m[1], failed); err != nil {
 				return err
 			}
 			failed = nil
@@ -135,14 +135,14 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 	}
 }
 
-// endQuietly makes SIGTERM and SIGINT end the process with status 0, like a PyTorch worker. Pending
-// work may be dropped at that point.
-func endQuietly() {
+// exitOnSignals makes SIGTERM and SIGINT end the process with status 0, like a PyTorch worker.
+// Pending work may be dropped at that point.
+func exitOnSignals() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
 	go func() {
 		<-ended
-		regions.abandon() // so that the names disappear when the script closes the batches
+		regions.dropReferences() // so that the names disappear when the script closes the batches
 		os.Exit(0)
 	}()
 }
@@ -181,8 +181,8 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	return w, err
 }
 
-// resume starts the next epoch of a persistent worker and acknowledges it.
-func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
+// startEpoch starts the next epoch of a persistent worker and acknowledges it.
+func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
 	if m.Class != resumeIteration {
 		return protocolError("message of a DataLoader has class %s, want a resume message", m.Class)
 	}
@@ -192,37 +192,37 @@ func (w *loaderWorker) resume(ctx context.Context, m *python.Record) error {
 	if err := w.results.Put(ctx, python.Tuple{back, nil}); err != nil {
 		return err
 	}
-	return w.guarded(func() error { return w.open(ctx) })
+	return w.recoverPanic(func() error { return w.open(ctx) })
 }
 
-// answer sends the batch with the given index, or the exception that prevented it.
-func (w *loaderWorker) answer(ctx context.Context, number, index any, failed error) error {
+// sendBatch sends the batch with the given index, or the exception that prevented it.
+func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed error) error {
 	var batch any
 	err := failed
 	if err == nil {
-		err = w.guarded(func() (err error) { batch, err = w.fetch(ctx, index); return err })
+		err = w.recoverPanic(func() (err error) { batch, err = w.fetch(ctx, index); return err })
 	}
 	switch {
 	case err == errStreamEnds:
 		w.ended = true
 		batch = withState(endOfStream, python.NewDict("worker_id", w.ID))
 	case err != nil:
-		batch = w.exception(err)
+		batch = w.wrapException(err)
 	}
 	defer CloseAll(batch)
 	return w.results.Put(ctx, python.Tuple{number, batch})
 }
 
-// exception returns the ExceptionWrapper that makes PyTorch raise the error in the training
+// wrapException returns the ExceptionWrapper that makes PyTorch raise the error in the training
 // process.
-func (w *loaderWorker) exception(err error) *pickle.Object {
+func (w *loaderWorker) wrapException(err error) *pickle.Object {
 	return withState(exceptionWrapper, python.NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),
 		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }
 
-// guarded calls f, which runs user code, and converts a panic into an error with its stack.
-func (w *loaderWorker) guarded(f func() error) (err error) {
+// recoverPanic calls f, which runs user code, and converts a panic into an error with its stack.
+func (w *loaderWorker) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -125,7 +125,7 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 // Event.
 func takeTurns(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	cond, rlock, event, back := args[0].(Cond), args[1].(Semaphore), args[2].(Event), args[3].(Queue)
-	err := holding(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
+	err := withSemaphore(ctx, cond.(*condition).semaphore, func() error { // Python gives it up by waiting
 		if err := cond.Notify(ctx, 1); err != nil {
 			return err
 		}
@@ -305,7 +305,7 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 
 // running is alive for a process for which no process waits.
 func (p process) running() bool {
-	if !p.alive() {
+	if !p.isAlive() {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))

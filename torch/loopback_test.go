@@ -64,7 +64,7 @@ func shmFiles(t *testing.T) (mine []string) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if o, ok := parseOwner(f.Name()); ok && o.local() && o.pid == os.Getpid() {
+		if o, ok := parseOwner(f.Name()); ok && o.isLocal() && o.pid == os.Getpid() {
 			mine = append(mine, f.Name())
 		}
 	}
@@ -75,7 +75,7 @@ func shmFiles(t *testing.T) (mine []string) {
 // have a descriptor by itself in their pickle.
 func TestChild_SharedNumbersAreRefusedWithARemedy(t *testing.T) {
 	i := &importer{child: true}
-	i.begin()
+	i.beginMessage()
 	_, err := i.Lift(python.Tuple{withState(inheritedFD, python.NewDict("fd", int64(3)))})
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "share_memory_()") {
 		t.Error(err)
@@ -264,7 +264,7 @@ func TestSweep_RemovesWhatTheDeadLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	sweep()
+	sweepShared()
 	for _, file := range dead {
 		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the dead process's name: %v", err)
@@ -302,7 +302,7 @@ func TestRegion_ArrivedMemoryIsLetGo(t *testing.T) {
 	}
 	r := foreignTensors.LoanOf(x.Storage()).(tenant).region
 	self := newPeer(os.Getuid(), os.Getpid()).process
-	regions.expect(r, &self)
+	regions.expectOpening(r, &self)
 	path := fmt.Sprintf("/proc/self/fd/%d", r.file.Fd())
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
@@ -348,7 +348,7 @@ func TestRegion_WhatIsUnderWayDisplacesNothing(t *testing.T) {
 	}
 	theirs := foreignTensors.LoanOf(x.Storage()).(tenant).region
 	self := newPeer(os.Getuid(), os.Getpid()).process
-	regions.expect(theirs, &self)
+	regions.expectOpening(theirs, &self)
 	path := fmt.Sprintf("/proc/self/fd/%d", theirs.file.Fd())
 	if err := x.Close(); err != nil {
 		t.Fatal(err)

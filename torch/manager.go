@@ -41,7 +41,7 @@ const idleThreads = 4
 // The caller must close the Manager.
 func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
 	m := newManager(network, addr, opts)
-	if _, err := m.once(ctx, "dummy"); err != nil {
+	if _, err := m.callOnce(ctx, "dummy"); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -59,7 +59,7 @@ type Keywords map[string]any
 // result. The last argument may be [Keywords]. If the call raises an exception, the error is a
 // *[RemoteError]. The caller must close the Proxy.
 func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy, error) {
-	v, err := m.once(ctx, "create", append([]any{name}, args...)...)
+	v, err := m.callOnce(ctx, "create", append([]any{name}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 	if err := assign(&made, v); err != nil {
 		return nil, protocolError("malformed reply of a manager to create: %v", v)
 	}
-	return m.adopt(name, made.ID, made.Exposed), nil // the server has counted this reference
+	return m.adoptReference(name, made.ID, made.Exposed), nil // the server has counted this reference
 }
 
 // Shutdown ends the server and destroys its objects.
 func (m *Manager) Shutdown(ctx context.Context) error {
-	_, err := m.once(ctx, "shutdown")
+	_, err := m.callOnce(ctx, "shutdown")
 	return err
 }
 
@@ -100,8 +100,8 @@ func (m *Manager) Close() (err error) {
 	return err
 }
 
-// once makes one administrative request on a new connection.
-func (m *Manager) once(ctx context.Context, method string, args ...any) (any, error) {
+// callOnce makes one administrative request on a new connection.
+func (m *Manager) callOnce(ctx context.Context, method string, args ...any) (any, error) {
 	c, err := Dial(ctx, m.network, m.addr, m.opts)
 	if err != nil {
 		return nil, fmt.Errorf("call manager: %w", err)
@@ -110,8 +110,8 @@ func (m *Manager) once(ctx context.Context, method string, args ...any) (any, er
 	return m.request(ctx, c, nil, method, args)
 }
 
-// thread returns a connection that is bound to a thread of the server.
-func (m *Manager) thread(ctx context.Context) (*Conn, error) {
+// threadConn returns a connection that is bound to a thread of the server.
+func (m *Manager) threadConn(ctx context.Context) (*Conn, error) {
 	m.mu.Lock()
 	if n := len(m.idle); n > 0 {
 		c := m.idle[n-1]
@@ -157,26 +157,26 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 	b, err := c.RecvBytes(ctx)
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("call %s: %w", method, cutShort(err))
+		return nil, fmt.Errorf("call %s: %w", method, truncatedError(err))
 	}
 	i := c.importer()
 	i.manager = m
-	got, err := i.unpack(ctx, b, nil).whole(ctx)
+	got, err := i.startUnpacking(ctx, b, nil).awaitValue(ctx)
 	if err != nil {
 		if remote := remoteException(b, c.opts); remote != nil {
 			err = remote
 		}
 		return nil, fmt.Errorf("call %s: %w", method, err)
 	}
-	if v, err = m.answer(got); err != nil {
+	if v, err = m.decodeAnswer(got); err != nil {
 		CloseAll(got)
 		return nil, fmt.Errorf("call %s: %w", method, err)
 	}
 	return v, nil
 }
 
-// answer decodes an answer (kind, value).
-func (m *Manager) answer(got any) (any, error) {
+// decodeAnswer decodes an answer (kind, value).
+func (m *Manager) decodeAnswer(got any) (any, error) {
 	pair, _ := got.(python.Tuple)
 	if len(pair) != 2 {
 		return nil, protocolError("reply of a manager is %T, want a pair", got)
@@ -194,7 +194,7 @@ func (m *Manager) answer(got any) (any, error) {
 		if !ok {
 			return nil, protocolError("proxy in the reply of a manager holds %T, want a Token", made[1])
 		}
-		return m.adopt(t.name, t.id, exposed), nil
+		return m.adoptReference(t.name, t.id, exposed), nil
 	case "#TRACEBACK", "#UNSERIALIZABLE":
 		text, _ := pair[1].(string)
 		return nil, &RemoteError{Traceback: text}

@@ -24,7 +24,7 @@ func managed(t *testing.T, py peerPython, network string) (*Manager, *talk) {
 	}
 	p := testutil.Value(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "managed:run", addr))(t)
 	t.Cleanup(func() { p.Close() })
-	at := testutil.Value((&importer{}).token(withState(tokenClass,
+	at := testutil.Value((&importer{}).decodeToken(withState(tokenClass,
 		python.Tuple{"", testutil.Value(p.Conn.Recv(ctx))(t), ""})))(t)
 	m := testutil.Value(DialManager(ctx, at.network, at.addr, Options{AuthKey: processKey()}))(t)
 	k := &talk{t, ctx, p, p.Conn}
@@ -263,7 +263,7 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 	give(k, "n", n)
 	give(k, "v", v)
 	give(k, "a", a)
-	if err := errors.Join(n.Set(k.ctx, "x", "y"), v.do(k.ctx, "set", 2.5), a.Set(k.ctx, 1, 7)); err != nil {
+	if err := errors.Join(n.Set(k.ctx, "x", "y"), v.callMethod(k.ctx, "set", 2.5), a.Set(k.ctx, 1, 7)); err != nil {
 		t.Fatal(err)
 	}
 	k.wantTold("(n.x, v.get(), a[1], len(a))", python.Tuple{"y", 2.5, int64(7), int64(3)})
@@ -334,7 +334,7 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 
 // managedReferences counts the objects at the server while proxies of one go to and fro.
 func managedReferences(t *testing.T, m *Manager, k *talk) {
-	objects := func() int { return testutil.Value(As[int](m.once(k.ctx, "number_of_objects")))(t) }
+	objects := func() int { return testutil.Value(As[int](m.callOnce(k.ctx, "number_of_objects")))(t) }
 	before := objects()
 	c := testutil.Value(m.Create(k.ctx, "Counter"))(t)
 	give(k, "c", c)

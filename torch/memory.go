@@ -30,13 +30,13 @@ type scriptFiles struct {
 // maxPause is the largest number of batches between two checks.
 const maxPause = 64
 
-// strategy returns the strategy for the next batch.
-func (f *scriptFiles) strategy() Strategy {
+// nextStrategy returns the strategy for the next batch.
+func (f *scriptFiles) nextStrategy() Strategy {
 	if f.pid == 0 {
 		return Auto
 	}
 	if f.until--; f.until < 0 {
-		f.look()
+		f.countDescriptors()
 	}
 	if f.named {
 		return FileSystem
@@ -44,9 +44,9 @@ func (f *scriptFiles) strategy() Strategy {
 	return Auto
 }
 
-// look counts the descriptors of the receiver and decides how the batches until the next check are
-// sent. It switches to named files at half of the limit, and back below a quarter.
-func (f *scriptFiles) look() {
+// countDescriptors counts the descriptors of the receiver and decides how the batches until the
+// next check are sent. It switches to named files at half of the limit, and back below a quarter.
+func (f *scriptFiles) countDescriptors() {
 	open, limit, err := sys.OpenFilesOf(f.pid)
 	if err != nil || limit < 0 {
 		f.named, f.until = false, maxPause
@@ -56,8 +56,8 @@ func (f *scriptFiles) look() {
 	f.until = min(maxPause, max(0, int(limit/2-open)/(4*max(1, f.workers))))
 }
 
-// follow tracks the parent process, which receives the batches.
-func (w *loaderWorker) follow() {
+// trackParent tracks the parent process, which receives the batches.
+func (w *loaderWorker) trackParent() {
 	if pid := os.Getppid(); pid > 1 {
 		w.script = scriptFiles{pid: pid, workers: w.Workers}
 	}
@@ -89,7 +89,7 @@ func (w *loaderWorker) batchMemory(fields []tree.Field) (all []*tensor.Tensor, e
 		places[k] = size
 		size = (size + n + cacheLine - 1) / cacheLine * cacheLine
 	}
-	how := w.script.strategy()
+	how := w.script.nextStrategy()
 	block, err := Options{Strategy: how}.Empty(tensor.Uint8, size)
 	if how == FileSystem && errors.Is(err, arena.ErrNoSpace) { // /dev/shm is small in many containers
 		block, err = Empty(tensor.Uint8, size)

@@ -67,7 +67,7 @@ func freshName() (string, error) {
 }
 
 // ownerName returns the n-th name of a process in this PID namespace. The pid must come first after
-// the prefix, as in PyTorch's names: CUDATensor.sender and leave.py read it.
+// the prefix, as in PyTorch's names: CUDATensor.senderPID and leave.py read it.
 func ownerName(pid int, n int64) (string, error) {
 	start, err := sys.StartTime(pid)
 	if err != nil {
@@ -90,18 +90,18 @@ func parseOwner(name string) (o owner, ok bool) {
 	return o, k == 3 && err == nil
 }
 
-// ended reports whether the owner is known to have ended. It returns false for every process of
+// hasEnded reports whether the owner is known to have ended. It returns false for every process of
 // another PID space.
-func (o owner) ended() bool { return o.local() && !o.alive() }
+func (o owner) hasEnded() bool { return o.isLocal() && !o.isAlive() }
 
-// local reports whether the owner is in this process's PID namespace.
-func (o owner) local() bool {
+// isLocal reports whether the owner is in this process's PID namespace.
+func (o owner) isLocal() bool {
 	space, err := pidSpace()
 	return err == nil && space == o.space
 }
 
-// sweep removes the shared memory and the semaphores of processes that have ended.
-func sweep() {
+// sweepShared removes the shared memory and the semaphores of processes that have ended.
+func sweepShared() {
 	for _, kind := range []string{"", semaphorePrefix} {
 		files, err := filepath.Glob(filepath.Join(shmDir, kind+namePrefix+"*"))
 		if err != nil {
@@ -112,9 +112,9 @@ func sweep() {
 			if !ok {
 				continue
 			}
-			ended := o.ended()
+			ended := o.hasEnded()
 			if kind == "" {
-				ended = (ended || !o.local() && regionUnlocked(f)) && !leftToOthers("/"+filepath.Base(f))
+				ended = (ended || !o.isLocal() && regionUnlocked(f)) && !isLeftToReceivers("/"+filepath.Base(f))
 			}
 			if ended {
 				os.Remove(f)

@@ -25,11 +25,11 @@ const otherSpace = "0123456789abcdef"
 func TestParseOwner(t *testing.T) {
 	name := testutil.Value(freshName())(t)
 	o, ok := parseOwner(strings.TrimPrefix(name, "/"))
-	if !ok || o.pid != os.Getpid() || !o.local() || o.ended() {
+	if !ok || o.pid != os.Getpid() || !o.isLocal() || o.hasEnded() {
 		t.Errorf("%s: %+v, %t", name, o, ok)
 	}
 	o, ok = parseOwner(testutil.Value(endedOwner())(t))
-	if !ok || !o.ended() {
+	if !ok || !o.hasEnded() {
 		t.Errorf("ended: %+v, %t", o, ok)
 	}
 	for _, bad := range []string{"", namePrefix, "shoal_1_2_3", "shoal_1_2_ab_3_4", "shoal_x_2_ab_3", "torch_1_2_ab_3"} {
@@ -62,7 +62,7 @@ func TestSweep_OfAnotherPIDSpace(t *testing.T) {
 			testutil.Value(sys.LockByte(f, ownerLock))(t)
 		}
 		testutil.NoError(t, os.Chtimes(path, c.mtime, c.mtime))
-		sweep()
+		sweepShared()
 		if _, err := os.Stat(path); (err == nil) != c.stays {
 			t.Errorf("%s: %v, and it should stay: %t", name, err, c.stays)
 		}
@@ -105,11 +105,11 @@ func init() {
 	lock, err := NewLock()
 	fail(err)
 	d := newTempDir([]string{"TMPDIR=" + parent})
-	sweep()
+	sweepShared()
 	sweepTempDirs(parent)
 	fmt.Println(shmDir+regionName(x), semaphorePath(lock.(*semaphore).name), d.path)
 	io.Copy(io.Discard, os.Stdin)
-	d.leave()
+	d.release()
 	fail(errors.Join(lock.Close(), x.Close(), Trim()))
 	os.Exit(0)
 }
@@ -160,7 +160,7 @@ func TestSweep_OfProcessesInOtherPIDNamespaces(t *testing.T) {
 		}
 		all = append(all, paths...)
 	}
-	sweep()
+	sweepShared()
 	sweepTempDirs(parent)
 	for _, path := range all {
 		if _, err := os.Stat(path); err != nil {

@@ -17,7 +17,7 @@ type process struct {
 // anyone is an unknown process, which is considered alive.
 var anyone = process{}
 
-func (p process) alive() bool {
+func (p process) isAlive() bool {
 	if p == anyone {
 		return true
 	}

@@ -22,10 +22,10 @@ func newTable() *regionTable {
 // letGo begins and ends a tenancy of each region.
 func (t *regionTable) letGo(list []*region) (err error) {
 	for _, r := range list {
-		t.enter(r)
+		t.addTenant(r)
 	}
 	for _, r := range list {
-		err = errors.Join(err, t.leave(r))
+		err = errors.Join(err, t.removeTenant(r))
 	}
 	return err
 }
@@ -36,7 +36,7 @@ func TestRegion_FewWait(t *testing.T) {
 	table := newTable()
 	var homes []*region
 	for i := range idleFiles + 6 {
-		homes = append(homes, testutil.Value(table.allocate(1, i%2 == 0))(t))
+		homes = append(homes, testutil.Value(table.allocateRegion(1, i%2 == 0))(t))
 	}
 	if err := table.letGo(homes); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestRegion_FewWait(t *testing.T) {
 			t.Errorf("memory that does not wait is still open: %v", err)
 		}
 	}
-	if err := table.trim(0); err != nil || len(table.idle) != 0 {
+	if err := table.trimIdle(0); err != nil || len(table.idle) != 0 {
 		t.Errorf("when all are given back %d wait, %v", len(table.idle), err)
 	}
 }
@@ -61,7 +61,7 @@ func TestRegion_LittleWaits(t *testing.T) {
 	var homes []*region
 	for range 3 {
 		r := &region{nbytes: 1, ours: true}
-		if err := errors.Join(r.createFile(), r.prepare(idleBytes/2)); err != nil {
+		if err := errors.Join(r.createFile(), r.prepareFile(idleBytes/2)); err != nil {
 			t.Fatal(err)
 		}
 		table.byID[r.id] = r
@@ -73,7 +73,7 @@ func TestRegion_LittleWaits(t *testing.T) {
 	if !slices.Equal(table.idle, homes[1:]) {
 		t.Errorf("%d of three halves wait, or not the younger ones", len(table.idle))
 	}
-	if err := table.trim(0); err != nil {
+	if err := table.trimIdle(0); err != nil {
 		t.Error(err)
 	}
 }

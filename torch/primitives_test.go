@@ -171,7 +171,7 @@ func sharedEvent(t *testing.T, k *talk, e Event) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "event.wait(60)"}); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, func() bool { return e.(*event).cond.sleeping.count() == 1 }, "waited in vain for Python to wait")
+	testutil.Eventually(t, func() bool { return e.(*event).cond.sleeping.permitCount() == 1 }, "waited in vain for Python to wait")
 	if err := e.Set(k.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -207,15 +207,15 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- holding(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
-	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.count() == 2 }, "waited in vain for both to wait")
+	go func() { done <- withSemaphore(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
+	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 2 }, "waited in vain for both to wait")
 	gaveUp, cancel := context.WithCancel(k.ctx)
 	cancel()
-	if err := holding(k.ctx, c.(*condition).semaphore,
+	if err := withSemaphore(k.ctx, c.(*condition).semaphore,
 		func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a wait that was cancelled: %v", err)
 	}
-	if err := holding(k.ctx, c.(*condition).semaphore, func() error { return c.NotifyAll(k.ctx) }); err != nil {
+	if err := withSemaphore(k.ctx, c.(*condition).semaphore, func() error { return c.NotifyAll(k.ctx) }); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := k.Recv(k.ctx); v != true || err != nil {
@@ -224,8 +224,8 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	go func() { done <- holding(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
-	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.count() == 1 }, "waited in vain for the goroutine to wait")
+	go func() { done <- withSemaphore(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
+	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 1 }, "waited in vain for the goroutine to wait")
 	k.wantEval("notify(cond)", nil)
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -31,7 +31,7 @@ func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	}
 	open := c.Datasets[args[0]]
 	if open == nil {
-		return c.unknown("data set", args[0])
+		return c.unknownNameError("data set", args[0])
 	}
 	w := &loaderWorker{Worker: Worker{Workers: 1, Args: new(python.Dict)}, info: data.Info{Workers: 1}}
 	if len(args) == 2 {
@@ -52,7 +52,7 @@ func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err error) {
 	ds, err := open(ctx, s.worker.Worker)
 	if err == nil {
-		ds, err = s.begin(ctx, ds)
+		ds, err = s.openAndRegister(ctx, ds)
 	}
 	if err != nil {
 		return p, err

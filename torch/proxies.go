@@ -22,8 +22,8 @@ func isRemote(err error, classes ...string) bool {
 	return slices.Contains(classes, remote.Class)
 }
 
-// repeat repeats a call, which must return within about slice, until it is done or ctx is.
-func repeat(ctx context.Context, call func(ctx context.Context) (done bool, err error)) error {
+// repeatCall repeats a call, which must return within about slice, until it is done or ctx is.
+func repeatCall(ctx context.Context, call func(ctx context.Context) (done bool, err error)) error {
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -36,16 +36,16 @@ func repeat(ctx context.Context, call func(ctx context.Context) (done bool, err 
 
 // wait repeats a method until it returns true.
 func (p *Proxy) wait(ctx context.Context, method string, args ...any) error {
-	return repeat(ctx, func(ctx context.Context) (bool, error) { return As[bool](p.Call(ctx, method, args...)) })
+	return repeatCall(ctx, func(ctx context.Context) (bool, error) { return As[bool](p.Call(ctx, method, args...)) })
 }
 
-func (p *Proxy) do(ctx context.Context, method string, args ...any) error {
+func (p *Proxy) callMethod(ctx context.Context, method string, args ...any) error {
 	_, err := p.Call(ctx, method, args...)
 	return err
 }
 
-// as returns p as a value of type t, or nil if no kind of proxy has that type.
-func (p *Proxy) as(t reflect.Type) any {
+// asType returns p as a value of type t, or nil if no kind of proxy has that type.
+func (p *Proxy) asType(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[*Proxy]():
 		return p
@@ -92,23 +92,23 @@ func (m *Manager) Namespace(ctx context.Context) (Container, error) {
 // sequenceOf returns a list that is never nil, because nil would be encoded as None.
 func sequenceOf(items []any) []any { return append([]any{}, items...) }
 
-// access returns the name of the Python method that gets, sets or deletes an item.
-func (c Container) access(what string) string {
+// accessMethod returns the name of the Python method that gets, sets or deletes an item.
+func (c Container) accessMethod(what string) string {
 	if c.class == proxyClasses["Namespace"] {
 		return map[string]string{"get": "__getattribute__", "set": "__setattr__", "del": "__delattr__"}[what]
 	}
 	return "__" + what + "item__"
 }
 
-// missing reports whether err means that a key does not exist.
-func missing(err error) bool {
+// isMissingKey reports whether err means that a key does not exist.
+func isMissingKey(err error) bool {
 	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
 }
 
 // Get returns the value of a key. ok is false if the key does not exist.
 func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error) {
-	v, err = c.Call(ctx, c.access("get"), key)
-	if missing(err) {
+	v, err = c.Call(ctx, c.accessMethod("get"), key)
+	if isMissingKey(err) {
 		return nil, false, nil
 	}
 	return v, err == nil, err
@@ -117,20 +117,20 @@ func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error)
 // Set stores the value of a key. If a list or an Array has no such index, the error is a
 // *[RemoteError].
 func (c Container) Set(ctx context.Context, key, value any) error {
-	return c.do(ctx, c.access("set"), key, value)
+	return c.callMethod(ctx, c.accessMethod("set"), key, value)
 }
 
 // Delete removes a key. ok is false if the key does not exist.
 func (c Container) Delete(ctx context.Context, key any) (ok bool, err error) {
-	err = c.do(ctx, c.access("del"), key)
-	if missing(err) {
+	err = c.callMethod(ctx, c.accessMethod("del"), key)
+	if isMissingKey(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
 // Append appends an item to a list. For other containers the error is a *[RemoteError].
-func (c Container) Append(ctx context.Context, v any) error { return c.do(ctx, "append", v) }
+func (c Container) Append(ctx context.Context, v any) error { return c.callMethod(ctx, "append", v) }
 
 // Len returns the number of items. For a Namespace the error is a *[RemoteError].
 func (c Container) Len(ctx context.Context) (int, error) { return As[int](c.Call(ctx, "__len__")) }
@@ -161,8 +161,8 @@ func (m *Manager) Queue(ctx context.Context, size int) (Queue, error) {
 }
 
 func (q queueProxy) Put(ctx context.Context, v any) error {
-	return repeat(ctx, func(ctx context.Context) (bool, error) {
-		err := q.do(ctx, "put", v, true, slice)
+	return repeatCall(ctx, func(ctx context.Context) (bool, error) {
+		err := q.callMethod(ctx, "put", v, true, slice)
 		if isRemote(err, "queue.Full", "_queue.Full") {
 			return false, nil
 		}
@@ -171,7 +171,7 @@ func (q queueProxy) Put(ctx context.Context, v any) error {
 }
 
 func (q queueProxy) Get(ctx context.Context) (v any, err error) {
-	err = repeat(ctx, func(ctx context.Context) (bool, error) {
+	err = repeatCall(ctx, func(ctx context.Context) (bool, error) {
 		var err error
 		v, err = q.Call(ctx, "get", true, slice)
 		if isRemote(err, "queue.Empty", "_queue.Empty") {
@@ -195,8 +195,8 @@ type eventProxy struct{ *Proxy }
 // Event creates an Event in the server, which is not set. The caller must close it.
 func (m *Manager) Event(ctx context.Context) (Event, error) { return As[Event](m.Create(ctx, "Event")) }
 
-func (e eventProxy) Set(ctx context.Context) error   { return e.do(ctx, "set") }
-func (e eventProxy) Clear(ctx context.Context) error { return e.do(ctx, "clear") }
+func (e eventProxy) Set(ctx context.Context) error   { return e.callMethod(ctx, "set") }
+func (e eventProxy) Clear(ctx context.Context) error { return e.callMethod(ctx, "clear") }
 
 func (e eventProxy) IsSet(ctx context.Context) (bool, error) {
 	return As[bool](e.Call(ctx, "is_set"))
@@ -222,7 +222,7 @@ func (s semaphoreProxy) Acquire(ctx context.Context) error {
 }
 
 func (s semaphoreProxy) TryAcquire() error {
-	got, err := atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "acquire", false) })
+	got, err := callNonBlocking(func(ctx context.Context) (any, error) { return s.Call(ctx, "acquire", false) })
 	if err == nil && got != true {
 		return ErrLocked
 	}
@@ -230,16 +230,16 @@ func (s semaphoreProxy) TryAcquire() error {
 }
 
 func (s semaphoreProxy) Release() error {
-	_, err := atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "release") })
+	_, err := callNonBlocking(func(ctx context.Context) (any, error) { return s.Call(ctx, "release") })
 	return err
 }
 
 func (s semaphoreProxy) Permits() (int, error) {
-	return As[int](atOnce(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
+	return As[int](callNonBlocking(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
 }
 
-// atOnce makes a call that does not block in the server.
-func atOnce(call func(ctx context.Context) (any, error)) (any, error) {
+// callNonBlocking makes a call that does not block in the server.
+func callNonBlocking(call func(ctx context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return call(ctx)
@@ -252,9 +252,9 @@ func (c condProxy) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.do(context.WithoutCancel(ctx), "wait", slice)
+	return c.callMethod(context.WithoutCancel(ctx), "wait", slice)
 }
 
-func (c condProxy) Notify(ctx context.Context, n int) error { return c.do(ctx, "notify", n) }
+func (c condProxy) Notify(ctx context.Context, n int) error { return c.callMethod(ctx, "notify", n) }
 
-func (c condProxy) NotifyAll(ctx context.Context) error { return c.do(ctx, "notify_all") }
+func (c condProxy) NotifyAll(ctx context.Context) error { return c.callMethod(ctx, "notify_all") }

@@ -33,8 +33,8 @@ type sharedProxy struct {
 	err  error
 }
 
-// adopt returns a proxy for a reference that the server has already counted.
-func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
+// adoptReference returns a proxy for a reference that the server has already counted.
+func (m *Manager) adoptReference(name, id string, exposed []string) *Proxy {
 	p := &Proxy{m: m, name: name, id: id, exposed: exposed, class: proxyClass(name), shared: new(sharedProxy)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 		defer p.calling.Unlock()
 		return p.m.request(ctx, p.own, p.id, method, args)
 	}
-	c, err := p.m.thread(ctx)
+	c, err := p.m.threadConn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, erro
 // A thread is required as the owner of an RLock and of the lock of a Condition. The caller must
 // close the returned Proxy before p.
 func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
-	c, err := p.m.thread(ctx)
+	c, err := p.m.threadConn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *Proxy) Close() error {
 		p.m.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_, p.shared.err = p.m.once(ctx, "decref", p.id)
+		_, p.shared.err = p.m.callOnce(ctx, "decref", p.id)
 		if p.m.alone {
 			p.shared.err = errors.Join(p.shared.err, p.m.Close())
 		}
@@ -105,16 +105,16 @@ var (
 // methods. An AutoProxy would ask the server for the methods instead, which does not work for all
 // types: the AutoProxy of a Namespace recurses without end.
 var proxyClasses = map[string]python.Global{
-	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
-	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
-	"Lock": managersName("AcquirerProxy"), "RLock": managersName("AcquirerProxy"),
-	"Semaphore":        managersName("AcquirerProxy"),
-	"BoundedSemaphore": managersName("AcquirerProxy"), "Condition": managersName("ConditionProxy"),
-	"Barrier": managersName("BarrierProxy"), "Pool": managersName("PoolProxy"),
-	"Iterator": managersName("IteratorProxy"),
+	"dict": managersGlobal("DictProxy"), "list": managersGlobal("ListProxy"), "Namespace": managersGlobal("NamespaceProxy"),
+	"Value": managersGlobal("ValueProxy"), "Array": managersGlobal("ArrayProxy"), "Event": managersGlobal("EventProxy"),
+	"Lock": managersGlobal("AcquirerProxy"), "RLock": managersGlobal("AcquirerProxy"),
+	"Semaphore":        managersGlobal("AcquirerProxy"),
+	"BoundedSemaphore": managersGlobal("AcquirerProxy"), "Condition": managersGlobal("ConditionProxy"),
+	"Barrier": managersGlobal("BarrierProxy"), "Pool": managersGlobal("PoolProxy"),
+	"Iterator": managersGlobal("IteratorProxy"),
 }
 
-func managersName(name string) python.Global {
+func managersGlobal(name string) python.Global {
 	return python.Global{Module: "multiprocessing.managers", Name: name}
 }
 
@@ -132,8 +132,8 @@ type token struct {
 	network, addr string
 }
 
-// token decodes the state (name, address, id) of a Token.
-func (i *importer) token(o *pickle.Object) (t token, err error) {
+// decodeToken decodes the state (name, address, id) of a Token.
+func (i *importer) decodeToken(o *pickle.Object) (t token, err error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 3 {
 		return t, protocolError("token of a proxy has %d parts, want 3", len(state))
@@ -158,9 +158,9 @@ func (i *importer) token(o *pickle.Object) (t token, err error) {
 	return t, err
 }
 
-// proxy decodes RebuildProxy(class, token, serializer, {'exposed': …}) and increments the reference
-// count of the object.
-func (i *importer) proxy(o *pickle.Object) (any, error) {
+// decodeProxy decodes RebuildProxy(class, token, serializer, {'exposed': …}) and increments the
+// reference count of the object.
+func (i *importer) decodeProxy(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	if err != nil || to.Class != tokenClass {
 		return nil, protocolError("proxy has no Token")
 	}
-	t, err := i.token(to)
+	t, err := i.decodeToken(to)
 	if err != nil {
 		return nil, err
 	}
@@ -181,10 +181,10 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 		m = newManager(t.network, t.addr, i.opts)
 		m.alone = true
 	}
-	if _, err := m.once(i.ctx, "incref", t.id); err != nil {
+	if _, err := m.callOnce(i.ctx, "incref", t.id); err != nil {
 		return nil, err
 	}
-	p := m.adopt(t.name, t.id, nil)
+	p := m.adoptReference(t.name, t.id, nil)
 	p.class = class
 	kwds, _ := value.Arg[*python.Dict](o, 3)
 	if exposed, ok := kwds.Get("exposed"); ok {
@@ -199,8 +199,8 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	return p, nil
 }
 
-// proxy encodes a proxy. The receiver increments the reference count of the object.
-func (e *exporter) proxy(p *Proxy) (any, error) {
+// encodeProxy encodes a proxy. The receiver increments the reference count of the object.
+func (e *exporter) encodeProxy(p *Proxy) (any, error) {
 	if p == nil {
 		return nil, nil
 	}

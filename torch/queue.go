@@ -57,7 +57,7 @@ func NewQueue(size int, o Options) (Queue, error) {
 	if q.free, err = newSemaphore(boundedClass, size, int64(size)); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.bind()
+	q.bindSemaphores()
 	return q, nil
 }
 
@@ -90,13 +90,13 @@ func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.bind()
+	q.bindSemaphores()
 	return q, nil
 }
 
-// bind sets the semaphores that the connections of both ends use. It must be called again when
-// q.free is set.
-func (q *pipeQueue) bind() {
+// bindSemaphores sets the semaphores that the connections of both ends use. It must be called again
+// when q.free is set.
+func (q *pipeQueue) bindSemaphores() {
 	q.reader.lock, q.reader.free, q.writer.lock = q.readLock, q.free, q.writeLock
 }
 
@@ -126,7 +126,7 @@ func (q *pipeQueue) Len(context.Context) (int, error) {
 	if q.free == nil {
 		return 0, unsupported("SimpleQueue has no length")
 	}
-	return int(q.free.max) - q.free.count(), nil
+	return int(q.free.max) - q.free.permitCount(), nil
 }
 
 func (q *pipeQueue) Put(ctx context.Context, v any) error {
@@ -136,7 +136,7 @@ func (q *pipeQueue) Put(ctx context.Context, v any) error {
 		err = q.write(ctx, b)
 	}
 	if err != nil {
-		out.undo()
+		out.withdrawMessage()
 		return fmt.Errorf("put: %w", err)
 	}
 	return nil
@@ -156,11 +156,11 @@ func (q *pipeQueue) write(ctx context.Context, b []byte) error {
 	return err
 }
 
-// queue encodes the state of q in the form that [importer.queue] decodes.
-func (e *exporter) queue(q *pipeQueue) (any, error) {
+// encodeQueue encodes the state of q in the form that [importer.decodeQueue] decodes.
+func (e *exporter) encodeQueue(q *pipeQueue) (any, error) {
 	state := python.Tuple{}
 	for _, c := range []*Conn{q.reader, q.writer} {
-		o, err := e.end(c)
+		o, err := e.encodeEnd(c)
 		if err != nil {
 			return nil, err
 		}
@@ -184,9 +184,9 @@ var (
 	simpleQueueClass = named("multiprocessing.queues.SimpleQueue")
 )
 
-// queue decodes the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a
-// Queue, or (reader, writer, rlock, wlock) of a SimpleQueue.
-func (i *importer) queue(o *pickle.Object) (any, error) {
+// decodeQueue decodes the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of
+// a Queue, or (reader, writer, rlock, wlock) of a SimpleQueue.
+func (i *importer) decodeQueue(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	q := new(pipeQueue)
 	var places any
@@ -215,6 +215,6 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	q.readLock, _ = parts[2].(*semaphore)
 	q.writeLock, _ = parts[3].(*semaphore)
 	q.free, _ = parts[4].(*semaphore)
-	q.bind()
+	q.bindSemaphores()
 	return q, nil
 }

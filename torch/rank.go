@@ -49,14 +49,14 @@ type Rank struct {
 func ReadRank() (*Rank, error) {
 	e := environment{}
 	r := &Rank{
-		Rank: e.number("RANK", -1), WorldSize: e.number("WORLD_SIZE", -1),
-		LocalRank: e.number("LOCAL_RANK", 0), LocalWorldSize: e.number("LOCAL_WORLD_SIZE", 1),
-		GroupRank: e.number("GROUP_RANK", 0),
-		Restart:   e.number("TORCHELASTIC_RESTART_COUNT", 0), MaxRestarts: e.number("TORCHELASTIC_MAX_RESTARTS", 0),
+		Rank: e.readInt("RANK", -1), WorldSize: e.readInt("WORLD_SIZE", -1),
+		LocalRank: e.readInt("LOCAL_RANK", 0), LocalWorldSize: e.readInt("LOCAL_WORLD_SIZE", 1),
+		GroupRank: e.readInt("GROUP_RANK", 0),
+		Restart:   e.readInt("TORCHELASTIC_RESTART_COUNT", 0), MaxRestarts: e.readInt("TORCHELASTIC_MAX_RESTARTS", 0),
 		RunID: os.Getenv("TORCHELASTIC_RUN_ID"), AgentStore: os.Getenv("TORCHELASTIC_USE_AGENT_STORE") == "True",
 		errorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
 	}
-	host, port := os.Getenv("MASTER_ADDR"), e.number("MASTER_PORT", -1)
+	host, port := os.Getenv("MASTER_ADDR"), e.readInt("MASTER_PORT", -1)
 	switch {
 	case e.err != nil:
 		return nil, e.err
@@ -73,9 +73,9 @@ func ReadRank() (*Rank, error) {
 // environment reads integers from the environment, and keeps the first error.
 type environment struct{ err error }
 
-// number returns the value of a variable, which must be a non-negative integer. If the variable is
-// not set, number returns other, or records an error if other is negative.
-func (e *environment) number(name string, other int) int {
+// readInt returns the value of a variable, which must be a non-negative integer. If the variable is
+// not set, readInt returns other, or records an error if other is negative.
+func (e *environment) readInt(name string, other int) int {
 	text, set := os.LookupEnv(name)
 	n, err := strconv.Atoi(text)
 	switch {
@@ -101,7 +101,7 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.meet(ctx, o)
+	s, err := r.openStore(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	return r, nil
 }
 
-// meet serves the store if this rank has to, and otherwise connects to it.
-func (r *Rank) meet(ctx context.Context, o StoreOptions) (*Store, error) {
+// openStore serves the store if this rank has to, and otherwise connects to it.
+func (r *Rank) openStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	if r.Serves = r.Rank == 0 && !r.AgentStore; !r.Serves {
 		return DialStore(ctx, r.MasterAddr, o)
 	}

@@ -28,7 +28,7 @@ type rounds struct {
 	next map[string]int
 }
 
-func (r *rounds) of(name string) int {
+func (r *rounds) nextRound(name string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == nil {
@@ -43,7 +43,7 @@ func (r *rounds) of(name string) int {
 // has. The error is a *[StoreError]. It wraps [context.DeadlineExceeded] if some ranks did not
 // arrive in time.
 func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
-	key := fmt.Sprintf("barrier/%s/%d", name, r.rounds.of("barrier/"+name))
+	key := fmt.Sprintf("barrier/%s/%d", name, r.rounds.nextRound("barrier/"+name))
 	n, err := r.Store.Add(ctx, key, 1)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 // ranks, in their order. It blocks until all of them have published. The rank itself need not be in
 // the list. The error is a *[StoreError].
 func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...int) ([][]byte, error) {
-	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.of("gather/"+name))
+	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.nextRound("gather/"+name))
 	if err := r.Store.Set(ctx, prefix+strconv.Itoa(r.Rank), value); err != nil {
 		return nil, err
 	}

@@ -18,15 +18,16 @@ import (
 // closes its descriptors when they have arrived. GPU memory that the sender's device has not yet
 // written is treated in the same way.
 
-// arrival returns the next message. The caller must call received or giveBack on c.came afterwards.
-func (c *Conn) arrival(ctx context.Context) (arrival, error) {
+// nextArrival returns the next message. The caller must call recordReceived or reinsertMessage on
+// c.came afterwards.
+func (c *Conn) nextArrival(ctx context.Context) (arrival, error) {
 	for {
-		if a, ok := c.came.take(); ok {
+		if a, ok := c.came.takeFirst(); ok {
 			return a, nil
 		}
 		select {
 		case c.reading <- struct{}{}:
-			a, ok, err := c.next(ctx)
+			a, ok, err := c.readMessage(ctx)
 			if ok {
 				return a, err
 			}
@@ -37,11 +38,11 @@ func (c *Conn) arrival(ctx context.Context) (arrival, error) {
 	}
 }
 
-// next reads a message. ok is false if the caller should check c.came again instead. The caller
-// must hold the reader's lock, which next releases, if necessary after the rest of the frame has
-// been read.
-func (c *Conn) next(ctx context.Context) (a arrival, ok bool, err error) {
-	until, stop, ok := c.came.watch(ctx)
+// readMessage reads a message. ok is false if the caller should check c.came again instead. The
+// caller must hold the reader's lock, which next releases, if necessary after the rest of the frame
+// has been read.
+func (c *Conn) readMessage(ctx context.Context) (a arrival, ok bool, err error) {
+	until, stop, ok := c.came.watchContext(ctx)
 	if !ok {
 		<-c.reading
 		return a, false, nil
@@ -50,7 +51,7 @@ func (c *Conn) next(ctx context.Context) (a arrival, ok bool, err error) {
 	b, err := c.read(until)
 	switch {
 	case err == nil:
-		a = c.came.taken(b)
+		a = c.came.assignNumber(b)
 	case err == errBegun:
 		go c.readRest()
 		return a, ctx.Err() != nil, context.Cause(ctx)
@@ -74,7 +75,7 @@ func (c *Conn) read(ctx context.Context) ([]byte, error) {
 }
 
 func (c *Conn) readOn(ctx context.Context) (b []byte, err error) {
-	err = c.within(ctx, c.stream.SetReadDeadline, func() (err error) {
+	err = c.runWithin(ctx, c.stream.SetReadDeadline, func() (err error) {
 		b, err = c.part.read(c.stream, c.opts.maxMessage())
 		return err
 	})
@@ -84,13 +85,13 @@ func (c *Conn) readOn(ctx context.Context) (b []byte, err error) {
 	if err == nil && c.free != nil {
 		err = c.free.Release()
 	}
-	return b, c.unlock(c.verdict(ctx, err))
+	return b, c.unlock(c.explainError(ctx, err))
 }
 
 // readRest completes a partly read message, and releases the reader's lock.
 func (c *Conn) readRest() {
 	if b, err := c.readOn(context.Background()); err == nil {
-		c.came.put(b)
+		c.came.appendMessage(b)
 	} else {
 		c.last = err
 	}
@@ -104,7 +105,7 @@ func (c *Conn) readAhead() {
 		b, err := c.read(context.Background())
 		if err == nil {
 			bytes += int64(len(b))
-			c.came.put(b)
+			c.came.appendMessage(b)
 		}
 		c.last = err
 		<-c.reading

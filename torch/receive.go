@@ -22,14 +22,14 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.came(name)
+	t.recordReceived(name)
 	r := t.byID[id]
 	if r == nil {
 		r = &region{file: f, nbytes: nbytes, id: id, name: name, manager: manager}
 		err = t.mapTheirs(r, size)
 	} else {
 		f.Close()
-		err = t.again(r)
+		err = t.receiveAgain(r)
 	}
 	if err != nil {
 		return nil, err
@@ -37,13 +37,13 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	return t.tenantOf(r)
 }
 
-// again handles a region that was received once more. It releases the reference of the message,
-// because the region holds one already. The caller must hold t.mu.
-func (t *regionTable) again(r *region) error {
+// receiveAgain handles a region that was received once more. It releases the reference of the
+// message, because the region holds one already. The caller must hold t.mu.
+func (t *regionTable) receiveAgain(r *region) error {
 	if r.name == "" {
 		return nil
 	}
-	return Guard(r.drop)
+	return Guard(r.dropReference)
 }
 
 // tenantOf returns an empty tensor on the storage of r. It creates the storage if there is none or
@@ -57,7 +57,7 @@ func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	if at := slices.Index(t.idle, r); at >= 0 {
 		t.idle = slices.Delete(t.idle, at, at+1)
 	}
-	return t.settle(r).View(tensor.Uint8, []int{0}, []int{1}, 0)
+	return t.addStorage(r).View(tensor.Uint8, []int{0}, []int{1}, 0)
 }
 
 // mapTheirs maps a file that PyTorch created and adds it to the table. It closes the file on an

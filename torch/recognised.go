@@ -26,17 +26,17 @@ var recognised map[python.Global]opener
 
 func init() { // not in the declaration, because that would be an initialization cycle
 	recognised = map[python.Global]opener{
-		named("torch.utils.data.dataset.Subset"):        subset,
-		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
-		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
-		named("torch.utils.data.dataset.StackDataset"):  stackDataset,
+		named("torch.utils.data.dataset.Subset"):        openSubset,
+		named("torch.utils.data.dataset.ConcatDataset"): openConcat,
+		named("torch.utils.data.dataset.TensorDataset"): openTensorDataset,
+		named("torch.utils.data.dataset.StackDataset"):  openStack,
 	}
 }
 
-// known returns the opener for a class that needs no registration, or nil.
-func known(class python.Global) opener {
+// knownOpener returns the opener for a class that needs no registration, or nil.
+func knownOpener(class python.Global) opener {
 	if vision.Known(class) {
-		return pictures
+		return openPictures
 	}
 	if r, ok := reader.Find(class); ok {
 		return importedReader(r)
@@ -54,13 +54,13 @@ func recognisedNames() []string {
 	return names
 }
 
-// pictures opens a torchvision data set.
-func pictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+// openPictures opens a torchvision data set.
+func openPictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	ds, err := vision.Open(r)
 	if err != nil {
 		return nil, err
 	}
-	return s.begin(ctx, ds)
+	return s.openAndRegister(ctx, ds)
 }
 
 // importedReader returns the opener of a class with a reader in an imported package.
@@ -71,14 +71,14 @@ func importedReader(from reader.Reader) opener {
 			return nil, err
 		}
 		s.worker.columns = from.Collate
-		return s.begin(ctx, ds)
+		return s.openAndRegister(ctx, ds)
 	}
 }
 
-// subset opens a Subset, which random_split returns too.
-func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+// openSubset opens a Subset, which random_split returns too.
+func openSubset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
-	of, err := s.dataset(ctx, inner)
+	of, err := s.openDataset(ctx, inner)
 	if err != nil {
 		return nil, err
 	}
@@ -90,16 +90,16 @@ func subset(s *source, ctx context.Context, r *python.Record) (data.Dataset, err
 	return data.NewSubset(of, indices), nil
 }
 
-// concatDataset opens a ConcatDataset, which the + operator of data sets returns too.
-func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
-	parts, err := items(r, "datasets")
+// openConcat opens a ConcatDataset, which the + operator of data sets returns too.
+func openConcat(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+	parts, err := listAttribute(r, "datasets")
 	if err != nil {
 		return nil, err
 	}
 	var all []data.Dataset
 	n := 0
 	for _, part := range parts {
-		ds, err := s.dataset(ctx, part)
+		ds, err := s.openDataset(ctx, part)
 		if err != nil {
 			return nil, err
 		}
@@ -112,9 +112,9 @@ func concatDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 	return data.NewConcatDataset(all...), nil
 }
 
-// tensorDataset opens a TensorDataset. Its tensors lie in memory shared with PyTorch.
-func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
-	parts, err := items(r, "tensors")
+// openTensorDataset opens a TensorDataset. Its tensors lie in memory shared with PyTorch.
+func openTensorDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+	parts, err := listAttribute(r, "tensors")
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,11 @@ func tensorDataset(s *source, ctx context.Context, r *python.Record) (data.Datas
 	if len(all) == 0 {
 		return nil, unsupported("TensorDataset has 0 tensors, want at least 1")
 	}
-	return s.begin(ctx, data.NewTensorDataset(all...))
+	return s.openAndRegister(ctx, data.NewTensorDataset(all...))
 }
 
-// items returns the items of an attribute that must be a list or a tuple.
-func items(r *python.Record, name string) ([]any, error) {
+// listAttribute returns the items of an attribute that must be a list or a tuple.
+func listAttribute(r *python.Record, name string) ([]any, error) {
 	v, _ := attribute(r, name)
 	switch v := v.(type) {
 	case []any:
@@ -150,7 +150,7 @@ func items(r *python.Record, name string) ([]any, error) {
 // indicesOf decodes the indices of a Subset of n samples: a list, a range, a tensor or an array. A
 // negative index counts from the end, as in Python.
 func indicesOf(v any, n int) ([]int, error) {
-	list, err := numbersIn(v, n, "a Subset")
+	list, err := decodeIndices(v, n, "a Subset")
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func indicesOf(v any, n int) ([]int, error) {
 	return list, nil
 }
 
-// numbersIn decodes indices into n samples. whose names their owner in errors.
-func numbersIn(v any, n int, whose string) (list []int, err error) {
+// decodeIndices decodes indices into n samples. whose names their owner in errors.
+func decodeIndices(v any, n int, whose string) (list []int, err error) {
 	switch x := v.(type) {
 	case *python.Record:
 		return rangeOf(x, n, whose)
@@ -182,7 +182,7 @@ func numbersIn(v any, n int, whose string) (list []int, err error) {
 	if !ok || t.Dims() != 1 || !isWhole(t) {
 		return nil, unsupported(
 			"indices of %s are %s, want integers in a list, range, tensor or array",
-			whose, described(v))
+			whose, describeValue(v))
 	}
 	for _, i := range tensor.Data[int64](t.Clone().To(tensor.Int64)) {
 		list = append(list, int(i))
@@ -190,8 +190,8 @@ func numbersIn(v any, n int, whose string) (list []int, err error) {
 	return list, nil
 }
 
-// described returns the dtype and shape of a tensor, or the type of another value, for errors.
-func described(v any) string {
+// describeValue returns the dtype and shape of a tensor, or the type of another value, for errors.
+func describeValue(v any) string {
 	if t, ok := v.(*tensor.Tensor); ok {
 		return fmt.Sprintf("%v of shape %v", t.DType(), t.Shape())
 	}

@@ -61,8 +61,8 @@ func (r *region) header() int {
 	return headerSize
 }
 
-// count returns the reference count of a named region.
-func (r *region) count() *atomic.Int32 { return sys.Counter(r.mem) }
+// refCount returns the reference count of a named region.
+func (r *region) refCount() *atomic.Int32 { return sys.Counter(r.mem) }
 
 // path returns the path of a named region.
 func (r *region) path() string { return shmDir + r.name }
@@ -78,8 +78,8 @@ func newRegion(n int, named bool) (_ *region, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("allocate memory for PyTorch: %w", err)
 	}
-	if err := r.prepare(capacity(n)); err != nil {
-		r.discard()
+	if err := r.prepareFile(roundCapacity(n)); err != nil {
+		r.discardRegion()
 		return nil, fmt.Errorf("allocate memory for PyTorch: %w", err)
 	}
 	return r, nil
@@ -111,8 +111,9 @@ func (r *region) createNamed() (err error) {
 	return err
 }
 
-// prepare sets the final size of the file, allocates the pages of the storage, and maps the file.
-func (r *region) prepare(room int) (err error) {
+// prepareFile sets the final size of the file, allocates the pages of the storage, and maps the
+// file.
+func (r *region) prepareFile(room int) (err error) {
 	size := r.header() + room
 	if err := sys.CheckFileSize(int64(size)); err != nil { // RLIMIT_FSIZE applies to memory files too
 		return err
@@ -125,7 +126,7 @@ func (r *region) prepare(room int) (err error) {
 			return err
 		}
 	}
-	if err := r.commit(); err != nil {
+	if err := r.commitPages(); err != nil {
 		return err
 	}
 	if r.id, _, err = sys.Identify(r.file); err != nil {
@@ -134,16 +135,16 @@ func (r *region) prepare(room int) (err error) {
 	if r.mem, err = sys.Map(r.file, size); err != nil {
 		return err
 	}
-	r.populate(0)
+	r.populatePages(0)
 	if r.name != "" {
-		r.count().Store(1)
+		r.refCount().Store(1)
 	}
 	return nil
 }
 
-// commit allocates the pages of the storage. It returns an error if the memory of the machine, of a
-// control group or of /dev/shm is exhausted; without it, a later access would raise SIGBUS.
-func (r *region) commit() error {
+// commitPages allocates the pages of the storage. It returns an error if the memory of the machine,
+// of a control group or of /dev/shm is exhausted; without it, a later access would raise SIGBUS.
+func (r *region) commitPages() error {
 	need := r.header() + r.nbytes
 	if need <= r.backed {
 		return nil
@@ -158,13 +159,13 @@ func (r *region) commit() error {
 	}
 	from := r.backed
 	r.backed = need
-	r.populate(from)
+	r.populatePages(from)
 	return nil
 }
 
-// populate adds the pages from the offset from to the page tables, if the region is mapped. This
-// costs a fraction of one page fault per page.
-func (r *region) populate(from int) {
+// populatePages adds the pages from the offset from to the page tables, if the region is mapped.
+// This costs a fraction of one page fault per page.
+func (r *region) populatePages(from int) {
 	if r.mem != nil {
 		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
 	}
@@ -198,16 +199,16 @@ func (r *region) checkRoom(need int64) error {
 	return nil
 }
 
-// room returns the largest size of a storage on the region.
-func (r *region) room() int { return len(r.mem) - r.header() }
+// capacityBytes returns the largest size of a storage on the region.
+func (r *region) capacityBytes() int { return len(r.mem) - r.header() }
 
-// discard unmaps the region and closes its file. The caller must make sure that its memory is not
-// used any more.
-func (r *region) discard() error {
+// discardRegion unmaps the region and closes its file. The caller must make sure that its memory is
+// not used any more.
+func (r *region) discardRegion() error {
 	if r.name != "" {
 		if r.mem == nil {
 			os.Remove(r.path())
-		} else if fault := Guard(func() { r.drop() }); fault != nil {
+		} else if fault := Guard(func() { r.dropReference() }); fault != nil {
 			os.Remove(r.path()) // the count was in a truncated page
 		}
 	}
@@ -219,16 +220,16 @@ func (r *region) discard() error {
 	return err
 }
 
-// drop releases one reference of a named region, and removes the name with the last one.
-func (r *region) drop() {
-	if r.count().Add(-1) == 0 {
+// dropReference releases one reference of a named region, and removes the name with the last one.
+func (r *region) dropReference() {
+	if r.refCount().Add(-1) == 0 {
 		os.Remove(r.path())
 	}
 }
 
-// named reports whether the name still refers to this file. A PyTorch manager removes names when
+// isNamed reports whether the name still refers to this file. A PyTorch manager removes names when
 // its processes have ended.
-func (r *region) named() bool {
+func (r *region) isNamed() bool {
 	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
 	if err != nil {
 		return false
@@ -238,9 +239,9 @@ func (r *region) named() bool {
 	return err == nil && id == r.id
 }
 
-// capacity rounds a size up to one at which regions can be reused: a power of two of at least a
-// page. Only the used part has pages.
-func capacity(n int) int {
+// roundCapacity rounds a size up to one at which regions can be reused: a power of two of at least
+// a page. Only the used part has pages.
+func roundCapacity(n int) int {
 	c := 4096
 	for c < n {
 		c *= 2

@@ -32,7 +32,7 @@ const (
 // regions is the table of this process's regions.
 var regions = &regionTable{byID: map[sys.FileID]*region{}, watched: map[int]*region{}}
 
-var sweepOnce = sync.OnceFunc(sweep)
+var sweepOnce = sync.OnceFunc(sweepShared)
 
 type regionTable struct {
 	mu      sync.Mutex
@@ -48,27 +48,27 @@ type regionTable struct {
 type tenant struct{ *region }
 
 // End ends the loan.
-func (t tenant) End() error { return regions.leave(t.region) }
+func (t tenant) End() error { return regions.removeTenant(t.region) }
 
-// allocate returns a region for an uninitialized storage of n bytes, by reusing an idle one if it
-// can.
-func (t *regionTable) allocate(n int, named bool) (*region, error) {
+// allocateRegion returns a region for an uninitialized storage of n bytes, by reusing an idle one
+// if it can.
+func (t *regionTable) allocateRegion(n int, named bool) (*region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.countOpenings()
 	for i, r := range slices.Backward(t.idle) { // the most recently used first
-		if r.ours && r.room() == capacity(n) && (r.name != "") == named && t.quiet(r) {
+		if r.ours && r.capacityBytes() == roundCapacity(n) && (r.name != "") == named && t.isUnused(r) {
 			t.idle = slices.Delete(t.idle, i, i+1)
 			r.nbytes = n
-			if err := r.commit(); err != nil {
-				return nil, errors.Join(err, t.forget(r))
+			if err := r.commitPages(); err != nil {
+				return nil, errors.Join(err, t.removeRegion(r))
 			}
 			return r, nil
 		}
 	}
 	r, err := newRegion(n, named)
 	if errors.Is(err, arena.ErrNoSpace) { // idle regions may hold the space
-		err = t.trim(0)
+		err = t.trimIdle(0)
 		if err == nil {
 			r, err = newRegion(n, named)
 		}
@@ -80,36 +80,36 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 	return r, nil
 }
 
-// settle creates a storage on r and makes it a tenant. The caller must hold t.mu, unless r is not
-// in the table yet.
-func (t *regionTable) settle(r *region) *tensor.Storage {
-	s := foreignTensors.Adopt(r.data(), t.enter(r))
+// addStorage creates a storage on r and makes it a tenant. The caller must hold t.mu, unless r is
+// not in the table yet.
+func (t *regionTable) addStorage(r *region) *tensor.Storage {
+	s := foreignTensors.Adopt(r.data(), t.addTenant(r))
 	r.storage = weak.Make(s)
 	return s
 }
 
-func (t *regionTable) enter(r *region) tenant {
+func (t *regionTable) addTenant(r *region) tenant {
 	r.tenants++
 	return tenant{r}
 }
 
-// leave ends a tenancy. After the last one, a region created by PyTorch is discarded unless it is
-// in flight, and a region created by this process becomes idle.
-func (t *regionTable) leave(r *region) error {
+// removeTenant ends a tenancy. After the last one, a region created by PyTorch is discarded unless
+// it is in flight, and a region created by this process becomes idle.
+func (t *regionTable) removeTenant(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.tenants--; r.tenants > 0 {
 		return nil
 	}
-	t.look()
-	if !r.ours && !t.underWay(r) {
-		return t.forget(r)
+	t.countOpenings()
+	if !r.ours && !t.isInFlight(r) {
+		return t.removeRegion(r)
 	}
 	t.idle = append(t.idle, r)
 	if !r.ours {
-		t.tidyIn(tidyFirst)
+		t.recheckIdleAfter(tidyFirst)
 	}
-	return t.trim(idleBytes)
+	return t.trimIdle(idleBytes)
 }
 
 // tidyFirst and tidyLast are the first and the longest pause between checks of closed PyTorch
@@ -120,9 +120,9 @@ const (
 	tidyLast  = time.Second
 )
 
-// tidyIn checks after a pause whether idle PyTorch regions are still in flight, and repeats until
-// none is. The caller must hold t.mu.
-func (t *regionTable) tidyIn(pause time.Duration) {
+// recheckIdleAfter checks after a pause whether idle PyTorch regions are still in flight, and
+// repeats until none is. The caller must hold t.mu.
+func (t *regionTable) recheckIdleAfter(pause time.Duration) {
 	if t.tidying {
 		return
 	}
@@ -131,10 +131,10 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.tidying = false
-		t.look()
-		_ = t.trim(idleBytes) // there is no caller to return the error to
+		t.countOpenings()
+		_ = t.trimIdle(idleBytes) // there is no caller to return the error to
 		if slices.ContainsFunc(t.idle, func(r *region) bool { return !r.ours }) {
-			t.tidyIn(min(2*pause, tidyLast))
+			t.recheckIdleAfter(min(2*pause, tidyLast))
 		}
 	})
 }
@@ -145,14 +145,14 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 func Trim() error {
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
-	regions.look()
-	return regions.trim(0)
+	regions.countOpenings()
+	return regions.trimIdle(0)
 }
 
-// trim discards the oldest idle regions above the limits, except those in flight. PyTorch's regions
-// in flight do not count against the limit of bytes; otherwise a region of this process would be
-// freed and a fresh one allocated at the next send. The caller must hold t.mu.
-func (t *regionTable) trim(bytes int) (err error) {
+// trimIdle discards the oldest idle regions above the limits, except those in flight. PyTorch's
+// regions in flight do not count against the limit of bytes; otherwise a region of this process
+// would be freed and a fresh one allocated at the next send. The caller must hold t.mu.
+func (t *regionTable) trimIdle(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
 		if r.ours {
@@ -162,69 +162,69 @@ func (t *regionTable) trim(bytes int) (err error) {
 	kept := t.idle[:0]
 	for i, r := range t.idle {
 		tooMuch := total > bytes || len(kept)+len(t.idle)-i > idleFiles || !r.ours
-		if !tooMuch || t.underWay(r) {
+		if !tooMuch || t.isInFlight(r) {
 			kept = append(kept, r)
 			continue
 		}
 		if r.ours {
 			total -= len(r.mem)
 		}
-		err = errors.Join(err, t.forget(r))
+		err = errors.Join(err, t.removeRegion(r))
 	}
 	clear(t.idle[len(kept):])
 	t.idle = kept
 	return err
 }
 
-func (t *regionTable) forget(r *region) error {
+func (t *regionTable) removeRegion(r *region) error {
 	delete(t.byID, r.id)
 	if r.watch != 0 {
 		t.watch.Remove(r.watch)
 		delete(t.watched, r.watch)
 	}
-	return r.discard()
+	return r.discardRegion()
 }
 
-// quiet reports whether no other process uses or may still open an idle region of this process. The
-// caller must hold t.mu.
-func (t *regionTable) quiet(r *region) bool {
+// isUnused reports whether no other process uses or may still open an idle region of this process.
+// The caller must hold t.mu.
+func (t *regionTable) isUnused(r *region) bool {
 	if r.name != "" {
-		return r.count().Load() == 1 && r.named()
+		return r.refCount().Load() == 1 && r.isNamed()
 	}
-	if t.underWay(r) {
+	if t.isInFlight(r) {
 		return false
 	}
 	elsewhere, err := sys.OpenElsewhere(r.file)
 	return err == nil && !elsewhere
 }
 
-// underWay reports whether r is in flight: a live process may still open it by the number of its
+// isInFlight reports whether r is in flight: a live process may still open it by the number of its
 // descriptor. The caller must hold t.mu.
-func (t *regionTable) underWay(r *region) bool {
+func (t *regionTable) isInFlight(r *region) bool {
 	if r.opens >= r.sends {
 		r.sends, r.opens, r.peers = 0, 0, nil
 	}
-	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.alive() })
+	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.isAlive() })
 	return len(r.peers) > 0
 }
 
-// openLater counts the recent openings, and returns underWay.
+// openLater counts the recent openings, and returns isInFlight.
 func (t *regionTable) openLater(r *region) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
-	return t.underWay(r)
+	t.countOpenings()
+	return t.isInFlight(r)
 }
 
-// notice counts the recent openings.
-func (t *regionTable) notice() {
+// updateOpenings counts the recent openings.
+func (t *regionTable) updateOpenings() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.countOpenings()
 }
 
-// look counts the openings since its last call. The caller must hold t.mu.
-func (t *regionTable) look() {
+// countOpenings counts the openings since its last call. The caller must hold t.mu.
+func (t *regionTable) countOpenings() {
 	if t.watch != nil {
 		t.watch.Opened(func(id int) {
 			if r := t.watched[id]; r != nil {
@@ -234,15 +234,15 @@ func (t *regionTable) look() {
 	}
 }
 
-// expect records that r will be opened once: by the process by, or by this one if by is nil.
-func (t *regionTable) expect(r *region, by *process) {
+// expectOpening records that r will be opened once: by the process by, or by this one if by is nil.
+func (t *regionTable) expectOpening(r *region, by *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.look()
+	t.countOpenings()
 	if by != nil && r.watch == 0 {
-		t.observe(r)
+		t.watchRegion(r)
 	}
-	t.underWay(r) // resets the counts if r is not in flight
+	t.isInFlight(r) // resets the counts if r is not in flight
 	if r.watch != 0 || by != nil {
 		r.sends++
 	}
@@ -251,8 +251,8 @@ func (t *regionTable) expect(r *region, by *process) {
 	}
 }
 
-// observe adds r to the watch. If that fails, r counts as in flight while its receiver lives.
-func (t *regionTable) observe(r *region) {
+// watchRegion adds r to the watch. If that fails, r counts as in flight while its receiver lives.
+func (t *regionTable) watchRegion(r *region) {
 	if t.watch == nil {
 		w, err := sys.NewOpenWatch()
 		if err != nil {
@@ -266,28 +266,28 @@ func (t *regionTable) observe(r *region) {
 	}
 }
 
-// recall reverts expect.
-func (t *regionTable) recall(r *region) {
+// revertExpected reverts expectOpening.
+func (t *regionTable) revertExpected(r *region) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.sends--
 }
 
-// occupy creates a storage on a region returned by allocate.
-func (t *regionTable) occupy(r *region) *tensor.Storage {
+// occupyRegion creates a storage on a region returned by allocateRegion.
+func (t *regionTable) occupyRegion(r *region) *tensor.Storage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.settle(r)
+	return t.addStorage(r)
 }
 
-// move moves a storage from the Go heap to memory that PyTorch can map.
-func (t *regionTable) move(s *tensor.Storage, named bool) error {
-	r, err := t.allocate(len(s.Bytes()), named)
+// moveStorage moves a storage from the Go heap to memory that PyTorch can map.
+func (t *regionTable) moveStorage(s *tensor.Storage, named bool) error {
+	r, err := t.allocateRegion(len(s.Bytes()), named)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
-	loan := t.enter(r)
+	loan := t.addTenant(r)
 	t.mu.Unlock()
 	if err := foreignTensors.MoveTo(s, r.data(), loan); err != nil {
 		return errors.Join(err, loan.End())
@@ -298,8 +298,8 @@ func (t *regionTable) move(s *tensor.Storage, named bool) error {
 	return nil
 }
 
-// holds reports whether an address lies in a region.
-func (t *regionTable) holds(addr uintptr) bool {
+// containsAddr reports whether an address lies in a region.
+func (t *regionTable) containsAddr(addr uintptr) bool {
 	if !t.mu.TryLock() { // the faulting goroutine itself may hold the lock
 		return true
 	}

@@ -33,19 +33,19 @@ var samplesForPython string
 // descriptor of its socket.
 const samplesFlag = "--shoal-samples"
 
-// handOverLoader is handOver for a DataLoader worker with a Go data set: it also starts the sample
-// server from Python.
+// handOverLoader is handOverToPython for a DataLoader worker with a Go data set: it also starts the
+// sample server from Python.
 func (s *start) handOverLoader() error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	s.code = samplesForPython + fmt.Sprintf("\nbegin(%s, %q)\n", strconv.QuoteToASCII(program), samplesFlag) + s.code
-	return s.handOver()
+	return s.handOverToPython()
 }
 
-// servesSamples runs the sample server. number is the descriptor of its socket.
-func (c Child) servesSamples(number string) error {
+// runSampleServer runs the sample server. number is the descriptor of its socket.
+func (c Child) runSampleServer(number string) error {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
 		return protocolError("socket descriptor is %q, want a number of 3 or more", number)
@@ -54,7 +54,7 @@ func (c Child) servesSamples(number string) error {
 	if err != nil {
 		return err
 	}
-	endQuietly()
+	exitOnSignals()
 	err = c.serveSamples(context.Background(), newConn(conn, Options{}))
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return nil // Python has exited or was killed
@@ -76,7 +76,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 		return err
 	}
 	defer func() { w.stop() }()
-	failed := w.guarded(func() error { return c.openDataset(ctx, w, args) })
+	failed := w.recoverPanic(func() error { return c.openDataset(ctx, w, args) })
 	for {
 		ask, err := As[python.Tuple](conn.Recv(ctx))
 		if err != nil {
@@ -85,7 +85,11 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 		var answer any
 		err = failed
 		if err == nil {
-			err = w.guarded(func() (err error) { answer, err = c.sample(ctx, w, args, ask); return err })
+			err = w.recoverPanic(func() (err error) {
+				answer,
+					err = c.serveSampleRequest(ctx, w, args, ask)
+				return err
+			})
 		}
 		reply := python.Tuple{err == nil, answer}
 		if err != nil {
@@ -102,7 +106,7 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 // samplesWorker receives the description of the Python worker: the kind of data set, the data set,
 // the base seed, the worker's ID and the number of workers.
 func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, python.Tuple, error) {
-	said, err := recvScript(ctx, conn)
+	said, err := receiveFromScript(ctx, conn)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,23 +126,24 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 	return w, args, nil
 }
 
-// recvScript receives a value from a spawned Python process, where the classes of the script belong
-// to the module __mp_main__. It renames the module to __main__, as in the script's own process.
-func recvScript(ctx context.Context, conn *Conn) (any, error) {
+// receiveFromScript receives a value from a spawned Python process, where the classes of the script
+// belong to the module __mp_main__. It renames the module to __main__, as in the script's own
+// process.
+func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	b, err := conn.RecvBytes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return conn.importer().unpack(ctx, b, func(o *pickle.Object) {
+	return conn.importer().startUnpacking(ctx, b, func(o *pickle.Object) {
 		if o.Class.Module == "__mp_main__" {
 			o.Class.Module = "__main__"
 		}
-	}).whole(ctx)
+	}).awaitValue(ctx)
 }
 
-// sample serves one request: "get" with indices, or "begin" and "next" with a number of samples.
-// Each request also carries the epoch.
-func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
+// serveSampleRequest serves one request: "get" with indices, or "begin" and "next" with a number of
+// samples. Each request also carries the epoch.
+func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("request for samples has %d parts, want at least 2", len(ask))
 	}
@@ -169,9 +174,9 @@ func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask python.Tup
 // mostSamples is the largest number of stream samples in one request.
 const mostSamples = 1 << 10
 
-// forPython converts samples to the values that a Python data set would return. A [data.Sample]
-// becomes a tuple.
-func forPython(samples []any, numbers []int) (any, error) {
+// samplesToPython converts samples to the values that a Python data set would return. A
+// [data.Sample] becomes a tuple.
+func samplesToPython(samples []any, numbers []int) (any, error) {
 	flat, shared := make([]tree.Value, len(samples)), new(piece)
 	for k, v := range samples {
 		if s, ok := v.(data.Sample); ok {
@@ -182,16 +187,16 @@ func forPython(samples []any, numbers []int) (any, error) {
 			err = shared.add(f)
 		}
 		if err != nil {
-			return nil, ofSample(k, numbers, err)
+			return nil, wrapSampleError(k, numbers, err)
 		}
 		flat[k] = f
 	}
-	if err := shared.move(); err != nil {
+	if err := shared.copyTensors(); err != nil {
 		return nil, err
 	}
 	list := make([]any, len(samples))
 	for k := range flat {
-		v, err := asPython(flat[k], true)
+		v, err := toPython(flat[k], true)
 		if err != nil {
 			CloseAll(list)
 			return nil, err
@@ -236,8 +241,8 @@ func (g *piece) add(v tree.Value) error {
 // cacheLine is the alignment of the tensors in a block, in bytes.
 const cacheLine = 64
 
-// move copies the tensors into a new block, and replaces each by its copy.
-func (g *piece) move() error {
+// copyTensors copies the tensors into a new block, and replaces each by its copy.
+func (g *piece) copyTensors() error {
 	block, err := Empty(tensor.Uint8, g.size)
 	if err != nil {
 		return err

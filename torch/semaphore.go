@@ -78,16 +78,16 @@ const maxPermits = math.MaxInt32
 
 // NewLock creates a Lock to be passed to [Spawn]. The caller must close it after the processes that
 // use it have ended.
-func NewLock() (Semaphore, error) { return shared(newSemaphore(lockClass, 1, 1)) }
+func NewLock() (Semaphore, error) { return asSemaphore(newSemaphore(lockClass, 1, 1)) }
 
 // NewRLock creates an RLock to be passed to [Spawn]. The caller must close it after the processes
 // that use it have ended.
-func NewRLock() (Semaphore, error) { return shared(newSemaphore(rlockClass, 1, 1)) }
+func NewRLock() (Semaphore, error) { return asSemaphore(newSemaphore(rlockClass, 1, 1)) }
 
 // NewSemaphore creates a Semaphore with n permits to be passed to [Spawn]. It panics if n is not in
 // the range from 0 to 2^31-1. The caller must close it after the processes that use it have ended.
 func NewSemaphore(n int) (Semaphore, error) {
-	return shared(newSemaphore(semaphoreClass, n, maxPermits))
+	return asSemaphore(newSemaphore(semaphoreClass, n, maxPermits))
 }
 
 // NewBoundedSemaphore creates a BoundedSemaphore with n permits to be passed to [Spawn]. It must
@@ -95,11 +95,11 @@ func NewSemaphore(n int) (Semaphore, error) {
 // range from 0 to 2^31-1. The caller must close the semaphore after the processes that use it have
 // ended.
 func NewBoundedSemaphore(n int) (Semaphore, error) {
-	return shared(newSemaphore(boundedClass, n, int64(n)))
+	return asSemaphore(newSemaphore(boundedClass, n, int64(n)))
 }
 
-// shared converts the results of newSemaphore, so that the interface is nil on an error.
-func shared(s *semaphore, err error) (Semaphore, error) {
+// asSemaphore converts the results of newSemaphore, so that the interface is nil on an error.
+func asSemaphore(s *semaphore, err error) (Semaphore, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func openSemaphore(class python.Global, name string, most int64) (*semaphore, er
 }
 
 func (s *semaphore) Acquire(ctx context.Context) error {
-	if s.take() {
+	if s.tryAcquire() {
 		return nil
 	}
 	s.word.Add(oneSleeper)
@@ -198,14 +198,14 @@ func (s *semaphore) Acquire(ctx context.Context) error {
 }
 
 func (s *semaphore) TryAcquire() error {
-	if !s.take() {
+	if !s.tryAcquire() {
 		return ErrLocked
 	}
 	return nil
 }
 
-// take takes a permit if one is available, and reports whether it did.
-func (s *semaphore) take() bool {
+// tryAcquire takes a permit if one is available, and reports whether it did.
+func (s *semaphore) tryAcquire() bool {
 	for {
 		v := s.word.Load()
 		if uint32(v) == 0 {
@@ -235,13 +235,13 @@ func (s *semaphore) Release() error {
 	}
 }
 
-func (s *semaphore) Permits() (int, error) { return s.count(), nil }
+func (s *semaphore) Permits() (int, error) { return s.permitCount(), nil }
 
-// count returns the number of available permits.
-func (s *semaphore) count() int { return int(uint32(s.word.Load())) }
+// permitCount returns the number of available permits.
+func (s *semaphore) permitCount() int { return int(uint32(s.word.Load())) }
 
-// semaphore decodes the state (handle, kind, maximum, name).
-func (i *importer) semaphore(o *pickle.Object) (any, error) {
+// decodeSemaphore decodes the state (handle, kind, maximum, name).
+func (i *importer) decodeSemaphore(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
 		return nil, protocolError("state of %s has %d parts, want 4", o.Class, len(state))
@@ -254,8 +254,9 @@ func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	return openSemaphore(o.Class, name, most)
 }
 
-// semaphore encodes the state of s. The handle is 0, because it has no meaning in another process.
-func (e *exporter) semaphore(s *semaphore) (any, error) {
+// encodeSemaphore encodes the state of s. The handle is 0, because it has no meaning in another
+// process.
+func (e *exporter) encodeSemaphore(s *semaphore) (any, error) {
 	if s == nil {
 		return nil, nil
 	}

@@ -79,53 +79,53 @@ func (s *sharer) address() string { return "\x00" + s.listener.Addr()[1:] }
 func (s *sharer) serve() {
 	sys.Accept(s.listener.Accept, func(c *sys.Conn) {
 		s.strangers.Enter(c, sourceOf(c))
-		go s.answer(c)
+		go s.serveReceiver(c)
 	})
 }
 
-// offer takes ownership of f and returns its key.
-func (s *sharer) offer(f *os.File) int64 {
+// addDescriptor takes ownership of f and returns its key.
+func (s *sharer) addDescriptor(f *os.File) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
-	s.await(s.next, f)
+	s.keepDescriptor(s.next, f)
 	return s.next
 }
 
-// await keeps f under key for keepFor. The caller must hold s.mu.
-func (s *sharer) await(key int64, f *os.File) {
-	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
+// keepDescriptor keeps f under key for keepFor. The caller must hold s.mu.
+func (s *sharer) keepDescriptor(key int64, f *os.File) {
+	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdrawKey(key) })}
 }
 
-// take removes and returns the descriptor with the given key. The caller must call given
-// afterwards. A sharer that was handed over by another process ends when its last descriptor is
-// taken.
-func (s *sharer) take(key int64) (*os.File, bool) {
+// takeDescriptor removes and returns the descriptor with the given key. The caller must call
+// closeGiven afterwards. A sharer that was handed over by another process ends when its last
+// descriptor is taken.
+func (s *sharer) takeDescriptor(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, ok := s.waiting[key]
 	if !ok {
-		return s.takeAhead(key)
+		return s.takeSentAhead(key)
 	}
 	delete(s.waiting, key)
 	w.timer.Stop()
 	s.giving++
 	if s.left != nil && len(s.waiting) == 0 { // before the send, which may end this process
 		s.listener.Close()
-		s.left.leave()
+		s.left.release()
 	}
 	return w.file, true
 }
 
-// takeAhead returns a descriptor that was sent ahead. The caller must hold s.mu. It is released
+// takeSentAhead returns a descriptor that was sent ahead. The caller must hold s.mu. It is released
 // meanwhile, because the lock order is ahead.mu before s.mu.
-func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
+func (s *sharer) takeSentAhead(key int64) (f *os.File, ok bool) {
 	a := s.ahead[firstKey(key)]
 	if a == nil {
 		return nil, false
 	}
 	s.mu.Unlock()
-	f, err := a.take(key)
+	f, err := a.takeDescriptor(key)
 	s.mu.Lock()
 	if err != nil {
 		return nil, false
@@ -134,25 +134,25 @@ func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	return f, true
 }
 
-// given closes a descriptor that take returned.
-func (s *sharer) given(f *os.File) {
+// closeGiven closes a descriptor that take returned.
+func (s *sharer) closeGiven(f *os.File) {
 	f.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.giving--
 }
 
-func (s *sharer) withdraw(key int64) {
-	if f, ok := s.take(key); ok {
-		s.given(f)
+func (s *sharer) withdrawKey(key int64) {
+	if f, ok := s.takeDescriptor(key); ok {
+		s.closeGiven(f)
 	}
 }
 
-// answer serves one receiver. On any failure it closes the connection, which is how the receiver
-// learns of it.
-func (s *sharer) answer(c *sys.Conn) {
+// serveReceiver serves one receiver. On any failure it closes the connection, which is how the
+// receiver learns of it.
+func (s *sharer) serveReceiver(c *sys.Conn) {
 	defer c.Close()
-	err := both(c)(time.Now().Add(patience))
+	err := setBothDeadlines(c)(time.Now().Add(patience))
 	if err == nil {
 		err = authServer(c, s.key)
 	}
@@ -164,23 +164,23 @@ func (s *sharer) answer(c *sys.Conn) {
 	if err != nil {
 		return
 	}
-	key, err := requestedKey(request)
+	key, err := decodeKeyRequest(request)
 	if err != nil {
 		return
 	}
-	f, ok := s.take(key)
+	f, ok := s.takeDescriptor(key)
 	if !ok {
 		return
 	}
-	defer s.given(f)
+	defer s.closeGiven(f)
 	if sys.SendFiles(c, []byte{sharedByte}, f) != nil {
 		return
 	}
 	c.Read(make([]byte, 1)) // the acknowledgement, or EOF
 }
 
-// requestedKey decodes a request (key, pid).
-func requestedKey(request []byte) (int64, error) {
+// decodeKeyRequest decodes a request (key, pid).
+func decodeKeyRequest(request []byte) (int64, error) {
 	v, err := pickle.Unmarshal(request, nil, pickle.Limits{})
 	if err != nil {
 		return 0, err

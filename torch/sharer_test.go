@@ -51,7 +51,7 @@ func TestSharer_EndsWhileItIsAsked(t *testing.T) {
 		l := testutil.Value(sys.Listen(abstractName()))(t)
 		go sys.Accept(l.Accept, func(c *sys.Conn) { serve(c); c.Close() })
 		for range 20 { // the order of goroutines decides which bytes have come by the end
-			if _, err := detach(l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
+			if _, err := fetchDescriptor(l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -75,15 +75,15 @@ func TestSharer_ServesBesideAStalledClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := detach(s.listener.Addr(), s.offer(f), testKey)
+	got, err := fetchDescriptor(s.listener.Addr(), s.addDescriptor(f), testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.Close()
-	if _, err := detach(s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
+	if _, err := fetchDescriptor(s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
 		t.Errorf("a key that was never given: %v", err)
 	}
-	if _, err := detach(s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
+	if _, err := fetchDescriptor(s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
 		t.Errorf("another authkey: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestSharer_WaitsForAcknowledgement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := s.offer(f)
+	key := s.addDescriptor(f)
 	c, err := sys.Dial(t.Context(), s.listener.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -132,14 +132,14 @@ func TestSharer_PromisesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sharer{waiting: map[int64]*waiting{}}
 		early, late := memfile(t), memfile(t)
-		first, second := s.offer(early), s.offer(late)
+		first, second := s.addDescriptor(early), s.addDescriptor(late)
 		time.Sleep(keepFor - time.Second)
-		if f, ok := s.take(first); !ok || f != early {
+		if f, ok := s.takeDescriptor(first); !ok || f != early {
 			t.Fatal("a descriptor was gone before its time")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if _, ok := s.take(second); ok {
+		if _, ok := s.takeDescriptor(second); ok {
 			t.Error("a descriptor that nobody fetched is kept for ever")
 		}
 		if _, err := late.Stat(); !errors.Is(err, os.ErrClosed) {
@@ -174,9 +174,9 @@ func TestSharer_WaitsForASmallBacklog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := s.offer(f)
+		key := s.addDescriptor(f)
 		wg.Go(func() {
-			got, err := detach(s.listener.Addr(), key, testKey)
+			got, err := fetchDescriptor(s.listener.Addr(), key, testKey)
 			if err != nil {
 				t.Error(err)
 				return
@@ -221,7 +221,7 @@ func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 		theirs <- sys.SendFiles(c, []byte{sharedByte, sharedByte}, mine)
 	})
 	before := openFiles(t)
-	if f, err := detach(addr, 1, testKey); !errors.Is(err, ErrProtocol) {
+	if f, err := fetchDescriptor(addr, 1, testKey); !errors.Is(err, ErrProtocol) {
 		t.Errorf("one byte too many: %v, %v", f, err)
 	}
 	if err := <-theirs; err != nil {
@@ -251,7 +251,7 @@ func TestDetach_Acknowledges(t *testing.T) {
 		}
 		said <- err
 	})
-	f := testutil.Value(detach(addr, 1, testKey))(t)
+	f := testutil.Value(fetchDescriptor(addr, 1, testKey))(t)
 	defer f.Close()
 	if err := <-said; err != nil {
 		t.Error(err)

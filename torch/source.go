@@ -83,16 +83,16 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 	}
 	s := &source{child: c, worker: w, opened: map[*python.Record]data.Dataset{}}
 	if args[argKind] == int64(kindStream) {
-		opens, err := s.streams(holder, 0)
+		opens, err := s.collectStreams(holder, 0)
 		if err != nil {
 			return err
 		}
-		return w.openStream(ctx, chained(opens))
+		return w.openStream(ctx, chainStreams(opens))
 	}
 	if w.fetch != nil { // a persistent worker keeps its data set
 		return nil
 	}
-	ds, err := s.dataset(ctx, holder)
+	ds, err := s.openDataset(ctx, holder)
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -118,9 +118,9 @@ func (s *source) close() error {
 	return errors.Join(errs...)
 }
 
-// dataset opens the data set that v represents. It returns the same data set if v occurs again, and
-// an error if v contains itself.
-func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
+// openDataset opens the data set that v represents. It returns the same data set if v occurs again,
+// and an error if v contains itself.
+func (s *source) openDataset(ctx context.Context, v any) (data.Dataset, error) {
 	r, ok := v.(*python.Record)
 	if !ok {
 		return nil, unsupported("data set is %T, want an object", v)
@@ -135,7 +135,7 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 		return nil, unsupported("data set contains more than %d data sets", mostDatasets)
 	}
 	s.opened[r] = nil
-	open, err := s.meant(r)
+	open, err := s.findOpener(r)
 	if err != nil {
 		return nil, err
 	}
@@ -153,29 +153,29 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 // mostDatasets limits the number of data sets within one object.
 const mostDatasets = 10_000
 
-// meant returns the opener for an object: by shoal_dataset, by the name of its class, or because Go
-// supports its class.
-func (s *source) meant(r *python.Record) (opener, error) {
+// findOpener returns the opener for an object: by shoal_dataset, by the name of its class, or
+// because Go supports its class.
+func (s *source) findOpener(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
 		if open := s.child.Datasets[text]; open != nil {
-			return registered(open), nil
+			return registeredOpener(open), nil
 		}
-		return nil, s.child.unknown("data set", text)
+		return nil, s.child.unknownNameError("data set", text)
 	}
 	if open := s.child.Datasets[r.Class.String()]; open != nil {
-		return registered(open), nil
+		return registeredOpener(open), nil
 	}
-	if open := known(r.Class); open != nil && !named {
+	if open := knownOpener(r.Class); open != nil && !named {
 		return open, nil
 	}
-	return nil, s.child.notOurs(r)
+	return nil, s.child.unsupportedError(r)
 }
 
-// registered returns the opener of a data set registered in [Child.Datasets].
-func registered(open OpenDataset) opener {
+// registeredOpener returns the opener of a data set registered in [Child.Datasets].
+func registeredOpener(open OpenDataset) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
-		w, err := s.worker.of(r)
+		w, err := s.worker.workerFor(r)
 		if err != nil {
 			return nil, err
 		}
@@ -183,12 +183,12 @@ func registered(open OpenDataset) opener {
 		if err != nil {
 			return nil, err
 		}
-		return s.begin(ctx, ds)
+		return s.openAndRegister(ctx, ds)
 	}
 }
 
-// of returns the Worker that is passed to the opener of the data set r.
-func (w *loaderWorker) of(r *python.Record) (Worker, error) {
+// workerFor returns the Worker that is passed to the opener of the data set r.
+func (w *loaderWorker) workerFor(r *python.Record) (Worker, error) {
 	args, err := keywordsOf(r)
 	own := w.Worker
 	own.Args, own.Object = args, r
@@ -242,10 +242,10 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 	return nil, false
 }
 
-// begin opens a [data.Opener], and registers the data set to be closed at the end and to collate
-// batches if it can.
-func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
-	ds, err := s.worker.begun(ctx, s.worker.tolerant(ds))
+// openAndRegister opens a [data.Opener], and registers the data set to be closed at the end and to
+// collate batches if it can.
+func (s *source) openAndRegister(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
+	ds, err := s.worker.openIfOpener(ctx, s.worker.recordTolerance(ds))
 	if c, ok := ds.(io.Closer); ok && err == nil {
 		s.closers = append(s.closers, c)
 	}
@@ -255,13 +255,13 @@ func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, erro
 	return ds, err
 }
 
-// begun opens ds if it is a [data.Opener], and otherwise returns ds.
-func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
+// openIfOpener opens ds if it is a [data.Opener], and otherwise returns ds.
+func (w *loaderWorker) openIfOpener(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	o, ok := ds.(data.Opener)
 	if !ok {
 		return ds, nil
 	}
-	v, err := o.Open(w.at(ctx, 0))
+	v, err := o.Open(w.sampleContext(ctx, 0))
 	if err != nil {
 		return nil, fmt.Errorf("open data set: %w", err)
 	}
@@ -272,26 +272,26 @@ func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset
 	return begun, nil
 }
 
-// at returns the context for loading sample i.
-func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
+// sampleContext returns the context for loading sample i.
+func (w *loaderWorker) sampleContext(ctx context.Context, i int) context.Context {
 	return data.WithSample(ctx, w.info, i)
 }
 
-// unknown returns the error for a name that is not registered. It lists the registered names.
-func (c Child) unknown(kind, name string) error {
+// unknownNameError returns the error for a name that is not registered. It lists the registered names.
+func (c Child) unknownNameError(kind, name string) error {
 	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
-// notOurs returns the error for an object that Go cannot load. It lists the remedies.
-func (c Child) notOurs(r *python.Record) error {
+// unsupportedError returns the error for an object that Go cannot load. It lists the remedies.
+func (c Child) unsupportedError(r *python.Record) error {
 	return unsupported("data set %s has no attribute %s, and its class is not one of those supported by Go: %s. Set self.%[2]s in its __init__ (class attributes "+
 		"are not sent), or register Datasets[%[4]q] in the Go program, or omit multiprocessing_context=\"spawn\" for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 
-// streams returns the streams within an object, in order.
-func (s *source) streams(v any, depth int) ([]boundStream, error) {
+// collectStreams returns the streams within an object, in order.
+func (s *source) collectStreams(v any, depth int) ([]boundStream, error) {
 	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
 		return nil, unsupported("data set is %T, want an object", v)
@@ -302,22 +302,22 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 		text = r.Class.String()
 	}
 	if open := s.child.valueStream(text); open != nil {
-		w, err := s.worker.of(r)
+		w, err := s.worker.workerFor(r)
 		return []boundStream{{open, w}}, err
 	}
 	if named {
-		return nil, s.child.unknown("stream", text)
+		return nil, s.child.unknownNameError("stream", text)
 	}
 	if r.Class != chainDataset {
-		return nil, s.child.notOurs(r)
+		return nil, s.child.unsupportedError(r)
 	}
-	parts, err := items(r, "datasets")
+	parts, err := listAttribute(r, "datasets")
 	if err != nil {
 		return nil, err
 	}
 	var all []boundStream
 	for _, part := range parts {
-		more, err := s.streams(part, depth+1)
+		more, err := s.collectStreams(part, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -334,8 +334,8 @@ type boundStream struct {
 	w    Worker
 }
 
-// chained concatenates streams.
-func chained(all []boundStream) func(ctx context.Context) iter.Seq2[any, error] {
+// chainStreams concatenates streams.
+func chainStreams(all []boundStream) func(ctx context.Context) iter.Seq2[any, error] {
 	return func(ctx context.Context) iter.Seq2[any, error] {
 		return func(yield func(any, error) bool) {
 			for _, b := range all {
@@ -353,7 +353,7 @@ func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context
 	if err := w.stop(); err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(open(w.at(ctx, w.ID)))
+	next, stop := iter.Pull2(open(w.sampleContext(ctx, w.ID)))
 	w.stop = func() error { stop(); return nil }
 	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNext(ctx, next, index) }
 	return nil

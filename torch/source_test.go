@@ -115,7 +115,7 @@ func TestChild_DataSetsAreAroundDataSets(t *testing.T) {
 		{object(concatClass, "datasets", []any{}), nil},
 	} {
 		s, opened, closed := opening(t)
-		ds, err := s.dataset(testContext(t), c.v)
+		ds, err := s.openDataset(testContext(t), c.v)
 		if err != nil {
 			t.Errorf("%v: %v", c.want, err)
 			continue
@@ -136,7 +136,7 @@ func TestChild_OneObjectIsOpenedOnce(t *testing.T) {
 	for range 40 { // there are 2^40 ways to it
 		set = object(concatClass, "datasets", []any{set, subsetOf(set, []any{})})
 	}
-	ds, err := s.dataset(testContext(t), set)
+	ds, err := s.openDataset(testContext(t), set)
 	if err != nil || ds.Len() != 10 || *opened != 1 || s.close() != nil || *closed != 1 {
 		t.Errorf("opened %d times, closed %d: %v", *opened, *closed, err)
 	}
@@ -196,7 +196,7 @@ func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 			"want as many rows as the first tensor"},
 	} {
 		s, opened, closed := opening(t)
-		_, err := s.dataset(testContext(t), c.v)
+		_, err := s.openDataset(testContext(t), c.v)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, not %s", err, c.want)
 		}
@@ -228,14 +228,16 @@ func TestChild_SamplersMakeNumbersOfAnyKind(t *testing.T) {
 		{&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(6), int64(3)}}, []int{0, 3}, false},
 		{[]any{int64(10), int64(-11)}, []int{10, -11}, false}, // the data set says that it has not these
 	} {
-		if got, single, err := requested(c.index, 10); err != nil || single != c.single || !slices.Equal(got, c.want) {
+		if got, single, err := requestedIndices(c.index, 10); err != nil || single != c.single ||
+			!slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, %t, %v", c.index, got, single, err)
 		}
 	}
 	for _, bad := range []any{
 		"x", 0.5, nil, []any{0.5}, tensor.Scalar(tensor.Float32, 1), tensor.New(tensor.Int64, 1, 1),
 	} {
-		if _, _, err := requested(bad, 10); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "of a batch") {
+		if _, _, err := requestedIndices(bad, 10); !errors.Is(err, ErrUnsupported) ||
+			!strings.Contains(err.Error(), "of a batch") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -256,12 +258,12 @@ func TestChild_StreamsFollowStreams(t *testing.T) {
 		worker: &loaderWorker{}}
 	one := object("__main__.X", datasetName, "count", "n", int64(2))
 	chain := object(chainDataset.String(), "datasets", []any{one, object("__main__.Count", "n", int64(1)), one})
-	all, err := s.streams(object(chainDataset.String(), "datasets", python.Tuple{chain, one}), 0)
+	all, err := s.collectStreams(object(chainDataset.String(), "datasets", python.Tuple{chain, one}), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []int
-	for sample := range chained(all)(testContext(t)) {
+	for sample := range chainStreams(all)(testContext(t)) {
 		if got = append(got, int(sample.(data.Sample)[0].Item())); len(got) == 6 {
 			break
 		}
@@ -284,7 +286,7 @@ func TestChild_StreamsFollowStreams(t *testing.T) {
 		{object("__main__.X"), "has no attribute shoal_dataset"},
 		{object(chainDataset.String(), "datasets", "x"), "want a list"},
 	} {
-		if _, err := s.streams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) ||
+		if _, err := s.collectStreams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) ||
 			errors.Is(err, context.Canceled) {
 			t.Errorf("%v, not %s", err, c.want)
 		}
@@ -301,7 +303,7 @@ func TestChild_StackDatasetsAreOpened(t *testing.T) {
 	shared := counted(0, 3)
 	inner := object("torch.utils.data.dataset.StackDataset", "datasets",
 		python.NewDict("low", shared, "high", counted(100, 3)))
-	ds, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", python.Tuple{shared, inner}))
+	ds, err := s.openDataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", python.Tuple{shared, inner}))
 	if err != nil || ds.Len() != 3 || *opened != 2 {
 		t.Fatalf("%v, %v, %d opened", ds, err, *opened)
 	}
@@ -331,7 +333,7 @@ func TestChild_StackDatasetsAreOpened(t *testing.T) {
 		"want a list": 5, "data set is": python.Tuple{"x"},
 	} {
 		s, _, _ := opening(t)
-		if _, err := s.dataset(t.Context(),
+		if _, err := s.openDataset(t.Context(),
 			object("torch.utils.data.dataset.StackDataset", "datasets", datasets)); !errors.Is(err,
 			ErrUnsupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -80,7 +80,7 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 		return nil, fmt.Errorf("spawn %s: %w", target, err)
 	}
 	p.start = tell
-	if err := py.describe(p, module, function, args); err != nil {
+	if err := py.writePickles(p, module, function, args); err != nil {
 		return nil, fmt.Errorf("spawn %s: %w", target, err)
 	}
 	return p, nil
@@ -119,7 +119,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		heir.Close()
-		ahead.end()
+		ahead.readRemaining()
 		return nil, err
 	}
 	defer read.Close()
@@ -133,41 +133,41 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	argv := append(append([]string{}, py.Flags...), "-c", code, "--multiprocessing-fork")
 	p.cmd = exec.CommandContext(ctx, path, argv...)
 	p.cmd.Dir, p.cmd.Env = py.Dir, py.Env
-	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout),
-		io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
+	p.cmd.Stdout, p.cmd.Stderr = writerOr(py.Stdout, os.Stdout),
+		io.MultiWriter(&p.stderr, writerOr(py.Stderr, os.Stderr))
 	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves, sends}
 	p.cmd.SysProcAttr = sys.GoesOnAsOrphan()
 	p.cmd.WaitDelay = time.Second // for grandchildren that keep its stderr open
 	if err := p.cmd.Start(); err != nil {
 		write.Close()
 		heir.Close()
-		ahead.end()
-		p.dir.leave()
+		ahead.readRemaining()
+		p.dir.release()
 		p.cmd = nil
 		return nil, err
 	}
 	p.ahead = ahead
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
-	p.dir.mark(p.PID())
-	p.dir.enter() // until inherit has taken over the descriptors
-	go p.inherit(heir)
-	go p.await()
+	p.dir.markProcess(p.PID())
+	p.dir.retain() // until inherit has taken over the descriptors
+	go p.inheritHandover(heir)
+	go p.awaitEnd()
 	return write, nil
 }
 
-func orStandard(w io.Writer, standard *os.File) io.Writer {
+func writerOr(w io.Writer, standard *os.File) io.Writer {
 	if w == nil {
 		return standard
 	}
 	return w
 }
 
-// describe writes the two pickles of Note [Starting Python] to the start pipe. It writes in a
+// writePickles writes the two pickles of Note [Starting Python] to the start pipe. It writes in a
 // goroutine, because the pickles may exceed the capacity of the pipe and Python reads them only
 // when its interpreter is ready.
-func (py Python) describe(p *Process, module, function string, args []any) error {
+func (py Python) writePickles(p *Process, module, function string, args []any) error {
 	preparation := python.NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
-		python.Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
+		python.Tuple{py.leaveObject(), p.ahead.aheadObject(aheadFD, connFD)})
 	if strings.HasSuffix(module, ".py") {
 		path, err := py.scriptPath(module)
 		if err != nil {
@@ -183,7 +183,8 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	state := python.NewDict(
 		"_identity", python.Tuple{1}, "_config", config,
 		"_parent_pid", os.Getpid(), "_parent_name", "go", "_popen", nil, "_closed", false,
-		"_target", python.Global{Module: module, Name: function}, "_args", append(python.Tuple{inherited(connFD)}, args...),
+		"_target", python.Global{Module: module, Name: function}, "_args",
+		append(python.Tuple{inheritedConnection(connFD)}, args...),
 		"_kwargs", new(python.Dict), "_name", p.name)
 	out := p.Conn.exporter()
 	first, err := out.marshal(preparation)
@@ -192,23 +193,23 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	}
 	low, err := out.Lower(state)
 	if err != nil {
-		out.undo()
+		out.withdrawMessage()
 		return err
 	}
 	process := withState(named("multiprocessing.context.SpawnProcess"), low)
 	second, err := pickle.Marshal(process, 4)
 	if err != nil {
-		out.undo()
+		out.withdrawMessage()
 		return err
 	}
-	out.moveAway()
+	out.closeTransferred()
 	go p.start.Write(append(first, second...)) // fails if the process ends before it has read all
 	return nil
 }
 
-// arrangement returns an object that runs leave.py when Python unpickles it. It travels in the
+// leaveObject returns an object that runs leave.py when Python unpickles it. It travels in the
 // first pickle, so the code does not appear among the arguments of the interpreter.
-func (py Python) arrangement() *pickle.Object {
+func (py Python) leaveObject() *pickle.Object {
 	limit := py.Linger
 	if limit == 0 {
 		limit = linger
@@ -231,9 +232,9 @@ func (py Python) scriptPath(script string) (string, error) {
 	return filepath.Abs(filepath.Join(py.Dir, script))
 }
 
-// inherited returns a Connection on a descriptor that the new process inherits.
-func inherited(fd int) *pickle.Object {
-	return connectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
+// inheritedConnection returns a Connection on a descriptor that the new process inherits.
+func inheritedConnection(fd int) *pickle.Object {
+	return encodeConnectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
 
 // A Process is a Python process started by [Spawn]. Its methods may be called from several
@@ -252,7 +253,7 @@ type Process struct {
 	listen    sync.Once
 	ending    chan struct{} // closed when the function has ended
 	inherited chan struct{} // closed when the handover is over
-	ended     chan struct{} // closed when the process has ended; see await
+	ended     chan struct{} // closed when the process has ended; see awaitEnd
 	err       error         // set before ended is closed
 }
 
@@ -277,7 +278,7 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 	p.listen.Do(func() {
 		go func() {
-			p.Conn.endSending()
+			p.Conn.closeSending()
 			p.Conn.readAhead()
 		}()
 	})
@@ -289,34 +290,34 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the failure of the process if it has failed or is about to fail. It returns nil if
-// the process is alive or has succeeded.
-func (p *Process) failed(ctx context.Context) error {
+// failureSoon returns the failure of the process if it has failed or is about to fail. It returns
+// nil if the process is alive or has succeeded.
+func (p *Process) failureSoon(ctx context.Context) error {
 	select {
 	case <-p.ended:
 		return p.err
 	case <-p.ending:
 	default:
-		if !sys.Exiting(p.PID()) && !within(ctx, p.ending, moment) {
+		if !sys.Exiting(p.PID()) && !closedWithin(ctx, p.ending, moment) {
 			return nil
 		}
 	}
-	if within(ctx, p.ended, forever) {
+	if closedWithin(ctx, p.ended, forever) {
 		return p.err
 	}
 	return nil
 }
 
-// moment is how long failed waits for the end of the function after a connection has ended. The
-// process announces the end of its function on another socket, so the two may arrive in either
+// moment is how long failureSoon waits for the end of the function after a connection has ended.
+// The process announces the end of its function on another socket, so the two may arrive in either
 // order.
 const moment = 100 * time.Millisecond
 
 // forever is a limit that never expires before a context.
 const forever = time.Duration(math.MaxInt64)
 
-// within reports whether c is closed before the limit expires and before ctx is done.
-func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
+// closedWithin reports whether c is closed before the limit expires and before ctx is done.
+func closedWithin(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -338,7 +339,7 @@ func (p *Process) Close() error {
 		p.cmd.Process.Kill()
 		<-p.ended
 		if !p.Conn.passed.Load() { // no other process can receive its messages
-			p.ahead.drop()
+			p.ahead.closeRemaining()
 		}
 	}
 	if p.start != nil {
@@ -350,18 +351,18 @@ func (p *Process) Close() error {
 	return p.Conn.Close()
 }
 
-// await waits for the end of the process, and for the end of the handover: a program may exit when
-// Wait returns, and must not leave the process's directory behind. A process forked by this one may
-// keep the socket of the handover open, so await does not wait for longer than a second.
-func (p *Process) await() {
+// awaitEnd waits for the end of the process, and for the end of the handover: a program may exit
+// when Wait returns, and must not leave the process's directory behind. A process forked by this
+// one may keep the socket of the handover open, so awaitEnd does not wait for longer than a second.
+func (p *Process) awaitEnd() {
 	defer close(p.ended)
 	err := p.cmd.Wait()
-	p.ahead.end()
+	p.ahead.readRemaining()
 	select {
 	case <-p.inherited:
 	case <-time.After(p.cmd.WaitDelay):
 	}
-	p.dir.leave()
+	p.dir.release()
 	removeUnfinished(p.PID())
 	var exit *exec.ExitError
 	switch {

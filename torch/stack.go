@@ -15,8 +15,8 @@ type stack struct {
 	sets  []data.Dataset
 }
 
-// stackDataset opens a StackDataset. All its data sets must have the same length.
-func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
+// openStack opens a StackDataset. All its data sets must have the same length.
+func openStack(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	k := new(stack)
 	v, _ := attribute(r, "datasets")
 	parts, ok := v.(*python.Dict)
@@ -27,12 +27,12 @@ func stackDataset(s *source, ctx context.Context, r *python.Record) (data.Datase
 		}
 	} else {
 		var err error
-		if list, err = items(r, "datasets"); err != nil {
+		if list, err = listAttribute(r, "datasets"); err != nil {
 			return nil, err
 		}
 	}
 	for _, part := range list {
-		ds, err := s.dataset(ctx, part)
+		ds, err := s.openDataset(ctx, part)
 		if err != nil {
 			return nil, err
 		}

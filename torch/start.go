@@ -64,8 +64,8 @@ func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	return preparation, process, err
 }
 
-// mentions reports whether one of the words occurs in the parent's pickles.
-func (s *start) mentions(words ...string) bool {
+// mentionsAny reports whether one of the words occurs in the parent's pickles.
+func (s *start) mentionsAny(words ...string) bool {
 	st, err := s.said.Stat()
 	if err != nil {
 		return false
@@ -83,10 +83,10 @@ func (s *start) mentions(words ...string) bool {
 const reads = "import os, multiprocessing.spawn as s; " +
 	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
 
-// handOver replaces the program by the Python interpreter that started it, which then runs the
-// target: see Note [Handing over to Python]. It returns only on an error. The caller must not have
-// read s.said other than through decode and mentions.
-func (s *start) handOver() error {
+// handOverToPython replaces the program by the Python interpreter that started it, which then runs
+// the target: see Note [Handing over to Python]. It returns only on an error. The caller must not
+// have read s.said other than through decode and mentions.
+func (s *start) handOverToPython() error {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return err
 	}

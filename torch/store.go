@@ -94,13 +94,13 @@ const maxIdle = 4
 // ranks may start in any order. The caller must close the store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
-	ctx, cancel := s.shared.bound(ctx)
+	ctx, cancel := s.shared.withTimeout(ctx)
 	defer cancel()
-	c, err := s.shared.take(ctx)
+	c, err := s.shared.acquireConn(ctx)
 	if err != nil {
-		return nil, s.fail("connect", "", err)
+		return nil, s.wrapError("connect", "", err)
 	}
-	s.shared.give(c)
+	s.shared.releaseConn(c)
 	return s, nil
 }
 
@@ -134,7 +134,7 @@ func (s *Store) Drain(ctx context.Context) error {
 	if s.shared.server == nil {
 		return nil
 	}
-	return s.shared.server.drain(ctx)
+	return s.shared.server.awaitNoClients(ctx)
 }
 
 // close closes the idle connections of this process.
@@ -148,8 +148,8 @@ func (h *storeShared) close() {
 	h.idle = nil
 }
 
-// bound returns a context with the default timeout, unless ctx has a deadline.
-func (h *storeShared) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context with the default timeout, unless ctx has a deadline.
+func (h *storeShared) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := h.opts.Timeout
 	if timeout == 0 {
 		timeout = 5 * time.Minute
@@ -161,8 +161,9 @@ func (h *storeShared) bound(ctx context.Context) (context.Context, context.Cance
 		fmt.Errorf("%w: StoreOptions.Timeout is %v", context.DeadlineExceeded, timeout))
 }
 
-// take returns a connection for the exclusive use of one call. It reuses an idle one if it can.
-func (h *storeShared) take(ctx context.Context) (*storeConn, error) {
+// acquireConn returns a connection for the exclusive use of one call. It reuses an idle one if it
+// can.
+func (h *storeShared) acquireConn(ctx context.Context) (*storeConn, error) {
 	h.mu.Lock()
 	known, closed := h.first, h.closed
 	if n := len(h.idle); n > 0 {
@@ -185,8 +186,8 @@ func (h *storeShared) take(ctx context.Context) (*storeConn, error) {
 	return c, nil
 }
 
-// give returns a connection after use.
-func (h *storeShared) give(c *storeConn) {
+// releaseConn returns a connection after use.
+func (h *storeShared) releaseConn(c *storeConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || len(h.idle) == maxIdle {
@@ -196,20 +197,20 @@ func (h *storeShared) give(c *storeConn) {
 	h.idle = append(h.idle, c)
 }
 
-func (s *Store) fail(op, key string, err error) error {
+func (s *Store) wrapError(op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &StoreError{op, key, s.shared.addr, err}
 }
 
-// key returns the server's form of a key: TCPStore prepends a slash to every key.
-func (s *Store) key(key string) string { return "/" + s.prefix + key }
+// serverKey returns the server's form of a key: TCPStore prepends a slash to every key.
+func (s *Store) serverKey(key string) string { return "/" + s.prefix + key }
 
-func (s *Store) keys(keys []string) []string {
+func (s *Store) serverKeys(keys []string) []string {
 	all := make([]string, len(keys))
 	for i, key := range keys {
-		all[i] = s.key(key)
+		all[i] = s.serverKey(key)
 	}
 	return all
 }
@@ -221,35 +222,35 @@ type storeStep struct {
 	read func(storeReply) error
 }
 
-// do performs the steps in order on one connection.
-func (s *Store) do(ctx context.Context, steps ...storeStep) error {
+// runSteps performs the steps in order on one connection.
+func (s *Store) runSteps(ctx context.Context, steps ...storeStep) error {
 	h := s.shared
-	ctx, cancel := h.bound(ctx)
+	ctx, cancel := h.withTimeout(ctx)
 	defer cancel()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c, err := h.take(ctx)
+	c, err := h.acquireConn(ctx)
 	if err != nil {
 		return err
 	}
 	for _, step := range steps {
 		r := storeRequest{first: c.first}
 		if step.make(&r); r.err != nil {
-			h.give(c)
+			h.releaseConn(c)
 			return r.err
 		}
-		if err := c.exchange(ctx, r.b, h.opts.maxValue(), step.read); err != nil {
-			h.forget()
+		if err := c.exchangeRequest(ctx, r.b, h.opts.maxValue(), step.read); err != nil {
+			h.closeIdle()
 			return err
 		}
 	}
-	h.give(c)
+	h.releaseConn(c)
 	return nil
 }
 
-// forget closes the idle connections after one connection to the same server has failed.
-func (h *storeShared) forget() {
+// closeIdle closes the idle connections after one connection to the same server has failed.
+func (h *storeShared) closeIdle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.idle {
@@ -258,57 +259,58 @@ func (h *storeShared) forget() {
 	h.idle = nil
 }
 
-// change returns the step of a query that has no reply. It appends a query that has one, so that
-// the server has processed the first query when the call returns. Otherwise the next call could
-// overtake it on another connection, or the process could exit before it is sent.
-func change(make func(r *storeRequest)) storeStep {
-	return storeStep{func(r *storeRequest) { make(r); r.query(queryNumKeys) }, func(r storeReply) error {
-		_, err := r.number()
+// changeStep returns the step of a query that has no reply. It appends a query that has one, so
+// that the server has processed the first query when the call returns. Otherwise the next call
+// could overtake it on another connection, or the process could exit before it is sent.
+func changeStep(make func(r *storeRequest)) storeStep {
+	return storeStep{func(r *storeRequest) { make(r); r.appendQuery(queryNumKeys) }, func(r storeReply) error {
+		_, err := r.readNumber()
 		return err
 	}}
 }
 
 // wait returns the step that blocks until the server has all of the keys.
 func wait(names ...string) storeStep {
-	return storeStep{func(r *storeRequest) { r.query(queryWait).keys(names) }, storeReply.stopped}
+	return storeStep{func(r *storeRequest) { r.appendQuery(queryWait).appendKeys(names) }, storeReply.readStopped}
 }
 
 // Set stores a value of at most 8 MiB under a key, and wakes all calls that wait for the key.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
-	return s.fail("set", key, s.do(ctx,
-		change(func(r *storeRequest) { r.query(querySet).key(s.key(key)).value(value) })))
+	return s.wrapError("set", key, s.runSteps(ctx,
+		changeStep(func(r *storeRequest) { r.appendQuery(querySet).appendKey(s.serverKey(key)).appendValue(value) })))
 }
 
 // Get blocks until the key has a value, and returns the value.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
-	name := s.key(key)
-	err = s.do(ctx, wait(name), storeStep{func(r *storeRequest) { r.query(queryGet).key(name) },
+	name := s.serverKey(key)
+	err = s.runSteps(ctx, wait(name), storeStep{func(r *storeRequest) { r.appendQuery(queryGet).appendKey(name) },
 		func(r storeReply) error {
-			value, err = r.value()
+			value, err = r.readValue()
 			return err
 		}})
-	return value, s.fail("get", key, err)
+	return value, s.wrapError("get", key, err)
 }
 
 // Add adds n to the integer that is stored as decimal text under the key, and returns the sum. A
 // missing key counts as 0.
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) },
+	err = s.runSteps(ctx, storeStep{
+		func(r *storeRequest) { r.appendQuery(queryAdd).appendKey(s.serverKey(key)).appendNumber(n) },
 		func(r storeReply) error {
-			sum, err = r.number()
+			sum, err = r.readNumber()
 			return err
 		}})
-	return sum, s.fail("add to", key, err)
+	return sum, s.wrapError("add to", key, err)
 }
 
 // Check reports whether all keys have values.
 func (s *Store) Check(ctx context.Context, keys ...string) (all bool, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryCheck).keys(s.keys(keys)) },
+	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryCheck).appendKeys(s.serverKeys(keys)) },
 		func(r storeReply) error {
-			all, err = r.ready()
+			all, err = r.readReady()
 			return err
 		}})
-	return all, s.fail("check", firstOf(keys), err)
+	return all, s.wrapError("check", firstOf(keys), err)
 }
 
 // Wait blocks until all keys have values.
@@ -316,7 +318,7 @@ func (s *Store) Wait(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.fail("wait for", firstOf(keys), s.do(ctx, wait(s.keys(keys)...)))
+	return s.wrapError("wait for", firstOf(keys), s.runSteps(ctx, wait(s.serverKeys(keys)...)))
 }
 
 func firstOf(keys []string) string {
@@ -330,40 +332,43 @@ func firstOf(keys []string) string {
 // and expected is empty. It returns the value that the key has afterwards, or expected if the key
 // has none.
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
-	err = s.do(ctx,
+	err = s.runSteps(ctx,
 		storeStep{func(r *storeRequest) {
-			r.query(queryCompareSet).key(s.key(key)).value(expected).value(desired)
+			r.appendQuery(queryCompareSet).appendKey(s.serverKey(key)).appendValue(expected).appendValue(desired)
 		}, func(r storeReply) error {
-			now, err = r.value()
+			now, err = r.readValue()
 			return err
 		}})
-	return now, s.fail("compare and set", key, err)
+	return now, s.wrapError("compare and set", key, err)
 }
 
 // Append appends bytes to the value of a key, or sets the value if the key has none. The error
 // wraps [ErrUnsupported] if the server is PyTorch 1.13's.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
-	return s.fail("append to", key, s.do(ctx,
-		change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
+	return s.wrapError("append to", key, s.runSteps(ctx,
+		changeStep(func(r *storeRequest) {
+			r.appendQuery(queryAppend).appendKey(s.serverKey(key)).appendValue(value)
+		})))
 }
 
 // Delete removes a key, and reports whether it had a value.
 func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryDelete).key(s.key(key)) }, func(r storeReply) error {
-		n, err := r.number()
-		was = n == 1
-		return err
-	}})
-	return was, s.fail("delete", key, err)
+	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryDelete).appendKey(s.serverKey(key)) },
+		func(r storeReply) error {
+			n, err := r.readNumber()
+			was = n == 1
+			return err
+		}})
+	return was, s.wrapError("delete", key, err)
 }
 
 // NumKeys returns the number of keys in the server, over all programs and prefixes.
 func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {
-		n, err = r.number()
+	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryNumKeys) }, func(r storeReply) error {
+		n, err = r.readNumber()
 		return err
 	}})
-	return n, s.fail("count keys", "", err)
+	return n, s.wrapError("count keys", "", err)
 }
 
 // MultiGet blocks until all keys have values, and returns the values in the order of the keys.
@@ -372,39 +377,39 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 		return nil, nil
 	}
 	values = make([][]byte, len(keys))
-	names := s.keys(keys)
-	err = s.do(ctx, wait(names...), storeStep{func(r *storeRequest) {
+	names := s.serverKeys(keys)
+	err = s.runSteps(ctx, wait(names...), storeStep{func(r *storeRequest) {
 		if !r.first {
-			r.query(queryMultiGet).keys(names)
+			r.appendQuery(queryMultiGet).appendKeys(names)
 			return
 		}
 		for _, name := range names {
-			r.query(queryGet).key(name)
+			r.appendQuery(queryGet).appendKey(name)
 		}
 	}, func(r storeReply) error {
 		for i := 0; i < len(values) && err == nil; i++ {
-			values[i], err = r.value()
+			values[i], err = r.readValue()
 		}
 		return err
 	}})
-	return values, s.fail("multi get", firstOf(keys), err)
+	return values, s.wrapError("multi get", firstOf(keys), err)
 }
 
 // MultiSet stores values[i] under keys[i]. The slices must have the same length, otherwise MultiSet
 // returns an error.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
-		return s.fail("multi set", firstOf(keys), fmt.Errorf("%d keys and %d values, want equal numbers", len(keys), len(values)))
+		return s.wrapError("multi set", firstOf(keys), fmt.Errorf("%d keys and %d values, want equal numbers", len(keys), len(values)))
 	}
-	return s.fail("multi set", firstOf(keys), s.do(ctx, change(func(r *storeRequest) {
+	return s.wrapError("multi set", firstOf(keys), s.runSteps(ctx, changeStep(func(r *storeRequest) {
 		if !r.first {
-			r.query(queryMultiSet).count(len(keys))
+			r.appendQuery(queryMultiSet).appendCount(len(keys))
 		}
 		for i, key := range keys {
 			if r.first {
-				r.query(querySet)
+				r.appendQuery(querySet)
 			}
-			r.key(s.key(key)).value(values[i])
+			r.appendKey(s.serverKey(key)).appendValue(values[i])
 		}
 	})))
 }

@@ -71,7 +71,7 @@ type storeRequest struct {
 	err   error
 }
 
-func (r *storeRequest) query(q query) *storeRequest {
+func (r *storeRequest) appendQuery(q query) *storeRequest {
 	code := byte(q)
 	if r.first {
 		var ok bool
@@ -83,7 +83,7 @@ func (r *storeRequest) query(q query) *storeRequest {
 	return r
 }
 
-func (r *storeRequest) count(n int) *storeRequest {
+func (r *storeRequest) appendCount(n int) *storeRequest {
 	if n > maxStoreKeys {
 		r.err = fmt.Errorf("%w: %d keys in one request, want at most %d", ErrTooLong, n, maxStoreKeys)
 	}
@@ -91,7 +91,7 @@ func (r *storeRequest) count(n int) *storeRequest {
 	return r
 }
 
-func (r *storeRequest) key(key string) *storeRequest {
+func (r *storeRequest) appendKey(key string) *storeRequest {
 	if len(key) > maxStoreKey {
 		r.err = fmt.Errorf("%w: key has %d bytes, want at most %d", ErrTooLong, len(key), maxStoreKey)
 	}
@@ -100,15 +100,15 @@ func (r *storeRequest) key(key string) *storeRequest {
 	return r
 }
 
-func (r *storeRequest) keys(keys []string) *storeRequest {
-	r.count(len(keys))
+func (r *storeRequest) appendKeys(keys []string) *storeRequest {
+	r.appendCount(len(keys))
 	for _, key := range keys {
-		r.key(key)
+		r.appendKey(key)
 	}
 	return r
 }
 
-func (r *storeRequest) value(v []byte) *storeRequest {
+func (r *storeRequest) appendValue(v []byte) *storeRequest {
 	if len(v) > maxStoreValue {
 		r.err = fmt.Errorf("%w: value has %d bytes, want at most %d: send large values through a connection",
 			ErrTooLong, len(v), maxStoreValue)
@@ -118,7 +118,7 @@ func (r *storeRequest) value(v []byte) *storeRequest {
 	return r
 }
 
-func (r *storeRequest) number(n int64) *storeRequest {
+func (r *storeRequest) appendNumber(n int64) *storeRequest {
 	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(n))
 	return r
 }
@@ -129,22 +129,22 @@ type storeReply struct {
 	most int64 // the limit of a value, in bytes
 }
 
-func (r storeReply) byte() (byte, error) {
+func (r storeReply) readByte() (byte, error) {
 	var b [1]byte
 	_, err := io.ReadFull(r.r, b[:])
 	return b[0], err
 }
 
-func (r storeReply) number() (int64, error) {
+func (r storeReply) readNumber() (int64, error) {
 	var b [8]byte
 	_, err := io.ReadFull(r.r, b[:])
 	return int64(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// value reads a value. It grows the buffer as bytes arrive and never allocates by the announced
+// readValue reads a value. It grows the buffer as bytes arrive and never allocates by the announced
 // length alone, because a server may send any length.
-func (r storeReply) value() ([]byte, error) {
-	n, err := r.number()
+func (r storeReply) readValue() ([]byte, error) {
+	n, err := r.readNumber()
 	if err != nil {
 		return nil, err
 	}
@@ -161,18 +161,18 @@ func (r storeReply) value() ([]byte, error) {
 	return b, err
 }
 
-// ready reads the reply to CHECK, where 0 means that all keys have values.
-func (r storeReply) ready() (bool, error) {
-	b, err := r.byte()
+// readReady reads the reply to CHECK, where 0 means that all keys have values.
+func (r storeReply) readReady() (bool, error) {
+	b, err := r.readByte()
 	if err == nil && b > 1 {
 		err = protocolError("reply to CHECK is %d, want 0 or 1", b)
 	}
 	return b == 0, err
 }
 
-// stopped reads the reply that ends a WAIT.
-func (r storeReply) stopped() error {
-	b, err := r.byte()
+// readStopped reads the reply that ends a WAIT.
+func (r storeReply) readStopped() error {
+	b, err := r.readByte()
 	if err == nil && b != 0 {
 		err = protocolError("reply to WAIT is %d, want 0", b)
 	}
@@ -200,7 +200,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	if err != nil {
 		return nil, err
 	}
-	if again, err := probe(ctx, c, byte(queryPing), 0x53, 0x68, 0xff, 0x6c); err == nil && string(again) == "Sh\xffl" {
+	if again, err := probeServer(ctx, c, byte(queryPing), 0x53, 0x68, 0xff, 0x6c); err == nil && string(again) == "Sh\xffl" {
 		return &storeConn{c, false}, nil
 	} else if ctx.Err() != nil {
 		return nil, errors.Join(err, c.Close(), context.Cause(ctx))
@@ -210,7 +210,7 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 		return nil, err
 	}
 	const four = byte(queryNumKeys)
-	_, err = probe(ctx, c, four, four, four, 0xff) // 0xff is no query, so the server closes the connection
+	_, err = probeServer(ctx, c, four, four, four, 0xff) // 0xff is no query, so the server closes the connection
 	c.Close()
 	if ctx.Err() != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -219,9 +219,9 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	return dialStoreConn(ctx, addr, &first)
 }
 
-// probe sends VALIDATE followed by the given bytes, and returns four bytes of the reply.
-func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
-	defer cutOff(ctx, c)()
+// probeServer sends VALIDATE followed by the given bytes, and returns four bytes of the reply.
+func probeServer(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
+	defer cancelIO(ctx, c)()
 	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic),
 		after...)); err != nil {
 		return nil, err
@@ -254,9 +254,9 @@ func sendOrClose(c net.Conn, b []byte) error {
 	return nil
 }
 
-// cutOff makes pending and later I/O of c fail when ctx is done. The caller must call stop, which
+// cancelIO makes pending and later I/O of c fail when ctx is done. The caller must call stop, which
 // clears the deadline: a connection may be reused if its reply arrived in time.
-func cutOff(ctx context.Context, c net.Conn) (stop func()) {
+func cancelIO(ctx context.Context, c net.Conn) (stop func()) {
 	past, set := time.Unix(1, 0), make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
 		c.SetDeadline(past)
@@ -270,9 +270,9 @@ func cutOff(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// exchange sends a request and reads its reply. It closes the connection on an error.
-func (c *storeConn) exchange(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
-	stop := cutOff(ctx, c)
+// exchangeRequest sends a request and reads its reply. It closes the connection on an error.
+func (c *storeConn) exchangeRequest(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
+	stop := cancelIO(ctx, c)
 	defer stop()
 	_, err := c.Write(b)
 	if err == nil && read != nil {

@@ -17,8 +17,8 @@ func TestStore_ACallMayEndAsItsContextDoes(t *testing.T) {
 	s := testutil.Value(DialStore(ctx, server.Addr(), StoreOptions{}))(t)
 	defer s.Close()
 	short, cancel := context.WithCancel(ctx)
-	err := s.do(short, storeStep{func(r *storeRequest) { r.query(queryNumKeys) }, func(r storeReply) error {
-		_, err := r.number()
+	err := s.runSteps(short, storeStep{func(r *storeRequest) { r.appendQuery(queryNumKeys) }, func(r storeReply) error {
+		_, err := r.readNumber()
 		cancel()
 		time.Sleep(20 * time.Millisecond)
 		return err

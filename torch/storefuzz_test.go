@@ -22,18 +22,18 @@ func FuzzStoreReply(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint64(nil, 1<<63))
 	f.Add(binary.LittleEndian.AppendUint64(nil, 1<<40))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := storeReply{bytes.NewReader(b), 1 << 30}.value()
+		v, err := storeReply{bytes.NewReader(b), 1 << 30}.readValue()
 		if len(v) > len(b) || err == nil && uint64(len(v)) != binary.LittleEndian.Uint64(b) {
 			t.Errorf("%d bytes, %v", len(v), err)
 		}
-		if _, err := (storeReply{bytes.NewReader(b), 1}).value(); err == nil && binary.LittleEndian.Uint64(b) > 1 {
+		if _, err := (storeReply{bytes.NewReader(b), 1}).readValue(); err == nil && binary.LittleEndian.Uint64(b) > 1 {
 			t.Error("longer than its limit")
 		}
-		there, err := storeReply{bytes.NewReader(b), 1}.ready()
+		there, err := storeReply{bytes.NewReader(b), 1}.readReady()
 		if err == nil && (there != (b[0] == 0) || b[0] > 1) {
 			t.Error(there)
 		}
-		if err := (storeReply{bytes.NewReader(b), 1}).stopped(); (err == nil) != (len(b) > 0 && b[0] == 0) {
+		if err := (storeReply{bytes.NewReader(b), 1}).readStopped(); (err == nil) != (len(b) > 0 && b[0] == 0) {
 			t.Error(err)
 		}
 	})
@@ -83,7 +83,7 @@ func FuzzStoreQueries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const most = 1 << 20
 		room := &storeRoom{left: most, most: most}
-		s := &storeServer{opts: StoreOptions{}.served(), table: newStoreTable(room), room: room,
+		s := &storeServer{opts: StoreOptions{}.serverDefaults(), table: newStoreTable(room), room: room,
 			clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 		s.serving.Add(1)
 		conn := saidOnly{said: bytes.NewReader(b)}

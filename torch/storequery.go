@@ -40,11 +40,11 @@ type storeReader struct {
 	taken int64
 }
 
-// next decodes the next query. It returns [io.EOF] if the client closed the connection between two
-// queries. The query stays charged to the memory budget until done is called.
-func (r *storeReader) next() (q storeQuery, err error) {
+// nextQuery decodes the next query. It returns [io.EOF] if the client closed the connection between
+// two queries. The query stays charged to the memory budget until releaseMemory is called.
+func (r *storeReader) nextQuery() (q storeQuery, err error) {
 	if !r.begun {
-		if err := r.dialect(); err != nil {
+		if err := r.detectDialect(); err != nil {
 			return q, err
 		}
 		r.begun = true
@@ -53,23 +53,23 @@ func (r *storeReader) next() (q storeQuery, err error) {
 	if err != nil {
 		return q, err
 	}
-	if q.code, err = r.code(b); err != nil {
+	if q.code, err = r.decodeCode(b); err != nil {
 		return q, err
 	}
-	if err = r.operands(&q, storeOperands[q.code]); err == io.EOF {
+	if err = r.readOperands(&q, storeOperands[q.code]); err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return q, err
 }
 
-// done releases the memory budget of the last query.
-func (r *storeReader) done() {
-	r.room.give(r.taken)
+// releaseMemory releases the memory budget of the last query.
+func (r *storeReader) releaseMemory() {
+	r.room.refund(r.taken)
 	r.taken = 0
 }
 
-// dialect detects the dialect of the client and consumes the greeting of PyTorch 2.
-func (r *storeReader) dialect() error {
+// detectDialect detects the dialect of the client and consumes the greeting of PyTorch 2.
+func (r *storeReader) detectDialect() error {
 	b, err := r.r.Peek(1)
 	if err != nil {
 		return err
@@ -86,8 +86,8 @@ func (r *storeReader) dialect() error {
 	return err
 }
 
-// code decodes the code of a query.
-func (r *storeReader) code(b byte) (query, error) {
+// decodeCode decodes the code of a query.
+func (r *storeReader) decodeCode(b byte) (query, error) {
 	if !r.first {
 		if _, known := storeOperands[query(b)]; known {
 			return query(b), nil
@@ -105,10 +105,10 @@ func (r *storeReader) code(b byte) (query, error) {
 	return 0, protocolError("first byte of a client is %d, which neither PyTorch 1 nor PyTorch 2 sends", b)
 }
 
-func (r *storeReader) operands(q *storeQuery, shape string) error {
+func (r *storeReader) readOperands(q *storeQuery, shape string) error {
 	times := uint64(1)
 	if shape != "" && shape[0] == '*' {
-		n, err := r.uint64()
+		n, err := r.readUint64()
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (r *storeReader) operands(q *storeQuery, shape string) error {
 	}
 	for ; times > 0; times-- {
 		for _, kind := range shape {
-			if err := r.operand(q, kind); err != nil {
+			if err := r.readOperand(q, kind); err != nil {
 				return err
 			}
 		}
@@ -127,14 +127,14 @@ func (r *storeReader) operands(q *storeQuery, shape string) error {
 	return nil
 }
 
-func (r *storeReader) operand(q *storeQuery, kind rune) error {
+func (r *storeReader) readOperand(q *storeQuery, kind rune) error {
 	switch kind {
 	case 'k':
-		b, err := r.bytes("key", maxStoreKey)
+		b, err := r.readBytes("key", maxStoreKey)
 		q.keys = append(q.keys, string(b))
 		return err
 	case 'v':
-		b, err := r.bytes("value", r.most)
+		b, err := r.readBytes("value", r.most)
 		q.values = append(q.values, b)
 		return err
 	case 'p':
@@ -143,12 +143,12 @@ func (r *storeReader) operand(q *storeQuery, kind rune) error {
 		q.number = int64(binary.LittleEndian.Uint32(b[:]))
 		return err
 	}
-	n, err := r.uint64()
+	n, err := r.readUint64()
 	q.number = int64(n)
 	return err
 }
 
-func (r *storeReader) uint64() (uint64, error) {
+func (r *storeReader) readUint64() (uint64, error) {
 	var b [8]byte
 	_, err := io.ReadFull(r.r, b[:])
 	return binary.LittleEndian.Uint64(b[:]), err
@@ -157,23 +157,23 @@ func (r *storeReader) uint64() (uint64, error) {
 // storePiece is the number of bytes that are charged to the budget and allocated at a time.
 const storePiece = 64 << 10
 
-// bytes reads a length and that many bytes. It grows the buffer as bytes arrive and never allocates
-// by the announced length alone, because a client may send any length.
-func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
-	n, err := r.uint64()
+// readBytes reads a length and that many bytes. It grows the buffer as bytes arrive and never
+// allocates by the announced length alone, because a client may send any length.
+func (r *storeReader) readBytes(what string, most int64) ([]byte, error) {
+	n, err := r.readUint64()
 	if err != nil {
 		return nil, err
 	}
 	if n > uint64(most) {
 		return nil, fmt.Errorf("%w: %s has %d bytes, want at most %d", ErrTooLong, what, n, most)
 	}
-	if err := r.take(storeCost); err != nil {
+	if err := r.chargeMemory(storeCost); err != nil {
 		return nil, err
 	}
 	all := []byte{}
 	for left := int(n); left > 0; {
 		piece := min(left, storePiece)
-		if err := r.take(int64(piece)); err != nil {
+		if err := r.chargeMemory(int64(piece)); err != nil {
 			return nil, err
 		}
 		at := len(all)
@@ -186,8 +186,8 @@ func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
 	return all, nil
 }
 
-func (r *storeReader) take(n int64) error {
-	if err := r.room.take(n); err != nil {
+func (r *storeReader) chargeMemory(n int64) error {
+	if err := r.room.charge(n); err != nil {
 		return err
 	}
 	r.taken += n

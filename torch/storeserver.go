@@ -28,8 +28,8 @@ type storeServer struct {
 	serving sync.WaitGroup
 }
 
-// served returns the options with the server's defaults filled in.
-func (o StoreOptions) served() StoreOptions {
+// serverDefaults returns the options with the server's defaults filled in.
+func (o StoreOptions) serverDefaults() StoreOptions {
 	if o.MaxClients <= 0 {
 		o.MaxClients = 16 << 10
 	}
@@ -77,12 +77,12 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 	case err != nil:
 		return nil, &StoreError{"serve", "", addr, err}
 	}
-	o = o.served()
+	o = o.serverDefaults()
 	room := &storeRoom{left: o.MaxBytes, most: o.MaxBytes}
 	s := &storeServer{listener: l, opts: o, table: newStoreTable(room), room: room,
 		clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 	s.serving.Add(1)
-	go s.accept()
+	go s.acceptClients()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop = context.AfterFunc(ctx, func() { s.close() })
@@ -92,8 +92,8 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 // address returns the listener's address as "host:port".
 func (s *storeServer) address() string { return s.listener.Addr().String() }
 
-// drain blocks until no client is connected or ctx is done.
-func (s *storeServer) drain(ctx context.Context) error {
+// awaitNoClients blocks until no client is connected or ctx is done.
+func (s *storeServer) awaitNoClients(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		n, changed := len(s.clients), s.changed
@@ -123,14 +123,14 @@ func (s *storeServer) close() error {
 	return nil
 }
 
-func (s *storeServer) accept() {
+func (s *storeServer) acceptClients() {
 	defer s.serving.Done()
 	for pause := time.Millisecond; ; {
 		conn, err := s.listener.Accept()
 		switch {
 		case err == nil:
 			pause = time.Millisecond
-			s.enter(conn)
+			s.addClient(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default: // for example EMFILE, which may pass
@@ -141,8 +141,8 @@ func (s *storeServer) accept() {
 	}
 }
 
-// enter starts to serve a client, or disconnects it if MaxClients is reached.
-func (s *storeServer) enter(conn net.Conn) {
+// addClient starts to serve a client, or disconnects it if MaxClients is reached.
+func (s *storeServer) addClient(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.clients) >= s.opts.MaxClients {
@@ -160,7 +160,7 @@ func (s *storeServer) enter(conn net.Conn) {
 	go c.serve()
 }
 
-func (s *storeServer) leave(c *storeClient) {
+func (s *storeServer) removeClient(c *storeClient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
@@ -180,29 +180,29 @@ type storeClient struct {
 
 func (c *storeClient) serve() {
 	defer c.server.serving.Done()
-	defer c.server.leave(c)
+	defer c.server.removeClient(c)
 	defer c.conn.Close()
-	err := c.answers()
-	c.in.done()
-	c.server.table.cancel(c.wait)
-	c.server.table.offer(c.woken)
+	err := c.serveQueries()
+	c.in.releaseMemory()
+	c.server.table.cancelWait(c.wait)
+	c.server.table.notifyOthers(c.woken)
 	if err != io.EOF && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) &&
 		!errors.Is(err, syscall.EPIPE) {
 		c.server.opts.Refused(c.conn.RemoteAddr(), err)
 	}
 }
 
-// answers serves queries until one fails.
-func (c *storeClient) answers() error {
+// serveQueries serves queries until one fails.
+func (c *storeClient) serveQueries() error {
 	for {
-		q, err := c.in.next()
+		q, err := c.in.nextQuery()
 		if err != nil {
 			return err
 		}
-		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT: its next query ends the wait
+		c.server.table.cancelWait(c.wait) // PyTorch 1 has no CANCEL_WAIT: its next query ends the wait
 		c.wait = nil
-		err = c.do(q)
-		c.in.done()
+		err = c.executeQuery(q)
+		c.in.releaseMemory()
 		if err != nil {
 			return err
 		}
@@ -223,54 +223,54 @@ const (
 	waitCanceled
 )
 
-// do executes a query and prepares its reply.
-func (c *storeClient) do(q storeQuery) (err error) {
+// executeQuery executes a query and prepares its reply.
+func (c *storeClient) executeQuery(q storeQuery) (err error) {
 	t := c.server.table
 	switch q.code {
 	case querySet, queryMultiSet:
 		return t.set(q.keys, q.values)
 	case queryCompareSet:
 		v, err := t.compareSet(q.keys[0], q.values[0], q.values[1])
-		c.value(v)
+		c.appendValue(v)
 		return err
 	case queryGet, queryMultiGet:
-		return c.values(t.get(q.keys))
+		return c.sendValues(t.get(q.keys))
 	case queryAdd:
 		n, err := t.add(q.keys[0], q.number)
-		c.number(n)
+		c.appendNumber(n)
 		return err
 	case queryAppend:
 		return t.append(q.keys[0], q.values[0])
 	case queryQueuePush:
 		return t.push(q.keys[0], q.values[0])
 	case queryWait:
-		c.wait, err = t.wait(q.keys, c.tell)
-		return c.waits(q.keys, err)
+		c.wait, err = t.wait(q.keys, c.sendWaitEnd)
+		return c.replyWait(q.keys, err)
 	case queryBarrier:
-		c.wait, err = t.barrier(q.keys[0], q.number, c.tell)
-		return c.waits(nil, err)
+		c.wait, err = t.arriveBarrier(q.keys[0], q.number, c.sendWaitEnd)
+		return c.replyWait(nil, err)
 	}
-	return c.look(q)
+	return c.executeRead(q)
 }
 
-// look executes a query that stores no value.
-func (c *storeClient) look(q storeQuery) error {
+// executeRead executes a query that stores no value.
+func (c *storeClient) executeRead(q storeQuery) error {
 	t := c.server.table
 	switch q.code {
 	case queryCheck:
 		there := byte(1)
-		if t.has(q.keys) {
+		if t.hasAll(q.keys) {
 			there = 0
 		}
 		c.out = append(c.out, there)
 	case queryNumKeys:
-		c.number(int64(t.len()))
+		c.appendNumber(int64(t.len()))
 	case queryDelete:
 		was := int64(0)
 		if t.remove(q.keys[0]) {
 			was = 1
 		}
-		c.number(was)
+		c.appendNumber(was)
 	case queryCancelWait:
 		c.out = append(c.out, waitCanceled)
 	case queryPing:
@@ -278,21 +278,22 @@ func (c *storeClient) look(q storeQuery) error {
 	case queryQueuePop:
 		n, v := t.pop(q.keys[0])
 		c.woken = nil
-		if c.number(int64(n)); n > 0 {
-			c.value(v)
+		if c.appendNumber(int64(n)); n > 0 {
+			c.appendValue(v)
 		}
 	case queryQueueLen:
-		c.number(int64(t.queued(q.keys[0])))
+		c.appendNumber(int64(t.queueLength(q.keys[0])))
 	case queryListKeys:
-		keys := t.keys()
-		c.number(int64(len(keys)))
-		return c.values(keys)
+		keys := t.sortedKeys()
+		c.appendNumber(int64(len(keys)))
+		return c.sendValues(keys)
 	}
 	return nil
 }
 
-// waits prepares the reply to a wait that was over immediately, and records the keys of the wait.
-func (c *storeClient) waits(keys []string, err error) error {
+// replyWait prepares the reply to a wait that was over immediately, and records the keys of the
+// wait.
+func (c *storeClient) replyWait(keys []string, err error) error {
 	if err == nil && c.wait == nil {
 		c.out = append(c.out, stopWaiting)
 	}
@@ -303,9 +304,9 @@ func (c *storeClient) waits(keys []string, err error) error {
 // tellTime is the time limit for writing one byte to a client.
 const tellTime = 5 * time.Second
 
-// tell sends the end of a wait. The client is expected to be reading, so the write should not
-// block; a client that does not read within tellTime is disconnected.
-func (c *storeClient) tell() {
+// sendWaitEnd sends the end of a wait. The client is expected to be reading, so the write should
+// not block; a client that does not read within tellTime is disconnected.
+func (c *storeClient) sendWaitEnd() {
 	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {
 		c.conn.Close()
@@ -313,18 +314,20 @@ func (c *storeClient) tell() {
 	c.conn.SetWriteDeadline(time.Time{})
 }
 
-func (c *storeClient) number(n int64) { c.out = binary.LittleEndian.AppendUint64(c.out, uint64(n)) }
+func (c *storeClient) appendNumber(n int64) {
+	c.out = binary.LittleEndian.AppendUint64(c.out, uint64(n))
+}
 
-func (c *storeClient) value(v []byte) {
-	c.number(int64(len(v)))
+func (c *storeClient) appendValue(v []byte) {
+	c.appendNumber(int64(len(v)))
 	c.out = append(c.out, v...)
 }
 
-// values sends a list of values. It flushes the reply in pieces, because the values together may be
-// large.
-func (c *storeClient) values(all [][]byte) error {
+// sendValues sends a list of values. It flushes the reply in pieces, because the values together
+// may be large.
+func (c *storeClient) sendValues(all [][]byte) error {
 	for _, v := range all {
-		if c.value(v); len(c.out) > storePiece {
+		if c.appendValue(v); len(c.out) > storePiece {
 			if _, err := c.conn.Write(c.out); err != nil {
 				return err
 			}

@@ -157,16 +157,16 @@ var helloStore = binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, s
 // ask is a query of a client of PyTorch 2. Several keys come after their count.
 func ask(code query, parts ...string) []byte {
 	r := storeRequest{}
-	r.query(code)
+	r.appendQuery(code)
 	for _, p := range parts {
-		r.key(p)
+		r.appendKey(p)
 	}
 	return r.b
 }
 
 func one(key string) (b []byte) {
 	r := storeRequest{}
-	return r.keys([]string{key}).b
+	return r.appendKeys([]string{key}).b
 }
 
 // TestServeStore_WaitsAreCancelled cancels waits, before and after they are over, and goes on by

@@ -15,7 +15,7 @@ type storeRoom struct {
 	left, most int64
 }
 
-func (r *storeRoom) take(n int64) error {
+func (r *storeRoom) charge(n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.left {
@@ -26,7 +26,7 @@ func (r *storeRoom) take(n int64) error {
 	return nil
 }
 
-func (r *storeRoom) give(n int64) {
+func (r *storeRoom) refund(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left += n
@@ -66,8 +66,9 @@ func newStoreTable(room *storeRoom) *storeTable {
 		waiting: map[storeEvent][]*storeWait{}, room: room}
 }
 
-// change calls f with the lock held, and then notifies the clients of the waits that f has ended.
-func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
+// changeLocked calls f with the lock held, and then notifies the clients of the waits that f has
+// ended.
+func (t *storeTable) changeLocked(f func() (over []*storeWait, err error)) error {
 	t.mu.Lock()
 	over, err := f()
 	t.mu.Unlock()
@@ -78,38 +79,38 @@ func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
 	return err
 }
 
-// put stores a value and returns the waits that are over. The caller must hold the lock.
-func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
+// putValue stores a value and returns the waits that are over. The caller must hold the lock.
+func (t *storeTable) putValue(key string, value []byte) ([]*storeWait, error) {
 	old, there := t.values[key]
 	more := int64(len(value) - len(old))
 	if !there {
 		more += int64(len(key)) + storeCost
 	}
-	if err := t.room.take(more); err != nil {
+	if err := t.room.charge(more); err != nil {
 		return nil, err
 	}
 	t.values[key] = value
-	return t.happened(storeEvent{key: key}, -1), nil
+	return t.notifyEvent(storeEvent{key: key}, -1), nil
 }
 
-// happened removes an event from the waits for it until most waits are over, or from all of them if
-// most is negative. It returns the waits that are over, oldest first. The caller must hold the
+// notifyEvent removes an event from the waits for it until most waits are over, or from all of them
+// if most is negative. It returns the waits that are over, oldest first. The caller must hold the
 // lock.
-func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
+func (t *storeTable) notifyEvent(e storeEvent, most int) (over []*storeWait) {
 	for _, w := range slices.Clone(t.waiting[e]) {
 		if len(over) == most {
 			break
 		}
-		if t.arrived(w, e); len(w.missing) == 0 {
-			t.room.give(w.cost)
+		if t.removeEvent(w, e); len(w.missing) == 0 {
+			t.room.refund(w.cost)
 			over = append(over, w)
 		}
 	}
 	return over
 }
 
-// arrived removes an event from one wait. The caller must hold the lock.
-func (t *storeTable) arrived(w *storeWait, e storeEvent) {
+// removeEvent removes an event from one wait. The caller must hold the lock.
+func (t *storeTable) removeEvent(w *storeWait, e storeEvent) {
 	delete(w.missing, e)
 	others := slices.DeleteFunc(t.waiting[e], func(other *storeWait) bool { return other == w })
 	if len(others) == 0 {
@@ -121,9 +122,9 @@ func (t *storeTable) arrived(w *storeWait, e storeEvent) {
 
 // set implements SET and MULTI_SET.
 func (t *storeTable) set(keys []string, values [][]byte) error {
-	return t.change(func() (over []*storeWait, err error) {
+	return t.changeLocked(func() (over []*storeWait, err error) {
 		for i, key := range keys {
-			now, err := t.put(key, values[i])
+			now, err := t.putValue(key, values[i])
 			over = append(over, now...)
 			if err != nil {
 				return over, err
@@ -135,13 +136,13 @@ func (t *storeTable) set(keys []string, values [][]byte) error {
 
 // compareSet returns the value that the key has afterwards, or expected if the key has none.
 func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byte, err error) {
-	err = t.change(func() ([]*storeWait, error) {
+	err = t.changeLocked(func() ([]*storeWait, error) {
 		old, there := t.values[key]
 		now = old
 		switch {
 		case there && bytes.Equal(old, expected), !there && len(expected) == 0:
 			now = desired
-			return t.put(key, desired)
+			return t.putValue(key, desired)
 		case !there:
 			now = expected
 		}
@@ -163,17 +164,17 @@ func (t *storeTable) get(keys []string) [][]byte {
 
 // add adds n to the integer stored as text under key, and returns the sum.
 func (t *storeTable) add(key string, n int64) (sum int64, err error) {
-	err = t.change(func() ([]*storeWait, error) {
-		if sum, err = t.count(key); err != nil {
+	err = t.changeLocked(func() ([]*storeWait, error) {
+		if sum, err = t.keyCount(key); err != nil {
 			return nil, err
 		}
 		sum += n
-		return t.put(key, strconv.AppendInt(nil, sum, 10))
+		return t.putValue(key, strconv.AppendInt(nil, sum, 10))
 	})
 	return sum, err
 }
 
-func (t *storeTable) count(key string) (int64, error) {
+func (t *storeTable) keyCount(key string) (int64, error) {
 	old, there := t.values[key]
 	if !there {
 		return 0, nil
@@ -188,7 +189,7 @@ func (t *storeTable) count(key string) (int64, error) {
 // append appends to a value. It must not write to the old slice, which another client may be
 // receiving.
 func (t *storeTable) append(key string, more []byte) error {
-	return t.change(func() ([]*storeWait, error) { return t.put(key, slices.Concat(t.values[key], more)) })
+	return t.changeLocked(func() ([]*storeWait, error) { return t.putValue(key, slices.Concat(t.values[key], more)) })
 }
 
 // remove deletes a key, and reports whether it had a value.
@@ -197,14 +198,14 @@ func (t *storeTable) remove(key string) bool {
 	defer t.mu.Unlock()
 	old, there := t.values[key]
 	if there {
-		t.room.give(int64(len(key)+len(old)) + storeCost)
+		t.room.refund(int64(len(key)+len(old)) + storeCost)
 		delete(t.values, key)
 	}
 	return there
 }
 
-// keys returns all keys, sorted.
-func (t *storeTable) keys() [][]byte {
+// sortedKeys returns all keys, sorted.
+func (t *storeTable) sortedKeys() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([][]byte, 0, len(t.values))
@@ -221,26 +222,26 @@ func (t *storeTable) len() int {
 	return len(t.values)
 }
 
-// has reports whether every key has a value or a nonempty queue.
-func (t *storeTable) has(keys []string) bool {
+// hasAll reports whether every key has a value or a nonempty queue.
+func (t *storeTable) hasAll(keys []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !slices.ContainsFunc(keys, t.lacks)
+	return !slices.ContainsFunc(keys, t.isMissing)
 }
 
-func (t *storeTable) lacks(key string) bool {
+func (t *storeTable) isMissing(key string) bool {
 	_, there := t.values[key]
 	return !there && len(t.queues[key]) == 0
 }
 
 // push appends a value to a queue, and notifies the first client that waits for the key.
 func (t *storeTable) push(key string, value []byte) error {
-	return t.change(func() ([]*storeWait, error) {
-		if err := t.room.take(int64(len(key)+len(value)) + storeCost); err != nil {
+	return t.changeLocked(func() ([]*storeWait, error) {
+		if err := t.room.charge(int64(len(key)+len(value)) + storeCost); err != nil {
 			return nil, err
 		}
 		t.queues[key] = append(t.queues[key], value)
-		return t.happened(storeEvent{key: key}, 1), nil
+		return t.notifyEvent(storeEvent{key: key}, 1), nil
 	})
 }
 
@@ -254,25 +255,25 @@ func (t *storeTable) pop(key string) (n int, value []byte) {
 		return 0, nil
 	}
 	value = queue[0]
-	t.room.give(int64(len(key)+len(value)) + storeCost)
+	t.room.refund(int64(len(key)+len(value)) + storeCost)
 	if t.queues[key] = queue[1:]; len(queue) == 1 {
 		delete(t.queues, key)
 	}
 	return len(queue), value
 }
 
-func (t *storeTable) queued(key string) int {
+func (t *storeTable) queueLength(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.queues[key])
 }
 
-// offer notifies other clients that wait for the queues, because the client that was notified
-// before left without popping.
-func (t *storeTable) offer(keys []string) {
-	t.change(func() (over []*storeWait, err error) {
+// notifyOthers notifies other clients that wait for the queues, because the client that was
+// notified before left without popping.
+func (t *storeTable) notifyOthers(keys []string) {
+	t.changeLocked(func() (over []*storeWait, err error) {
 		for _, key := range keys {
-			over = append(over, t.happened(storeEvent{key: key}, len(t.queues[key]))...)
+			over = append(over, t.notifyEvent(storeEvent{key: key}, len(t.queues[key]))...)
 		}
 		return over, nil
 	})
@@ -282,30 +283,31 @@ func (t *storeTable) offer(keys []string) {
 func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.await(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !t.lacks(key) }), false, over)
+	return t.registerWait(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !t.isMissing(key) }),
+		false, over)
 }
 
-// barrier counts one arrival at a barrier. It returns a nil wait if the arrival completes the
+// arriveBarrier counts one arrival at a barrier. It returns a nil wait if the arrival completes the
 // barrier.
-func (t *storeTable) barrier(key string, members int64, over func()) (w *storeWait, err error) {
-	err = t.change(func() (all []*storeWait, err error) {
-		n, err := t.count(key)
+func (t *storeTable) arriveBarrier(key string, members int64, over func()) (w *storeWait, err error) {
+	err = t.changeLocked(func() (all []*storeWait, err error) {
+		n, err := t.keyCount(key)
 		if err != nil {
 			return nil, err
 		}
-		if all, err = t.put(key, strconv.AppendInt(nil, n+1, 10)); err != nil {
+		if all, err = t.putValue(key, strconv.AppendInt(nil, n+1, 10)); err != nil {
 			return all, err
 		}
 		if n+1 >= members {
-			return append(all, t.happened(storeEvent{key, true}, -1)...), nil
+			return append(all, t.notifyEvent(storeEvent{key, true}, -1)...), nil
 		}
-		w, err = t.await([]string{key}, true, over)
+		w, err = t.registerWait([]string{key}, true, over)
 		return all, err
 	})
 	return w, err
 }
 
-func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait, error) {
+func (t *storeTable) registerWait(keys []string, barrier bool, over func()) (*storeWait, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -313,7 +315,7 @@ func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait
 	for _, key := range keys {
 		w.cost += int64(len(key)) + storeCost
 	}
-	if err := t.room.take(w.cost); err != nil {
+	if err := t.room.charge(w.cost); err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
@@ -326,19 +328,19 @@ func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait
 	return w, nil
 }
 
-// cancel ends a wait. If the wait was over before, cancel returns after the client has been
+// cancelWait ends a wait. If the wait was over before, cancelWait returns after the client has been
 // notified. w may be nil.
-func (t *storeTable) cancel(w *storeWait) {
+func (t *storeTable) cancelWait(w *storeWait) {
 	if w == nil {
 		return
 	}
 	t.mu.Lock()
 	over := len(w.missing) == 0
 	for e := range w.missing {
-		t.arrived(w, e)
+		t.removeEvent(w, e)
 	}
 	if !over {
-		t.room.give(w.cost)
+		t.room.refund(w.cost)
 	}
 	t.mu.Unlock()
 	if over {

@@ -25,14 +25,14 @@ type tempDir struct {
 const tempPrefix = "pymp-"
 
 // newTempDir creates a tempDir where Python would create its own in the given environment. The
-// caller must call leave.
+// caller must call release.
 func newTempDir(env []string) *tempDir {
 	d := &tempDir{in: 1}
-	for _, parent := range temporaryPlaces(env) {
+	for _, parent := range temporaryDirs(env) {
 		if _, done := swept.LoadOrStore(parent, true); !done {
 			sweepTempDirs(parent)
 		}
-		if path, err := markedDir(parent); err == nil {
+		if path, err := createMarkedDir(parent); err == nil {
 			d.path = path
 			break
 		}
@@ -40,10 +40,10 @@ func newTempDir(env []string) *tempDir {
 	return d
 }
 
-// markedDir creates a directory with a mark of this process. At first the mark is part of the
+// createMarkedDir creates a directory with a mark of this process. At first the mark is part of the
 // directory's name; the directory gets its final name when the mark is inside. It is therefore
 // attributable at every moment at which this process may be killed.
-func markedDir(parent string) (string, error) {
+func createMarkedDir(parent string) (string, error) {
 	mark, err := markOf(os.Getpid())
 	if err != nil { // /proc is not mounted
 		return os.MkdirTemp(parent, tempPrefix)
@@ -67,9 +67,9 @@ func markedDir(parent string) (string, error) {
 // replace an empty directory with the same name.
 const tempRandom = 8
 
-// temporaryPlaces returns the directories that Python's tempfile tries, in its order:
+// temporaryDirs returns the directories that Python's tempfile tries, in its order:
 // https://github.com/python/cpython/blob/v3.13.0/Lib/tempfile.py.
-func temporaryPlaces(env []string) (places []string) {
+func temporaryDirs(env []string) (places []string) {
 	if env == nil {
 		env = os.Environ()
 	}
@@ -87,13 +87,13 @@ func temporaryPlaces(env []string) (places []string) {
 	return append(places, "/tmp", "/var/tmp", "/usr/tmp")
 }
 
-func (d *tempDir) enter() {
+func (d *tempDir) retain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.in++
 }
 
-func (d *tempDir) leave() {
+func (d *tempDir) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.in--
@@ -127,11 +127,11 @@ func sweepTempDirs(parent string) {
 	for _, dir := range unfinished {
 		mark, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), tempPrefix), "-")
 		o, ok := parseOwner(mark)
-		needed[dir] = !ok || !o.ended()
+		needed[dir] = !ok || !o.hasEnded()
 	}
 	for _, m := range marks {
 		o, ok := parseOwner(filepath.Base(m))
-		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || !o.ended()
+		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || !o.hasEnded()
 	}
 	for dir, is := range needed {
 		if !is {
@@ -140,9 +140,9 @@ func sweepTempDirs(parent string) {
 	}
 }
 
-// mark records that a process uses the directory while it lives. A directory without marks is never
-// removed by sweepTempDirs.
-func (d *tempDir) mark(pid int) {
+// markProcess records that a process uses the directory while it lives. A directory without marks
+// is never removed by sweepTempDirs.
+func (d *tempDir) markProcess(pid int) {
 	if mark, err := markOf(pid); err == nil && d.path != "" {
 		os.WriteFile(filepath.Join(d.path, mark), nil, 0o600)
 	}

@@ -22,7 +22,7 @@ func init() {
 			if i == 0 {
 				fmt.Println("begun")
 			}
-			d.leave()
+			d.release()
 		}
 	}
 }

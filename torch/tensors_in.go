@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor decodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
-func (i *importer) tensor(o *pickle.Object) (any, error) {
+// decodeTensor decodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+func (i *importer) decodeTensor(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
 		return nil, err
@@ -29,11 +29,11 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	if err != nil || len(layout) < 4 {
 		return nil, protocolError("layout of a tensor has %d parts, want at least 4", len(layout))
 	}
-	hold, dt, err := i.typedStorage(typed)
+	hold, dt, err := i.decodeTypedStorage(typed)
 	if err != nil {
 		return nil, err
 	}
-	t, err := view(hold, dt, layout)
+	t, err := viewStorage(hold, dt, layout)
 	if err != nil || class == tensorClass {
 		return t, err
 	}
@@ -45,7 +45,7 @@ func (i *importer) tensor(o *pickle.Object) (any, error) {
 	return &autograd.Param{T: t, Frozen: !learned}, nil
 }
 
-func view(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Tensor, error) {
+func viewStorage(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Tensor, error) {
 	offset, ok := layout[0].(int64)
 	if !ok || offset < 0 || offset > 1<<48 {
 		return nil, protocolError("offset of a tensor is %v, out of range", layout[0])
@@ -61,9 +61,9 @@ func view(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*tensor.Te
 	return hold.Storage().View(dt, size, stride, int(offset))
 }
 
-// typedStorage decodes rebuild_typed_storage(storage, dtype), or the older
+// decodeTypedStorage decodes rebuild_typed_storage(storage, dtype), or the older
 // rebuild_typed_storage_child(storage, class).
-func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
+func (i *importer) decodeTypedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
 	untyped, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, 0, err
@@ -84,20 +84,20 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	if err != nil {
 		return nil, 0, err
 	}
-	hold, err = i.untypedStorage(untyped)
+	hold, err = i.decodeUntypedStorage(untyped)
 	return hold, dt, err
 }
 
-// bareStorage decodes a storage that was sent by itself, to a tensor with one dimension. The dtype
-// of an untyped storage is uint8.
-func (i *importer) bareStorage(o *pickle.Object) (any, error) {
+// decodeBareStorage decodes a storage that was sent by itself, to a tensor with one dimension. The
+// dtype of an untyped storage is uint8.
+func (i *importer) decodeBareStorage(o *pickle.Object) (any, error) {
 	dt := tensor.Uint8
 	var hold *tensor.Tensor
 	var err error
 	if o.Class == rebuildTyped || o.Class == rebuildChild {
-		hold, dt, err = i.typedStorage(o)
+		hold, dt, err = i.decodeTypedStorage(o)
 	} else {
-		hold, err = i.untypedStorage(o)
+		hold, err = i.decodeUntypedStorage(o)
 	}
 	if err != nil {
 		return nil, err
@@ -105,17 +105,17 @@ func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
 }
 
-// untypedStorage returns an empty tensor on a storage, the same one for each occurrence in the
-// message.
-func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
+// decodeUntypedStorage returns an empty tensor on a storage, the same one for each occurrence in
+// the message.
+func (i *importer) decodeUntypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
 	if hold := i.storages[o]; hold != nil {
 		return hold, nil
 	}
 	switch o.Class {
 	case rebuildFD:
-		hold, err = i.storageByDescriptor(o)
+		hold, err = i.decodeStorageFD(o)
 	case rebuildFilename:
-		hold, err = i.storageByName(o)
+		hold, err = i.decodeStorageFilename(o)
 	case rebuildEmpty:
 		hold = tensor.New(tensor.Uint8, 0)
 	default:
@@ -128,8 +128,8 @@ func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err er
 	return hold, nil
 }
 
-// storageByDescriptor decodes rebuild_storage_fd(class, descriptor, bytes).
-func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error) {
+// decodeStorageFD decodes rebuild_storage_fd(class, descriptor, bytes).
+func (i *importer) decodeStorageFD(o *pickle.Object) (*tensor.Tensor, error) {
 	df, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
 		return nil, err
@@ -150,9 +150,9 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 	return regions.receive(f, n, "", nil)
 }
 
-// storageByName decodes rebuild_storage_filename(class, manager, name, bytes). A fifth argument,
-// which older versions of PyTorch send, would mean that the size is in elements.
-func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
+// decodeStorageFilename decodes rebuild_storage_filename(class, manager, name, bytes). A fifth
+// argument, which older versions of PyTorch send, would mean that the size is in elements.
+func (i *importer) decodeStorageFilename(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := detach(addr, key, i.opts.AuthKey)
+	f, err := fetchDescriptor(addr, key, i.opts.AuthKey)
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor encodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
-func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
+// encodeTensor encodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+func (e *exporter) encodeTensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (
 	if t.Device() != nil {
 		return e.shareCUDA(t, class, learned)
 	}
-	untyped, err := e.storage(t)
+	untyped, err := e.encodeStorage(t)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (e *exporter) tensor(t *tensor.Tensor, class python.Global, learned bool) (
 var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
 	tensor.Complex64, tensor.Complex128}
 
-// storage encodes the storage of a tensor, once for all tensors on it.
-func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {
+// encodeStorage encodes the storage of a tensor, once for all tensors on it.
+func (e *exporter) encodeStorage(t *tensor.Tensor) (*pickle.Object, error) {
 	s := t.Storage()
 	if o := e.storages[s]; o != nil {
 		return o, nil
@@ -56,7 +56,7 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	}
 	home, ok := foreignTensors.LoanOf(s).(tenant)
 	if !ok {
-		err := regions.move(s, e.opts.Strategy == FileSystem)
+		err := regions.moveStorage(s, e.opts.Strategy == FileSystem)
 		if errors.Is(err, tensor.ErrForeign) {
 			err = ErrArena
 		}
@@ -66,70 +66,70 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 		home = foreignTensors.LoanOf(s).(tenant)
 	}
 	if home.name != "" {
-		return e.byName(home.region)
+		return e.encodeStorageFilename(home.region)
 	}
-	return e.byDescriptor(home.region)
+	return e.encodeStorageFD(home.region)
 }
 
-// byName encodes rebuild_storage_filename, and adds the message's reference to the region. An empty
-// manager means the receiver's own.
-func (e *exporter) byName(r *region) (*pickle.Object, error) {
-	if !r.named() {
+// encodeStorageFilename encodes rebuild_storage_filename, and adds the message's reference to the
+// region. An empty manager means the receiver's own.
+func (e *exporter) encodeStorageFilename(r *region) (*pickle.Object, error) {
+	if !r.isNamed() {
 		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
 	}
-	if err := Guard(func() { r.count().Add(1) }); err != nil {
+	if err := Guard(func() { r.refCount().Add(1) }); err != nil {
 		return nil, err
 	}
-	e.undoing = append(e.undoing, func() { Guard(r.drop) })
+	e.undoing = append(e.undoing, func() { Guard(r.dropReference) })
 	manager := append([]byte{}, r.manager...)
 	return &pickle.Object{Class: rebuildFilename,
 		Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
 }
 
-// byDescriptor encodes rebuild_storage_fd.
-func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
-	df, err := e.promise(r)
+// encodeStorageFD encodes rebuild_storage_fd.
+func (e *exporter) encodeStorageFD(r *region) (*pickle.Object, error) {
+	df, err := e.encodeInFlight(r)
 	if err != nil {
 		return nil, err
 	}
 	return &pickle.Object{Class: rebuildFD, Args: python.Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
-// promise encodes a descriptor of r. A region that is in flight through /proc is sent through the
-// resource sharer instead, because the kernel may merge two notifications of openings into one, and
-// the region would then be considered in flight forever.
-func (e *exporter) promise(r *region) (*pickle.Object, error) {
+// encodeInFlight encodes a descriptor of r. A region that is in flight through /proc is sent
+// through the resource sharer instead, because the kernel may merge two notifications of openings
+// into one, and the region would then be considered in flight forever.
+func (e *exporter) encodeInFlight(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
 	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
-		return e.promiseProc(r)
+		return e.encodeProcDescriptor(r)
 	}
-	regions.expect(r, nil)
+	regions.expectOpening(r, nil)
 	again, err := sys.Reopen(r.file)
 	if err != nil {
-		regions.recall(r)
+		regions.revertExpected(r)
 		return nil, err
 	}
-	regions.notice() // before the kernel can merge this opening with the receiver's
-	return e.offer(again)
+	regions.updateOpenings() // before the kernel can merge this opening with the receiver's
+	return e.offerDescriptor(again)
 }
 
-// offer gives f to the resource sharer, and encodes the DupFd that fetches it.
-func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
+// offerDescriptor gives f to the resource sharer, and encodes the DupFd that fetches it.
+func (e *exporter) offerDescriptor(f *os.File) (*pickle.Object, error) {
 	s, err := sharerFor(e.opts.AuthKey)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	key := s.offer(f)
-	e.undoing = append(e.undoing, func() { s.withdraw(key) })
+	key := s.addDescriptor(f)
+	e.undoing = append(e.undoing, func() { s.withdrawKey(key) })
 	return withState(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
-// promiseProc encodes an object with a detach method that opens the descriptor in the /proc of this
-// process.
-func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
-	regions.expect(r, &e.peer.process)
-	e.undoing = append(e.undoing, func() { regions.recall(r) })
+// encodeProcDescriptor encodes an object with a detach method that opens the descriptor in the
+// /proc of this process.
+func (e *exporter) encodeProcDescriptor(r *region) (*pickle.Object, error) {
+	regions.expectOpening(r, &e.peer.process)
+	e.undoing = append(e.undoing, func() { regions.revertExpected(r) })
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.file.Fd())
 	open := &pickle.Object{Class: posixOpen, Args: python.Tuple{path, os.O_RDWR | closeOnExec}}
 	return &pickle.Object{Class: inheritedFD, Args: python.Tuple{open}}, nil

@@ -22,9 +22,9 @@ type Tolerant struct {
 	Skip    func(i int, err error) bool
 }
 
-// tolerant records the policy of a [Tolerant] and returns the data set it wraps. It returns any
-// other data set unchanged.
-func (w *loaderWorker) tolerant(ds data.Dataset) data.Dataset {
+// recordTolerance records the policy of a [Tolerant] and returns the data set it wraps. It returns
+// any other data set unchanged.
+func (w *loaderWorker) recordTolerance(ds data.Dataset) data.Dataset {
 	t, ok := ds.(*Tolerant)
 	if !ok {
 		return ds
@@ -38,16 +38,16 @@ func (w *loaderWorker) tolerant(ds data.Dataset) data.Dataset {
 // errAllSkipped is wrapped if no sample of a batch could be loaded.
 var errAllSkipped = errors.New("all samples of the batch were skipped")
 
-// tolerated loads a batch again after a failure, without the samples that fail.
-func (w *loaderWorker) tolerated(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
+// loadTolerant loads a batch again after a failure, without the samples that fail.
+func (w *loaderWorker) loadTolerant(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	var good []int
 	var last error
 	for _, i := range numbers {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		err := w.tried(func() error {
-			_, err := data.Value(w.at(ctx, i), ds, i)
+		err := w.retry(func() error {
+			_, err := data.Value(w.sampleContext(ctx, i), ds, i)
 			return err
 		})
 		if err == nil {
@@ -63,17 +63,17 @@ func (w *loaderWorker) tolerated(ctx context.Context, ds data.Dataset, numbers [
 		return nil, fmt.Errorf("%w; last error: %w", errAllSkipped, last)
 	}
 	var batch any
-	err := w.tried(func() (err error) {
+	err := w.retry(func() (err error) {
 		batch, err = w.load(ctx, ds, good, single)
 		return err
 	})
 	return batch, err
 }
 
-// tried calls f until it succeeds, with at most Retries repetitions.
-func (w *loaderWorker) tried(f func() error) (err error) {
+// retry calls f until it succeeds, with at most Retries repetitions.
+func (w *loaderWorker) retry(f func() error) (err error) {
 	for range 1 + w.tolerance.Retries {
-		if err = w.guarded(f); err == nil {
+		if err = w.recoverPanic(f); err == nil {
 			break
 		}
 	}

@@ -26,9 +26,9 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 		}
 	}
 	n := 0
-	err := c.within(ctx, c.stream.SetWriteDeadline, func() (err error) {
+	err := c.runWithin(ctx, c.stream.SetWriteDeadline, func() (err error) {
 		n, err = putFrame(c.stream, b)
-		return timeUp(err, n > 0)
+		return classifyTimeout(err, n > 0)
 	})
 	if err == errBegun {
 		unwritten.Add(1)
@@ -47,7 +47,7 @@ func (c *Conn) writeRest(rest []byte) {
 	_, err := c.stream.Write(rest)
 	if c.rest.Swap(restNone) == restAndEnd || err != nil {
 		c.broken.Store(true)
-		c.shut()
+		c.closeStream()
 	}
 	c.unlock(nil)
 	<-c.sending

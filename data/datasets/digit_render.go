@@ -23,32 +23,33 @@ type digitRenderer struct {
 	path               []point // in pixels; kept to reuse its memory
 }
 
-// between returns a uniformly distributed number from lo to hi.
-func (p *digitRenderer) between(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
+// drawUniform returns a uniformly distributed number from lo to hi.
+func (p *digitRenderer) drawUniform(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
 
-// around returns a number from -3·dev to 3·dev with mean 0 and a bell-shaped distribution: the sum
-// of three uniform numbers approximates a normal distribution.
-func (p *digitRenderer) around(dev float64) float64 {
+// drawNormal returns a number from -3·dev to 3·dev with mean 0 and a bell-shaped distribution: the
+// sum of three uniform numbers approximates a normal distribution.
+func (p *digitRenderer) drawNormal(dev float64) float64 {
 	return dev * 2 * (p.rng.Float64() + p.rng.Float64() + p.rng.Float64() - 1.5)
 }
 
-// hold draws random parameters of a handwriting: size, slant, rotation, position and stroke width.
-func (p *digitRenderer) hold() {
-	turn, slant := p.around(.08), p.around(.11)
-	w, h := p.between(12, 17), p.between(17.5, 20.5)
+// drawHandwriting draws random parameters of a handwriting: size, slant, rotation, position and
+// stroke width.
+func (p *digitRenderer) drawHandwriting() {
+	turn, slant := p.drawNormal(.08), p.drawNormal(.11)
+	w, h := p.drawUniform(12, 17), p.drawUniform(17.5, 20.5)
 	sin, cos := math.Sincos(turn)
 	// rotation · slant · scale
 	p.a, p.b = cos*w, (-cos*slant-sin)*h
 	p.c, p.d = sin*w, (-sin*slant+cos)*h
-	p.tx = side/2 - (p.a+p.b)/2 + p.around(.6)
-	p.ty = side/2 - (p.c+p.d)/2 + p.around(.6)
-	p.wobble = p.between(.01, .04)
-	p.radius = p.between(.95, 1.75)
+	p.tx = side/2 - (p.a+p.b)/2 + p.drawNormal(.6)
+	p.ty = side/2 - (p.c+p.d)/2 + p.drawNormal(.6)
+	p.wobble = p.drawUniform(.01, .04)
+	p.radius = p.drawUniform(.95, 1.75)
 }
 
-// place maps a point of a model to pixels, with a random deviation.
-func (p *digitRenderer) place(m point) point {
-	x, y := m.x+p.around(p.wobble), m.y+p.around(p.wobble)
+// mapPoint maps a point of a model to pixels, with a random deviation.
+func (p *digitRenderer) mapPoint(m point) point {
+	x, y := m.x+p.drawNormal(p.wobble), m.y+p.drawNormal(p.wobble)
 	return point{p.a*x + p.b*y + p.tx, p.c*x + p.d*y + p.ty}
 }
 
@@ -56,42 +57,42 @@ func (p *digitRenderer) place(m point) point {
 func (p *digitRenderer) draw(s stroke) {
 	p.path = p.path[:0]
 	for _, m := range s.points {
-		p.path = append(p.path, p.place(m))
+		p.path = append(p.path, p.mapPoint(m))
 	}
-	width := p.radius * p.between(.9, 1.1)
+	width := p.radius * p.drawUniform(.9, 1.1)
 	for i := range len(p.path) - 1 {
 		if !s.smooth {
-			p.segment(p.path[i], p.path[i+1], width)
+			p.drawSegment(p.path[i], p.path[i+1], width)
 			continue
 		}
 		before, after := p.path[max(i-1, 0)], p.path[min(i+2, len(p.path)-1)]
-		p.bend(before, p.path[i], p.path[i+1], after, width)
+		p.drawSpline(before, p.path[i], p.path[i+1], after, width)
 	}
 }
 
-// bend draws the segment from a to b of a Catmull-Rom spline.
-func (p *digitRenderer) bend(before, a, b, after point, width float64) {
+// drawSpline draws the segment from a to b of a Catmull-Rom spline.
+func (p *digitRenderer) drawSpline(before, a, b, after point, width float64) {
 	const pieces = 4
 	from := a
 	for k := 1; k <= pieces; k++ {
 		t := float64(k) / pieces
-		to := point{spline(before.x, a.x, b.x, after.x, t), spline(before.y, a.y, b.y, after.y, t)}
-		p.segment(from, to, width)
+		to := point{catmullRom(before.x, a.x, b.x, after.x, t), catmullRom(before.y, a.y, b.y, after.y, t)}
+		p.drawSegment(from, to, width)
 		from = to
 	}
 }
 
-// spline returns the uniform Catmull-Rom polynomial through b at t = 0 and c at t = 1.
-func spline(a, b, c, d, t float64) float64 {
+// catmullRom returns the uniform Catmull-Rom polynomial through b at t = 0 and c at t = 1.
+func catmullRom(a, b, c, d, t float64) float64 {
 	return b + t/2*(c-a+t*(2*a-5*b+4*c-d+t*(3*(b-c)+d-a)))
 }
 
-// segment updates near for the pixels around the line a–b. near holds the squared distance divided
-// by the squared width.
-func (p *digitRenderer) segment(a, b point, width float64) {
+// drawSegment updates near for the pixels around the line a–b. near holds the squared distance
+// divided by the squared width.
+func (p *digitRenderer) drawSegment(a, b point, width float64) {
 	reach := width + 1.3 // plus the widest soft edge of develop
-	x0, x1 := pixels(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
-	y0, y1 := pixels(min(a.y, b.y)-reach, max(a.y, b.y)+reach)
+	x0, x1 := pixelRange(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
+	y0, y1 := pixelRange(min(a.y, b.y)-reach, max(a.y, b.y)+reach)
 	dx, dy := float32(b.x-a.x), float32(b.y-a.y)
 	ax, ay := float32(a.x), float32(a.y)
 	perLength := 1 / max(dx*dx+dy*dy, 1e-6)
@@ -108,26 +109,26 @@ func (p *digitRenderer) segment(a, b point, width float64) {
 	}
 }
 
-// pixels returns the range of pixels with centres between lo and hi, clipped to the image.
-func pixels(lo, hi float64) (from, to int) {
+// pixelRange returns the range of pixels with centres between lo and hi, clipped to the image.
+func pixelRange(lo, hi float64) (from, to int) {
 	return min(max(int(lo), 0), side), min(max(int(hi)+1, 0), side)
 }
 
-// scratch draws a short random line, as noise.
-func (p *digitRenderer) scratch() {
-	a := point{p.between(2, side-2), p.between(2, side-2)}
-	b := point{a.x + p.around(2.5), a.y + p.around(2.5)}
-	p.segment(a, b, p.between(.5, .9))
+// drawNoiseLine draws a short random line, as noise.
+func (p *digitRenderer) drawNoiseLine() {
+	a := point{p.drawUniform(2, side-2), p.drawUniform(2, side-2)}
+	b := point{a.x + p.drawNormal(2.5), a.y + p.drawNormal(2.5)}
+	p.drawSegment(a, b, p.drawUniform(.5, .9))
 }
 
-// develop converts distances to ink: solid within the stroke, falling off over a soft edge, with
+// renderInk converts distances to ink: solid within the stroke, falling off over a soft edge, with
 // some noise in the background.
-func (p *digitRenderer) develop(img []uint8) {
-	soft := float32(p.between(.55, 1.1) / p.radius) // half of the edge, in stroke widths
-	ink := float32(p.between(225, 255))
+func (p *digitRenderer) renderInk(img []uint8) {
+	soft := float32(p.drawUniform(.55, 1.1) / p.radius) // half of the edge, in stroke widths
+	ink := float32(p.drawUniform(225, 255))
 	grain := float32(0)
 	if p.rng.IntN(3) == 0 {
-		grain = float32(p.between(4, 24))
+		grain = float32(p.drawUniform(4, 24))
 	}
 	for k, n := range p.near {
 		v := float32(0)

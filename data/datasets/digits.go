@@ -24,18 +24,18 @@ func Digits(n int, seed uint64) *data.TensorDataset {
 		panic("data: Digits: got a negative number of images, want at least 0")
 	}
 	images, labels := make([]uint8, n*side*side), make([]int64, n)
-	spread(n, func(from, to int) {
+	runRanges(n, func(from, to int) {
 		var p digitRenderer
 		for i := from; i < to; i++ {
-			labels[i] = int64(p.digit(images[i*side*side:(i+1)*side*side], seed, uint64(i)))
+			labels[i] = int64(p.drawDigit(images[i*side*side:(i+1)*side*side], seed, uint64(i)))
 		}
 	})
 	return data.NewTensorDataset(tensor.FromSlice(images, n, side, side), tensor.FromSlice(labels, n))
 }
 
-// spread divides 0..n-1 into ranges and calls work for each in its own goroutine, at most one for
-// each CPU. It returns when all have returned.
-func spread(n int, work func(from, to int)) {
+// runRanges divides 0..n-1 into ranges and calls work for each in its own goroutine, at most one
+// for each CPU. It returns when all have returned.
+func runRanges(n int, work func(from, to int)) {
 	var wg sync.WaitGroup
 	parts := min(runtime.GOMAXPROCS(0), max(1, n/64))
 	for k := range parts {
@@ -44,24 +44,24 @@ func spread(n int, work func(from, to int)) {
 	wg.Wait()
 }
 
-// digit draws image i of seed into img, 28×28 pixels, and returns the digit.
-func (p *digitRenderer) digit(img []uint8, seed, i uint64) int {
-	p.take(seed, i)
+// drawDigit draws image i of seed into img, 28×28 pixels, and returns the digit.
+func (p *digitRenderer) drawDigit(img []uint8, seed, i uint64) int {
+	p.resetFor(seed, i)
 	label := p.rng.IntN(len(digitStrokes))
 	variants := digitStrokes[label]
-	p.hold()
+	p.drawHandwriting()
 	for _, s := range variants[p.rng.IntN(len(variants))] {
 		p.draw(s)
 	}
 	if p.rng.IntN(12) == 0 {
-		p.scratch()
+		p.drawNoiseLine()
 	}
-	p.develop(img)
+	p.renderInk(img)
 	return label
 }
 
-// take resets the renderer for image i of seed.
-func (p *digitRenderer) take(seed, i uint64) {
+// resetFor resets the renderer for image i of seed.
+func (p *digitRenderer) resetFor(seed, i uint64) {
 	p.src.Seed(seed, i*0x9e3779b97f4a7c15+1) // the odd factor decorrelates the streams of neighbors
 	if p.rng == nil {
 		p.rng = rand.New(&p.src)

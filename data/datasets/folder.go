@@ -56,7 +56,7 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 		if !isDir(root, e) {
 			continue
 		}
-		files, err := images(root, e.Name())
+		files, err := listImages(root, e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("image folder: %w", err)
 		}
@@ -98,8 +98,8 @@ func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 // Close closes the paths and labels in this process.
 func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
 
-// fail adds the path of the file to an error of decoding it.
-func (d *ImageFolder) fail(path string, err error) error {
+// wrapError adds the path of the file to an error of decoding it.
+func (d *ImageFolder) wrapError(path string, err error) error {
 	if at := (*encoding.FileError)(nil); errors.As(err, &at) {
 		return &encoding.FileError{Path: path, Offset: at.Offset, Err: at.Err}
 	}
@@ -119,14 +119,14 @@ func (d *ImageFolder) Get(ctx context.Context, i int) (data.Sample, error) {
 		return nil, err
 	}
 	e.image.MaxPixels = d.MaxPixels
-	picture, err := e.tensor(d.Steps, e.file, d.Channels, e.seed(data.SampleSeed(ctx, i)))
+	picture, err := e.decodeTensor(d.Steps, e.file, d.Channels, e.seedGenerator(data.SampleSeed(ctx, i)))
 	if err != nil {
-		return nil, d.fail(path, err)
+		return nil, d.wrapError(path, err)
 	}
-	return data.Sample{picture, scalar(d.label(i))}, nil
+	return data.Sample{picture, labelTensor(d.labelOf(i))}, nil
 }
 
-func (d *ImageFolder) label(i int) int64 {
+func (d *ImageFolder) labelOf(i int) int64 {
 	defer runtime.KeepAlive(d.Labels)
 	return tensor.Data[int64](d.Labels)[i]
 }
@@ -148,10 +148,11 @@ func (d *ImageFolder) Gather(ctx context.Context, indices []int, into data.Batch
 		if err != nil {
 			return err
 		}
-		if err := e.row(into[0], k, d.Steps, e.file, d.Channels, e.seed(data.SampleSeed(ctx, i))); err != nil {
-			return d.fail(path, err)
+		if err := e.decodeRow(into[0], k, d.Steps, e.file, d.Channels,
+			e.seedGenerator(data.SampleSeed(ctx, i))); err != nil {
+			return d.wrapError(path, err)
 		}
-		labels[k] = d.label(i)
+		labels[k] = d.labelOf(i)
 	}
 	into[0].Touch()
 	into[1].Touch()

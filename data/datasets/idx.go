@@ -69,13 +69,13 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	}
 	t, offset, err := readIDX(f, st.Size())
 	if err != nil {
-		return nil, &encoding.FileError{Path: path, Offset: offset, Err: advised(err)}
+		return nil, &encoding.FileError{Path: path, Offset: offset, Err: withRemedy(err)}
 	}
 	return t, nil
 }
 
-// advised adds a remedy to the error for a damaged file.
-func advised(err error) error {
+// withRemedy adds a remedy to the error for a damaged file.
+func withRemedy(err error) error {
 	if errors.Is(err, ErrLimit) {
 		return err
 	}
@@ -90,9 +90,9 @@ func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error
 	if magic, _ := in.Peek(len(gzipMagic)); string(magic) == gzipMagic {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, 0, early(err)
+			return nil, 0, truncatedError(err)
 		}
-		in, most = bufio.NewReader(z), saturated(size, safefile.MaxDeflateRatio)
+		in, most = bufio.NewReader(z), saturatedProduct(size, safefile.MaxDeflateRatio)
 		fills = safefile.InflatedSize(size)
 	}
 	f := idxFile{r: in, most: most, fills: fills}
@@ -132,9 +132,9 @@ func (f *idxFile) read() (*tensor.Tensor, error) {
 	}
 	raw, err := readAll(f, bytes)
 	if err != nil {
-		return nil, early(err)
+		return nil, truncatedError(err)
 	}
-	if err := f.end(); err != nil {
+	if err := f.checkEnd(); err != nil {
 		return nil, err
 	}
 	return e.decode(raw, shape)
@@ -155,7 +155,7 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 			empty = true
 			continue
 		}
-		bytes = saturated(bytes, n)
+		bytes = saturatedProduct(bytes, n)
 	}
 	if bytes > f.most && !empty || bytes > maxBytes {
 		return nil, 0, fmt.Errorf("%w: file is too short for the %v elements of its header", data.ErrTruncated, shape)
@@ -169,7 +169,7 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 // fill reads len(p) bytes.
 func (f *idxFile) fill(p []byte) error {
 	_, err := io.ReadFull(f, p)
-	return early(err)
+	return truncatedError(err)
 }
 
 // Read implements [io.Reader] and counts the bytes.
@@ -179,28 +179,28 @@ func (f *idxFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end checks that the file ends here. For a compressed file this also verifies the checksum.
-func (f *idxFile) end() error {
+// checkEnd checks that the file ends here. For a compressed file this also verifies the checksum.
+func (f *idxFile) checkEnd() error {
 	switch _, err := io.ReadFull(f.r, make([]byte, 1)); err {
 	case io.EOF:
 		return nil
 	case nil:
 		return data.ErrTrailing
 	default:
-		return early(err)
+		return truncatedError(err)
 	}
 }
 
-// early converts io.EOF and io.ErrUnexpectedEOF to [data.ErrTruncated].
-func early(err error) error {
+// truncatedError converts io.EOF and io.ErrUnexpectedEOF to [data.ErrTruncated].
+func truncatedError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return data.ErrTruncated
 	}
 	return err
 }
 
-// saturated returns a·b, or [math.MaxInt64] on overflow. a and b must not be negative.
-func saturated(a, b int64) int64 {
+// saturatedProduct returns a·b, or [math.MaxInt64] on overflow. a and b must not be negative.
+func saturatedProduct(a, b int64) int64 {
 	if b != 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
 	}

@@ -26,8 +26,8 @@ type imageScratch struct {
 
 var imageScratches = sync.Pool{New: func() any { e := new(imageScratch); e.rng = rand.New(&e.pcg); return e }}
 
-// seed seeds the generator for a sample and returns it.
-func (e *imageScratch) seed(s uint64) *rand.Rand {
+// seedGenerator seeds the generator for a sample and returns it.
+func (e *imageScratch) seedGenerator(s uint64) *rand.Rand {
 	e.pcg.Seed(s, seed.Spread(s))
 	return e.rng
 }
@@ -52,9 +52,10 @@ func (e *imageScratch) read(path string) error {
 	}
 }
 
-// tensor decodes a file and applies steps. The result is (C, H, W) of float32 if steps contain a
-// Normalize, and of uint8 otherwise.
-func (e *imageScratch) tensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor, error) {
+// decodeTensor decodes a file and applies steps. The result is (C, H, W) of float32 if steps
+// contain a Normalize, and of uint8 otherwise.
+func (e *imageScratch) decodeTensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor,
+	error) {
 	im := &e.image
 	if err := steps.Make(im, file, cmp.Or(channels, 3), r); err != nil {
 		return nil, err
@@ -65,9 +66,9 @@ func (e *imageScratch) tensor(steps image.Pipeline, file []byte, channels int, r
 	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), nil
 }
 
-// row decodes a file into row k of a tensor. It returns an error that wraps [data.ErrShape] if the
-// image has another size than the row.
-func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
+// decodeRow decodes a file into row k of a tensor. It returns an error that wraps [data.ErrShape]
+// if the image has another size than the row.
+func (e *imageScratch) decodeRow(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8
@@ -84,5 +85,5 @@ func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, fil
 	return err
 }
 
-// scalar returns a tensor without dimensions, for a label.
-func scalar(v int64) *tensor.Tensor { return tensor.FromSlice([]int64{v}) }
+// labelTensor returns a tensor without dimensions, for a label.
+func labelTensor(v int64) *tensor.Tensor { return tensor.FromSlice([]int64{v}) }

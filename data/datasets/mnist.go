@@ -53,14 +53,14 @@ func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 			Err: fmt.Errorf("%w: got images %v of %v, want (n, 28, 28) of uint8", data.ErrShape,
 				images.Shape(), images.DType())}
 	}
-	if err := fitLabels(labels, images.Dim(0)); err != nil {
+	if err := checkLabels(labels, images.Dim(0)); err != nil {
 		return nil, &encoding.FileError{Path: labelsPath, Err: err}
 	}
 	return data.NewTensorDataset(images, labels.To(tensor.Int64)), nil
 }
 
-// fitLabels returns an error that wraps [data.ErrShape] unless labels consist of n digits.
-func fitLabels(labels *tensor.Tensor, n int) error {
+// checkLabels returns an error that wraps [data.ErrShape] unless labels consist of n digits.
+func checkLabels(labels *tensor.Tensor, n int) error {
 	if labels.DType() != tensor.Uint8 || labels.Dims() != 1 || labels.Dim(0) != n {
 		return fmt.Errorf("%w: got labels %v of %v, want (%d) of uint8", data.ErrShape, labels.Shape(),
 			labels.DType(), n)

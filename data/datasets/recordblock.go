@@ -49,7 +49,7 @@ func build[T string | []byte](records []T, entries int) *tensor.Tensor {
 	}
 	table := b[recordsHead+8*len(records) : data]
 	for i := 0; entries > 0 && i < len(records); i += 2 {
-		at := hash(records[i]) & uint64(entries-1)
+		at := hashKey(records[i]) & uint64(entries-1)
 		for le.Uint64(table[8*at:]) != 0 {
 			at = (at + 1) & uint64(entries-1)
 		}
@@ -60,8 +60,8 @@ func build[T string | []byte](records []T, entries int) *tensor.Tensor {
 	return t
 }
 
-// hash returns the FNV-1a hash of key with its bits mixed. It is the same in all processes.
-func hash[T string | []byte](key T) uint64 {
+// hashKey returns the FNV-1a hash of key with its bits mixed. It is the same in all processes.
+func hashKey[T string | []byte](key T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
 		h = (h ^ uint64(key[i])) * 1099511628211
@@ -155,9 +155,9 @@ type index struct {
 	data    uint64
 }
 
-// look calls f with the index of a block. It returns an error that wraps [ErrRecords] if the header
-// is damaged or a page of the file cannot be read.
-func look(t *tensor.Tensor, f func(x index) error) error {
+// withIndex calls f with the index of a block. It returns an error that wraps [ErrRecords] if the
+// header is damaged or a page of the file cannot be read.
+func withIndex(t *tensor.Tensor, f func(x index) error) error {
 	var err error
 	fault := tensor.Catch(func() {
 		defer runtime.KeepAlive(t)
@@ -186,8 +186,8 @@ func indexOf(b []byte) (index, error) {
 	return x, nil
 }
 
-// at returns record i.
-func (x index) at(i uint64) ([]byte, error) {
+// recordAt returns record i.
+func (x index) recordAt(i uint64) ([]byte, error) {
 	if i >= x.records {
 		return nil, fmt.Errorf("%w: record %d is out of range [0, %d)", ErrRecords, i, x.records)
 	}
@@ -205,17 +205,18 @@ func (x index) at(i uint64) ([]byte, error) {
 // find returns the record of a key in a [Map].
 func (x index) find(key string) (record []byte, ok bool, err error) {
 	table := x.b[recordsHead+8*x.records:]
-	for at, tried := hash(key)&(x.entries-1), uint64(0); tried < x.entries; at, tried = (at+1)&(x.entries-1), tried+1 {
+	for at, tried := hashKey(key)&(x.entries-1), uint64(0); tried < x.entries; at, tried = (at+1)&(x.entries-1),
+		tried+1 {
 		i := binary.LittleEndian.Uint64(table[8*at:])
 		if i == 0 {
 			return nil, false, nil
 		}
-		k, err := x.at(i - 1)
+		k, err := x.recordAt(i - 1)
 		if err != nil {
 			return nil, false, err
 		}
 		if string(k) == key {
-			record, err = x.at(i)
+			record, err = x.recordAt(i)
 			return record, err == nil, err
 		}
 	}

@@ -73,10 +73,10 @@ func OpenList(path string) (*List, error) {
 }
 
 // Len returns the number of records. It returns 0 after Close, and if the memory is damaged.
-func (l *List) Len() int { return recordsIn(l.Block) }
+func (l *List) Len() int { return recordCount(l.Block) }
 
-func recordsIn(t *tensor.Tensor) (n int) {
-	look(t, func(x index) error { n = int(x.records); return nil })
+func recordCount(t *tensor.Tensor) (n int) {
+	withIndex(t, func(x index) error { n = int(x.records); return nil })
 	return n
 }
 
@@ -86,7 +86,7 @@ func recordsIn(t *tensor.Tensor) (n int) {
 func (l *List) At(i int) ([]byte, error) { return recordAt(l.Block, i) }
 
 func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
-	err = look(t, func(x index) (err error) { record, err = x.at(uint64(i)); return err })
+	err = withIndex(t, func(x index) (err error) { record, err = x.recordAt(uint64(i)); return err })
 	return record, err
 }
 
@@ -123,12 +123,12 @@ func OpenMap(path string) (*Map, error) {
 }
 
 // Len returns the number of keys.
-func (m *Map) Len() int { return recordsIn(m.Block) / 2 }
+func (m *Map) Len() int { return recordCount(m.Block) / 2 }
 
 // Get returns the record of a key. ok is false if the key does not exist. The result is memory of
 // the Map, with the same rules and errors as in [List.At].
 func (m *Map) Get(key string) (record []byte, ok bool, err error) {
-	err = look(m.Block, func(x index) (err error) { record, ok, err = x.find(key); return err })
+	err = withIndex(m.Block, func(x index) (err error) { record, ok, err = x.find(key); return err })
 	return record, ok, err
 }
 

@@ -90,7 +90,7 @@ func indexShard(path string) (*shardIndex, error) {
 	x := &shardIndex{map[string]fileRange{}, map[string]string{}}
 	t := tarball{r: f}
 	for {
-		e, err := t.next()
+		e, err := t.nextEntry()
 		if err == io.EOF {
 			return x, nil
 		}
@@ -98,10 +98,10 @@ func indexShard(path string) (*shardIndex, error) {
 			return nil, err
 		}
 		switch {
-		case e.regular():
+		case e.isRegular():
 			x.files[cleanName(e.name)] = fileRange{f.n, e.size}
-		case e.target() != "":
-			x.links[cleanName(e.name)] = e.target()
+		case e.linkTarget() != "":
+			x.links[cleanName(e.name)] = e.linkTarget()
 		}
 	}
 }
@@ -138,9 +138,9 @@ func (r fileRange) read(path string) ([]byte, error) {
 
 func cleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// target returns the clean path of a link's target in the archive. It returns "" for entries that
-// are not links, and for links out of the archive.
-func (e tarEntry) target() string {
+// linkTarget returns the clean path of a link's target in the archive. It returns "" for entries
+// that are not links, and for links out of the archive.
+func (e tarEntry) linkTarget() string {
 	to := e.link
 	switch e.kind {
 	case '1': // a hard link: the path of an earlier file

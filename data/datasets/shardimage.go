@@ -24,7 +24,8 @@ type ImageDecoder struct {
 // imageKinds lists the extensions of image files.
 var imageKinds = []string{"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tiff", "webp"} // torchvision's
 
-// wants reports whether a record contains an image or a class. Other records describe the data set.
+// wantsRecord reports whether a record contains an image or a class. Other records describe the
+// data set.
 func (ImageDecoder) wants(r Record) bool {
 	_, ok := r.Files["cls"]
 	return ok || slices.ContainsFunc(imageKinds, func(kind string) bool { _, ok := r.Files[kind]; return ok })
@@ -49,9 +50,9 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error)
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
-	picture, err := e.tensor(d.Steps, file, d.Channels, data.Rand(ctx))
+	picture, err := e.decodeTensor(d.Steps, file, d.Channels, data.Rand(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return data.Sample{picture, scalar(class)}, nil
+	return data.Sample{picture, labelTensor(class)}, nil
 }

@@ -47,13 +47,13 @@ func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample
 				order[to] = d.Paths[from]
 			}
 		}
-		records := d.dealt(order, p)
+		records := d.dealtRecords(order, p)
 		if d.Options.Equal {
-			records = d.equal(order, p)
+			records = d.equalRecords(order, p)
 		}
 		if d.Options.Shuffle > 1 {
 			rng := rand.New(rand.NewPCG(mix, seed.Spread(uint64(p.Index)+1)))
-			records = shuffled(records, d.Options.Shuffle, rng)
+			records = shuffleRecords(records, d.Options.Shuffle, rng)
 		}
 		for r, err := range records {
 			var s data.Sample
@@ -75,15 +75,15 @@ type shardRecord struct {
 	path string
 }
 
-// dealt yields the records of the shards that belong to a part.
-func (d *shards) dealt(order []string, p data.Part) iter.Seq2[shardRecord, error] {
+// dealtRecords yields the records of the shards that belong to a part.
+func (d *shards) dealtRecords(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		for i, path := range order {
 			if !p.Has(i) {
 				continue
 			}
 			for r, err := range Records(path) {
-				if err == nil && !d.wants(r) {
+				if err == nil && !d.wantsRecord(r) {
 					continue
 				}
 				if !yield(shardRecord{r, path}, err) {
@@ -94,13 +94,13 @@ func (d *shards) dealt(order []string, p data.Part) iter.Seq2[shardRecord, error
 	}
 }
 
-// equal yields a contiguous range of all records as the records of a part. All parts have the same
-// number of records.
-func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error] {
+// equalRecords yields a contiguous range of all records as the records of a part. All parts have
+// the same number of records.
+func (d *shards) equalRecords(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		counts, total := make([]int, len(order)), 0
 		for i, path := range order {
-			n, err := d.count(path)
+			n, err := d.countSamples(path)
 			if err != nil {
 				yield(shardRecord{}, err)
 				return
@@ -116,7 +116,7 @@ func (d *shards) equal(order []string, p data.Part) iter.Seq2[shardRecord, error
 			}
 			k := first
 			for r, err := range Records(path) {
-				if err == nil && !d.wants(r) {
+				if err == nil && !d.wantsRecord(r) {
 					continue
 				}
 				if k++; err == nil && k <= begin {
@@ -141,8 +141,8 @@ type shardVersion struct {
 // shardCounts caches the number of records by shardVersion.
 var shardCounts sync.Map
 
-// count returns the number of samples in a shard.
-func (d *shards) count(path string) (int, error) {
+// countSamples returns the number of samples in a shard.
+func (d *shards) countSamples(path string) (int, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func (d *shards) count(path string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if d.wants(r) {
+		if d.wantsRecord(r) {
 			n++
 		}
 	}
@@ -165,8 +165,8 @@ func (d *shards) count(path string) (int, error) {
 	return n, nil
 }
 
-// shuffled yields records in a random order. Each is drawn from a buffer of n records.
-func shuffled(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter.Seq2[shardRecord, error] {
+// shuffleRecords yields records in a random order. Each is drawn from a buffer of n records.
+func shuffleRecords(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		var buffer []shardRecord
 		for r, err := range records {
@@ -198,9 +198,9 @@ func shuffled(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter
 // A recordFilter is a [Decoder] that selects records by the names of their files.
 type recordFilter interface{ wants(r Record) bool }
 
-// wants reports whether a record is a sample rather than, for example, a description of the data
-// set.
-func (d *shards) wants(r Record) bool {
+// wantsRecord reports whether a record is a sample rather than, for example, a description of the
+// data set.
+func (d *shards) wantsRecord(r Record) bool {
 	f, ok := d.Decoder.Value.(recordFilter)
 	return !ok || f.wants(r)
 }
@@ -208,5 +208,5 @@ func (d *shards) wants(r Record) bool {
 // skipTo reads and discards bytes up to offset.
 func skipTo(in *counter, offset int64) error {
 	_, err := io.CopyN(io.Discard, in, offset-in.n)
-	return early(err)
+	return truncatedError(err)
 }

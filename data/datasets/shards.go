@@ -77,12 +77,12 @@ func readShard(path string, names bool) iter.Seq2[Record, error] {
 		defer f.Close()
 		s := shardReader{tar: tarball{r: f}, path: path, names: names}
 		for {
-			r, err := s.next()
+			r, err := s.nextRecord()
 			if err == io.EOF {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &encoding.FileError{Path: path, Offset: f.n, Err: early(err)})
+				yield(Record{}, &encoding.FileError{Path: path, Offset: f.n, Err: truncatedError(err)})
 				return
 			}
 			if !yield(r, nil) {
@@ -116,11 +116,11 @@ type shardReader struct {
 	index  *shardIndex // nil before the first link
 }
 
-// next returns the record that is complete once the first file of another one is read. It returns
-// io.EOF at the end.
-func (s *shardReader) next() (Record, error) {
+// nextRecord returns the record that is complete once the first file of another one is read. It
+// returns io.EOF at the end.
+func (s *shardReader) nextRecord() (Record, error) {
 	for {
-		e, err := s.tar.next()
+		e, err := s.tar.nextEntry()
 		if err == io.EOF && s.record.Files != nil {
 			last := s.record
 			s.record = Record{}
@@ -130,13 +130,13 @@ func (s *shardReader) next() (Record, error) {
 			return Record{}, err
 		}
 		key, kind, ok := split(e.name)
-		if !ok || !e.regular() && e.target() == "" {
+		if !ok || !e.isRegular() && e.linkTarget() == "" {
 			continue
 		}
-		if !inside(e.name) {
+		if !isInside(e.name) {
 			return Record{}, fmt.Errorf("%w: %q: rename the file and recreate the shard", ErrKey, e.name)
 		}
-		body, ok, err := s.content(e)
+		body, ok, err := s.readContent(e)
 		if err != nil {
 			return Record{}, err
 		}
@@ -157,16 +157,16 @@ func (s *shardReader) next() (Record, error) {
 	}
 }
 
-// content reads a file, or the target of a link. ok is false if the target is not in the shard.
-func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
+// readContent reads a file, or the target of a link. ok is false if the target is not in the shard.
+func (s *shardReader) readContent(e tarEntry) (body []byte, ok bool, err error) {
 	r := fileRange{size: e.size}
-	if !e.regular() {
+	if !e.isRegular() {
 		if s.index == nil {
 			if s.index, err = indexShard(s.path); err != nil {
 				return nil, false, err
 			}
 		}
-		if r, ok = s.index.find(e.target()); !ok {
+		if r, ok = s.index.find(e.linkTarget()); !ok {
 			return nil, false, nil
 		}
 	}
@@ -176,8 +176,8 @@ func (s *shardReader) content(e tarEntry) (body []byte, ok bool, err error) {
 			ErrLimit, e.name, r.size, maxFile)
 	case s.names:
 		return nil, true, nil
-	case e.regular():
-		body, err = s.tar.content(r.size)
+	case e.isRegular():
+		body, err = s.tar.readContent(r.size)
 	default:
 		body, err = r.read(s.path)
 	}
@@ -199,9 +199,9 @@ func readAll(r io.Reader, n int64) ([]byte, error) {
 	return all, nil
 }
 
-// inside reports whether a file of this name is unpacked into the destination folder, on any
+// isInside reports whether a file of this name is unpacked into the destination folder, on any
 // operating system. "./a" is inside, because tar writes such names.
-func inside(name string) bool {
+func isInside(name string) bool {
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' })
 	return !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, `\`) && !strings.Contains(name, "\x00") &&
 		!slices.Contains(parts, "..")

@@ -44,12 +44,13 @@ type tarEntry struct {
 	kind       byte
 }
 
-func (e tarEntry) regular() bool { return e.kind == '0' || e.kind == 0 }
+func (e tarEntry) isRegular() bool { return e.kind == '0' || e.kind == 0 }
 
-// next returns the next entry of any kind. Its content may be read with [tarball.content]. next
-// returns io.EOF at the end, which is marked by a block of zeros. Some programs omit this block and
-// the padding of the last file, so the archive may also end there. An empty file is not an archive.
-func (t *tarball) next() (tarEntry, error) {
+// nextEntry returns the next entry of any kind. Its content may be read with [tarball.readContent].
+// nextEntry returns io.EOF at the end, which is marked by a block of zeros. Some programs omit this
+// block and the padding of the last file, so the archive may also end there. An empty file is not
+// an archive.
+func (t *tarball) nextEntry() (tarEntry, error) {
 	more := tarEntry{size: -1}
 	for !t.done {
 		n, err := io.CopyN(io.Discard, t.r, t.left)
@@ -58,7 +59,7 @@ func (t *tarball) next() (tarEntry, error) {
 			break
 		}
 		if err != nil {
-			return tarEntry{}, early(err)
+			return tarEntry{}, truncatedError(err)
 		}
 		t.left = 0
 		var h [tarBlock]byte
@@ -66,7 +67,7 @@ func (t *tarball) next() (tarEntry, error) {
 			if t.done = err == io.EOF && t.begun && more == (tarEntry{size: -1}); t.done {
 				break
 			}
-			return tarEntry{}, early(err)
+			return tarEntry{}, truncatedError(err)
 		}
 		if t.done = h == [tarBlock]byte{}; t.done {
 			break
@@ -78,7 +79,7 @@ func (t *tarball) next() (tarEntry, error) {
 		t.begun = true
 		extends := e.kind == 'L' || e.kind == 'K' || e.kind == 'x'
 		if !extends {
-			e.extend(more)
+			e.applyExtension(more)
 		}
 		if e.kind >= '1' && e.kind <= '6' { // links, devices, directories: no content
 			e.size = 0
@@ -90,17 +91,17 @@ func (t *tarball) next() (tarEntry, error) {
 		if e.size > maxName {
 			return tarEntry{}, fmt.Errorf("%w: name of %d bytes", ErrTar, e.size)
 		}
-		content, err := t.content(e.size)
+		content, err := t.readContent(e.size)
 		if err != nil {
 			return tarEntry{}, err
 		}
 		switch e.kind {
 		case 'L':
-			more.name = text(content)
+			more.name = trimText(content)
 		case 'K':
-			more.link = text(content)
+			more.link = trimText(content)
 		default:
-			err = more.pax(content)
+			err = more.parsePAX(content)
 		}
 		if err != nil {
 			return tarEntry{}, err
@@ -109,8 +110,8 @@ func (t *tarball) next() (tarEntry, error) {
 	return tarEntry{}, io.EOF
 }
 
-// extend sets the fields that extension entries have set.
-func (e *tarEntry) extend(more tarEntry) {
+// applyExtension sets the fields that extension entries have set.
+func (e *tarEntry) applyExtension(more tarEntry) {
 	if more.name != "" {
 		e.name = more.name
 	}
@@ -122,12 +123,12 @@ func (e *tarEntry) extend(more tarEntry) {
 	}
 }
 
-// content reads the content of the entry that next returned.
-func (t *tarball) content(size int64) ([]byte, error) {
+// readContent reads the content of the entry that next returned.
+func (t *tarball) readContent(size int64) ([]byte, error) {
 	b, err := readAll(t.r, size)
 	t.left -= int64(len(b))
 	if err != nil {
-		return nil, early(err)
+		return nil, truncatedError(err)
 	}
 	return b, nil
 }
@@ -141,33 +142,33 @@ func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 		}
 		sum += int64(v)
 	}
-	if want, err := octal(h[148:156]); err != nil || want != sum {
+	if want, err := parseOctal(h[148:156]); err != nil || want != sum {
 		return e, fmt.Errorf("%w: wrong header checksum", ErrTar)
 	}
 	if h[124]&0x80 != 0 {
 		for _, v := range h[128:136] { // the bytes before would exceed any file
 			e.size = e.size<<8 | int64(v)
 		}
-	} else if e.size, err = octal(h[124:136]); err != nil {
+	} else if e.size, err = parseOctal(h[124:136]); err != nil {
 		return e, err
 	}
 	if e.size < 0 || e.size > 1<<60 {
 		return e, fmt.Errorf("%w: file of %d bytes", ErrTar, e.size)
 	}
-	e.name, e.link, e.kind = text(h[:100]), text(h[157:257]), h[156]
-	if prefix := text(h[345:500]); string(h[257:263]) == "ustar\x00" && prefix != "" {
+	e.name, e.link, e.kind = trimText(h[:100]), trimText(h[157:257]), h[156]
+	if prefix := trimText(h[345:500]); string(h[257:263]) == "ustar\x00" && prefix != "" {
 		e.name = prefix + "/" + e.name
 	}
 	return e, nil
 }
 
-func text(b []byte) string {
+func trimText(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return string(b)
 }
 
-func octal(b []byte) (int64, error) {
-	s := strings.Trim(text(b), " ")
+func parseOctal(b []byte) (int64, error) {
+	s := strings.Trim(trimText(b), " ")
 	if s == "" {
 		return 0, nil
 	}
@@ -178,8 +179,8 @@ func octal(b []byte) (int64, error) {
 	return v, nil
 }
 
-// pax parses records "length key=value\n" that set the path, link and size of the next entry.
-func (e *tarEntry) pax(b []byte) error {
+// parsePAX parses records "length key=value\n" that set the path, link and size of the next entry.
+func (e *tarEntry) parsePAX(b []byte) error {
 	for len(b) > 0 {
 		digits, _, ok := bytes.Cut(b, []byte(" "))
 		n, err := strconv.Atoi(string(digits))

@@ -18,8 +18,8 @@ func isDir(root string, e fs.DirEntry) bool {
 	return err == nil && st.IsDir()
 }
 
-// images returns the images below dir, sorted by the path of the directory and then by name.
-func images(root, dir string) (files []string, err error) {
+// listImages returns the images below dir, sorted by the path of the directory and then by name.
+func listImages(root, dir string) (files []string, err error) {
 	w := walk{root: root, files: map[string][]string{}}
 	if err := w.visit(dir, nil); err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ type fetch struct {
 }
 
 // path returns the path of the complete file, and part the path of the partial file.
-func (f *fetch) path() string { return filepath.Join(f.dir, f.name) }
-func (f *fetch) part() string { return f.path() + ".part" }
+func (f *fetch) path() string     { return filepath.Join(f.dir, f.name) }
+func (f *fetch) partPath() string { return f.path() + ".part" }
 
 func (f *fetch) run(ctx context.Context) error {
 	if ok, err := f.isOriginal(f.path()); ok || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -37,23 +37,23 @@ func (f *fetch) run(ctx context.Context) error {
 		}
 		return err
 	}
-	if err := f.complete(ctx); err != nil {
+	if err := f.completePart(ctx); err != nil {
 		return err
 	}
-	switch ok, err := f.isOriginal(f.part()); {
+	switch ok, err := f.isOriginal(f.partPath()); {
 	case err != nil:
 		return err
 	case !ok:
 		return errors.Join(fmt.Errorf("%w: SHA-256 is not %s; try another mirror than %s", ErrChecksum,
-			f.sha256, f.mirror), os.Remove(f.part()))
+			f.sha256, f.mirror), os.Remove(f.partPath()))
 	}
-	return os.Rename(f.part(), f.path())
+	return os.Rename(f.partPath(), f.path())
 }
 
-// complete downloads the rest of the partial file. The file may be longer than f.size if the server
-// sends another file. The error wraps [ErrPartial] or [ErrStatus], or is a network error.
-func (f *fetch) complete(ctx context.Context) error {
-	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o666)
+// completePart downloads the rest of the partial file. The file may be longer than f.size if the
+// server sends another file. The error wraps [ErrPartial] or [ErrStatus], or is a network error.
+func (f *fetch) completePart(ctx context.Context) error {
+	part, err := os.OpenFile(f.partPath(), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
 	}
@@ -68,23 +68,23 @@ func (f *fetch) complete(ctx context.Context) error {
 	defer silence.Stop()
 	resp, err := f.request(ctx, have)
 	if err != nil {
-		return cause(ctx, err)
+		return withCause(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK && have > 0 { // the server does not support ranges
-		if have, err = 0, errors.Join(part.Truncate(0), rewind(part)); err != nil {
+		if have, err = 0, errors.Join(part.Truncate(0), rewindStart(part)); err != nil {
 			return err
 		}
 	}
 	heard := func() { silence.Reset(patience) }
 	if err := f.receive(part, resp.Body, have, heard); err != nil {
-		return cause(ctx, err)
+		return withCause(ctx, err)
 	}
 	return part.Close()
 }
 
-// cause adds the cause of the end of ctx to err, if ctx has ended.
-func cause(ctx context.Context, err error) error {
+// withCause adds the cause of the end of ctx to err, if ctx has ended.
+func withCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %v", why, err)
 	}
@@ -155,7 +155,7 @@ func (f *fetch) isOriginal(path string) (bool, error) {
 	return hex.EncodeToString(h.Sum(nil)) == f.sha256, nil
 }
 
-func rewind(s io.Seeker) error {
+func rewindStart(s io.Seeker) error {
 	_, err := s.Seek(0, io.SeekStart)
 	return err
 }

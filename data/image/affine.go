@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// affine transforms the image. The pixel in column x and row y becomes the source pixel at (m[0]·x
-// + m[1]·y + m[2], m[3]·x + m[4]·y + m[5]), measured at pixel centers, or fill if that is outside.
-// filter must be [Nearest] or [Bilinear].
-func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
+// applyAffine transforms the image. The pixel in column x and row y becomes the source pixel at
+// (m[0]·x + m[1]·y + m[2], m[3]·x + m[4]·y + m[5]), measured at pixel centers, or fill if that is
+// outside. filter must be [Nearest] or [Bilinear].
+func (im *Image) applyAffine(m [6]float64, filter Filter, fill uint8) {
 	h, w, n := im.H, im.W, im.H*im.W
-	before := im.become(im.C, h, w)
+	before := im.setSize(im.C, h, w)
 	if filter == Nearest {
-		im.move(before, m, fill)
+		im.applyNearestAffine(before, m, fill)
 		return
 	}
 	for y := range h {
@@ -23,7 +23,7 @@ func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
 			for c := range im.C {
 				p := fill
 				if inside {
-					p = blend4(before[c*n:][:n], w, h, u-0.5, v-0.5)
+					p = interpolateBilinear(before[c*n:][:n], w, h, u-0.5, v-0.5)
 				}
 				im.Pix[c*n+y*w+x] = p
 			}
@@ -31,9 +31,9 @@ func (im *Image) affine(m [6]float64, filter Filter, fill uint8) {
 	}
 }
 
-// move is affine with the nearest pixels. Coordinates are accumulated with 16-bit fractions, as in
-// Pillow.
-func (im *Image) move(before []uint8, m [6]float64, fill uint8) {
+// applyNearestAffine is affine with the nearest pixels. Coordinates are accumulated with 16-bit
+// fractions, as in Pillow.
+func (im *Image) applyNearestAffine(before []uint8, m [6]float64, fill uint8) {
 	fixed := func(v float64) int64 { return int64(math.Floor(v*65536 + 0.5)) }
 	u0, v0 := fixed(m[2]+m[0]*0.5+m[1]*0.5), fixed(m[5]+m[3]*0.5+m[4]*0.5)
 	n := im.H * im.W
@@ -55,8 +55,8 @@ func (im *Image) move(before []uint8, m [6]float64, fill uint8) {
 	}
 }
 
-// blend4 interpolates a plane bilinearly at (u, v).
-func blend4(p []uint8, w, h int, u, v float64) uint8 {
+// interpolateBilinear interpolates a plane bilinearly at (u, v).
+func interpolateBilinear(p []uint8, w, h int, u, v float64) uint8 {
 	x, y := math.Floor(u), math.Floor(v)
 	dx, dy := u-x, v-y
 	x0, x1 := max(0, min(w-1, int(x))), max(0, min(w-1, int(x)+1))
@@ -72,9 +72,9 @@ func blend4(p []uint8, w, h int, u, v float64) uint8 {
 	return uint8(above + (below-above)*dy)
 }
 
-// rotation returns the matrix for affine that rotates h×w pixels clockwise about their center by
-// degrees, scales and shears them by degrees, and then translates them by dx and dy pixels.
-func rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
+// rotationMatrix returns the matrix for affine that rotates h×w pixels clockwise about their center
+// by degrees, scales and shears them by degrees, and then translates them by dx and dy pixels.
+func rotationMatrix(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
 	rot, sx, sy := degrees*math.Pi/180, shearX*math.Pi/180, shearY*math.Pi/180
 	a := math.Cos(rot-sy) / math.Cos(sy)
 	b := -math.Cos(rot-sy)*math.Tan(sx)/math.Cos(sy) - math.Sin(rot)
@@ -100,17 +100,18 @@ type RandomAffine struct {
 
 // Apply transforms im.
 func (s RandomAffine) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
-	either := func(most float64) float64 { return between(r, -most, most) }
+	either := func(most float64) float64 { return drawUniform(r, -most, most) }
 	degrees := either(s.Degrees)
 	dy, dx := math.RoundToEven(either(s.Translate[0]*float64(im.H))),
 		math.RoundToEven(either(s.Translate[1]*float64(im.W)))
 	scale := 1.0
 	if s.Scale != [2]float64{} {
-		scale = between(r, s.Scale[0], s.Scale[1])
+		scale = drawUniform(r, s.Scale[0], s.Scale[1])
 	}
-	im.affine(rotation(im.H, im.W, degrees, dx, dy, scale, either(s.Shear[0]), either(s.Shear[1])), s.Filter, s.Fill)
+	im.applyAffine(rotationMatrix(im.H, im.W, degrees, dx, dy, scale, either(s.Shear[0]), either(s.Shear[1])),
+		s.Filter, s.Fill)
 	return nil
 }

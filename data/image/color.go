@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// blend interpolates between the pixels of another image (factor 0) and p (factor 1), in place. A
-// factor above 1 extrapolates. of returns the other image's pixel i.
-func blend(p []uint8, factor float64, of func(i int) uint8) {
+// blendPixels interpolates between the pixels of another image (factor 0) and p (factor 1), in
+// place. A factor above 1 extrapolates. of returns the other image's pixel i.
+func blendPixels(p []uint8, factor float64, of func(i int) uint8) {
 	f := float32(factor)
 	for i, v := range p {
 		o := of(i)
@@ -16,13 +16,13 @@ func blend(p []uint8, factor float64, of func(i int) uint8) {
 	}
 }
 
-// gray returns the luma of all pixels. For three planes the result is valid until the next use of
-// im.lines.
-func (im *Image) gray() []uint8 {
+// lumaPlane returns the luma of all pixels. For three planes the result is valid until the next use
+// of im.lines.
+func (im *Image) lumaPlane() []uint8 {
 	if im.C == 1 {
 		return im.plane(0)
 	}
-	im.lines = sized(im.lines, im.H*im.W)
+	im.lines = resizeSlice(im.lines, im.H*im.W)
 	pixel.Gray(im.lines, im.plane(0), im.plane(1), im.plane(2))
 	return im.lines
 }
@@ -33,7 +33,7 @@ func (im *Image) blendAll(factor float64, other uint8) {
 	for i := range table {
 		table[i] = uint8(i)
 	}
-	blend(table[:], factor, func(int) uint8 { return other })
+	blendPixels(table[:], factor, func(int) uint8 { return other })
 	for i, v := range im.Pix {
 		im.Pix[i] = table[v]
 	}
@@ -44,7 +44,7 @@ func (im *Image) adjustBrightness(factor float64) { im.blendAll(factor, 0) }
 
 // adjustContrast scales the contrast: 0 is the mean brightness, 1 changes nothing.
 func (im *Image) adjustContrast(factor float64) {
-	sum, gray := 0, im.gray()
+	sum, gray := 0, im.lumaPlane()
 	for _, v := range gray {
 		sum += int(v)
 	}
@@ -57,9 +57,9 @@ func (im *Image) adjustSaturation(factor float64) {
 	if im.C == 1 {
 		return
 	}
-	gray := im.gray()
+	gray := im.lumaPlane()
 	for c := range im.C {
-		blend(im.plane(c), factor, func(i int) uint8 { return gray[i] })
+		blendPixels(im.plane(c), factor, func(i int) uint8 { return gray[i] })
 	}
 }
 
@@ -73,19 +73,19 @@ type ColorJitter struct {
 
 // Apply changes the colors of im.
 func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
 	for _, i := range r.Perm(4) {
 		switch {
 		case i == 0 && s.Brightness > 0:
-			im.adjustBrightness(between(r, max(0, 1-s.Brightness), 1+s.Brightness))
+			im.adjustBrightness(drawUniform(r, max(0, 1-s.Brightness), 1+s.Brightness))
 		case i == 1 && s.Contrast > 0:
-			im.adjustContrast(between(r, max(0, 1-s.Contrast), 1+s.Contrast))
+			im.adjustContrast(drawUniform(r, max(0, 1-s.Contrast), 1+s.Contrast))
 		case i == 2 && s.Saturation > 0:
-			im.adjustSaturation(between(r, max(0, 1-s.Saturation), 1+s.Saturation))
+			im.adjustSaturation(drawUniform(r, max(0, 1-s.Saturation), 1+s.Saturation))
 		case i == 3 && s.Hue > 0:
-			im.adjustHue(between(r, -s.Hue, s.Hue))
+			im.adjustHue(drawUniform(r, -s.Hue, s.Hue))
 		}
 	}
 	return nil
@@ -98,11 +98,11 @@ type grayscale struct{ Channels int }
 
 // Apply replaces the colors of im by their luma.
 func (s grayscale) Apply(im *Image, _ *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
-	gray := im.gray()
-	before := im.become(max(1, s.Channels), im.H, im.W)
+	gray := im.lumaPlane()
+	before := im.setSize(max(1, s.Channels), im.H, im.W)
 	if len(gray) == len(before) {
 		gray = before
 	}

@@ -13,7 +13,7 @@ func (im *Image) Crop(y, x, h, w int) {
 		return
 	}
 	srcH, srcW := im.H, im.W
-	before := im.become(im.C, h, w)
+	before := im.setSize(im.C, h, w)
 	left, right := min(w, max(0, -x)), max(0, min(w, srcW-x))
 	for c := range im.C {
 		src, dst := before[c*srcH*srcW:][:srcH*srcW], im.plane(c)
@@ -54,7 +54,7 @@ func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 		return err
 	}
 	srcH, srcW := im.H, im.W
-	before := im.become(im.C, s.Top+srcH+s.Bottom, s.Left+srcW+s.Right)
+	before := im.setSize(im.C, s.Top+srcH+s.Bottom, s.Left+srcW+s.Right)
 	for c := range im.C {
 		var paint uint8
 		if len(s.Fill) > 0 {
@@ -63,24 +63,24 @@ func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 		src, dst := before[c*srcH*srcW:][:srcH*srcW], im.plane(c)
 		for y := range im.H {
 			row := dst[y*im.W:][:im.W]
-			from, inside := s.Mode.at(y-s.Top, srcH)
+			from, inside := s.Mode.mapPosition(y-s.Top, srcH)
 			if !inside {
 				fill(row, paint)
 				continue
 			}
-			s.row(row, src[from*srcW:][:srcW], paint)
+			s.padRow(row, src[from*srcW:][:srcW], paint)
 		}
 	}
 	return nil
 }
 
-// row copies a row of the image and pads it on both sides.
-func (s Pad) row(dst, src []uint8, paint uint8) {
+// padRow copies a row of the image and pads it on both sides.
+func (s Pad) padRow(dst, src []uint8, paint uint8) {
 	copy(dst[s.Left:], src)
 	side := func(from, to int) {
 		for x := from; x < to; x++ {
 			dst[x] = paint
-			if at, inside := s.Mode.at(x-s.Left, len(src)); inside {
+			if at, inside := s.Mode.mapPosition(x-s.Left, len(src)); inside {
 				dst[x] = src[at]
 			}
 		}
@@ -90,7 +90,7 @@ func (s Pad) row(dst, src []uint8, paint uint8) {
 }
 
 func (s Pad) check(im *Image) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
 	for _, n := range []int{s.Top, s.Left, s.Bottom, s.Right} {
@@ -103,12 +103,12 @@ func (s Pad) check(im *Image) error {
 	if n := len(s.Fill); n > 1 && n != im.C {
 		return fmt.Errorf("%w: got a colour of %d bytes, want %d for the planes", ErrSize, n, im.C)
 	}
-	return room(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
+	return checkPixelLimit(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
 }
 
-// at maps position i, which may be outside, to one of n pixels. inside is false if the pixel has
-// the constant value.
-func (m PadMode) at(i, n int) (at int, inside bool) {
+// mapPosition maps position i, which may be outside, to one of n pixels. inside is false if the
+// pixel has the constant value.
+func (m PadMode) mapPosition(i, n int) (at int, inside bool) {
 	switch {
 	case i >= 0 && i < n:
 		return i, true
@@ -134,33 +134,33 @@ type centerCrop struct{ H, W int }
 
 // Apply crops im.
 func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
-	if err := sane(im, s.H, s.W); err != nil {
+	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
 	}
 	padH, padW := max(0, (s.H-im.H)/2), max(0, (s.W-im.W)/2) // padded first, rounding down
 	if s.H > im.H || s.W > im.W {
 		im.Crop(-padH, -padW, max(s.H, im.H), max(s.W, im.W))
 	}
-	im.Crop(middle(im.H-s.H), middle(im.W-s.W), s.H, s.W)
+	im.Crop(halfToEven(im.H-s.H), halfToEven(im.W-s.W), s.H, s.W)
 	return nil
 }
 
-// middle returns half of n, rounded to even as in Python.
-func middle(n int) int { return int(math.RoundToEven(float64(n) / 2)) }
+// halfToEven returns half of n, rounded to even as in Python.
+func halfToEven(n int) int { return int(math.RoundToEven(float64(n) / 2)) }
 
-func sane(im *Image, h, w int) error {
+func checkCropSize(im *Image, h, w int) error {
 	if im.Pix == nil {
 		return fmt.Errorf("%w: no pixels: this step must precede Normalize", ErrSize)
 	}
 	if h < 1 || w < 1 {
 		return fmt.Errorf("%w: got a crop of %d×%d, want at least 1×1", ErrSize, h, w)
 	}
-	return room(h, w)
+	return checkPixelLimit(h, w)
 }
 
-// room returns an error that wraps [ErrSize] if a step would make more than DefaultMaxPixels
-// pixels.
-func room(h, w int) error {
+// checkPixelLimit returns an error that wraps [ErrSize] if a step would make more than
+// DefaultMaxPixels pixels.
+func checkPixelLimit(h, w int) error {
 	if h > DefaultMaxPixels/w {
 		return fmt.Errorf("%w: result of %d×%d pixels exceeds the limit %d", ErrSize, h, w, DefaultMaxPixels)
 	}
@@ -173,7 +173,7 @@ type RandomCrop struct{ H, W, Padding int }
 
 // Apply crops im.
 func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, s.H, s.W); err != nil {
+	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
 	}
 	spareH, spareW := im.H+2*s.Padding-s.H, im.W+2*s.Padding-s.W
@@ -197,17 +197,17 @@ type RandomResizedCrop struct {
 
 // Apply crops and resizes im.
 func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, s.H, s.W); err != nil {
+	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
 	}
-	y, x, h, w := s.part(im.H, im.W, r)
+	y, x, h, w := s.drawRect(im.H, im.W, r)
 	im.resizePart(y, x, h, w, s.H, s.W, s.Filter)
 	return nil
 }
 
-// part draws a rectangle within h×w pixels. If ten attempts do not fit, it returns the largest
+// drawRect draws a rectangle within h×w pixels. If ten attempts do not fit, it returns the largest
 // centered rectangle with an allowed ratio.
-func (s RandomResizedCrop) part(h, w int, r *rand.Rand) (y, x, ph, pw int) {
+func (s RandomResizedCrop) drawRect(h, w int, r *rand.Rand) (y, x, ph, pw int) {
 	scale, ratio := s.Scale, s.Ratio
 	if scale == [2]float64{} {
 		scale = [2]float64{0.08, 1}
@@ -216,8 +216,8 @@ func (s RandomResizedCrop) part(h, w int, r *rand.Rand) (y, x, ph, pw int) {
 		ratio = [2]float64{3. / 4, 4. / 3}
 	}
 	for range 10 {
-		area := float64(h*w) * between(r, scale[0], scale[1])
-		aspect := math.Exp(between(r, math.Log(ratio[0]), math.Log(ratio[1])))
+		area := float64(h*w) * drawUniform(r, scale[0], scale[1])
+		aspect := math.Exp(drawUniform(r, math.Log(ratio[0]), math.Log(ratio[1])))
 		pw, ph = int(math.RoundToEven(math.Sqrt(area*aspect))), int(math.RoundToEven(math.Sqrt(area/aspect)))
 		if pw > 0 && pw <= w && ph > 0 && ph <= h {
 			return r.IntN(h - ph + 1), r.IntN(w - pw + 1), ph, pw
@@ -233,5 +233,5 @@ func (s RandomResizedCrop) part(h, w int, r *rand.Rand) (y, x, ph, pw int) {
 	return (h - ph) / 2, (w - pw) / 2, ph, pw
 }
 
-// between draws a number from low to high.
-func between(r *rand.Rand, low, high float64) float64 { return low + r.Float64()*(high-low) }
+// drawUniform draws a number from low to high.
+func drawUniform(r *rand.Rand, low, high float64) float64 { return low + r.Float64()*(high-low) }

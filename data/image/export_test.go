@@ -2,10 +2,10 @@ package image
 
 // What the steps do, for the comparison with torchvision's functions.
 var (
-	Rotation         = rotation
+	Rotation         = rotationMatrix
 	HorizontalFlip   = (*Image).flipHorizontal
 	VerticalFlip     = (*Image).flipVertical
-	Affine           = (*Image).affine
+	Affine           = (*Image).applyAffine
 	ResizePart       = (*Image).resizePart
 	AdjustBrightness = (*Image).adjustBrightness
 	AdjustContrast   = (*Image).adjustContrast

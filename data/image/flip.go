@@ -8,7 +8,7 @@ import (
 
 // flipHorizontal exchanges left and right.
 func (im *Image) flipHorizontal() {
-	before := im.become(im.C, im.H, im.W)
+	before := im.setSize(im.C, im.H, im.W)
 	pixel.Mirror(im.Pix, before, im.W)
 }
 
@@ -37,7 +37,7 @@ type randomHorizontalFlip struct{ P float64 }
 
 // Apply flips im with probability s.P.
 func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
 	if r.Float64() < s.P {
@@ -53,7 +53,7 @@ type randomVerticalFlip struct{ P float64 }
 
 // Apply flips im with probability s.P.
 func (s randomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
+	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
 	}
 	if r.Float64() < s.P {

@@ -46,17 +46,17 @@ type Normalize struct {
 func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	again := im.Pix == nil && im.Numbers != nil && len(s.Mean)+len(s.Std) > 0
 	if !again {
-		if err := sane(im, 1, 1); err != nil {
+		if err := checkCropSize(im, 1, 1); err != nil {
 			return err
 		}
 		im.makeNumbers()
 	}
 	for c := range im.C {
-		mean, err := of(s.Mean, c, im.C, 0)
+		mean, err := planeNumber(s.Mean, c, im.C, 0)
 		if err != nil {
 			return err
 		}
-		std, err := of(s.Std, c, im.C, 1)
+		std, err := planeNumber(s.Std, c, im.C, 1)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 		case s.As == Fused:
 			pixel.Float(numbers, im.plane(c), 1/(255*std), -mean/std)
 		default:
-			look(numbers, im.plane(c), im.table(c, rounding{s.As, mean, std}))
+			convertBytes(numbers, im.plane(c), im.conversionTable(c, rounding{s.As, mean, std}))
 		}
 	}
 	im.Pix = nil
@@ -83,7 +83,7 @@ func (im *Image) makeNumbers() {
 		im.Numbers = im.numbers
 		return
 	}
-	im.floats = sized(im.floats, n)
+	im.floats = resizeSlice(im.floats, n)
 	im.Numbers = im.floats
 }
 
@@ -99,8 +99,8 @@ type table struct {
 	of [256]float32
 }
 
-// table returns the table of plane c. It is cached for the next image.
-func (im *Image) table(c int, r rounding) *[256]float32 {
+// conversionTable returns the table of plane c. It is cached for the next image.
+func (im *Image) conversionTable(c int, r rounding) *[256]float32 {
 	for len(im.tables) <= c {
 		im.tables = append(im.tables, table{})
 	}
@@ -122,17 +122,17 @@ func (im *Image) table(c int, r rounding) *[256]float32 {
 	return &t.of
 }
 
-// look converts bytes with a table.
-func look(dst []float32, src []uint8, table *[256]float32) {
+// convertBytes converts bytes with a table.
+func convertBytes(dst []float32, src []uint8, table *[256]float32) {
 	dst = dst[:len(src)]
 	for i, v := range src {
 		dst[i] = table[v]
 	}
 }
 
-// of returns the number for plane c, or none if there are no numbers. It returns an error that
-// wraps [ErrSize] if their count does not match.
-func of(numbers []float32, c, planes int, none float32) (float32, error) {
+// planeNumber returns the number for plane c, or none if there are no numbers. It returns an error
+// that wraps [ErrSize] if their count does not match.
+func planeNumber(numbers []float32, c, planes int, none float32) (float32, error) {
 	switch len(numbers) {
 	case 0:
 		return none, nil
@@ -166,19 +166,19 @@ func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 		ratio = [2]float64{0.3, 3.3}
 	}
 	for range 10 {
-		area := float64(im.H*im.W) * between(r, scale[0], scale[1])
-		aspect := math.Exp(between(r, math.Log(ratio[0]), math.Log(ratio[1])))
+		area := float64(im.H*im.W) * drawUniform(r, scale[0], scale[1])
+		aspect := math.Exp(drawUniform(r, math.Log(ratio[0]), math.Log(ratio[1])))
 		h, w := int(math.RoundToEven(math.Sqrt(area*aspect))), int(math.RoundToEven(math.Sqrt(area/aspect)))
 		if h < im.H && w < im.W {
-			im.erase(r.IntN(im.H-h+1), r.IntN(im.W-w+1), h, w, s.Value)
+			im.eraseRect(r.IntN(im.H-h+1), r.IntN(im.W-w+1), h, w, s.Value)
 			return nil
 		}
 	}
 	return nil
 }
 
-// erase sets h×w pixels, or numbers, that begin in row y and column x.
-func (im *Image) erase(y, x, h, w int, value float32) {
+// eraseRect sets h×w pixels, or numbers, that begin in row y and column x.
+func (im *Image) eraseRect(y, x, h, w int, value float32) {
 	for c := range im.C {
 		for i := range h {
 			from := (c*im.H+y+i)*im.W + x

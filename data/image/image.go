@@ -51,13 +51,13 @@ func (im *Image) Decode(data []byte, channels int) error {
 		return im.decode(data, channels, nil)
 	}
 	return im.decode(data, channels, func(fromH, fromW int) int {
-		return timesSmaller(fromH, fromW, float64(im.DraftH), float64(im.DraftW))
+		return reductionFactor(fromH, fromW, float64(im.DraftH), float64(im.DraftW))
 	})
 }
 
-// timesSmaller returns the largest reduction factor, 8, 4, 2 or 1, that leaves at least
+// reductionFactor returns the largest reduction factor, 8, 4, 2 or 1, that leaves at least
 // leastH×leastW of h×w pixels.
-func timesSmaller(h, w int, leastH, leastW float64) int {
+func reductionFactor(h, w int, leastH, leastW float64) int {
 	for times := 8; times > 1; times /= 2 {
 		if float64(h) >= leastH*float64(times) && float64(w) >= leastW*float64(times) {
 			return times
@@ -74,7 +74,7 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
 	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
 	if draft != nil {
-		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.fits(h, w) }
+		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.checkLimit(h, w) }
 	}
 	if safefile.IsPointer(data) {
 		return &encoding.FileError{Err: fmt.Errorf("%w: %w", ErrFormat, safefile.ErrPointer)}
@@ -86,24 +86,24 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 	case other.Knows(data):
 		decode = other.Decode
 	}
-	err := decode(data, channels, im.place)
+	err := decode(data, channels, im.allocatePixels)
 	if err != nil {
 		im.C, im.H, im.W, im.Pix = 0, 0, 0, nil
 	}
 	return err
 }
 
-// place allocates the pixels for a decoder.
-func (im *Image) place(c, h, w int) ([]uint8, error) {
-	if err := im.fits(h, w); err != nil {
+// allocatePixels allocates the pixels for a decoder.
+func (im *Image) allocatePixels(c, h, w int) ([]uint8, error) {
+	if err := im.checkLimit(h, w); err != nil {
 		return nil, err
 	}
-	im.become(c, h, w)
+	im.setSize(c, h, w)
 	return im.Pix, nil
 }
 
-// fits returns an error that wraps [ErrTooLarge] if h×w pixels exceed the limit.
-func (im *Image) fits(h, w int) error {
+// checkLimit returns an error that wraps [ErrTooLarge] if h×w pixels exceed the limit.
+func (im *Image) checkLimit(h, w int) error {
 	most := im.MaxPixels
 	if most == 0 {
 		most = DefaultMaxPixels
@@ -114,10 +114,10 @@ func (im *Image) fits(h, w int) error {
 	return nil
 }
 
-// become sets the size to c planes of h×w pixels with undefined values. It returns the previous
+// setSize sets the size to c planes of h×w pixels with undefined values. It returns the previous
 // pixels, which remain valid until the next call. In the last step the new pixels are the row of
 // the batch, if the size fits.
-func (im *Image) become(c, h, w int) (before []uint8) {
+func (im *Image) setSize(c, h, w int) (before []uint8) {
 	before = im.Pix
 	n := c * h * w
 	im.own, im.spare = im.spare, im.own
@@ -125,7 +125,7 @@ func (im *Image) become(c, h, w int) (before []uint8) {
 		im.Pix = im.row
 		return before
 	}
-	im.own = sized(im.own, n)
+	im.own = resizeSlice(im.own, n)
 	im.Pix = im.own
 	return before
 }
@@ -133,9 +133,9 @@ func (im *Image) become(c, h, w int) (before []uint8) {
 // plane returns plane c, of H×W pixels.
 func (im *Image) plane(c int) []uint8 { return im.Pix[c*im.H*im.W:][:im.H*im.W] }
 
-// sized returns a slice of n elements with undefined values, in the memory of s if it is large
-// enough.
-func sized[T any](s []T, n int) []T {
+// resizeSlice returns a slice of n elements with undefined values, in the memory of s if it is
+// large enough.
+func resizeSlice[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
 	}
@@ -155,7 +155,7 @@ func (im *Image) Packed(dst []uint8) {
 // SetPacked sets the image to a copy of the pixels of src, which must have the layout (h, w, c).
 func (im *Image) SetPacked(src []uint8, c, h, w int) {
 	im.Numbers = nil
-	im.become(c, h, w)
+	im.setSize(c, h, w)
 	if c == 3 {
 		pixel.Split(im.plane(0), im.plane(1), im.plane(2), src)
 		return

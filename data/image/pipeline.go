@@ -53,7 +53,7 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 		if s.Gap > 0 {
 			return im.decode(data, channels, func(h, w int) int {
 				im.wholeH, im.wholeW = h, w
-				return s.draft(h, w)
+				return s.draftFactor(h, w)
 			})
 		}
 	}
@@ -77,18 +77,18 @@ func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byt
 	if err := p.Apply(im, r); err != nil {
 		return err
 	}
-	if err := settle(pixels, im.Pix); err != nil {
+	if err := copyResult(pixels, im.Pix); err != nil {
 		return fmt.Errorf("%w of %d×%d×%d", err, im.C, im.H, im.W)
 	}
-	if err := settle(numbers, im.Numbers); err != nil {
+	if err := copyResult(numbers, im.Numbers); err != nil {
 		return fmt.Errorf("%w of %d×%d×%d", err, im.C, im.H, im.W)
 	}
 	im.Pix, im.Numbers = nil, nil // they may alias the row of the batch
 	return nil
 }
 
-// settle copies the result to the row, unless it is there already.
-func settle[T any](row, made []T) error {
+// copyResult copies the result to the row, unless it is there already.
+func copyResult[T any](row, made []T) error {
 	if len(row) != len(made) {
 		return fmt.Errorf("%w: %d numbers are wanted, and the image has %d", ErrSize, len(row), len(made))
 	}

@@ -78,7 +78,8 @@ func (w *weights) set(from, to int, filter Filter) {
 	reach := f.reach * wide
 	most := 2*int(math.Ceil(reach)) + 1
 	w.Taps = (most + 7) &^ 7
-	w.First, w.Weight, w.floats = sized(w.First, to), sized(w.Weight, to*w.Taps), sized(w.floats, most)
+	w.First, w.Weight, w.floats = resizeSlice(w.First, to), resizeSlice(w.Weight, to*w.Taps),
+		resizeSlice(w.floats, most)
 	clear(w.Weight)
 	for i := range to {
 		center := (float64(i) + 0.5) * scale
@@ -95,8 +96,8 @@ func (w *weights) set(from, to int, filter Filter) {
 	}
 }
 
-// used returns the weights of pixel i without trailing zeros.
-func (w *weights) used(i int) []int32 {
+// trimmedWeights returns the weights of pixel i without trailing zeros.
+func (w *weights) trimmedWeights(i int) []int32 {
 	all := w.At(i)
 	for len(all) > 1 && all[len(all)-1] == 0 {
 		all = all[:len(all)-1]
@@ -116,18 +117,18 @@ func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 		im.Crop(y, x, h, w)
 		return
 	case filter == Nearest:
-		im.pick(y, x, fromH, fromW, h, w)
+		im.resizeNearest(y, x, fromH, fromW, h, w)
 		return
 	}
 	im.across.set(fromW, w, filter)
 	im.down.set(fromH, h, filter)
 	srcH, srcW := im.H, im.W
-	before := im.become(im.C, h, w)
+	before := im.setSize(im.C, h, w)
 	for c := range im.C {
 		src := before[c*srcH*srcW+y*srcW+x:]
 		stride := srcW
-		if fromW != w { // squeeze returns only the columns that are needed
-			src, stride = im.squeeze(src, srcW, fromH, fromW, w), w
+		if fromW != w { // resizeWidth returns only the columns that are needed
+			src, stride = im.resizeWidth(src, srcW, fromH, fromW, w), w
 		}
 		dst := im.plane(c)
 		for i := range h {
@@ -136,16 +137,16 @@ func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 				copy(row, src[i*stride:])
 				continue
 			}
-			pixel.Column(row, src[int(im.down.First[i])*stride:], stride, im.down.used(i))
+			pixel.Column(row, src[int(im.down.First[i])*stride:], stride, im.down.trimmedWeights(i))
 		}
 	}
 }
 
-// squeeze resizes h rows of fromW pixels, with the given stride, to w pixels.
-func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
-	im.lines = sized(im.lines, h*w)
+// resizeWidth resizes h rows of fromW pixels, with the given stride, to w pixels.
+func (im *Image) resizeWidth(src []uint8, stride, h, fromW, w int) []uint8 {
+	im.lines = resizeSlice(im.lines, h*w)
 	need := fromW + im.across.Taps
-	im.padding = sized(im.padding, need)
+	im.padding = resizeSlice(im.padding, need)
 	for i := range h {
 		row := src[i*stride:]
 		if len(row) < need { // weights of zero are read beyond the end of the image
@@ -157,11 +158,11 @@ func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
 	return im.lines
 }
 
-// pick is resizePart with the nearest pixels.
-func (im *Image) pick(y, x, fromH, fromW, h, w int) {
+// resizeNearest is resizePart with the nearest pixels.
+func (im *Image) resizeNearest(y, x, fromH, fromW, h, w int) {
 	srcH, srcW := im.H, im.W
-	before := im.become(im.C, h, w)
-	im.columns, im.rows = nearest(im.columns, fromW, w), nearest(im.rows, fromH, h)
+	before := im.setSize(im.C, h, w)
+	im.columns, im.rows = nearestSources(im.columns, fromW, w), nearestSources(im.rows, fromH, h)
 	for c := range im.C {
 		src, dst := before[c*srcH*srcW:], im.plane(c)
 		for i, row := range im.rows {
@@ -173,10 +174,10 @@ func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 	}
 }
 
-// nearest computes the source pixel of each of to pixels. Positions are accumulated, as in Pillow,
-// so that rounding errors match for positions halfway between two pixels.
-func nearest(places []int32, from, to int) []int32 {
-	places = sized(places, to)
+// nearestSources computes the source pixel of each of to pixels. Positions are accumulated, as in
+// Pillow, so that rounding errors match for positions halfway between two pixels.
+func nearestSources(places []int32, from, to int) []int32 {
+	places = resizeSlice(places, to)
 	step := float64(from) / float64(to)
 	at := step * 0.5
 	for i := range places {
@@ -209,7 +210,7 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	if h < 1 || w < 1 || im.Pix == nil {
 		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
 	}
-	if err := room(h, w); err != nil {
+	if err := checkPixelLimit(h, w); err != nil {
 		return err
 	}
 	im.resizePart(0, 0, im.H, im.W, h, w, s.Filter)
@@ -227,8 +228,8 @@ func (s Resize) size(fromH, fromW int) (h, w int) {
 	return s.H, int(float64(s.H) * float64(fromW) / float64(fromH))
 }
 
-// draft returns the factor for reducing an image during decoding.
-func (s Resize) draft(fromH, fromW int) int {
+// draftFactor returns the factor for reducing an image during decoding.
+func (s Resize) draftFactor(fromH, fromW int) int {
 	h, w := s.size(fromH, fromW)
-	return timesSmaller(fromH, fromW, s.Gap*float64(h), s.Gap*float64(w))
+	return reductionFactor(fromH, fromW, s.Gap*float64(h), s.Gap*float64(w))
 }

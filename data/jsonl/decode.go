@@ -28,23 +28,23 @@ func decode(line []byte) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%w: data after the first value, at byte %d", ErrValue, d.InputOffset())
 	}
-	return numbers(v)
+	return convertNumbers(v)
 }
 
-// numbers converts integers to int64 and other numbers to float64, as Python does.
-func numbers(v any) (_ any, err error) {
+// convertNumbers converts integers to int64 and other numbers to float64, as Python does.
+func convertNumbers(v any) (_ any, err error) {
 	switch v := v.(type) {
 	case json.Number:
-		return number(string(v))
+		return parseNumber(string(v))
 	case []any:
 		for i := range v {
-			if v[i], err = numbers(v[i]); err != nil {
+			if v[i], err = convertNumbers(v[i]); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		for name, item := range v {
-			if v[name], err = numbers(item); err != nil {
+			if v[name], err = convertNumbers(item); err != nil {
 				return nil, err
 			}
 		}
@@ -52,7 +52,7 @@ func numbers(v any) (_ any, err error) {
 	return v, nil
 }
 
-func number(text string) (any, error) {
+func parseNumber(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

@@ -24,7 +24,7 @@ func open(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f, err = unpacked(f); err != nil {
+	if f, err = openUnpacked(f); err != nil {
 		return nil, fmt.Errorf("decompress %s: %w", path, err)
 	}
 	all := &file{File: f, path: path}
@@ -38,7 +38,7 @@ func open(path string) (*file, error) {
 // utf8Mark is the byte order mark of UTF-8.
 const utf8Mark = "\xef\xbb\xbf"
 
-func (f *file) lines() int { return len(f.begins) }
+func (f *file) lineCount() int { return len(f.begins) }
 
 // index finds the lines. It needs no more memory for long lines than the buffer.
 func (f *file) index() error {
@@ -72,9 +72,9 @@ func (f *file) index() error {
 	}
 }
 
-// line reads line i, including blank lines after it. The error wraps [ErrLong] if that exceeds
+// readLine reads line i, including blank lines after it. The error wraps [ErrLong] if that exceeds
 // limit bytes.
-func (f *file) line(i, limit int) ([]byte, error) {
+func (f *file) readLine(i, limit int) ([]byte, error) {
 	end := f.size
 	if i+1 < len(f.begins) {
 		end = f.begins[i+1]
@@ -90,9 +90,9 @@ func (f *file) line(i, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// fail wraps err in a [*row.Error] with the line number. The number is counted only now, because
-// blank lines count too but are not indexed.
-func (f *file) fail(i int, err error) error {
+// wrapError wraps err in a [*row.Error] with the line number. The number is counted only now,
+// because blank lines count too but are not indexed.
+func (f *file) wrapError(i int, err error) error {
 	number := 1
 	in := bufio.NewReader(io.NewSectionReader(f, 0, f.begins[i]))
 	for {

@@ -66,7 +66,7 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 			s.Close()
 			return nil, fmt.Errorf("open lines of JSON: %w", err)
 		}
-		s.Add(f, f.lines())
+		s.Add(f, f.lineCount())
 	}
 	if s.Len() == 0 {
 		s.Close()
@@ -77,7 +77,7 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 
 // Value returns line i.
 func (s *set) Value(_ context.Context, i int) (v any, err error) {
-	err = s.with(i, func(line any) error {
+	err = s.withLine(i, func(line any) error {
 		object, ok := line.(map[string]any)
 		switch {
 		case ok:
@@ -96,7 +96,7 @@ func (s *set) Value(_ context.Context, i int) (v any, err error) {
 
 // Get returns the columns of line i.
 func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
-	err = s.with(i, func(line any) error {
+	err = s.withLine(i, func(line any) error {
 		object, ok := line.(map[string]any)
 		columns := s.options.Columns
 		switch {
@@ -115,13 +115,13 @@ func notAnObject(line any) error {
 	return fmt.Errorf("%w: %T has no columns", ErrValue, line)
 }
 
-// with calls f with line i. Errors are wrapped in a [*row.Error].
-func (s *set) with(i int, f func(line any) error) error {
+// withLine calls f with line i. Errors are wrapped in a [*row.Error].
+func (s *set) withLine(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("line %d is out of range [0, %d)", i, s.Len())
 	}
 	in, i := s.At(i)
-	b, err := in.line(i, s.options.MaxLine)
+	b, err := in.readLine(i, s.options.MaxLine)
 	if err == nil {
 		var v any
 		if v, err = decode(b); err == nil {
@@ -129,7 +129,7 @@ func (s *set) with(i int, f func(line any) error) error {
 		}
 	}
 	if err != nil {
-		return in.fail(i, err)
+		return in.wrapError(i, err)
 	}
 	return nil
 }

@@ -15,10 +15,10 @@ import (
 // maxWindow limits the memory of a zstd decoder.
 const maxWindow = 128 << 20
 
-// unpacked returns f, or, if it is compressed with gzip or zstd, an unlinked temporary file with
-// its decompressed content. Lines are read in any order, so the content must be seekable. Unless f
-// is returned, unpacked closes it, also if there is an error.
-func unpacked(f *os.File) (_ *os.File, err error) {
+// openUnpacked returns f, or, if it is compressed with gzip or zstd, an unlinked temporary file
+// with its decompressed content. Lines are read in any order, so the content must be seekable.
+// Unless f is returned, openUnpacked closes it, also if there is an error.
+func openUnpacked(f *os.File) (_ *os.File, err error) {
 	start := make([]byte, 4)
 	n, _ := f.ReadAt(start, 0)
 	var in io.Reader

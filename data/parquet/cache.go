@@ -23,8 +23,8 @@ type block struct {
 	data  []byte
 }
 
-// record returns the record of a row of the group. The row must be in the block.
-func (b *block) record(row int) []byte {
+// rowRecord returns the record of a row of the group. The row must be in the block.
+func (b *block) rowRecord(row int) []byte {
 	i := row - b.first
 	start := uint32(0)
 	if i > 0 {
@@ -56,8 +56,8 @@ type group struct {
 	known  int // number of rows covered by places
 }
 
-// place returns the place of a row, or nil if the row was never decoded.
-func (g *group) place(row int) *place {
+// placeOf returns the place of a row, or nil if the row was never decoded.
+func (g *group) placeOf(row int) *place {
 	if row >= g.known {
 		return nil
 	}
@@ -65,8 +65,8 @@ func (g *group) place(row int) *place {
 	return g.places[k-1]
 }
 
-// put records that b was decoded as the k-th block of the group, and returns its place.
-func (g *group) put(k int, b *block) *place {
+// recordBlock records that b was decoded as the k-th block of the group, and returns its place.
+func (g *group) recordBlock(k int, b *block) *place {
 	if k == len(g.places) {
 		g.places = append(g.places, &place{first: b.first, rows: len(b.ends), spilled: -1})
 		g.known += len(b.ends)
@@ -81,12 +81,12 @@ type cache struct {
 	spill spill
 }
 
-// touch marks a block as most recently used.
-func (c *cache) touch(s *place) { c.used.MoveToFront(s.used) }
+// markUsed marks a block as most recently used.
+func (c *cache) markUsed(s *place) { c.used.MoveToFront(s.used) }
 
-// put adds a block and evicts others until the cache is within its limit. If keep is set, evicted
-// blocks are written to the spill file.
-func (c *cache) put(s *place, b *block, keep bool) {
+// addBlock adds a block and evicts others until the cache is within its limit. If keep is set,
+// evicted blocks are written to the spill file.
+func (c *cache) addBlock(s *place, b *block, keep bool) {
 	s.block, s.used = b, c.used.PushFront(s)
 	c.room -= b.size()
 	for c.room < 0 && c.used.Len() > 1 {
@@ -108,8 +108,8 @@ type spill struct {
 	buf  []byte
 }
 
-// full reports whether the spill accepts no more blocks.
-func (s *spill) full() bool { return s.room <= 0 }
+// isFull reports whether the spill accepts no more blocks.
+func (s *spill) isFull() bool { return s.room <= 0 }
 
 // write appends a block and returns its offset, or -1 if the block does not fit. After an error,
 // such as a full disk, the spill accepts no more blocks. This is not an error of the data set.
@@ -118,7 +118,7 @@ func (s *spill) write(b *block) int64 {
 	if size > s.room {
 		s.room = 0
 	}
-	if s.full() {
+	if s.isFull() {
 		return -1
 	}
 	if s.file == nil {

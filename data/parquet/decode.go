@@ -98,7 +98,7 @@ type numbers[T any] struct {
 }
 
 func (b *numbers[T]) read(at int, def, rep []int16) (int64, int, error) {
-	b.values = withRoom(b.values, at)
+	b.values = growSlice(b.values, at)
 	return b.page(batchLevels, b.values[at:at+batchLevels], def, rep)
 }
 
@@ -106,8 +106,8 @@ func (b *numbers[T]) discard(from, to int)                   { copy(b.values, b.
 func (b *numbers[T]) size(from, to int) int                  { return (to-from)*b.width + 1 }
 func (b *numbers[T]) encode(dst []byte, from, to int) []byte { return b.add(dst, b.values[from:to]) }
 
-// withRoom grows s to at least n+batchLevels elements. It keeps the first n.
-func withRoom[T any](s []T, n int) []T {
+// growSlice grows s to at least n+batchLevels elements. It keeps the first n.
+func growSlice[T any](s []T, n int) []T {
 	if need := n + batchLevels; need > len(s) {
 		s = append(s[:n:n], make([]T, max(need, 2*n)-n)...)
 	}
@@ -122,7 +122,7 @@ type byteStrings[T ~[]byte] struct {
 }
 
 func (b *byteStrings[T]) read(at int, def, rep []int16) (int64, int, error) {
-	b.values = withRoom(b.values, at)
+	b.values = growSlice(b.values, at)
 	return b.page(batchLevels, b.values[at:at+batchLevels], def, rep)
 }
 
@@ -260,11 +260,11 @@ func (r *leafReader) fill() (more bool, err error) {
 	r.values, r.valueAt = r.values-r.valueAt, 0
 	var def, rep []int16
 	if r.leaf.maxDef > 0 {
-		r.def = withRoom(r.def, r.levels)
+		r.def = growSlice(r.def, r.levels)
 		def = r.def[r.levels : r.levels+batchLevels]
 	}
 	if r.leaf.maxRep > 0 {
-		r.rep = withRoom(r.rep, r.levels)
+		r.rep = growSlice(r.rep, r.levels)
 		rep = r.rep[r.levels : r.levels+batchLevels]
 	}
 	for pages := 0; r.left > 0 && pages < maxEmptyPages; pages++ {
@@ -423,7 +423,7 @@ type stream struct {
 // openStream returns a stream at the first row of a group. The caller must close it.
 func openStream(g *group) (s *stream, err error) {
 	s = &stream{group: g}
-	err = guarded(func() error {
+	err = recoverPanic(func() error {
 		rows := g.file.reader.RowGroup(g.number)
 		for _, leaf := range g.file.leaves {
 			meta, err := rows.MetaData().ColumnChunk(leaf.column)
@@ -456,7 +456,7 @@ func openStream(g *group) (s *stream, err error) {
 // read decodes the next block, of about target bytes.
 func (s *stream) read(target int) (b *block, err error) {
 	b = &block{first: s.next, ends: make([]uint32, 0, 64)}
-	err = guarded(func() error {
+	err = recoverPanic(func() error {
 		for s.next < s.group.rows && len(b.data) < target && len(b.ends) < maxBlockRows {
 			for _, leaf := range s.leaves {
 				if b.data, err = leaf.appendRow(b.data); err != nil {
@@ -477,7 +477,7 @@ func (s *stream) read(target int) (b *block, err error) {
 
 // close releases the pages.
 func (s *stream) close() {
-	guarded(func() error {
+	recoverPanic(func() error {
 		for _, leaf := range s.leaves {
 			leaf.chunk.Close()
 		}

@@ -33,16 +33,16 @@ func open(path string, o Options) (f *source, err error) {
 		return nil, err
 	}
 	f = &source{File: opened, most: o.MaxPage, checked: map[[2]int]bool{}}
-	if err = guarded(func() error { return f.readFooter(o) }); err != nil {
+	if err = recoverPanic(func() error { return f.readFooter(o) }); err != nil {
 		opened.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// guarded calls f and converts a panic to an error, because the library panics if a file is
+// recoverPanic calls f and converts a panic to an error, because the library panics if a file is
 // damaged. The error wraps [ErrFormat] unless the panic is an error that wraps [ErrSize].
-func guarded(f func() error) (err error) {
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -85,12 +85,12 @@ func (f *source) readFooter(o Options) error {
 	if f.schema, err = schemaOf(f.reader.MetaData().Schema, o.Columns); err != nil {
 		return err
 	}
-	f.leaves = f.schema.leaves(nil)
+	f.leaves = f.schema.appendLeaves(nil)
 	return nil
 }
 
-// locate returns the row group of row i, and the index of the row in it.
-func (f *source) locate(i int) (g *group, row int) {
+// locateRow returns the row group of row i, and the index of the row in it.
+func (f *source) locateRow(i int) (g *group, row int) {
 	k := sort.SearchInts(f.ends, i+1)
 	if k > 0 {
 		i -= f.ends[k-1]

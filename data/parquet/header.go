@@ -33,21 +33,21 @@ const (
 // parsePageHeader parses the header at the start of b and returns its length.
 func parsePageHeader(b []byte, maxItems int) (h pageHeader, n int, err error) {
 	n, err = readStruct(b, maxItems, func(w *walk) visitor {
-		return func(id int, kind byte) (bool, error) { return h.field(w, id, kind) }
+		return func(id int, kind byte) (bool, error) { return h.readField(w, id, kind) }
 	})
 	return h, n, err
 }
 
-func (h *pageHeader) field(w *walk, id int, kind byte) (read bool, err error) {
+func (h *pageHeader) readField(w *walk, id int, kind byte) (read bool, err error) {
 	switch {
 	case kind == typeInt32 && id == fieldUnpacked:
-		h.unpacked, err = w.integer()
+		h.unpacked, err = w.readInteger()
 	case kind == typeInt32 && id == fieldPacked:
-		h.packed, err = w.integer()
+		h.packed, err = w.readInteger()
 	case kind == typeStruct && (id == fieldData || id == fieldDictionary || id == fieldDataV2):
 		h.v2 = h.v2 || id == fieldDataV2
-		return true, w.structure(1, func(inner int, kind byte) (bool, error) {
-			return h.data(w, id, inner, kind)
+		return true, w.readStruct(1, func(inner int, kind byte) (bool, error) {
+			return h.readDataField(w, id, inner, kind)
 		})
 	default:
 		return false, nil
@@ -55,8 +55,8 @@ func (h *pageHeader) field(w *walk, id int, kind byte) (read bool, err error) {
 	return true, err
 }
 
-// data reads a field of the nested header of a data page or dictionary page.
-func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err error) {
+// readDataField reads a field of the nested header of a data page or dictionary page.
+func (h *pageHeader) readDataField(w *walk, outer, id int, kind byte) (read bool, err error) {
 	if outer == fieldDataV2 && id == fieldIsCompressed && kind == typeFalse {
 		h.plain = true
 		return false, nil
@@ -64,7 +64,7 @@ func (h *pageHeader) data(w *walk, outer, id int, kind byte) (read bool, err err
 	if kind != typeInt32 {
 		return false, nil
 	}
-	v, err := w.integer()
+	v, err := w.readInteger()
 	h.negative = h.negative || v < 0 && id == fieldValues
 	switch {
 	case id == fieldValues:
@@ -85,7 +85,7 @@ func checkFooterStruct(b []byte, maxItems int) error {
 			if id != fieldSchema || kind != typeList {
 				return false, nil
 			}
-			return true, w.schema()
+			return true, w.readSchema()
 		}
 	})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -94,8 +94,8 @@ func checkFooterStruct(b []byte, maxItems int) error {
 	return err
 }
 
-// schema reads the elements of a schema. Each group is followed by its fields.
-func (w *walk) schema() error {
+// readSchema reads the elements of a schema. Each group is followed by its fields.
+func (w *walk) readSchema() error {
 	const fieldChildren = 5
 	n, kind, err := w.listHead()
 	if err != nil {
@@ -104,17 +104,17 @@ func (w *walk) schema() error {
 	if kind != typeStruct {
 		return fmt.Errorf("%w: a schema of type %d", ErrFormat, kind)
 	}
-	if err := w.count(n); err != nil {
+	if err := w.chargeItems(n); err != nil {
 		return err
 	}
 	var open []int64 // remaining fields of each enclosing group
 	for left := int64(n) - 1; left >= 0; left-- {
 		children := int64(0)
-		err := w.structure(1, func(id int, kind byte) (read bool, err error) {
+		err := w.readStruct(1, func(id int, kind byte) (read bool, err error) {
 			if id != fieldChildren || kind != typeInt32 {
 				return false, nil
 			}
-			children, err = w.integer()
+			children, err = w.readInteger()
 			return true, err
 		})
 		switch {

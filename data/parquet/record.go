@@ -96,8 +96,8 @@ func (c *cell) parse(leaf *node, b []byte) (rest []byte, ok bool) {
 	return b[size:], true
 }
 
-// definition returns the definition level at the cursor.
-func (c *cell) definition() (level int, err error) {
+// definitionLevel returns the definition level at the cursor.
+func (c *cell) definitionLevel() (level int, err error) {
 	switch {
 	case c.at == c.n:
 		return 0, fmt.Errorf("%w: %q has fewer items than the columns beside it", ErrFormat, c.leaf.name)
@@ -107,8 +107,8 @@ func (c *cell) definition() (level int, err error) {
 	return int(c.def[c.at]), nil
 }
 
-// repeats reports whether the level at the cursor continues a list at repetition level rep.
-func (c *cell) repeats(rep int) bool {
+// continuesList reports whether the level at the cursor continues a list at repetition level rep.
+func (c *cell) continuesList(rep int) bool {
 	if c.at == c.n {
 		return false
 	}
@@ -122,9 +122,9 @@ func (c *cell) repeats(rep int) bool {
 	return level >= rep
 }
 
-// skip consumes a level without a value.
-func (c *cell) skip() error {
-	d, err := c.definition()
+// skipLevel consumes a level without a value.
+func (c *cell) skipLevel() error {
+	d, err := c.definitionLevel()
 	if err == nil && d == int(c.leaf.maxDef) {
 		err = fmt.Errorf("%w: %q has a value where the columns beside it have none", ErrFormat, c.leaf.name)
 	}
@@ -135,9 +135,9 @@ func (c *cell) skip() error {
 // A record holds the cells of a row.
 type record []cell
 
-// assemble converts a record to the value of the row.
-func assemble(root *node, r record) (map[string]any, error) {
-	v, err := root.group(r, 0, 0)
+// assembleRow converts a record to the value of the row.
+func assembleRow(root *node, r record) (map[string]any, error) {
+	v, err := root.consumeGroup(r, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -149,48 +149,49 @@ func assemble(root *node, r record) (map[string]any, error) {
 	return v, nil
 }
 
-// absent reports whether the first leaf below n has a definition level of at most def, which means
-// that n is missing or empty within its group. If so, it consumes one level of each leaf below n.
-func (n *node) absent(r record, def int) (bool, error) {
-	d, err := r[n.cells[0]].definition()
+// isAbsent reports whether the first leaf below n has a definition level of at most def, which
+// means that n is missing or empty within its group. If so, it consumes one level of each leaf
+// below n.
+func (n *node) isAbsent(r record, def int) (bool, error) {
+	d, err := r[n.cells[0]].definitionLevel()
 	if err != nil || d > def {
 		return false, err
 	}
 	for _, k := range n.cells {
-		if err := r[k].skip(); err != nil {
+		if err := r[k].skipLevel(); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// value consumes one value of n. def and rep are the levels of the enclosing group.
-func (n *node) value(r record, def, rep int) (any, error) {
+// consumeValue consumes one value of n. def and rep are the levels of the enclosing group.
+func (n *node) consumeValue(r record, def, rep int) (any, error) {
 	switch {
 	case n.repeated:
 		if n.form == leafForm {
-			t, err := n.tensor(r, def, rep+1)
+			t, err := n.consumeTensor(r, def, rep+1)
 			if t != nil || err != nil {
 				return t, err
 			}
 		}
-		return n.items(r, def, rep, n.present)
+		return n.consumeItems(r, def, rep, n.consumePresent)
 	case n.optional:
-		absent, err := n.absent(r, def)
+		absent, err := n.isAbsent(r, def)
 		if absent || err != nil {
 			return nil, err
 		}
-		return n.present(r, def+1, rep)
+		return n.consumePresent(r, def+1, rep)
 	}
-	return n.present(r, def, rep)
+	return n.consumePresent(r, def, rep)
 }
 
-// present consumes a value of n that is not missing.
-func (n *node) present(r record, def, rep int) (any, error) {
+// consumePresent consumes a value of n that is not missing.
+func (n *node) consumePresent(r record, def, rep int) (any, error) {
 	switch n.form {
 	case leafForm:
 		c := &r[n.cells[0]]
-		d, err := c.definition()
+		d, err := c.definitionLevel()
 		if err == nil && d != int(n.maxDef) {
 			err = fmt.Errorf("%w: %q has no value where the columns beside it have one", ErrFormat, n.name)
 		}
@@ -198,19 +199,19 @@ func (n *node) present(r record, def, rep int) (any, error) {
 			return nil, err
 		}
 		c.at++
-		return c.scalar()
+		return c.consumeScalar()
 	case listForm:
-		return n.list(r, def, rep)
+		return n.consumeList(r, def, rep)
 	case mapForm:
-		return n.pairs(r, def, rep)
+		return n.consumePairs(r, def, rep)
 	}
-	return n.group(r, def, rep)
+	return n.consumeGroup(r, def, rep)
 }
 
-func (n *node) group(r record, def, rep int) (map[string]any, error) {
+func (n *node) consumeGroup(r record, def, rep int) (map[string]any, error) {
 	all := make(map[string]any, len(n.fields))
 	for _, f := range n.fields {
-		v, err := f.value(r, def, rep)
+		v, err := f.consumeValue(r, def, rep)
 		if err != nil {
 			return nil, err
 		}
@@ -219,24 +220,24 @@ func (n *node) group(r record, def, rep int) (map[string]any, error) {
 	return all, nil
 }
 
-// list consumes the elements of a list. The result is a tensor if the elements are numbers and none
-// is missing, and a []any otherwise.
-func (n *node) list(r record, def, rep int) (any, error) {
+// consumeList consumes the elements of a list. The result is a tensor if the elements are numbers
+// and none is missing, and a []any otherwise.
+func (n *node) consumeList(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	element := repeated.fields[0]
 	if element.form == leafForm && !element.repeated {
-		t, err := element.tensor(r, def, rep+1)
+		t, err := element.consumeTensor(r, def, rep+1)
 		if t != nil || err != nil {
 			return t, err
 		}
 	}
-	return repeated.items(r, def, rep, element.value)
+	return repeated.consumeItems(r, def, rep, element.consumeValue)
 }
 
-// items consumes the elements of the repeated node n by calling item for each.
-func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
+// consumeItems consumes the elements of the repeated node n by calling item for each.
+func (n *node) consumeItems(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
 	all := []any{}
-	absent, err := n.absent(r, def)
+	absent, err := n.isAbsent(r, def)
 	if absent || err != nil {
 		return all, err
 	}
@@ -246,9 +247,9 @@ func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (
 			return nil, err
 		}
 		all = append(all, v)
-		more := r[n.cells[0]].repeats(rep + 1)
+		more := r[n.cells[0]].continuesList(rep + 1)
 		for _, k := range n.cells[1:] {
-			if r[k].repeats(rep+1) != more {
+			if r[k].continuesList(rep+1) != more {
 				return nil, fmt.Errorf("%w: %q has another number of items than the columns beside it", ErrFormat,
 					r[k].leaf.name)
 			}
@@ -259,18 +260,19 @@ func (n *node) items(r record, def, rep int, item func(r record, def, rep int) (
 	}
 }
 
-// pairs consumes a map. The result is a map if all keys are strings, and a list of pairs otherwise.
-func (n *node) pairs(r record, def, rep int) (any, error) {
+// consumePairs consumes a map. The result is a map if all keys are strings, and a list of pairs
+// otherwise.
+func (n *node) consumePairs(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	key, value := repeated.fields[0], repeated.fields[1]
 	named := map[string]any{}
 	texts := true
-	list, err := repeated.items(r, def, rep, func(r record, def, rep int) (any, error) {
-		k, err := key.value(r, def, rep)
+	list, err := repeated.consumeItems(r, def, rep, func(r record, def, rep int) (any, error) {
+		k, err := key.consumeValue(r, def, rep)
 		if err != nil {
 			return nil, err
 		}
-		v, err := value.value(r, def, rep)
+		v, err := value.consumeValue(r, def, rep)
 		if name, ok := k.(string); ok {
 			named[name] = v
 		} else {
@@ -284,21 +286,21 @@ func (n *node) pairs(r record, def, rep int) (any, error) {
 	return list, nil
 }
 
-// tensor consumes the elements of a list with n as its only leaf. It returns nil and consumes
-// nothing if they are not numbers or if one is missing. def is the definition level of the list,
-// and rep the repetition level of its elements.
-func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
+// consumeTensor consumes the elements of a list with n as its only leaf. It returns nil and
+// consumes nothing if they are not numbers or if one is missing. def is the definition level of the
+// list, and rep the repetition level of its elements.
+func (n *node) consumeTensor(r record, def, rep int) (*tensor.Tensor, error) {
 	c := &r[n.cells[0]]
-	if n.kind.variable() {
+	if n.kind.hasLength() {
 		return nil, nil
 	}
-	d, err := c.definition()
+	d, err := c.definitionLevel()
 	if err != nil {
 		return nil, err
 	}
 	if d <= def {
 		c.at++
-		return c.numbers(0), nil
+		return c.consumeNumbers(0), nil
 	}
 	count := c.n - c.at
 	if !c.full {
@@ -310,18 +312,18 @@ func (n *node) tensor(r record, def, rep int) (*tensor.Tensor, error) {
 			}
 		}
 	}
-	if n.kind == uint64Kind && c.negative(count) {
+	if n.kind == uint64Kind && c.hasNegative(count) {
 		return nil, nil
 	}
 	c.at += count
-	return c.numbers(count), nil
+	return c.consumeNumbers(count), nil
 }
 
-// negative reports whether one of the next n integers is negative.
-func (c *cell) negative(n int) bool {
+// hasNegative reports whether one of the next n integers is negative.
+func (c *cell) hasNegative(n int) bool {
 	data := c.data
 	for range n {
-		v := integer(data, c.width)
+		v := decodeInteger(data, c.width)
 		if v < 0 {
 			return true
 		}
@@ -330,17 +332,21 @@ func (c *cell) negative(n int) bool {
 	return false
 }
 
-// numbers consumes n numbers and returns them as a tensor.
-func (c *cell) numbers(n int) *tensor.Tensor {
+// consumeNumbers consumes n numbers and returns them as a tensor.
+func (c *cell) consumeNumbers(n int) *tensor.Tensor {
 	switch c.leaf.kind {
 	case boolKind:
-		return consume(c, n, 1, func(b []byte) bool { return b[0] != 0 })
+		return consumeTyped(c, n, 1, func(b []byte) bool { return b[0] != 0 })
 	case float16Kind:
-		return consume(c, n, 2, func(b []byte) tensor.F16 { return tensor.F16(binary.LittleEndian.Uint16(b)) })
+		return consumeTyped(c, n, 2, func(b []byte) tensor.F16 { return tensor.F16(binary.LittleEndian.Uint16(b)) })
 	case float32Kind:
-		return consume(c, n, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+		return consumeTyped(c, n, 4, func(b []byte) float32 {
+			return math.Float32frombits(binary.LittleEndian.Uint32(b))
+		})
 	case float64Kind:
-		return consume(c, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+		return consumeTyped(c, n, 8, func(b []byte) float64 {
+			return math.Float64frombits(binary.LittleEndian.Uint64(b))
+		})
 	}
 	all := make([]int64, n)
 	data := c.data[:n*c.width]
@@ -366,7 +372,7 @@ func (c *cell) numbers(n int) *tensor.Tensor {
 	return tensor.FromSlice(all, n)
 }
 
-func consume[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *tensor.Tensor {
+func consumeTyped[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *tensor.Tensor {
 	all := make([]T, n)
 	data := c.data[:n*width]
 	for i := range all {
@@ -376,8 +382,8 @@ func consume[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *tenso
 	return tensor.FromSlice(all, n)
 }
 
-// integer decodes an integer of width bytes.
-func integer(b []byte, width int) int64 {
+// decodeInteger decodes an integer of width bytes.
+func decodeInteger(b []byte, width int) int64 {
 	switch width {
 	case 1:
 		return int64(int8(b[0]))
@@ -389,15 +395,15 @@ func integer(b []byte, width int) int64 {
 	return int64(binary.LittleEndian.Uint64(b))
 }
 
-// scalar consumes one value.
-func (c *cell) scalar() (any, error) {
+// consumeScalar consumes one value.
+func (c *cell) consumeScalar() (any, error) {
 	data := c.data
 	switch c.leaf.kind {
 	case boolKind:
 		c.data = data[1:]
 		return data[0] != 0, nil
 	case intKind, uint32Kind, uint64Kind:
-		v := integer(data, c.width)
+		v := decodeInteger(data, c.width)
 		c.data = data[c.width:]
 		if v < 0 && c.leaf.kind == uint64Kind {
 			return nil, fmt.Errorf("%w: %d of %q does not fit int64", ErrKind, uint64(v), c.leaf.name)

@@ -36,8 +36,8 @@ const (
 	bytesKind
 )
 
-// variable reports whether the values of a kind are encoded with a length.
-func (k kind) variable() bool { return k >= textKind }
+// hasLength reports whether the values of a kind are encoded with a length.
+func (k kind) hasLength() bool { return k >= textKind }
 
 // A node is a column, or a group of columns, of the schema.
 type node struct {
@@ -83,9 +83,9 @@ func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 		}
 		root = picked
 	}
-	leaves := root.leaves(nil)
+	leaves := root.appendLeaves(nil)
 	cells := 0
-	root.number(&cells)
+	root.assignIndices(&cells)
 	if len(leaves) == 0 {
 		return nil, fmt.Errorf("%w: no columns", ErrFormat)
 	}
@@ -149,7 +149,7 @@ func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, erro
 		}
 	}
 	if _, ok := of.LogicalType().(schema.VariantLogicalType); ok {
-		for _, leaf := range n.leaves(nil) {
+		for _, leaf := range n.appendLeaves(nil) {
 			leaf.unread = "a VARIANT"
 		}
 	}
@@ -205,8 +205,8 @@ func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	return 0, unread
 }
 
-// number assigns indices in a record to the leaves at or below n.
-func (n *node) number(next *int) {
+// assignIndices assigns indices in a record to the leaves at or below n.
+func (n *node) assignIndices(next *int) {
 	n.cells = nil
 	if n.form == leafForm {
 		n.cells = []int{*next}
@@ -214,7 +214,7 @@ func (n *node) number(next *int) {
 		return
 	}
 	for _, f := range n.fields {
-		f.number(next)
+		f.assignIndices(next)
 		n.cells = append(n.cells, f.cells...)
 	}
 }
@@ -236,13 +236,13 @@ func (n *node) names() string {
 	return strings.Join(all, ", ")
 }
 
-// leaves appends the leaves at or below n, in schema order.
-func (n *node) leaves(all []*node) []*node {
+// appendLeaves appends the leaves at or below n, in schema order.
+func (n *node) appendLeaves(all []*node) []*node {
 	if n.form == leafForm {
 		return append(all, n)
 	}
 	for _, f := range n.fields {
-		all = f.leaves(all)
+		all = f.appendLeaves(all)
 	}
 	return all
 }

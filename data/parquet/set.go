@@ -119,7 +119,7 @@ func (s *set) Close() error {
 // Value returns row i.
 func (s *set) Value(_ context.Context, i int) (any, error) {
 	var picked map[string]any
-	err := s.with(i, func(r map[string]any) (err error) {
+	err := s.withRow(i, func(r map[string]any) (err error) {
 		if picked = r; len(s.options.Columns) > 0 {
 			picked, err = table.Pick(s.options.Columns, r)
 		}
@@ -133,15 +133,15 @@ func (s *set) Value(_ context.Context, i int) (any, error) {
 
 // Get returns the columns of row i.
 func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
-	err = s.with(i, func(r map[string]any) error {
+	err = s.withRow(i, func(r map[string]any) error {
 		sample, err = table.Sample(s.options.Columns, r)
 		return err
 	})
 	return sample, err
 }
 
-// with calls f with row i. Errors are wrapped in a [*row.Error].
-func (s *set) with(i int, f func(r map[string]any) error) error {
+// withRow calls f with row i. Errors are wrapped in a [*row.Error].
+func (s *set) withRow(i int, f func(r map[string]any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("row %d of %d: out of range", i, s.Len())
 	}
@@ -163,10 +163,10 @@ func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) err
 		return err
 	}
 	var r map[string]any
-	if err = guarded(func() error {
+	if err = recoverPanic(func() error {
 		cells, err := parse(in.leaves, b)
 		if err == nil {
-			r, err = assemble(in.schema, cells)
+			r, err = assembleRow(in.schema, cells)
 		}
 		return err
 	}); err != nil {
@@ -179,11 +179,11 @@ func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) err
 func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, r := in.locate(n)
-	if at := g.place(r); at != nil {
+	g, r := in.locateRow(n)
+	if at := g.placeOf(r); at != nil {
 		if at.block != nil {
-			s.cache.touch(at)
-			return at.block.record(r), spilledRow{}, nil
+			s.cache.markUsed(at)
+			return at.block.rowRecord(r), spilledRow{}, nil
 		}
 		if at.spilled >= 0 {
 			return nil, spilledRow{s.cache.spill.file, at.spilled, at.rows, r - at.first}, nil
@@ -214,7 +214,7 @@ func (s *set) decode(i int, g *group, r int) (record []byte, err error) {
 		s.jumps++
 	}
 	shuffled := s.jumps > 1 && 4*s.jumps > s.misses
-	keep := shuffled && !s.cache.spill.full()
+	keep := shuffled && !s.cache.spill.isFull()
 	if s.stream != nil && (s.stream.group != g || s.stream.next > r) {
 		s.stream.close()
 		s.stream = nil
@@ -234,12 +234,12 @@ func (s *set) decode(i int, g *group, r int) (record []byte, err error) {
 			s.stream = nil
 			return nil, err
 		}
-		at := g.put(k, b)
+		at := g.recordBlock(k, b)
 		if at.block == nil && at.spilled < 0 {
-			s.cache.put(at, b, keep)
+			s.cache.addBlock(at, b, keep)
 		}
 		if r >= b.first && r < b.first+len(b.ends) {
-			record = b.record(r)
+			record = b.rowRecord(r)
 			s.next = i - r + b.first + len(b.ends)
 			s.window = 8 * len(b.ends)
 		}

@@ -22,7 +22,7 @@ type visitor func(id int, kind byte) (read bool, err error)
 // in total.
 func readStruct(b []byte, maxItems int, visit func(w *walk) visitor) (n int, err error) {
 	w := &walk{b, maxItems}
-	err = w.structure(0, visit(w))
+	err = w.readStruct(0, visit(w))
 	return len(b) - len(w.b), err
 }
 
@@ -45,17 +45,17 @@ const (
 // deepest is the maximum depth of nested values. Parquet uses a depth of 6.
 const deepest = 32
 
-// structure reads the fields of a struct. visit may be nil.
-func (w *walk) structure(depth int, visit visitor) error {
+// readStruct reads the fields of a struct. visit may be nil.
+func (w *walk) readStruct(depth int, visit visitor) error {
 	for id := 0; ; {
-		head, err := w.byte()
+		head, err := w.readByte()
 		if err != nil || head == 0 {
 			return err
 		}
 		if delta := head >> 4; delta > 0 {
 			id += int(delta)
 		} else { // the field ID follows
-			v, err := w.integer()
+			v, err := w.readInteger()
 			if err != nil {
 				return err
 			}
@@ -72,49 +72,49 @@ func (w *walk) structure(depth int, visit visitor) error {
 			}
 		}
 		if kind != typeTrue && kind != typeFalse { // the type of a boolean field contains its value
-			if err := w.value(kind, depth+1); err != nil {
+			if err := w.skipValue(kind, depth+1); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// integer reads a signed integer in zigzag encoding.
-func (w *walk) integer() (int64, error) {
-	v, err := w.varint()
+// readInteger reads a signed integer in zigzag encoding.
+func (w *walk) readInteger() (int64, error) {
+	v, err := w.readVarint()
 	return int64(v>>1) ^ -int64(v&1), err
 }
 
-// value skips a value. It must not be used for boolean fields, which have no bytes.
-func (w *walk) value(kind byte, depth int) error {
+// skipValue skips a value. It must not be used for boolean fields, which have no bytes.
+func (w *walk) skipValue(kind byte, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%w: values in each other deeper than %d", ErrFormat, deepest)
 	}
 	switch kind {
 	case typeTrue, typeFalse, typeByte:
-		return w.skip(1)
+		return w.skipBytes(1)
 	case typeInt16, typeInt32, typeInt64:
-		_, err := w.varint()
+		_, err := w.readVarint()
 		return err
 	case typeDouble:
-		return w.skip(8)
+		return w.skipBytes(8)
 	case typeBinary:
-		n, err := w.varint()
+		n, err := w.readVarint()
 		if err != nil {
 			return err
 		}
-		return w.skip(n)
+		return w.skipBytes(n)
 	case typeList, typeSet:
-		return w.list(depth)
+		return w.skipList(depth)
 	case typeMap:
-		return w.pairs(depth)
+		return w.skipMap(depth)
 	case typeStruct:
-		return w.structure(depth, nil)
+		return w.readStruct(depth, nil)
 	}
 	return fmt.Errorf("%w: a value of type %d", ErrFormat, kind)
 }
 
-func (w *walk) list(depth int) error {
+func (w *walk) skipList(depth int) error {
 	n, kind, err := w.listHead()
 	if err != nil {
 		return err
@@ -124,31 +124,31 @@ func (w *walk) list(depth int) error {
 
 // listHead reads the length of a list and the type of its items.
 func (w *walk) listHead() (n uint64, kind byte, err error) {
-	head, err := w.byte()
+	head, err := w.readByte()
 	if err != nil {
 		return 0, 0, err
 	}
 	n = uint64(head >> 4)
 	if n == 15 {
-		n, err = w.varint()
+		n, err = w.readVarint()
 	}
 	return n, head & 15, err
 }
 
-func (w *walk) pairs(depth int) error {
-	n, err := w.varint()
+func (w *walk) skipMap(depth int) error {
+	n, err := w.readVarint()
 	if err != nil || n == 0 {
 		return err
 	}
-	kinds, err := w.byte()
+	kinds, err := w.readByte()
 	if err != nil {
 		return err
 	}
 	return w.each(n, depth, kinds>>4, kinds&15)
 }
 
-// count subtracts n items from the limit of the walk.
-func (w *walk) count(n uint64) error {
+// chargeItems subtracts n items from the limit of the walk.
+func (w *walk) chargeItems(n uint64) error {
 	if n > uint64(len(w.b)) { // each item has at least one byte
 		return io.ErrUnexpectedEOF
 	}
@@ -160,12 +160,12 @@ func (w *walk) count(n uint64) error {
 
 // each skips n sequences of values of the given types.
 func (w *walk) each(n uint64, depth int, kinds ...byte) error {
-	if err := w.count(n); err != nil {
+	if err := w.chargeItems(n); err != nil {
 		return err
 	}
 	for range n {
 		for _, kind := range kinds {
-			if err := w.value(kind, depth+1); err != nil {
+			if err := w.skipValue(kind, depth+1); err != nil {
 				return err
 			}
 		}
@@ -173,7 +173,7 @@ func (w *walk) each(n uint64, depth int, kinds ...byte) error {
 	return nil
 }
 
-func (w *walk) byte() (b byte, err error) {
+func (w *walk) readByte() (b byte, err error) {
 	if len(w.b) == 0 {
 		return 0, io.ErrUnexpectedEOF
 	}
@@ -181,7 +181,7 @@ func (w *walk) byte() (b byte, err error) {
 	return b, nil
 }
 
-func (w *walk) varint() (uint64, error) {
+func (w *walk) readVarint() (uint64, error) {
 	v, n := binary.Uvarint(w.b)
 	switch {
 	case n == 0:
@@ -193,7 +193,7 @@ func (w *walk) varint() (uint64, error) {
 	return v, nil
 }
 
-func (w *walk) skip(n uint64) error {
+func (w *walk) skipBytes(n uint64) error {
 	if n > uint64(len(w.b)) {
 		return io.ErrUnexpectedEOF
 	}

@@ -75,15 +75,15 @@ var unpacked = map[compress.Compression]func(b []byte, said int64) (int64, error
 		if err != nil {
 			return 0, err
 		}
-		return drained(r, said)
+		return drainReader(r, said)
 	},
 	compress.Codecs.Brotli: func(b []byte, said int64) (int64, error) {
-		return drained(brotli.NewReader(bytes.NewReader(b)), said)
+		return drainReader(brotli.NewReader(bytes.NewReader(b)), said)
 	},
 }
 
-// drained decompresses and discards up to said+1 bytes, and returns their number.
-func drained(r io.Reader, said int64) (n int64, err error) {
+// drainReader decompresses and discards up to said+1 bytes, and returns their number.
+func drainReader(r io.Reader, said int64) (n int64, err error) {
 	if n, err = io.CopyN(io.Discard, r, said+1); err == io.EOF {
 		err = nil
 	}
@@ -129,7 +129,7 @@ func zstdLength(b []byte, said int64) (total int64, err error) {
 		if err := h.Decode(b); err != nil {
 			return 0, err
 		}
-		most, n, err := zstdFrame(b, h)
+		most, n, err := measureZstdFrame(b, h)
 		if err != nil {
 			return 0, err
 		}
@@ -142,22 +142,22 @@ func zstdLength(b []byte, said int64) (total int64, err error) {
 	if total <= said {
 		return total, nil
 	}
-	return zstdDrained(all, said)
+	return drainZstd(all, said)
 }
 
-func zstdDrained(b []byte, said int64) (int64, error) {
+func drainZstd(b []byte, said int64) (int64, error) {
 	r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(zstdWindow))
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	return drained(r, said)
+	return drainReader(r, said)
 }
 
-// zstdFrame returns an upper bound of the decompressed size of the first frame, and its compressed
-// length.
-func zstdFrame(b []byte, h zstd.Header) (most int64, n int, err error) {
+// measureZstdFrame returns an upper bound of the decompressed size of the first frame, and its
+// compressed length.
+func measureZstdFrame(b []byte, h zstd.Header) (most int64, n int, err error) {
 	if h.Skippable {
 		if int64(h.SkippableSize) > int64(len(b)-h.HeaderSize) {
 			return 0, 0, io.ErrUnexpectedEOF

@@ -62,7 +62,7 @@ func (c *cache) get(ctx context.Context, key batchKey,
 		if e.err != nil {
 			c.remove(e)
 		}
-		c.trim()
+		c.evictToLimit()
 		c.mu.Unlock()
 		close(e.ready)
 	}
@@ -87,12 +87,12 @@ func (c *cache) release(e *entry) {
 	if e.users--; e.users == 0 && e.at == nil {
 		e.batch.Close()
 	}
-	c.trim()
+	c.evictToLimit()
 }
 
-// trim evicts least recently used entries without users until the cache is within its limit. The
-// caller must hold c.mu.
-func (c *cache) trim() {
+// evictToLimit evicts least recently used entries without users until the cache is within its
+// limit. The caller must hold c.mu.
+func (c *cache) evictToLimit() {
 	for at := c.used.Back(); at != nil && c.bytes > c.most; {
 		e := at.Value.(*entry)
 		at = at.Prev()
@@ -127,8 +127,8 @@ func (c *cache) clear() {
 	}
 }
 
-// empty reports whether the cache holds no bytes.
-func (c *cache) empty() bool {
+// isEmpty reports whether the cache holds no bytes.
+func (c *cache) isEmpty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes == 0

@@ -57,7 +57,7 @@ type answer struct {
 // dial starts to connect to the hosts and waits until each was tried. The caller must close the
 // client.
 func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
-	opts, err := opts.complete(len(addrs))
+	opts, err := opts.withDefaults(len(addrs))
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 	for _, addr := range addrs {
 		p := &peer{addr: addr, pending: make(map[uint64]chan answer), err: errNotYet}
 		c.peers = append(c.peers, p)
-		c.done.Go(func() { c.keep(p) })
+		c.done.Go(func() { c.maintainConnection(p) })
 	}
-	if err := c.begun(ctx); err != nil {
+	if err := c.awaitConnections(ctx); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
@@ -77,9 +77,9 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 
 var errNotYet = errors.New("not connected yet")
 
-// begun waits until a connection to each host was attempted. It returns nil if at least one host is
-// connected and none failed with a [fatal] error.
-func (c *client) begun(ctx context.Context) error {
+// awaitConnections waits until a connection to each host was attempted. It returns nil if at least
+// one host is connected and none failed with a [isFatal] error.
+func (c *client) awaitConnections(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		changed, tried, up := c.changed, 0, 0
@@ -90,7 +90,7 @@ func (c *client) begun(ctx context.Context) error {
 			}
 			if p.conn != nil {
 				up++
-			} else if p.tried && fatal(p.err) {
+			} else if p.tried && isFatal(p.err) {
 				wrong = append(wrong, p.err)
 			}
 		}
@@ -101,7 +101,7 @@ func (c *client) begun(ctx context.Context) error {
 		case tried == len(c.peers) && up > 0:
 			return nil
 		case tried == len(c.peers):
-			return c.noHost()
+			return c.noHostError()
 		}
 		select {
 		case <-changed:
@@ -111,8 +111,8 @@ func (c *client) begun(ctx context.Context) error {
 	}
 }
 
-// noHost returns an [ErrNoHost] error with the cause of each host.
-func (c *client) noHost() error {
+// noHostError returns an [ErrNoHost] error with the cause of each host.
+func (c *client) noHostError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []error
@@ -125,8 +125,8 @@ func (c *client) noHost() error {
 		Advice: "restart one of them, or check the addresses and the firewall"}
 }
 
-// change wakes the goroutines that wait for a host. The caller must hold c.mu.
-func (c *client) change() {
+// wakeWaiters wakes the goroutines that wait for a host. The caller must hold c.mu.
+func (c *client) wakeWaiters() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -137,16 +137,17 @@ const (
 	mostWait  = 2 * time.Second
 )
 
-// keep connects to a host and reconnects with exponential backoff until the client is closed.
-func (c *client) keep(p *peer) {
+// maintainConnection connects to a host and reconnects with exponential backoff until the client is
+// closed.
+func (c *client) maintainConnection(p *peer) {
 	wait := firstWait
 	for c.ctx.Err() == nil {
-		conn, err := c.meet(p)
+		conn, err := c.connectHost(p)
 		if err == nil {
 			wait = firstWait
-			err = c.attend(p, conn)
+			err = c.receiveFrames(p, conn)
 		}
-		c.lose(p, conn, err)
+		c.handleLost(p, conn, err)
 		select {
 		case <-time.After(wait):
 			wait = min(2*wait, mostWait)
@@ -155,22 +156,22 @@ func (c *client) keep(p *peer) {
 	}
 }
 
-// attend receives frames from a host until the connection is lost. If the host is the dealer, it
-// also reclaims dealt batches and sends heartbeats.
-func (c *client) attend(p *peer, conn *ipc.Conn[frame]) error {
+// receiveFrames receives frames from a host until the connection is lost. If the host is the
+// dealer, it also reclaims dealt batches and sends heartbeats.
+func (c *client) receiveFrames(p *peer, conn *ipc.Conn[frame]) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	if c.opts.Dynamic && p == c.peers[0] {
 		c.done.Go(func() {
-			c.claim(conn)
-			c.beat(ctx, conn)
+			c.reclaimBatches(conn)
+			c.sendHeartbeats(ctx, conn)
 		})
 	}
 	return c.receive(p, conn)
 }
 
-// meet connects to a host and verifies its hello frame.
-func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
+// connectHost connects to a host and verifies its hello frame.
+func (c *client) connectHost(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
 	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key,
@@ -191,7 +192,7 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 		err = fmt.Errorf("%w: got protocol version %d, want %d", ipc.ErrPeer, h.Version, version)
 	}
 	if err == nil {
-		err = c.agree(p, h, conn)
+		err = c.registerHost(p, h, conn)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -199,15 +200,15 @@ func (c *client) meet(p *peer) (*ipc.Conn[frame], error) {
 	return conn, nil
 }
 
-// agree verifies that a host serves the same data as the others, and registers its connection. It
-// returns [ErrMismatch] or [ErrLedger] otherwise.
-func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
+// registerHost verifies that a host serves the same data as the others, and registers its
+// connection. It returns [ErrMismatch] or [ErrLedger] otherwise.
+func (c *client) registerHost(p *peer, h hello, conn *ipc.Conn[frame]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.served == nil {
 		c.served, c.by = &h, p.addr
 	}
-	if what := h.differs(*c.served); what != "" {
+	if what := h.differenceTo(*c.served); what != "" {
 		return fmt.Errorf("%w: %s as on %s", ErrMismatch, what, c.by)
 	}
 	if c.opts.Dynamic && p == c.peers[0] {
@@ -220,7 +221,7 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 		slog.Info("data service: data host reconnected", "host", p.addr)
 	}
 	p.conn, p.err, p.tried, p.status.Connected = conn, nil, true, true
-	c.change()
+	c.wakeWaiters()
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (c *client) agree(p *peer, h hello, conn *ipc.Conn[frame]) error {
 // connection.
 func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 	for {
-		f, err := c.next(conn)
+		f, err := c.receiveFrame(conn)
 		if err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 		c.mu.Lock()
 		ch := p.pending[f.ID]
 		delete(p.pending, f.ID)
-		if f.Kind == frameBatch && f.some() {
+		if f.Kind == frameBatch && f.hasBatch() {
 			p.status.Batches++
 			for _, t := range f.Tensors {
 				p.status.Bytes += t.Nbytes()
@@ -246,16 +247,16 @@ func (c *client) receive(p *peer, conn *ipc.Conn[frame]) error {
 		}
 		c.mu.Unlock()
 		if ch == nil { // the request was cancelled
-			c.refuse(conn, f)
+			c.discardAnswer(conn, f)
 			continue
 		}
 		ch <- answer{frame: f}
 	}
 }
 
-// next receives a frame. It returns [ErrSilent] if the frame does not start within Patience, or
-// does not arrive completely within Patience of its start.
-func (c *client) next(conn *ipc.Conn[frame]) (f frame, err error) {
+// receiveFrame receives a frame. It returns [ErrSilent] if the frame does not start within
+// Patience, or does not arrive completely within Patience of its start.
+func (c *client) receiveFrame(conn *ipc.Conn[frame]) (f frame, err error) {
 	for _, step := range []func(ctx context.Context) error{
 		conn.Poll,
 		func(ctx context.Context) error { f, err = conn.Recv(ctx); return err },
@@ -274,9 +275,9 @@ func (c *client) next(conn *ipc.Conn[frame]) (f frame, err error) {
 	return f, nil
 }
 
-// lose handles a lost connection or a failed attempt to connect. It fails the pending requests of
-// the host, so that [client.fetch] sends them to other hosts.
-func (c *client) lose(p *peer, conn *ipc.Conn[frame], err error) {
+// handleLost handles a lost connection or a failed attempt to connect. It fails the pending
+// requests of the host, so that [client.fetch] sends them to other hosts.
+func (c *client) handleLost(p *peer, conn *ipc.Conn[frame], err error) {
 	if conn != nil {
 		conn.Close()
 	}
@@ -285,13 +286,13 @@ func (c *client) lose(p *peer, conn *ipc.Conn[frame], err error) {
 	if c.ctx.Err() == nil && p.conn != nil {
 		p.status.Losses++
 		slog.Warn("data service: data host lost; the others serve its batches", "host", p.addr, "error", err)
-	} else if c.ctx.Err() == nil && p.tried && fatal(err) && !fatal(p.err) {
+	} else if c.ctx.Err() == nil && p.tried && isFatal(err) && !isFatal(p.err) {
 		slog.Warn("data service: data host unusable", "host", p.addr, "error", lost)
 	}
 	p.conn, p.err, p.tried, p.status.Connected = nil, lost, true, false
 	pending := p.pending
 	p.pending = make(map[uint64]chan answer)
-	c.change()
+	c.wakeWaiters()
 	c.mu.Unlock()
 	for _, ch := range pending {
 		ch <- answer{err: lost}
@@ -320,14 +321,14 @@ func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 	var first error
 	var full time.Time // since when shared memory is full
 	for {
-		p, ch, id, err := c.ask(ctx, q, failed)
+		p, ch, id, err := c.sendRequest(ctx, q, failed)
 		if err != nil && first != nil && !errors.Is(err, context.Cause(ctx)) {
 			return frame{}, first
 		}
 		if err != nil {
 			return frame{}, err
 		}
-		a, err := c.await(ctx, p, ch, id)
+		a, err := c.awaitAnswer(ctx, p, ch, id)
 		switch {
 		case err != nil:
 			return frame{}, err
@@ -338,7 +339,7 @@ func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 			if time.Since(full) > c.opts.Patience {
 				return frame{}, fmt.Errorf("receive a batch: %w", a.err)
 			}
-			if err := pause(ctx, firstWait); err != nil {
+			if err := sleep(ctx, firstWait); err != nil {
 				return frame{}, err
 			}
 		case a.err != nil: // connection lost; try another host
@@ -353,7 +354,7 @@ func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -362,9 +363,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask sends a request to the best host that is not in failed (see [client.host]). It waits up to
-// Patience for a host to connect.
-func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*peer, chan answer, uint64, error) {
+// sendRequest sends a request to the best host that is not in failed (see [client.selectHost]). It
+// waits up to Patience for a host to connect.
+func (c *client) sendRequest(ctx context.Context, q frame, failed map[*peer]error) (*peer, chan answer, uint64, error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
 	for {
@@ -372,7 +373,7 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 			return nil, nil, 0, err
 		}
 		c.mu.Lock()
-		best, changed := c.host(q, failed), c.changed
+		best, changed := c.selectHost(q, failed), c.changed
 		if best != nil {
 			c.id++
 			q.ID = c.id
@@ -380,7 +381,7 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 			best.pending[q.ID] = ch
 			c.mu.Unlock()
 			if c.send(conn, q) != nil {
-				conn.Close() // receive then fails and calls lose
+				conn.Close() // receive then fails and calls handleLost
 			}
 			return best, ch, q.ID, nil
 		}
@@ -392,7 +393,7 @@ func (c *client) ask(ctx context.Context, q frame, failed map[*peer]error) (*pee
 		select {
 		case <-changed:
 		case <-patience.C:
-			return nil, nil, 0, c.noHost()
+			return nil, nil, 0, c.noHostError()
 		case <-ctx.Done():
 		}
 	}
@@ -405,8 +406,9 @@ func (c *client) send(conn *ipc.Conn[frame], q frame) error {
 	return conn.Send(ctx, q)
 }
 
-// await waits for the answer to a request. If ctx ends first, it cancels the request at the host.
-func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) (answer, error) {
+// awaitAnswer waits for the answer to a request. If ctx ends first, it cancels the request at the
+// host.
+func (c *client) awaitAnswer(ctx context.Context, p *peer, ch chan answer, id uint64) (answer, error) {
 	select {
 	case a := <-ch:
 		return a, nil
@@ -419,7 +421,7 @@ func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) 
 	c.mu.Unlock()
 	if !waits { // answered, or about to be
 		if a := <-ch; a.err == nil && conn != nil {
-			c.refuse(conn, a.frame)
+			c.discardAnswer(conn, a.frame)
 		}
 	} else if conn != nil {
 		c.send(conn, frame{Kind: frameCancel, ID: id})
@@ -427,11 +429,11 @@ func (c *client) await(ctx context.Context, p *peer, ch chan answer, id uint64) 
 	return answer{}, context.Cause(ctx)
 }
 
-// refuse discards an answer without a receiver, and returns a dealt batch to the dealer.
-func (c *client) refuse(conn *ipc.Conn[frame], f frame) {
+// discardAnswer discards an answer without a receiver, and returns a dealt batch to the dealer.
+func (c *client) discardAnswer(conn *ipc.Conn[frame], f frame) {
 	f.batch().Close()
 	if f.Kind == frameDealt && f.Number >= 0 {
-		c.giveBack(conn, f.Epoch, f.Number)
+		c.returnBatch(conn, f.Epoch, f.Number)
 	}
 }
 

@@ -50,21 +50,21 @@ const graceTime = mostWait + 3*time.Second
 
 func newDealer(total int, l *ledger, patience time.Duration) *dealer {
 	d := &dealer{total: total, ledger: l, epochs: make(map[int]*deal), ended: make(map[int]bool)}
-	for _, a := range l.acks() {
-		d.deal(a.epoch).acked[a.number] = a.trainer
+	for _, a := range l.takeAcks() {
+		d.epochDeal(a.epoch).acked[a.number] = a.trainer
 	}
 	for n, e := range d.epochs {
 		e.free = slices.DeleteFunc(e.free, func(k int) bool { return e.acked[k] != "" })
-		d.forget(n)
+		d.dropFinished(n)
 	}
 	if l.again {
-		d.grace = time.AfterFunc(min(graceTime, patience), d.begin)
+		d.grace = time.AfterFunc(min(graceTime, patience), d.endGracePeriod)
 	}
 	return d
 }
 
-// begin ends the grace period.
-func (d *dealer) begin() {
+// endGracePeriod ends the grace period.
+func (d *dealer) endGracePeriod() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.grace = nil
@@ -82,8 +82,8 @@ func (d *dealer) close() error {
 	return d.ledger.close()
 }
 
-// deal returns the state of an epoch and creates it if necessary. The caller must hold d.mu.
-func (d *dealer) deal(epoch int) *deal {
+// epochDeal returns the state of an epoch and creates it if necessary. The caller must hold d.mu.
+func (d *dealer) epochDeal(epoch int) *deal {
 	e := d.epochs[epoch]
 	if e == nil {
 		e = &deal{held: make(map[int]*guest), acked: make(map[int]string)}
@@ -95,23 +95,23 @@ func (d *dealer) deal(epoch int) *deal {
 	return e
 }
 
-// take removes a batch from the free ones. The caller must hold the dealer's mu.
-func (e *deal) take(number int) {
+// takeFree removes a batch from the free ones. The caller must hold the dealer's mu.
+func (e *deal) takeFree(number int) {
 	if i := slices.Index(e.free, number); i >= 0 {
 		e.free = slices.Delete(e.free, i, i+1)
 	}
 }
 
-// over reports whether all batches of an epoch are acknowledged. The caller must hold d.mu.
-func (d *dealer) over(epoch int) bool {
+// isFinished reports whether all batches of an epoch are acknowledged. The caller must hold d.mu.
+func (d *dealer) isFinished(epoch int) bool {
 	e := d.epochs[epoch]
 	return d.ended[epoch] || e != nil && len(e.acked) == d.total
 }
 
-// forget marks the epoch as finished if it is, and deletes the state of the oldest finished epochs.
-// The caller must hold d.mu.
-func (d *dealer) forget(epoch int) {
-	if !d.over(epoch) {
+// dropFinished marks the epoch as finished if it is, and deletes the state of the oldest finished
+// epochs. The caller must hold d.mu.
+func (d *dealer) dropFinished(epoch int) {
+	if !d.isFinished(epoch) {
 		return
 	}
 	d.ended[epoch] = true
@@ -127,14 +127,14 @@ func (d *dealer) forget(epoch int) {
 	}
 }
 
-// next answers a request for a batch. It replies with a free batch, now or as soon as there is one,
-// or with number -1 if the epoch is finished. An error means that the trainer violated the
+// assignBatch answers a request for a batch. It replies with a free batch, now or as soon as there
+// is one, or with number -1 if the epoch is finished. An error means that the trainer violated the
 // protocol.
-func (d *dealer) next(g *guest, f frame) error {
+func (d *dealer) assignBatch(g *guest, f frame) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.over(f.Epoch) || d.total == 0 {
-		g.reply(frame{Kind: frameDealt, ID: f.ID, Epoch: f.Epoch, Number: -1})
+	if d.isFinished(f.Epoch) || d.total == 0 {
+		g.queueReply(frame{Kind: frameDealt, ID: f.ID, Epoch: f.Epoch, Number: -1})
 		return nil
 	}
 	open := 0
@@ -144,10 +144,10 @@ func (d *dealer) next(g *guest, f frame) error {
 		}
 	}
 	if f.Epoch < 0 || d.epochs[f.Epoch] == nil && open >= openEpochs {
-		g.reply(frame{Kind: frameFailed, ID: f.ID, Err: errEpochs})
+		g.queueReply(frame{Kind: frameFailed, ID: f.ID, Err: errEpochs})
 		return nil
 	}
-	e := d.deal(f.Epoch)
+	e := d.epochDeal(f.Epoch)
 	if len(e.waiting) > mostAsked*openEpochs {
 		return errTooMany
 	}
@@ -172,14 +172,14 @@ func (d *dealer) serve(epoch int, e *deal) {
 		if n >= 0 {
 			e.held[n] = r.g
 		}
-		r.g.reply(frame{Kind: frameDealt, ID: r.id, Epoch: epoch, Number: n})
+		r.g.queueReply(frame{Kind: frameDealt, ID: r.id, Epoch: epoch, Number: n})
 	}
 }
 
-// acknowledge records that a trainer has used a batch, and replies whether that is valid. It is
+// recordAck records that a trainer has used a batch, and replies whether that is valid. It is
 // idempotent. It is invalid if the batch was assigned to another trainer meanwhile. The ledger is
 // written before the reply is sent.
-func (d *dealer) acknowledge(g *guest, f frame) {
+func (d *dealer) recordAck(g *guest, f frame) {
 	answer := frame{Kind: frameAcked, ID: f.ID, Samples: 1}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,32 +200,32 @@ func (d *dealer) acknowledge(g *guest, f frame) {
 		}
 		e.acked[f.Number] = f.Trainer
 		if e.held[f.Number] == nil {
-			e.take(f.Number)
+			e.takeFree(f.Number)
 		}
 		delete(e.held, f.Number)
 		d.serve(f.Epoch, e)
-		d.forget(f.Epoch)
+		d.dropFinished(f.Epoch)
 	}
-	g.reply(answer)
+	g.queueReply(answer)
 }
 
-// hold records, during the grace period, that a trainer works on a batch that it got before the
-// dealer restarted. It is a no-op if the batch is acknowledged or assigned already.
-func (d *dealer) hold(g *guest, f frame) {
+// restoreBatch records, during the grace period, that a trainer works on a batch that it got before
+// the dealer restarted. It is a no-op if the batch is acknowledged or assigned already.
+func (d *dealer) restoreBatch(g *guest, f frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if f.Epoch < 0 || f.Number < 0 || f.Number >= d.total || d.grace == nil || d.over(f.Epoch) {
+	if f.Epoch < 0 || f.Number < 0 || f.Number >= d.total || d.grace == nil || d.isFinished(f.Epoch) {
 		return
 	}
-	e := d.deal(f.Epoch)
+	e := d.epochDeal(f.Epoch)
 	if e.held[f.Number] == nil && e.acked[f.Number] == "" {
-		e.take(f.Number)
+		e.takeFree(f.Number)
 		e.held[f.Number] = g
 	}
 }
 
-// giveBack returns a batch that a trainer does not use, so that others get it.
-func (d *dealer) giveBack(g *guest, f frame) {
+// returnBatch returns a batch that a trainer does not use, so that others get it.
+func (d *dealer) returnBatch(g *guest, f frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.epochs[f.Epoch]
@@ -237,8 +237,8 @@ func (d *dealer) giveBack(g *guest, f frame) {
 	d.serve(f.Epoch, e)
 }
 
-// cancel removes a waiting request of a trainer.
-func (d *dealer) cancel(g *guest, id uint64) {
+// cancelRequest removes a waiting request of a trainer.
+func (d *dealer) cancelRequest(g *guest, id uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.epochs {
@@ -246,8 +246,8 @@ func (d *dealer) cancel(g *guest, id uint64) {
 	}
 }
 
-// leave handles the disconnection of a trainer. Its batches become free again.
-func (d *dealer) leave(g *guest) {
+// handleDisconnect handles the disconnection of a trainer. Its batches become free again.
+func (d *dealer) handleDisconnect(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n, e := range d.epochs {
@@ -266,9 +266,9 @@ func (d *dealer) leave(g *guest) {
 	}
 }
 
-// counts returns the number of assigned batches, and the number of acknowledged batches in the
-// epochs that the dealer keeps.
-func (d *dealer) counts() (held, acked int) {
+// countBatches returns the number of assigned batches, and the number of acknowledged batches in
+// the epochs that the dealer keeps.
+func (d *dealer) countBatches() (held, acked int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.epochs {
@@ -278,5 +278,5 @@ func (d *dealer) counts() (held, acked int) {
 	return held, acked
 }
 
-// errLedger wraps an error of the ledger with [ErrLedger].
-func errLedger(err error) error { return fmt.Errorf("%w: %w", ErrLedger, err) }
+// wrapLedger wraps an error of the ledger with [ErrLedger].
+func wrapLedger(err error) error { return fmt.Errorf("%w: %w", ErrLedger, err) }

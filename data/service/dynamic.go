@@ -17,7 +17,7 @@ import (
 func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame], error) {
 	p := c.peers[0]
 	for {
-		conn, err := c.dealer(ctx)
+		conn, err := c.awaitDealer(ctx)
 		if err != nil {
 			return frame{}, nil, err
 		}
@@ -32,9 +32,9 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 		p.pending[q.ID] = ch
 		c.mu.Unlock()
 		if c.send(conn, q) != nil {
-			conn.Close() // receive then fails and calls lose
+			conn.Close() // receive then fails and calls handleLost
 		}
-		a, err := c.await(ctx, p, ch, q.ID)
+		a, err := c.awaitAnswer(ctx, p, ch, q.ID)
 		switch {
 		case err != nil:
 			return frame{}, nil, err
@@ -47,8 +47,8 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 	}
 }
 
-// dealer waits up to Patience for a connection to the dealer.
-func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
+// awaitDealer waits up to Patience for a connection to the dealer.
+func (c *client) awaitDealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
 	p := c.peers[0]
@@ -59,7 +59,7 @@ func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
 		if conn != nil {
 			return conn, nil
 		}
-		if fatal(err) {
+		if isFatal(err) {
 			return nil, err
 		}
 		select {
@@ -73,22 +73,23 @@ func (c *client) dealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	}
 }
 
-// holds reports whether batches dealt over conn still belong to this trainer. The dealer reassigns
-// them when the connection is lost.
-func (c *client) holds(conn *ipc.Conn[frame]) bool {
+// holdsDealt reports whether batches dealt over conn still belong to this trainer. The dealer
+// reassigns them when the connection is lost.
+func (c *client) holdsDealt(conn *ipc.Conn[frame]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peers[0].conn == conn
 }
 
-// giveBack returns a batch to the dealer. It ignores errors of the connection, because the dealer
-// takes the batch back when the connection ends.
-func (c *client) giveBack(conn *ipc.Conn[frame], epoch, number int) {
+// returnBatch returns a batch to the dealer. It ignores errors of the connection, because the
+// dealer takes the batch back when the connection ends.
+func (c *client) returnBatch(conn *ipc.Conn[frame], epoch, number int) {
 	c.send(conn, frame{Kind: frameGive, Epoch: epoch, Number: number})
 }
 
-// claim reclaims the batches this trainer works on, from a dealer that may have been restarted.
-func (c *client) claim(conn *ipc.Conn[frame]) {
+// reclaimBatches reclaims the batches this trainer works on, from a dealer that may have been
+// restarted.
+func (c *client) reclaimBatches(conn *ipc.Conn[frame]) {
 	c.mu.Lock()
 	working := slices.Collect(maps.Keys(c.working))
 	c.mu.Unlock()
@@ -97,8 +98,8 @@ func (c *client) claim(conn *ipc.Conn[frame]) {
 	}
 }
 
-// work records whether this trainer works on a batch.
-func (c *client) work(epoch, number int, on bool) {
+// setWorking records whether this trainer works on a batch.
+func (c *client) setWorking(epoch, number int, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if delete(c.working, batchKey{epoch, number}); on {
@@ -106,8 +107,9 @@ func (c *client) work(epoch, number int, on bool) {
 	}
 }
 
-// beat sends heartbeats to the dealer until ctx ends, so that processing a batch may take any time.
-func (c *client) beat(ctx context.Context, conn *ipc.Conn[frame]) {
+// sendHeartbeats sends heartbeats to the dealer until ctx ends, so that processing a batch may take
+// any time.
+func (c *client) sendHeartbeats(ctx context.Context, conn *ipc.Conn[frame]) {
 	tick := time.NewTicker(beatTime)
 	defer tick.Stop()
 	for {
@@ -131,8 +133,8 @@ type dealt struct {
 	err    error
 }
 
-// obtain requests a batch number from the dealer and fetches the batch from a data host.
-func (c *client) obtain(ctx context.Context, epoch int) dealt {
+// obtainBatch requests a batch number from the dealer and fetches the batch from a data host.
+func (c *client) obtainBatch(ctx context.Context, epoch int) dealt {
 	for {
 		f, conn, err := c.askDealer(ctx, frame{Kind: frameNext, Epoch: epoch})
 		if err != nil || f.Number < 0 {
@@ -140,19 +142,19 @@ func (c *client) obtain(ctx context.Context, epoch int) dealt {
 		}
 		b, err := c.fetch(ctx, frame{Kind: frameAsk, Epoch: epoch, Number: f.Number})
 		if err != nil {
-			c.giveBack(conn, epoch, f.Number)
+			c.returnBatch(conn, epoch, f.Number)
 			return dealt{err: err}
 		}
-		if c.holds(conn) {
+		if c.holdsDealt(conn) {
 			return dealt{Batch: b.batch(), number: f.Number, conn: conn}
 		}
 		b.batch().Close()
 	}
 }
 
-// acknowledge tells the dealer that a batch was used. It returns nil once the ledger contains it,
-// and [ErrExpired] if the batch was assigned to another trainer.
-func (c *client) acknowledge(ctx context.Context, epoch, number int) error {
+// acknowledgeBatch tells the dealer that a batch was used. It returns nil once the ledger contains
+// it, and [ErrExpired] if the batch was assigned to another trainer.
+func (c *client) acknowledgeBatch(ctx context.Context, epoch, number int) error {
 	f, _, err := c.askDealer(ctx, frame{Kind: frameAck, Epoch: epoch, Number: number, Trainer: c.name})
 	if err == nil && f.Samples == 0 {
 		err = hostError(c.peers[0].addr, fmt.Errorf("batch %d of epoch %d: %w", number, epoch, ErrExpired))
@@ -165,7 +167,7 @@ func (c *client) acknowledge(ctx context.Context, epoch, number int) error {
 func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()
-	defer l.meter.loop()()
+	defer l.meter.startLoop()()
 	// Batches are yielded in order of arrival. If loops waited for particular batches, trainers
 	// could deadlock, each holding the batch that another waits for.
 	asked, got := 0, make(chan dealt, l.opts.Prefetch)
@@ -175,49 +177,49 @@ func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Ba
 		for range asked {
 			if d := <-got; d.err == nil && !d.over {
 				d.Close()
-				l.client.giveBack(d.conn, epoch, d.number)
+				l.client.returnBatch(d.conn, epoch, d.number)
 			}
 		}
 		if !used.over {
-			l.client.work(epoch, used.number, false)
-			l.client.giveBack(used.conn, epoch, used.number)
+			l.client.setWorking(epoch, used.number, false)
+			l.client.returnBatch(used.conn, epoch, used.number)
 		}
 	}()
 	for {
 		if !used.over {
-			if err := l.client.acknowledge(ctx, epoch, used.number); err != nil {
+			if err := l.client.acknowledgeBatch(ctx, epoch, used.number); err != nil {
 				yield(maker.Batch{}, err)
 				return
 			}
-			l.client.work(epoch, used.number, false)
+			l.client.setWorking(epoch, used.number, false)
 			used.over = true
 		}
-		for ; asked < l.room(); asked++ {
-			go func() { got <- l.client.obtain(ctx, epoch) }()
+		for ; asked < l.maxPending(); asked++ {
+			go func() { got <- l.client.obtainBatch(ctx, epoch) }()
 		}
 		begin := time.Now()
 		d := <-got
 		asked--
-		l.meter.waited(time.Since(begin))
+		l.meter.addStall(time.Since(begin))
 		switch {
 		case d.err != nil:
 			yield(maker.Batch{}, d.err)
 			return
 		case d.over:
-			l.note(data.State{Seed: l.seed, Epoch: epoch + 1})
+			l.recordState(data.State{Seed: l.seed, Epoch: epoch + 1})
 			return
-		case !l.client.holds(d.conn):
+		case !l.client.holdsDealt(d.conn):
 			d.Close()
 			continue
 		}
 		l.usual.Store(int64(max(nbytes(d.Batch), 1)))
-		l.note(data.State{Seed: l.seed, Epoch: epoch})
+		l.recordState(data.State{Seed: l.seed, Epoch: epoch})
 		used = d
-		l.client.work(epoch, d.number, true)
+		l.client.setWorking(epoch, d.number, true)
 		if d.Samples == 0 { // all its samples were skipped
 			continue
 		}
-		l.meter.delivered(d.Batch)
+		l.meter.countDelivered(d.Batch)
 		if !yield(d.Batch, nil) {
 			return
 		}

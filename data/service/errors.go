@@ -92,8 +92,8 @@ func hostError(host string, err error) *HostError {
 	return e
 }
 
-// fatal reports whether another connection attempt would be futile.
-func fatal(err error) bool {
+// isFatal reports whether another connection attempt would be futile.
+func isFatal(err error) bool {
 	return errors.Is(err, ipc.ErrKey) || errors.Is(err, ipc.ErrPeer) || errors.Is(err, ipc.ErrType) ||
 		errors.Is(err, ErrMismatch) || errors.Is(err, ErrCertificate) || errors.Is(err, ErrLedger)
 }

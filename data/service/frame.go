@@ -82,8 +82,8 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// differs describes the first difference between two hosts, or returns "".
-func (h hello) differs(o hello) string {
+// differenceTo describes the first difference between two hosts, or returns "".
+func (h hello) differenceTo(o hello) string {
 	for _, f := range []struct {
 		what      string
 		this, one any
@@ -104,8 +104,8 @@ func (h hello) differs(o hello) string {
 	return ""
 }
 
-// some reports whether a frame contains a batch, and not only the end of a part of a Stream.
-func (f frame) some() bool { return f.Read > 0 || !f.End }
+// hasBatch reports whether a frame contains a batch, and not only the end of a part of a Stream.
+func (f frame) hasBatch() bool { return f.Read > 0 || !f.End }
 
 // batch returns the batch in a frame.
 func (f frame) batch() maker.Batch {

@@ -56,7 +56,7 @@ func Listen(l *data.Loader, addr string, opts HostOptions) (*Host, error) {
 
 func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	h := &Host{maker: m, begin: time.Now()}
-	if h.opts, err = opts.complete(m.Workers()); err != nil {
+	if h.opts, err = opts.withDefaults(m.Workers()); err != nil {
 		return nil, err
 	}
 	if !h.opts.Unencrypted {
@@ -73,7 +73,7 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 			"leave them out", ErrOptions)
 	}
 	if served.Name == "" && (served.Samples > 0 || served.Parts > 0) {
-		if served.Name, err = h.print(served.Parts); err != nil {
+		if served.Name, err = h.fingerprint(served.Parts); err != nil {
 			h.end()
 			return nil, fmt.Errorf("load the first sample: %w", err)
 		}
@@ -96,15 +96,16 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	return h, nil
 }
 
-// print returns a hash of the first sample, or for a Stream the first sample of the first part.
-func (h *Host) print(parts int) (string, error) {
+// fingerprint returns a hash of the first sample, or for a Stream the first sample of the first
+// part.
+func (h *Host) fingerprint(parts int) (string, error) {
 	first := frame{Kind: frameGather, Indices: []int{0}}
 	if parts > 0 {
 		first = frame{Kind: frameRead, Portion: maker.Portion{Count: parts, N: 1}}
 	}
 	r := h.maker.Reader()
 	defer r.Close()
-	b, err := h.make(h.ctx, first, r)
+	b, err := h.makeBatch(h.ctx, first, r)
 	if err != nil {
 		return "", err
 	}
@@ -168,8 +169,8 @@ func (g *guest) serve() {
 	h := g.host
 	ctx, end := context.WithCancel(h.ctx)
 	defer context.AfterFunc(ctx, func() { g.conn.Close() })()
-	h.meter.trainer(1)
-	defer h.meter.trainer(-1)
+	h.meter.addTrainers(1)
+	defer h.meter.addTrainers(-1)
 	var done sync.WaitGroup
 	defer func() {
 		end()
@@ -179,12 +180,12 @@ func (g *guest) serve() {
 			r.Close()
 		}
 		g.leaving.Wait()
-		h.dealer.leave(g)
+		h.dealer.handleDisconnect(g)
 	}()
 	if g.send(frame{Kind: frameHello, Body: h.hello}) != nil {
 		return
 	}
-	done.Go(func() { g.beat(ctx); end() })
+	done.Go(func() { g.sendHeartbeats(ctx); end() })
 	done.Go(func() {
 		for {
 			select {
@@ -203,7 +204,7 @@ func (g *guest) serve() {
 			for {
 				select {
 				case f := <-g.asked:
-					if g.answer(ctx, f) != nil {
+					if g.answerRequest(ctx, f) != nil {
 						end()
 						return
 					}
@@ -234,18 +235,18 @@ func (g *guest) receive(ctx context.Context) error {
 	case frameBeat:
 		return nil
 	case frameNext:
-		return g.host.dealer.next(g, f)
+		return g.host.dealer.assignBatch(g, f)
 	case frameAck:
-		g.host.dealer.acknowledge(g, f)
+		g.host.dealer.recordAck(g, f)
 		return nil
 	case frameHold:
-		g.host.dealer.hold(g, f)
+		g.host.dealer.restoreBatch(g, f)
 		return nil
 	case frameGive:
-		g.host.dealer.giveBack(g, f)
+		g.host.dealer.returnBatch(g, f)
 		return nil
 	case frameCancel:
-		g.host.dealer.cancel(g, f.ID)
+		g.host.dealer.cancelRequest(g, f.ID)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -275,13 +276,13 @@ func (g *guest) receive(ctx context.Context) error {
 	return nil
 }
 
-func (g *guest) beat(ctx context.Context) {
+func (g *guest) sendHeartbeats(ctx context.Context) {
 	tick := time.NewTicker(beatTime)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if g.silent() || g.send(frame{Kind: frameBeat}) != nil {
+			if g.isSilent() || g.send(frame{Kind: frameBeat}) != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -290,16 +291,16 @@ func (g *guest) beat(ctx context.Context) {
 	}
 }
 
-// silent reports whether a trainer failed to send its heartbeats for Patience.
-func (g *guest) silent() bool {
+// isSilent reports whether a trainer failed to send its heartbeats for Patience.
+func (g *guest) isSilent() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.dynamic && time.Since(g.heard) > g.host.opts.Patience
 }
 
-// reply queues a frame from the dealer. It must not block, because the dealer calls it with its
-// lock held.
-func (g *guest) reply(f frame) {
+// queueReply queues a frame from the dealer. It must not block, because the dealer calls it with
+// its lock held.
+func (g *guest) queueReply(f frame) {
 	select {
 	case g.replies <- f:
 	default: // the trainer sends requests but does not read answers
@@ -314,30 +315,30 @@ func (g *guest) send(f frame) error {
 	return g.conn.Send(ctx, f)
 }
 
-// answer makes a batch and sends it. An error ends the connection.
-func (g *guest) answer(ctx context.Context, f frame) error {
+// answerRequest makes a batch and sends it. An error ends the connection.
+func (g *guest) answerRequest(ctx context.Context, f frame) error {
 	defer func() {
 		g.mu.Lock()
 		delete(g.dropped, f.ID)
 		g.mu.Unlock()
 	}()
-	r, wanted, err := g.reader(f)
+	r, wanted, err := g.readerFor(f)
 	if !wanted {
 		return nil
 	}
 	var b maker.Batch
 	var release func()
 	if err == nil {
-		b, release, err = g.host.batch(ctx, f, r)
+		b, release, err = g.host.requestedBatch(ctx, f, r)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		if !g.wants(f) { // the loop ended meanwhile
+		if !g.wantsRequest(f) { // the loop ended meanwhile
 			return nil
 		}
-		g.host.meter.failed()
+		g.host.meter.countFailed()
 		return g.send(frame{Kind: frameFailed, ID: f.ID, Err: err})
 	}
 	defer release()
@@ -345,21 +346,21 @@ func (g *guest) answer(ctx context.Context, f frame) error {
 	for _, t := range b.Tensors {
 		n += t.Nbytes()
 	}
-	g.host.meter.holds(n)
-	defer g.host.meter.holds(-n)
+	g.host.meter.addHeld(n)
+	defer g.host.meter.addHeld(-n)
 	out := frame{Kind: frameBatch, ID: f.ID, Samples: b.Samples, Spec: b.Spec, Tensors: b.Tensors,
 		Read: b.Read, End: b.End}
-	if err = g.send(out); err == nil && out.some() {
-		g.host.meter.sent(b.Samples, n)
+	if err = g.send(out); err == nil && out.hasBatch() {
+		g.host.meter.countSent(b.Samples, n)
 	}
 	return err
 }
 
 var errLoops = errors.New("too many concurrent loops of one trainer over a Stream")
 
-// reader returns the reader for a request's loop, and creates it for the first request. wanted
+// readerFor returns the reader for a request's loop, and creates it for the first request. wanted
 // reports whether the request has not been cancelled.
-func (g *guest) reader(f frame) (r maker.Reader, wanted bool, err error) {
+func (g *guest) readerFor(f frame) (r maker.Reader, wanted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dropped[f.ID] || f.Kind != frameRead {
@@ -375,34 +376,34 @@ func (g *guest) reader(f frame) (r maker.Reader, wanted bool, err error) {
 	return r, true, nil
 }
 
-// wants reports whether a request has not been cancelled.
-func (g *guest) wants(f frame) bool {
+// wantsRequest reports whether a request has not been cancelled.
+func (g *guest) wantsRequest(f frame) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.dropped[f.ID]
 }
 
-// batch returns the requested batch, from the cache if possible. r is the reader for a frameRead.
-// If err is nil, the caller must call release after it has sent the batch.
-func (h *Host) batch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, release func(), err error) {
+// requestedBatch returns the requested batch, from the cache if possible. r is the reader for a
+// frameRead. If err is nil, the caller must call release after it has sent the batch.
+func (h *Host) requestedBatch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, release func(), err error) {
 	if f.Kind != frameAsk || h.opts.Cache == 0 {
-		b, err = h.make(ctx, f, r)
+		b, err = h.makeBatch(ctx, f, r)
 		return b, b.Close, err
 	}
 	e, hit, err := h.cache.get(ctx, batchKey{f.Epoch, f.Number},
-		func() (maker.Batch, error) { return h.make(h.ctx, f, nil) })
+		func() (maker.Batch, error) { return h.makeBatch(h.ctx, f, nil) })
 	if err != nil {
 		return b, nil, err
 	}
 	if hit {
-		h.meter.hit()
+		h.meter.countHit()
 	}
 	return e.batch, func() { h.cache.release(e) }, nil
 }
 
-// make makes a batch. If shared memory is full, it clears the cache and retries until Patience
+// makeBatch makes a batch. If shared memory is full, it clears the cache and retries until Patience
 // expires, because batches that are being sent free memory.
-func (h *Host) make(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, err error) {
+func (h *Host) makeBatch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, err error) {
 	for end := time.Now().Add(h.opts.Patience); ; {
 		switch f.Kind {
 		case frameGather:
@@ -415,7 +416,7 @@ func (h *Host) make(ctx context.Context, f frame, r maker.Reader) (b maker.Batch
 		if !errors.Is(err, shm.ErrNoSpace) || time.Now().After(end) {
 			return b, err
 		}
-		if h.cache.clear(); h.meter.held() == 0 && h.cache.empty() {
+		if h.cache.clear(); h.meter.readHeld() == 0 && h.cache.isEmpty() {
 			return b, err // there is nothing to wait for
 		}
 		select {

@@ -51,11 +51,11 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 		return l, nil
 	}
 	if l.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, errLedger(err)
+		return nil, wrapLedger(err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(errLedger(err), l.file.Close())
+			err = errors.Join(wrapLedger(err), l.file.Close())
 		}
 	}()
 	switch ok, err := sys.LockByte(l.file, lockedByte); {
@@ -110,8 +110,8 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	return l, nil
 }
 
-// acks returns the acknowledgements read from the file. Later calls return nil.
-func (l *ledger) acks() []ack {
+// takeAcks returns the acknowledgements read from the file. Later calls return nil.
+func (l *ledger) takeAcks() []ack {
 	all := l.read
 	l.read = nil
 	return all
@@ -128,7 +128,7 @@ func (l *ledger) add(a ack) error {
 		err = l.write(fmt.Appendf(nil, "%d %d %s\n", a.epoch, a.number, a.trainer))
 	}
 	if err != nil {
-		return errLedger(err)
+		return wrapLedger(err)
 	}
 	return nil
 }

@@ -54,11 +54,11 @@ func (l *Loader) Len() int {
 	if l.stream != nil {
 		return -1
 	}
-	return l.steps(0)
+	return l.stepCount(0)
 }
 
-// steps returns this trainer's share of the batches that start at from.
-func (l *Loader) steps(from int) int {
+// stepCount returns this trainer's share of the batches that start at from.
+func (l *Loader) stepCount(from int) int {
 	left := l.total - from
 	if l.opts.Coordinated {
 		return max(0, left/l.opts.World)
@@ -136,44 +136,44 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()
-	defer l.meter.loop()()
+	defer l.meter.startLoop()()
 	start := l.start(epoch)
-	w := &window{l: l, ctx: ctx, epoch: epoch, start: start, steps: l.steps(start)}
-	defer w.drain()
+	w := &window{l: l, ctx: ctx, epoch: epoch, start: start, steps: l.stepCount(start)}
+	defer w.drainRequests()
 	defer cancel(nil)
 	for step := 0; ; step++ {
 		begin := time.Now()
-		b, ok, err := w.next()
-		l.meter.waited(time.Since(begin))
+		b, ok, err := w.nextBatch()
+		l.meter.addStall(time.Since(begin))
 		if err != nil {
 			yield(maker.Batch{}, err)
 			return
 		}
 		if !ok {
-			l.note(data.State{Seed: l.seed, Epoch: epoch + 1})
+			l.recordState(data.State{Seed: l.seed, Epoch: epoch + 1})
 			return
 		}
-		l.note(data.State{Seed: l.seed, Epoch: epoch, Batches: min(start+(step+1)*l.opts.World, l.total)})
+		l.recordState(data.State{Seed: l.seed, Epoch: epoch, Batches: min(start+(step+1)*l.opts.World, l.total)})
 		if b.Samples == 0 { // all its samples were skipped
 			continue
 		}
-		l.meter.delivered(b)
+		l.meter.countDelivered(b)
 		if !yield(b, nil) {
 			return
 		}
 	}
 }
 
-// next fills the window with requests and waits for the next batch. ok is false at the end of the
-// epoch.
-func (w *window) next() (b maker.Batch, ok bool, err error) {
+// nextBatch fills the window with requests and waits for the next batch. ok is false at the end of
+// the epoch.
+func (w *window) nextBatch() (b maker.Batch, ok bool, err error) {
 	if w.l.client.ctx.Err() != nil {
 		return b, false, data.ErrClosed
 	}
 	if err := context.Cause(w.ctx); err != nil {
 		return b, false, err
 	}
-	for w.begun < w.steps && len(w.asked) < w.l.room() {
+	for w.begun < w.steps && len(w.asked) < w.l.maxPending() {
 		q := frame{Kind: frameAsk, Epoch: w.epoch, Number: w.start + w.begun*w.l.opts.World + w.l.opts.Rank}
 		ch := make(chan fetched, 1)
 		go func() {
@@ -198,8 +198,8 @@ func (w *window) next() (b maker.Batch, ok bool, err error) {
 	}
 }
 
-// room returns the maximum number of pending batches, given the size of the last batch.
-func (l *Loader) room() int {
+// maxPending returns the maximum number of pending batches, given the size of the last batch.
+func (l *Loader) maxPending() int {
 	usual := int(l.usual.Load())
 	if usual == 0 {
 		return min(l.opts.Prefetch, len(l.client.peers))
@@ -207,8 +207,8 @@ func (l *Loader) room() int {
 	return max(1, min(l.opts.Prefetch, l.opts.PrefetchBytes/usual))
 }
 
-// drain waits for the pending requests and closes their batches.
-func (w *window) drain() {
+// drainRequests waits for the pending requests and closes their batches.
+func (w *window) drainRequests() {
 	for _, ch := range w.asked {
 		f := <-ch
 		f.Close()
@@ -234,7 +234,7 @@ func (l *Loader) start(epoch int) int {
 	return from
 }
 
-func (l *Loader) note(s data.State) {
+func (l *Loader) recordState(s data.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = &s

@@ -89,7 +89,7 @@ const defaultPatience = 30 * time.Second
 
 const defaultPrefetchBytes = 256 << 20
 
-func (o Options) complete(hosts int) (Options, error) {
+func (o Options) withDefaults(hosts int) (Options, error) {
 	o.World = cmp.Or(o.World, 1)
 	o.Prefetch = cmp.Or(o.Prefetch, 4*hosts)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, defaultPrefetchBytes)
@@ -116,7 +116,7 @@ func (o Options) complete(hosts int) (Options, error) {
 	return o, nil
 }
 
-func (o HostOptions) complete(workers int) (HostOptions, error) {
+func (o HostOptions) withDefaults(workers int) (HostOptions, error) {
 	o.Ahead = cmp.Or(o.Ahead, max(2, workers))
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	switch {

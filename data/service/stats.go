@@ -30,9 +30,9 @@ type HostStatus struct {
 }
 
 // SamplesPerSecond returns the number of samples delivered per second of Elapsed.
-func (s Stats) SamplesPerSecond() float64 { return perSecond(s.Samples, s.Elapsed) }
+func (s Stats) SamplesPerSecond() float64 { return ratePerSecond(s.Samples, s.Elapsed) }
 
-func perSecond(n int, d time.Duration) float64 {
+func ratePerSecond(n int, d time.Duration) float64 {
 	if d <= 0 {
 		return 0
 	}
@@ -51,7 +51,7 @@ func (s Stats) String() string {
 		}
 	}
 	line := fmt.Sprintf("%d samples in %d batches, %.0f samples/s, %.1f MB/s, %.0f%% of the time waiting, %d of %d data hosts",
-		s.Samples, s.Batches, s.SamplesPerSecond(), perSecond(s.Bytes, s.Elapsed)/1e6,
+		s.Samples, s.Batches, s.SamplesPerSecond(), ratePerSecond(s.Bytes, s.Elapsed)/1e6,
 		100*s.Stall.Seconds()/max(s.Elapsed.Seconds(), 1e-9), up, len(s.Hosts))
 	if len(lost) > 0 {
 		line += ", without " + strings.Join(lost, ", ")
@@ -67,8 +67,8 @@ type meter struct {
 	since time.Time
 }
 
-// loop records the start of a loop. The caller must call the returned function at its end.
-func (m *meter) loop() func() {
+// startLoop records the start of a loop. The caller must call the returned function at its end.
+func (m *meter) startLoop() func() {
 	m.add(1)
 	return func() { m.add(-1) }
 }
@@ -76,12 +76,12 @@ func (m *meter) loop() func() {
 func (m *meter) add(loops int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pass()
+	m.updateElapsed()
 	m.loops += loops
 }
 
-// pass adds the time since the last call if a loop was running. The caller must hold m.mu.
-func (m *meter) pass() {
+// updateElapsed adds the time since the last call if a loop was running. The caller must hold m.mu.
+func (m *meter) updateElapsed() {
 	now := time.Now()
 	if m.loops > 0 {
 		m.stats.Elapsed += now.Sub(m.since)
@@ -89,13 +89,13 @@ func (m *meter) pass() {
 	m.since = now
 }
 
-func (m *meter) waited(d time.Duration) {
+func (m *meter) addStall(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Stall += d
 }
 
-func (m *meter) delivered(b maker.Batch) {
+func (m *meter) countDelivered(b maker.Batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Samples += b.Samples
@@ -106,7 +106,7 @@ func (m *meter) delivered(b maker.Batch) {
 func (m *meter) read() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pass()
+	m.updateElapsed()
 	return m.stats
 }
 
@@ -128,7 +128,8 @@ type HostStats struct {
 // String returns the HostStats in one line.
 func (s HostStats) String() string {
 	return fmt.Sprintf("%d trainers, %d samples in %d batches, %.0f samples/s, %.1f MB/s, %d from the cache of %.0f MB, %d failed",
-		s.Trainers, s.Samples, s.Batches, perSecond(s.Samples, s.Elapsed), perSecond(s.Bytes, s.Elapsed)/1e6, s.Hits,
+		s.Trainers, s.Samples, s.Batches, ratePerSecond(s.Samples, s.Elapsed),
+		ratePerSecond(s.Bytes, s.Elapsed)/1e6, s.Hits,
 		float64(s.Cached)/1e6, s.Failed)
 }
 
@@ -150,36 +151,36 @@ type hostMeter struct {
 	stats HostStats
 }
 
-func (m *hostMeter) count(f func(s *HostStats)) {
+func (m *hostMeter) update(f func(s *HostStats)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.stats)
 }
 
-func (m *hostMeter) trainer(n int) { m.count(func(s *HostStats) { s.Trainers += n }) }
-func (m *hostMeter) hit()          { m.count(func(s *HostStats) { s.Hits++ }) }
-func (m *hostMeter) failed()       { m.count(func(s *HostStats) { s.Failed++ }) }
+func (m *hostMeter) addTrainers(n int) { m.update(func(s *HostStats) { s.Trainers += n }) }
+func (m *hostMeter) countHit()         { m.update(func(s *HostStats) { s.Hits++ }) }
+func (m *hostMeter) countFailed()      { m.update(func(s *HostStats) { s.Failed++ }) }
 
-func (m *hostMeter) sent(samples, bytes int) {
-	m.count(func(s *HostStats) { s.Samples, s.Batches, s.Bytes = s.Samples+samples, s.Batches+1, s.Bytes+bytes })
+func (m *hostMeter) countSent(samples, bytes int) {
+	m.update(func(s *HostStats) { s.Samples, s.Batches, s.Bytes = s.Samples+samples, s.Batches+1, s.Bytes+bytes })
 }
 
-func (m *hostMeter) holds(bytes int) {
-	m.count(func(s *HostStats) { s.Held += bytes; s.MostHeld = max(s.MostHeld, s.Held) })
+func (m *hostMeter) addHeld(bytes int) {
+	m.update(func(s *HostStats) { s.Held += bytes; s.MostHeld = max(s.MostHeld, s.Held) })
 }
 
-func (m *hostMeter) held() (n int) {
-	m.count(func(s *HostStats) { n = s.Held })
+func (m *hostMeter) readHeld() (n int) {
+	m.update(func(s *HostStats) { n = s.Held })
 	return n
 }
 
 // Stats returns the counts since [Listen].
 func (h *Host) Stats() (s HostStats) {
-	h.meter.count(func(all *HostStats) { s = *all })
+	h.meter.update(func(all *HostStats) { s = *all })
 	s.Elapsed = time.Since(h.begin)
 	h.cache.mu.Lock()
 	s.Cached = h.cache.bytes
 	h.cache.mu.Unlock()
-	s.Dealt, s.Acknowledged = h.dealer.counts()
+	s.Dealt, s.Acknowledged = h.dealer.countBatches()
 	return s
 }

@@ -65,7 +65,7 @@ func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
 
 // Close tells the data hosts that the loop has ended.
 func (l *loop) Close() error {
-	for _, conn := range l.client.leave(l.number) {
+	for _, conn := range l.client.forgetLoop(l.number) {
 		l.client.send(conn, frame{Kind: frameLeave, Loop: l.number})
 	}
 	return nil
@@ -77,10 +77,10 @@ type part struct {
 	index int
 }
 
-// host selects a connected host for a request, except those in failed. A part of a Stream stays at
-// the host that has it open. Otherwise the host with the fewest open parts is selected, and among
-// equal ones the host with the fewest pending requests. The caller must hold c.mu.
-func (c *client) host(q frame, failed map[*peer]error) (best *peer) {
+// selectHost selects a connected host for a request, except those in failed. A part of a Stream
+// stays at the host that has it open. Otherwise the host with the fewest open parts is selected,
+// and among equal ones the host with the fewest pending requests. The caller must hold c.mu.
+func (c *client) selectHost(q frame, failed map[*peer]error) (best *peer) {
 	able := func(p *peer) bool { return p.conn != nil && failed[p] == nil }
 	of := part{q.Loop, q.Portion.Part}
 	home := c.open[of]
@@ -102,8 +102,8 @@ func (c *client) host(q frame, failed map[*peer]error) (best *peer) {
 	return best
 }
 
-// leave forgets the parts of a loop, and returns the connections of all hosts.
-func (c *client) leave(loop uint64) (all []*ipc.Conn[frame]) {
+// forgetLoop forgets the parts of a loop, and returns the connections of all hosts.
+func (c *client) forgetLoop(loop uint64) (all []*ipc.Conn[frame]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for of, home := range c.open {
@@ -122,19 +122,19 @@ func (c *client) leave(loop uint64) (all []*ipc.Conn[frame]) {
 
 // eachRead yields the batches of an epoch of a Stream.
 func (l *Loader) eachRead(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
-	defer l.meter.loop()()
+	defer l.meter.startLoop()()
 	begin := time.Now()
 	for b, err := range maker.Each(ctx, l.stream, epoch) {
-		l.meter.waited(time.Since(begin))
+		l.meter.addStall(time.Since(begin))
 		if err != nil {
 			yield(maker.Batch{}, err)
 			return
 		}
-		l.meter.delivered(b)
+		l.meter.countDelivered(b)
 		if !yield(b, nil) {
 			return
 		}
 		begin = time.Now()
 	}
-	l.meter.waited(time.Since(begin))
+	l.meter.addStall(time.Since(begin))
 }

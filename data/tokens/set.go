@@ -70,7 +70,7 @@ func Open(path string, o Options) (data.DatasetCloser, error) {
 		return nil, fmt.Errorf("%w: windows of %d tokens, every %d, of a vocabulary of %d", ErrOption,
 			o.Length, o.Stride, o.Vocabulary)
 	}
-	t, err := mapped(path, o.DType)
+	t, err := mapTokens(path, o.DType)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Open(path string, o Options) (data.DatasetCloser, error) {
 	return s, nil
 }
 
-func mapped(path string, dt tensor.DType) (*tensor.Tensor, error) {
+func mapTokens(path string, dt tensor.DType) (*tensor.Tensor, error) {
 	if strings.HasSuffix(path, ".npy") {
 		t, err := npy.Map(path)
 		if err != nil {

@@ -16,31 +16,31 @@ func (s *set) read(i int, x, y []int64) (err error) {
 	fault := tensor.Catch(func() { // another process may truncate the file
 		switch s.tokens.DType() {
 		case tensor.Uint16:
-			widen(x, y, tensor.Data[uint16](s.tokens)[from:][:n+1])
+			writeWindow(x, y, tensor.Data[uint16](s.tokens)[from:][:n+1])
 		case tensor.Uint32:
-			widen(x, y, tensor.Data[uint32](s.tokens)[from:][:n+1])
+			writeWindow(x, y, tensor.Data[uint32](s.tokens)[from:][:n+1])
 		case tensor.Int32:
-			widen(x, y, tensor.Data[int32](s.tokens)[from:][:n+1])
+			writeWindow(x, y, tensor.Data[int32](s.tokens)[from:][:n+1])
 		default:
-			widen(x, y, tensor.Data[int64](s.tokens)[from:][:n+1])
+			writeWindow(x, y, tensor.Data[int64](s.tokens)[from:][:n+1])
 		}
 	})
 	if fault != nil {
 		return fmt.Errorf("read tokens: %w", fault)
 	}
-	return s.inVocabulary(from, x, y)
+	return s.checkVocabulary(from, x, y)
 }
 
-// widen writes all tokens except the last to x, and all except the first to y.
-func widen[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
+// writeWindow writes all tokens except the last to x, and all except the first to y.
+func writeWindow[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
 	for k := range x {
 		x[k], y[k] = int64(tokens[k]), int64(tokens[k+1])
 	}
 }
 
-// inVocabulary returns an error that wraps [ErrVocabulary] for the first token outside of the
+// checkVocabulary returns an error that wraps [ErrVocabulary] for the first token outside of the
 // vocabulary. from is the position of x[0] in the file.
-func (s *set) inVocabulary(from int, x, y []int64) error {
+func (s *set) checkVocabulary(from int, x, y []int64) error {
 	limit := int64(s.options.Vocabulary)
 	if limit == 0 {
 		return nil

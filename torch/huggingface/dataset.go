@@ -22,7 +22,7 @@ import (
 var class = value.Named("datasets.arrow_dataset.Dataset")
 
 func init() {
-	reader.Register(class, reader.Reader{Check: check, Open: open, Collate: columns})
+	reader.Register(class, reader.Reader{Check: check, Open: open, Collate: collateColumns})
 }
 
 // used lists the attributes that determine the samples. Others, such as the fingerprint and the
@@ -51,18 +51,18 @@ func check(o *pickle.Object) error {
 	l.Object = func(o *pickle.Object) (any, error) { return l.Record(o) }
 	small := new(value.Dict)
 	for _, name := range used {
-		if err := lift(l, small, state, name); err != nil {
+		if err := liftEntry(l, small, state, name); err != nil {
 			return err
 		}
 	}
 	if info, ok := state.Get("_info"); ok {
 		from, _ := info.(*pickle.Object)
 		if from == nil {
-			return refuse("_info is %T, want a DatasetInfo", info)
+			return unsupportedError("_info is %T, want a DatasetInfo", info)
 		}
 		all, _ := from.State.(*value.Dict)
 		some := new(value.Dict)
-		if err := lift(l, some, all, "features"); err != nil {
+		if err := liftEntry(l, some, all, "features"); err != nil {
 			return err
 		}
 		small.Set("_info", &value.Record{Class: from.Class, State: some})
@@ -74,7 +74,7 @@ func check(o *pickle.Object) error {
 	return ds.Close()
 }
 
-func lift(l *value.Lifter, to, from *value.Dict, name string) error {
+func liftEntry(l *value.Lifter, to, from *value.Dict, name string) error {
 	v, ok := from.Get(name)
 	if !ok {
 		return nil
@@ -91,11 +91,11 @@ func lift(l *value.Lifter, to, from *value.Dict, name string) error {
 // be read as Arrow. The caller must close the data set.
 func open(r *value.Record) (data.DatasetCloser, error) {
 	d := new(dataset)
-	err := guard(func() error { return d.open(r) })
+	err := recoverFaults(func() error { return d.open(r) })
 	if err != nil {
 		d.Close()
 		if !errors.Is(err, value.ErrUnsupported) {
-			err = refuse("%v", err)
+			err = unsupportedError("%v", err)
 		}
 		return nil, err
 	}
@@ -111,16 +111,16 @@ func (d *dataset) open(r *value.Record) error {
 	case "torch":
 		d.sample = ofTorch
 	default:
-		return refuse("format %v is not supported by Go, use with_format(\"torch\") or no format", format)
+		return unsupportedError("format %v is not supported by Go, use with_format(\"torch\") or no format", format)
 	}
-	if v, _ := r.Attr("_format_kwargs"); !empty(v) {
-		return refuse("format arguments %v are not supported by Go", v)
+	if v, _ := r.Attr("_format_kwargs"); !isEmpty(v) {
+		return unsupportedError("format arguments %v are not supported by Go", v)
 	}
-	if v, _ := r.Attr("_indexes"); !empty(v) {
-		return refuse("search indexes are not supported by Go")
+	if v, _ := r.Attr("_indexes"); !isEmpty(v) {
+		return unsupportedError("search indexes are not supported by Go")
 	}
 	if info, ok := r.Attr("_info"); ok {
-		if err := decodes(info); err != nil {
+		if err := refuseDecoded(info); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (d *dataset) open(r *value.Record) error {
 	if d.table, err = tableOf(v); err != nil {
 		return err
 	}
-	if err := d.choose(r); err != nil {
+	if err := d.chooseColumns(r); err != nil {
 		return err
 	}
 	for _, k := range d.columns {
@@ -145,12 +145,12 @@ func (d *dataset) open(r *value.Record) error {
 		return err
 	}
 	defer of.close()
-	d.indices, err = indicesOf(of, d.table.rows())
+	d.indices, err = indicesOf(of, d.table.rowCount())
 	return err
 }
 
-// choose selects the columns of a sample.
-func (d *dataset) choose(r *value.Record) error {
+// chooseColumns selects the columns of a sample.
+func (d *dataset) chooseColumns(r *value.Record) error {
 	v, _ := r.Attr("_format_columns")
 	if v == nil {
 		for k := range d.table.names {
@@ -159,9 +159,9 @@ func (d *dataset) choose(r *value.Record) error {
 		return nil
 	}
 	if all, _ := r.Attr("_output_all_columns"); all == true {
-		return refuse("output_all_columns is not supported by Go")
+		return unsupportedError("output_all_columns is not supported by Go")
 	}
-	names, err := texts(v)
+	names, err := stringList(v)
 	if err != nil {
 		return err
 	}
@@ -171,10 +171,10 @@ func (d *dataset) choose(r *value.Record) error {
 		}
 	}
 	if len(names) == 0 {
-		return refuse("format has no columns")
+		return unsupportedError("format has no columns")
 	}
 	if len(d.columns) != len(names) {
-		return refuse("columns are %q, but its format names %q", d.table.names, names)
+		return unsupportedError("columns are %q, but its format names %q", d.table.names, names)
 	}
 	return nil
 }
@@ -182,17 +182,17 @@ func (d *dataset) choose(r *value.Record) error {
 // indicesOf returns the rows of the samples from a table with one uint64 column.
 func indicesOf(t *table, rows int) ([]int, error) {
 	if len(t.names) != 1 {
-		return nil, refuse("indices have %d columns, want 1", len(t.names))
+		return nil, unsupportedError("indices have %d columns, want 1", len(t.names))
 	}
-	list := make([]int, 0, t.rows())
+	list := make([]int, 0, t.rowCount())
 	for _, c := range t.chunks {
 		column, ok := c[0].(*array.Uint64)
 		if !ok || column.NullN() > 0 {
-			return nil, refuse("indices have type %v, want uint64", c[0].DataType())
+			return nil, unsupportedError("indices have type %v, want uint64", c[0].DataType())
 		}
 		for _, i := range column.Uint64Values() {
 			if i > math.MaxInt || int(i) >= rows {
-				return nil, refuse("index of sample %d is row %d, out of range for %d rows", len(list), i, rows)
+				return nil, unsupportedError("index of sample %d is row %d, out of range for %d rows", len(list), i, rows)
 			}
 			list = append(list, int(i))
 		}
@@ -200,34 +200,34 @@ func indicesOf(t *table, rows int) ([]int, error) {
 	return list, nil
 }
 
-// decodes refuses features that Python decodes after reading them, such as images, audio and arrays
-// of fixed shape.
-func decodes(info any) error {
+// refuseDecoded refuses features that Python decodes after reading them, such as images, audio and
+// arrays of fixed shape.
+func refuseDecoded(info any) error {
 	r, _ := info.(*value.Record)
 	if r == nil {
-		return refuse("_info is %T, want a DatasetInfo", info)
+		return unsupportedError("_info is %T, want a DatasetInfo", info)
 	}
 	v, _ := r.Attr("features")
 	if f, ok := v.(*value.Record); ok && len(f.Args) == 1 {
 		v = f.Args[0]
 	}
-	return plain(v)
+	return checkPlain(v)
 }
 
-func plain(feature any) error {
+func checkPlain(feature any) error {
 	switch f := feature.(type) {
 	case nil:
 		return nil
 	case *value.Dict:
 		for _, part := range f.All() {
-			if err := plain(part); err != nil {
+			if err := checkPlain(part); err != nil {
 				return err
 			}
 		}
 		return nil
 	case []any:
 		for _, part := range f {
-			if err := plain(part); err != nil {
+			if err := checkPlain(part); err != nil {
 				return err
 			}
 		}
@@ -238,11 +238,11 @@ func plain(feature any) error {
 			return nil
 		case "List", "LargeList", "Sequence":
 			inner, _ := f.Attr("feature")
-			return plain(inner)
+			return checkPlain(inner)
 		}
-		return refuse("feature %s is not supported by Go", f.Class.Name)
+		return unsupportedError("feature %s is not supported by Go", f.Class.Name)
 	}
-	return refuse("feature is %T, want an object, list or dict", feature)
+	return unsupportedError("feature is %T, want an object, list or dict", feature)
 }
 
 // Len returns the number of samples.
@@ -250,7 +250,7 @@ func (d *dataset) Len() int {
 	if d.indices != nil {
 		return len(d.indices)
 	}
-	return d.table.rows()
+	return d.table.rowCount()
 }
 
 // Value returns sample i as a dict.
@@ -262,8 +262,8 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 		i = d.indices[i]
 	}
 	sample := new(value.Dict)
-	err := guard(func() error {
-		c, i := d.table.at(i)
+	err := recoverFaults(func() error {
+		c, i := d.table.chunkAt(i)
 		for _, k := range d.columns {
 			v, err := d.sample.value(c[k], i)
 			if err == nil {
@@ -281,9 +281,9 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	return sample, nil
 }
 
-// columns collates a list of samples as the library does without a collate_fn: to a dict of
+// collateColumns collates a list of samples as the library does without a collate_fn: to a dict of
 // columns. Tensors of equal shape are stacked; other values are collected in a list.
-func columns(samples []any) (any, error) {
+func collateColumns(samples []any) (any, error) {
 	first, _ := samples[0].(*value.Dict)
 	columns := new(value.Dict)
 	for name := range first.All() {
@@ -291,16 +291,16 @@ func columns(samples []any) (any, error) {
 		for k, s := range samples {
 			list[k], _ = s.(*value.Dict).Get(name)
 		}
-		if err := columns.Set(name, stacked(list)); err != nil {
+		if err := columns.Set(name, stackValues(list)); err != nil {
 			return nil, err
 		}
 	}
 	return columns, nil
 }
 
-// stacked stacks the values of a list if they are tensors of equal shape, and otherwise returns the
-// list.
-func stacked(list []any) any {
+// stackValues stacks the values of a list if they are tensors of equal shape, and otherwise returns
+// the list.
+func stackValues(list []any) any {
 	all := make([]*tensor.Tensor, len(list))
 	for k, v := range list {
 		t, ok := v.(*tensor.Tensor)
@@ -320,9 +320,9 @@ func (d *dataset) Close() error {
 	return nil
 }
 
-// guard converts panics and memory faults in f into errors. A damaged or truncated file causes
-// them.
-func guard(f func() error) (err error) {
+// recoverFaults converts panics and memory faults in f into errors. A damaged or truncated file
+// causes them.
+func recoverFaults(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("malformed Arrow file: %v", r)
@@ -332,25 +332,25 @@ func guard(f func() error) (err error) {
 	return errors.Join(caught, err)
 }
 
-func refuse(format string, args ...any) error {
+func unsupportedError(format string, args ...any) error {
 	return value.Unsupported("datasets.Dataset: %s", fmt.Sprintf(format, args...))
 }
 
-func empty(v any) bool {
+func isEmpty(v any) bool {
 	d, ok := v.(*value.Dict)
 	return v == nil || ok && d.Len() == 0
 }
 
-// texts converts a list of strings.
-func texts(v any) ([]string, error) {
+// stringList converts a list of strings.
+func stringList(v any) ([]string, error) {
 	items, ok := v.([]any)
 	if !ok {
-		return nil, refuse("column names are %T, want a list", v)
+		return nil, unsupportedError("column names are %T, want a list", v)
 	}
 	names := make([]string, len(items))
 	for k, item := range items {
 		if names[k], ok = item.(string); !ok {
-			return nil, refuse("column name is %T, want a str", item)
+			return nil, unsupportedError("column name is %T, want a str", item)
 		}
 	}
 	return names, nil

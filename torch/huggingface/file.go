@@ -26,14 +26,14 @@ func (m *mapping) close() { m.bytes.Close() }
 func read(path string) (_ *table, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, refuse("%v", err)
+		return nil, unsupportedError("%v", err)
 	}
 	if info.Size() == 0 || info.Size() > math.MaxInt {
-		return nil, refuse("%s: file of %d bytes is not an Arrow file", path, info.Size())
+		return nil, unsupportedError("%s: file of %d bytes is not an Arrow file", path, info.Size())
 	}
 	bytes, err := tensor.FromFile(path, false, tensor.Uint8, int(info.Size()))
 	if err != nil {
-		return nil, refuse("%v", err)
+		return nil, unsupportedError("%v", err)
 	}
 	m := &mapping{bytes}
 	defer func() {
@@ -43,7 +43,7 @@ func read(path string) (_ *table, err error) {
 	}()
 	t, err := decode(tensor.Data[uint8](bytes))
 	if err != nil {
-		return nil, refuse("%s: %v", path, err)
+		return nil, unsupportedError("%s: %v", path, err)
 	}
 	t.files = []*mapping{m}
 	return t, nil
@@ -95,13 +95,13 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if len(m.rest) == 0 {
 		return nil, io.EOF
 	}
-	word, err := m.take(4)
+	word, err := m.takeBytes(4)
 	if err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint32(word)
 	if n == continues {
-		if word, err = m.take(4); err != nil {
+		if word, err = m.takeBytes(4); err != nil {
 			return nil, err
 		}
 		n = binary.LittleEndian.Uint32(word)
@@ -110,7 +110,7 @@ func (m *messages) Message() (*ipc.Message, error) {
 		m.rest = nil
 		return nil, io.EOF
 	}
-	meta, err := m.take(int64(n))
+	meta, err := m.takeBytes(int64(n))
 	if err != nil {
 		return nil, err
 	}
@@ -118,14 +118,14 @@ func (m *messages) Message() (*ipc.Message, error) {
 		return nil, err
 	}
 	about, none := memory.NewBufferBytes(meta), memory.NewBufferBytes(nil)
-	body, err := m.take(ipc.NewMessage(about, none).BodyLen())
+	body, err := m.takeBytes(ipc.NewMessage(about, none).BodyLen())
 	if err != nil {
 		return nil, err
 	}
 	return ipc.NewMessage(about, memory.NewBufferBytes(body)), nil
 }
 
-func (m *messages) take(n int64) ([]byte, error) {
+func (m *messages) takeBytes(n int64) ([]byte, error) {
 	if n < 0 || n > int64(len(m.rest)) {
 		return nil, fmt.Errorf("message needs %d bytes, only %d remain: %w", n, len(m.rest), io.ErrUnexpectedEOF)
 	}

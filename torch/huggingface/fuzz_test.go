@@ -53,13 +53,13 @@ func FuzzDecode(f *testing.F) {
 	binary.LittleEndian.PutUint32(huge[4:], 1<<31)
 	f.Add(huge)
 	f.Fuzz(func(t *testing.T, file []byte) {
-		guard(func() error {
+		recoverFaults(func() error {
 			table, err := decode(file)
 			if err != nil {
 				return err
 			}
-			for i := range min(table.rows(), 10) {
-				c, i := table.at(i)
+			for i := range min(table.rowCount(), 10) {
+				c, i := table.chunkAt(i)
 				for k := range table.names {
 					for _, m := range []maker{ofPython, ofTorch} {
 						if m.makes(table, k) == nil {
@@ -80,10 +80,10 @@ func TestDecode_DamageIsAnError(t *testing.T) {
 	for at := range whole {
 		file := bytes.Clone(whole)
 		file[at] ^= 0xFF
-		err := guard(func() error {
+		err := recoverFaults(func() error {
 			table, err := decode(file)
-			for i := 0; err == nil && i < min(table.rows(), 10); i++ {
-				c, i := table.at(i)
+			for i := 0; err == nil && i < min(table.rowCount(), 10); i++ {
+				c, i := table.chunkAt(i)
 				for k := range table.names {
 					if err = ofPython.makes(table, k); err == nil {
 						_, err = ofPython.value(c[k], i)
@@ -100,7 +100,7 @@ func TestDecode_DamageIsAnError(t *testing.T) {
 		t.Errorf("of %d damaged files %d are errors", len(whole), refused)
 	}
 	t.Logf("of %d damaged files %d are errors", len(whole), refused)
-	if table, err := decode(whole); err != nil || table.rows() != 6 {
+	if table, err := decode(whole); err != nil || table.rowCount() != 6 {
 		t.Errorf("the whole file: %v", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// restored converts a pyarrow Table that is stored in the pickle itself.
-func restored(v any) (*table, error) {
-	args, err := called(v, "_reconstruct_table", 2)
+// restoreTable converts a pyarrow Table that is stored in the pickle itself.
+func restoreTable(v any) (*table, error) {
+	args, err := callArgs(v, "_reconstruct_table", 2)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := called(args[1], "schema", 2)
+	schema, err := callArgs(args[1], "schema", 2)
 	if err != nil {
 		return nil, err
 	}
@@ -31,25 +31,25 @@ func restored(v any) (*table, error) {
 	}
 	list, _ := args[0].([]any)
 	if len(list) != len(t.names) || len(list) == 0 {
-		return nil, refuse("table has %d columns and %d names", len(list), len(t.names))
+		return nil, unsupportedError("table has %d columns and %d names", len(list), len(t.names))
 	}
 	columns := make([]arrow.Array, len(list))
 	for k, c := range list {
-		if columns[k], err = chunked(c); err != nil {
+		if columns[k], err = concatChunks(c); err != nil {
 			return nil, err
 		}
 		if columns[k].Len() != columns[0].Len() {
-			return nil, refuse("columns have %d and %d rows, want equal numbers", columns[0].Len(), columns[k].Len())
+			return nil, unsupportedError("columns have %d and %d rows, want equal numbers", columns[0].Len(), columns[k].Len())
 		}
 	}
 	t.add(columns)
 	return t, nil
 }
 
-// chunked converts a ChunkedArray. It concatenates the chunks, because other columns may be chunked
-// differently.
-func chunked(v any) (arrow.Array, error) {
-	args, err := called(v, "chunked_array", 2)
+// concatChunks converts a ChunkedArray. It concatenates the chunks, because other columns may be
+// chunked differently.
+func concatChunks(v any) (arrow.Array, error) {
+	args, err := callArgs(v, "chunked_array", 2)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func chunked(v any) (arrow.Array, error) {
 	}
 	parts := make([]arrow.Array, len(list))
 	for k, part := range list {
-		data, err := called(part, "_restore_array", 1)
+		data, err := callArgs(part, "_restore_array", 1)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func chunked(v any) (arrow.Array, error) {
 func dataOf(v any) (*array.Data, error) {
 	parts, _ := v.(value.Tuple)
 	if len(parts) != 7 || parts[6] != nil {
-		return nil, refuse("pickled array has %d parts", len(parts))
+		return nil, unsupportedError("pickled array has %d parts", len(parts))
 	}
 	of, err := typeOf(parts[0])
 	if err != nil {
@@ -94,7 +94,7 @@ func dataOf(v any) (*array.Data, error) {
 	for k := range numbers {
 		n, ok := parts[1+k].(int64)
 		if !ok || n < -1 || n > math.MaxInt32 || n < 0 && k != 1 {
-			return nil, refuse("pickled array has invalid length, null count or offset %v", parts[1:4])
+			return nil, unsupportedError("pickled array has invalid length, null count or offset %v", parts[1:4])
 		}
 		numbers[k] = int(n)
 	}
@@ -105,7 +105,7 @@ func dataOf(v any) (*array.Data, error) {
 			buffers = append(buffers, nil)
 			continue
 		}
-		args, err := called(b, "py_buffer", 1)
+		args, err := callArgs(b, "py_buffer", 1)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func dataOf(v any) (*array.Data, error) {
 		case *value.ByteArray:
 			buffers = append(buffers, memory.NewBufferBytes(b.Bytes))
 		default:
-			return nil, refuse("pickled buffer is %T, want bytes", b)
+			return nil, unsupportedError("pickled buffer is %T, want bytes", b)
 		}
 	}
 	var children []arrow.ArrayData
@@ -147,16 +147,16 @@ var aliases = map[string]arrow.DataType{
 
 // typeOf converts a pyarrow type, which must be one that samples may have.
 func typeOf(v any) (arrow.DataType, error) {
-	if args, err := called(v, "type_for_alias", 1); err == nil {
+	if args, err := callArgs(v, "type_for_alias", 1); err == nil {
 		if name, ok := args[0].(string); ok && aliases[name] != nil {
 			return aliases[name], nil
 		}
-		return nil, refuse("pickled column has unsupported type %v", args[0])
+		return nil, unsupportedError("pickled column has unsupported type %v", args[0])
 	}
-	if args, err := called(v, "struct", 1); err == nil {
+	if args, err := callArgs(v, "struct", 1); err == nil {
 		return structOf(args[0])
 	}
-	args, err := called(v, "list_", 1)
+	args, err := callArgs(v, "list_", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func typeOf(v any) (arrow.DataType, error) {
 	}
 	n, ok := args[1].(int64)
 	if !ok || n < -1 || n > math.MaxInt32 {
-		return nil, refuse("pickled lists have invalid size %v", args[1])
+		return nil, unsupportedError("pickled lists have invalid size %v", args[1])
 	}
 	if n < 0 {
 		return arrow.ListOfField(inner), nil
@@ -184,7 +184,7 @@ func typeOf(v any) (arrow.DataType, error) {
 func structOf(v any) (arrow.DataType, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return nil, refuse("struct fields are %T, want a list", v)
+		return nil, unsupportedError("struct fields are %T, want a list", v)
 	}
 	fields := make([]arrow.Field, len(list))
 	for k, f := range list {
@@ -197,7 +197,7 @@ func structOf(v any) (arrow.DataType, error) {
 }
 
 func fieldOf(v any) (f arrow.Field, err error) {
-	args, err := called(v, "field", 3)
+	args, err := callArgs(v, "field", 3)
 	if err != nil {
 		return f, err
 	}
@@ -207,17 +207,17 @@ func fieldOf(v any) (f arrow.Field, err error) {
 	return f, err
 }
 
-// called returns the arguments of a pickled call of a pyarrow function, which must have at least
+// callArgs returns the arguments of a pickled call of a pyarrow function, which must have at least
 // least arguments.
-func called(v any, name string, least int) (value.Tuple, error) {
+func callArgs(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {
-		return nil, refuse("pickled table contains %v, want a call of %s", shown(v), name)
+		return nil, unsupportedError("pickled table contains %v, want a call of %s", shown(v), name)
 	}
 	return r.Args, nil
 }
 
-func shown(v any) any {
+func classOrValue(v any) any {
 	if r, ok := v.(*value.Record); ok {
 		return r.Class
 	}

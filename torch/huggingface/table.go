@@ -25,18 +25,18 @@ func (t *table) add(columns []arrow.Array) {
 	if len(columns) > 0 {
 		n = columns[0].Len()
 	}
-	t.ends = append(t.ends, t.rows()+n)
+	t.ends = append(t.ends, t.rowCount()+n)
 }
 
-func (t *table) rows() int {
+func (t *table) rowCount() int {
 	if len(t.ends) == 0 {
 		return 0
 	}
 	return t.ends[len(t.ends)-1]
 }
 
-// at returns the chunk that contains row i, and the index of the row within it.
-func (t *table) at(i int) ([]arrow.Array, int) {
+// chunkAt returns the chunk that contains row i, and the index of the row within it.
+func (t *table) chunkAt(i int) ([]arrow.Array, int) {
 	k := sort.SearchInts(t.ends, i+1)
 	if k > 0 {
 		i -= t.ends[k-1]
@@ -56,26 +56,26 @@ func (t *table) close() {
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
-		return nil, refuse("table is %T, want a pickled table", v)
+		return nil, unsupportedError("table is %T, want a pickled table", v)
 	}
 	switch r.Class {
 	case value.Named("datasets.table.MemoryMappedTable"):
-		return mapped(r)
+		return readMapped(r)
 	case value.Named("datasets.table.ConcatenationTable"):
-		return concatenated(r)
+		return concatBlocks(r)
 	case value.Named("datasets.table.InMemoryTable"):
 		inner, _ := r.Attr("table")
-		return restored(inner)
+		return restoreTable(inner)
 	}
-	return nil, refuse("table has unsupported class %s", r.Class)
+	return nil, unsupportedError("table has unsupported class %s", r.Class)
 }
 
-// mapped reads a MemoryMappedTable and replays the methods that were called on it.
-func mapped(r *value.Record) (*table, error) {
+// readMapped reads a MemoryMappedTable and replays the methods that were called on it.
+func readMapped(r *value.Record) (*table, error) {
 	path, _ := r.Attr("path")
 	name, ok := path.(string)
 	if !ok {
-		return nil, refuse("path of a table is %T, want a str", path)
+		return nil, unsupportedError("path of a table is %T, want a str", path)
 	}
 	t, err := read(name)
 	if err != nil {
@@ -84,7 +84,7 @@ func mapped(r *value.Record) (*table, error) {
 	v, _ := r.Attr("replays")
 	replays, _ := v.([]any)
 	for _, replay := range replays {
-		if err := t.replay(replay); err != nil {
+		if err := t.replayMethod(replay); err != nil {
 			t.close()
 			return nil, err
 		}
@@ -92,49 +92,49 @@ func mapped(r *value.Record) (*table, error) {
 	return t, nil
 }
 
-// replay applies a recorded call of a method of pyarrow's Table.
-func (t *table) replay(v any) error {
+// replayMethod applies a recorded call of a method of pyarrow's Table.
+func (t *table) replayMethod(v any) error {
 	call, _ := v.(value.Tuple)
-	if len(call) != 3 || !empty(call[2]) {
-		return refuse("replayed change of its table is %v, want a tuple", v)
+	if len(call) != 3 || !isEmpty(call[2]) {
+		return unsupportedError("replayed change of its table is %v, want a tuple", v)
 	}
 	args, _ := call[1].(value.Tuple)
 	switch method := call[0]; {
 	case method == "replace_schema_metadata":
 		return nil
 	case method == "slice" && (len(args) == 1 || len(args) == 2):
-		return t.slice(args)
+		return t.sliceRows(args)
 	case len(args) != 1:
-		return refuse("replayed change %v of its table has %d arguments", method, len(args))
+		return unsupportedError("replayed change %v of its table has %d arguments", method, len(args))
 	case method == "rename_columns":
-		names, err := texts(args[0])
+		names, err := stringList(args[0])
 		if err != nil || len(names) != len(t.names) {
-			return refuse("rename_columns: invalid new names %v for columns %q", args[0], t.names)
+			return unsupportedError("rename_columns: invalid new names %v for columns %q", args[0], t.names)
 		}
 		t.names = names
 		return nil
 	case method == "select":
-		return t.pick(args[0], true)
+		return t.pickColumns(args[0], true)
 	case method == "drop" || method == "drop_columns":
-		return t.pick(args[0], false)
+		return t.pickColumns(args[0], false)
 	default:
-		return refuse("replayed change %v of its table is not supported by Go", method)
+		return unsupportedError("replayed change %v of its table is not supported by Go", method)
 	}
 }
 
-// slice restricts the table to a range of rows.
-func (t *table) slice(args value.Tuple) error {
+// sliceRows restricts the table to a range of rows.
+func (t *table) sliceRows(args value.Tuple) error {
 	var part [2]int64 // the first row and the number of rows
-	part[1] = int64(t.rows())
+	part[1] = int64(t.rowCount())
 	for k, arg := range args {
 		n, ok := arg.(int64)
 		if !ok || n < 0 {
-			return refuse("invalid slice %v of its table", args)
+			return unsupportedError("invalid slice %v of its table", args)
 		}
 		part[k] = n
 	}
-	from := min(part[0], int64(t.rows()))
-	to := from + min(part[1], int64(t.rows())-from)
+	from := min(part[0], int64(t.rowCount()))
+	to := from + min(part[1], int64(t.rowCount())-from)
 	chunks, ends := t.chunks, t.ends
 	t.chunks, t.ends = nil, nil
 	for k, c := range chunks {
@@ -156,9 +156,9 @@ func (t *table) slice(args value.Tuple) error {
 	return nil
 }
 
-// pick keeps the given columns in the given order if named, and otherwise drops them.
-func (t *table) pick(v any, named bool) error {
-	names, err := texts(v)
+// pickColumns keeps the given columns in the given order if named, and otherwise drops them.
+func (t *table) pickColumns(v any, named bool) error {
+	names, err := stringList(v)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (t *table) pick(v any, named bool) error {
 			keep = append(keep, slices.Index(t.names, name))
 		}
 		if slices.Contains(keep, -1) {
-			return refuse("columns %q are not all in the table, which has %q", names, t.names)
+			return unsupportedError("columns %q are not all in the table, which has %q", names, t.names)
 		}
 	} else {
 		for k, name := range t.names {
@@ -178,16 +178,16 @@ func (t *table) pick(v any, named bool) error {
 		}
 	}
 	if len(keep) == 0 {
-		return refuse("table has no columns")
+		return unsupportedError("table has no columns")
 	}
-	t.names = chosen(t.names, keep)
+	t.names = selectIndices(t.names, keep)
 	for k, c := range t.chunks {
-		t.chunks[k] = chosen(c, keep)
+		t.chunks[k] = selectIndices(c, keep)
 	}
 	return nil
 }
 
-func chosen[T any](of []T, keep []int) []T {
+func selectIndices[T any](of []T, keep []int) []T {
 	list := make([]T, len(keep))
 	for k, n := range keep {
 		list[k] = of[n]
@@ -195,13 +195,13 @@ func chosen[T any](of []T, keep []int) []T {
 	return list
 }
 
-// concatenated concatenates the rows of the blocks of a ConcatenationTable. Each block is a list of
+// concatBlocks concatenates the rows of the blocks of a ConcatenationTable. Each block is a list of
 // tables that are combined by columns.
-func concatenated(r *value.Record) (_ *table, err error) {
+func concatBlocks(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
 	if !ok || len(rows) == 0 {
-		return nil, refuse("parts of its table are %T, want a list", v)
+		return nil, unsupportedError("parts of its table are %T, want a list", v)
 	}
 	whole := new(table)
 	defer func() {
@@ -210,7 +210,7 @@ func concatenated(r *value.Record) (_ *table, err error) {
 		}
 	}()
 	for _, row := range rows {
-		part, err := besideEachOther(row)
+		part, err := combineColumns(row)
 		if err != nil {
 			return nil, err
 		}
@@ -219,11 +219,11 @@ func concatenated(r *value.Record) (_ *table, err error) {
 			whole.names = part.names
 		}
 		if !slices.Equal(whole.names, part.names) {
-			return nil, refuse("parts of its table have different columns, %q and %q", whole.names, part.names)
+			return nil, unsupportedError("parts of its table have different columns, %q and %q", whole.names, part.names)
 		}
 		for _, c := range part.chunks {
 			if first := whole.chunks; len(first) > 0 && !slices.EqualFunc(first[0], c, sameType) {
-				return nil, refuse("parts of its table have different column types")
+				return nil, unsupportedError("parts of its table have different column types")
 			}
 			whole.add(c)
 		}
@@ -231,12 +231,12 @@ func concatenated(r *value.Record) (_ *table, err error) {
 	return whole, nil
 }
 
-// besideEachOther combines the columns of several tables with equal numbers of rows, as add_column
+// combineColumns combines the columns of several tables with equal numbers of rows, as add_column
 // does.
-func besideEachOther(v any) (_ *table, err error) {
+func combineColumns(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {
-		return nil, refuse("parts of its table are %T, want a list", v)
+		return nil, unsupportedError("parts of its table are %T, want a list", v)
 	}
 	whole, err := tableOf(parts[0])
 	if err != nil {
@@ -246,7 +246,7 @@ func besideEachOther(v any) (_ *table, err error) {
 		part, err := tableOf(p)
 		if err == nil {
 			whole.files = append(whole.files, part.files...)
-			err = whole.widen(part)
+			err = whole.addColumns(part)
 		}
 		if err != nil {
 			whole.close()
@@ -256,32 +256,32 @@ func besideEachOther(v any) (_ *table, err error) {
 	return whole, nil
 }
 
-// widen adds the columns of a table with the same number of rows. It splits the chunks at the chunk
+// addColumns adds the columns of a table with the same number of rows. It splits the chunks at the chunk
 // boundaries of both tables.
-func (t *table) widen(by *table) error {
-	if by.rows() != t.rows() {
-		return refuse("parts of its table joined by columns have %d and %d rows, want equal numbers", t.rows(), by.rows())
+func (t *table) addColumns(by *table) error {
+	if by.rowCount() != t.rowCount() {
+		return unsupportedError("parts of its table joined by columns have %d and %d rows, want equal numbers", t.rowCount(), by.rowCount())
 	}
 	for _, name := range by.names {
 		if slices.Contains(t.names, name) {
-			return refuse("parts of its table have the same column %q", name)
+			return unsupportedError("parts of its table have the same column %q", name)
 		}
 	}
 	ends := append(slices.Clone(t.ends), by.ends...)
 	slices.Sort(ends)
 	wide := &table{names: append(slices.Clone(t.names), by.names...)}
 	for _, end := range slices.Compact(ends) {
-		if from := wide.rows(); from < end {
-			wide.add(append(t.between(from, end), by.between(from, end)...))
+		if from := wide.rowCount(); from < end {
+			wide.add(append(t.rowsBetween(from, end), by.rowsBetween(from, end)...))
 		}
 	}
 	t.names, t.chunks, t.ends = wide.names, wide.chunks, wide.ends
 	return nil
 }
 
-// between returns the columns of the rows from from to to, which must lie in one chunk.
-func (t *table) between(from, to int) []arrow.Array {
-	c, i := t.at(from)
+// rowsBetween returns the columns of the rows from from to to, which must lie in one chunk.
+func (t *table) rowsBetween(from, to int) []arrow.Array {
+	c, i := t.chunkAt(from)
 	some := make([]arrow.Array, len(c))
 	for k, column := range c {
 		some[k] = array.NewSlice(column, int64(i), int64(i+to-from))

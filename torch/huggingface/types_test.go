@@ -103,7 +103,7 @@ func TestValues_EveryArrowTypeIsAValueOrAnError(t *testing.T) {
 		{arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int8), "", "", ""},
 	} {
 		seen[c.of.ID()] = true
-		err := pythonic(c.of)
+		err := checkPythonType(c.of)
 		if (err == nil) != (c.python != "") {
 			t.Errorf("%v: %v, want the value %q", c.of, err, c.python)
 			continue
@@ -124,7 +124,7 @@ func TestValues_EveryArrowTypeIsAValueOrAnError(t *testing.T) {
 				t.Errorf("%v: %s, %v, want %s", c.of, showValue(v), err, c.python)
 			}
 		}
-		err = torchable(a)
+		err = checkTensorType(a)
 		if (err == nil) != (c.torch != "") {
 			t.Errorf("%v as torch: %v, want the value %q", c.of, err, c.torch)
 			continue

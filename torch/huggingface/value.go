@@ -21,7 +21,7 @@ type maker struct {
 var ofPython = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
-			if err := pythonic(c[column].DataType()); err != nil {
+			if err := checkPythonType(c[column].DataType()); err != nil {
 				return err
 			}
 		}
@@ -30,11 +30,11 @@ var ofPython = maker{
 	value: pythonValue,
 }
 
-func pythonic(of arrow.DataType) error {
+func checkPythonType(of arrow.DataType) error {
 	switch of := of.(type) {
 	case *arrow.StructType:
 		for _, f := range of.Fields() {
-			if err := pythonic(f.Type); err != nil {
+			if err := checkPythonType(f.Type); err != nil {
 				return err
 			}
 		}
@@ -43,22 +43,22 @@ func pythonic(of arrow.DataType) error {
 		if of.ID() == arrow.MAP {
 			break
 		}
-		return pythonic(of.Elem())
+		return checkPythonType(of.Elem())
 	case *arrow.StringType, *arrow.LargeStringType, *arrow.NullType:
 		return nil
 	}
-	return number(of)
+	return checkNumeric(of)
 }
 
-// number refuses a type that is not numeric. It refuses uint64 too, because its values may exceed
-// int64.
-func number(of arrow.DataType) error {
+// checkNumeric refuses a type that is not numeric. It refuses uint64 too, because its values may
+// exceed int64.
+func checkNumeric(of arrow.DataType) error {
 	switch of.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16,
 		arrow.UINT32, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
 		return nil
 	}
-	return refuse("Arrow type %v is not supported by Go", of)
+	return unsupportedError("Arrow type %v is not supported by Go", of)
 }
 
 func pythonValue(a arrow.Array, i int) (any, error) {
@@ -87,7 +87,7 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 	case array.ListLike:
 		return pythonList(a.ListValues(), a, i)
 	}
-	list, err := numbers(a, i, i+1)
+	list, err := copyNumbers(a, i, i+1)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +95,12 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 }
 
 func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
-	from, to, err := within(items, of, i)
+	from, to, err := listRange(items, of, i)
 	if err != nil {
 		return nil, err
 	}
-	if number(items.DataType()) == nil && items.NullN() == 0 {
-		all, err := numbers(items, from, to)
+	if checkNumeric(items.DataType()) == nil && items.NullN() == 0 {
+		all, err := copyNumbers(items, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -120,19 +120,19 @@ func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
 // mostNothing limits the number of list elements that occupy no bytes.
 const mostNothing = 1 << 20
 
-// within returns the range of the elements of items that belong to list i. It checks the range
+// listRange returns the range of the elements of items that belong to list i. It checks the range
 // against the size of the buffers: Arrow's reader does not, and a damaged file could request any
 // amount of memory.
-func within(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
+func listRange(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
 	low, high := of.ValueOffsets(i)
-	if low < 0 || high < low || high > int64(elements(items)) {
-		return 0, 0, refuse("list has elements %d to %d, out of range for %d", low, high, elements(items))
+	if low < 0 || high < low || high > int64(elementCount(items)) {
+		return 0, 0, unsupportedError("list has elements %d to %d, out of range for %d", low, high, elementCount(items))
 	}
 	return int(low), int(high), nil
 }
 
-// elements returns the number of elements of an array that its buffers hold.
-func elements(a arrow.Array) int {
+// elementCount returns the number of elements of an array that its buffers hold.
+func elementCount(a arrow.Array) int {
 	switch a := a.(type) {
 	case *array.Boolean:
 		if bits := a.Data().Buffers()[1]; bits != nil {
@@ -142,12 +142,12 @@ func elements(a arrow.Array) int {
 	case *array.Struct:
 		n := min(a.Len(), mostNothing)
 		for k := range a.NumField() {
-			n = max(n, min(a.Len(), elements(a.Field(k))))
+			n = max(n, min(a.Len(), elementCount(a.Field(k))))
 		}
 		return n
 	case *array.FixedSizeList:
 		if n := int(a.DataType().(*arrow.FixedSizeListType).Len()); n > 0 {
-			return min(a.Len(), elements(a.ListValues())/n-a.Offset())
+			return min(a.Len(), elementCount(a.ListValues())/n-a.Offset())
 		}
 		return min(a.Len(), mostNothing)
 	case *array.Null:
@@ -161,7 +161,7 @@ func elements(a arrow.Array) int {
 var ofTorch = maker{
 	makes: func(t *table, column int) error {
 		for _, c := range t.chunks {
-			if err := torchable(c[column]); err != nil {
+			if err := checkTensorType(c[column]); err != nil {
 				return err
 			}
 		}
@@ -170,9 +170,9 @@ var ofTorch = maker{
 	value: torchValue,
 }
 
-func torchable(a arrow.Array) error {
+func checkTensorType(a arrow.Array) error {
 	if a.NullN() > 0 {
-		return refuse("missing values are not supported by Go")
+		return unsupportedError("missing values are not supported by Go")
 	}
 	switch a := a.(type) {
 	case *array.String, *array.LargeString:
@@ -180,11 +180,11 @@ func torchable(a arrow.Array) error {
 	case array.ListLike:
 		inner := a.ListValues()
 		if inner.NullN() > 0 {
-			return refuse("missing values are not supported by Go")
+			return unsupportedError("missing values are not supported by Go")
 		}
-		return number(inner.DataType())
+		return checkNumeric(inner.DataType())
 	}
-	return number(a.DataType())
+	return checkNumeric(a.DataType())
 }
 
 func torchValue(a arrow.Array, i int) (any, error) {
@@ -194,17 +194,17 @@ func torchValue(a arrow.Array, i int) (any, error) {
 	case *array.LargeString:
 		return string([]byte(a.Value(i))), nil
 	case array.ListLike:
-		from, to, err := within(a.ListValues(), a, i)
+		from, to, err := listRange(a.ListValues(), a, i)
 		if err != nil {
 			return nil, err
 		}
-		all, err := numbers(a.ListValues(), from, to)
+		all, err := copyNumbers(a.ListValues(), from, to)
 		if err != nil {
 			return nil, err
 		}
 		return all.tensor(to - from), nil
 	}
-	one, err := numbers(a, i, i+1)
+	one, err := copyNumbers(a, i, i+1)
 	if err != nil {
 		return nil, err
 	}
@@ -223,11 +223,11 @@ type (
 	floats []float64
 )
 
-func (l bools) each(to []any) []any  { return appended(to, l) }
-func (l ints) each(to []any) []any   { return appended(to, l) }
-func (l floats) each(to []any) []any { return appended(to, l) }
+func (l bools) each(to []any) []any  { return appendAny(to, l) }
+func (l ints) each(to []any) []any   { return appendAny(to, l) }
+func (l floats) each(to []any) []any { return appendAny(to, l) }
 
-func appended[T any](to []any, l []T) []any {
+func appendAny[T any](to []any, l []T) []any {
 	for _, v := range l {
 		to = append(to, v)
 	}
@@ -237,11 +237,11 @@ func appended[T any](to []any, l []T) []any {
 func (l bools) tensor(shape ...int) *tensor.Tensor { return tensor.FromSlice([]bool(l), shape...) }
 func (l ints) tensor(shape ...int) *tensor.Tensor  { return tensor.FromSlice([]int64(l), shape...) }
 func (l floats) tensor(shape ...int) *tensor.Tensor {
-	return tensor.FromSlice(converted[float32](l), shape...)
+	return tensor.FromSlice(convertSlice[float32](l), shape...)
 }
 
-// numbers copies the elements of a from index from up to index to.
-func numbers(a arrow.Array, from, to int) (list, error) {
+// copyNumbers copies the elements of a from index from up to index to.
+func copyNumbers(a arrow.Array, from, to int) (list, error) {
 	switch a := a.(type) {
 	case *array.Boolean:
 		l := make(bools, to-from)
@@ -256,29 +256,29 @@ func numbers(a arrow.Array, from, to int) (list, error) {
 		}
 		return l, nil
 	case *array.Int64:
-		return ints(converted[int64](a.Int64Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Int64Values()[from:to])), nil
 	case *array.Int32:
-		return ints(converted[int64](a.Int32Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Int32Values()[from:to])), nil
 	case *array.Int16:
-		return ints(converted[int64](a.Int16Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Int16Values()[from:to])), nil
 	case *array.Int8:
-		return ints(converted[int64](a.Int8Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Int8Values()[from:to])), nil
 	case *array.Uint32:
-		return ints(converted[int64](a.Uint32Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Uint32Values()[from:to])), nil
 	case *array.Uint16:
-		return ints(converted[int64](a.Uint16Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Uint16Values()[from:to])), nil
 	case *array.Uint8:
-		return ints(converted[int64](a.Uint8Values()[from:to])), nil
+		return ints(convertSlice[int64](a.Uint8Values()[from:to])), nil
 	case *array.Float64:
-		return floats(converted[float64](a.Float64Values()[from:to])), nil
+		return floats(convertSlice[float64](a.Float64Values()[from:to])), nil
 	case *array.Float32:
-		return floats(converted[float64](a.Float32Values()[from:to])), nil
+		return floats(convertSlice[float64](a.Float32Values()[from:to])), nil
 	}
 	return nil, fmt.Errorf("value has unsupported type %v", a.DataType())
 }
 
-// converted converts the elements of a slice to another numeric type.
-func converted[To, From int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32 | float64](of []From) []To {
+// convertSlice converts the elements of a slice to another numeric type.
+func convertSlice[To, From int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32 | float64](of []From) []To {
 	l := make([]To, len(of))
 	for k, v := range of {
 		l[k] = To(v)

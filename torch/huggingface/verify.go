@@ -37,10 +37,10 @@ func verify(meta []byte) error {
 		return errors.New("message header is too short")
 	}
 	message := flat{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}
-	if err := fits(message, messageMetadata, 4); err != nil {
+	if err := verifyVector(message, messageMetadata, 4); err != nil {
 		return err
 	}
-	header, ok := inner(message, messageHeader)
+	header, ok := innerTable(message, messageHeader)
 	if !ok {
 		return errors.New("message has no header")
 	}
@@ -49,16 +49,16 @@ func verify(meta []byte) error {
 		if header.GetInt16Slot(schemaEndianness, 0) != 0 {
 			return errors.New("byte order is big-endian, want little-endian")
 		}
-		if err := fits(header, schemaMetadata, 4); err != nil {
+		if err := verifyVector(header, schemaMetadata, 4); err != nil {
 			return err
 		}
 		left := mostFields
-		return fields(header, schemaFields, mostDepth, &left)
+		return verifyFields(header, schemaFields, mostDepth, &left)
 	case headerBatch:
 		if header.Offset(batchCompression) != 0 || header.Offset(batchVariadic) != 0 {
 			return errors.New("record batch is compressed or contains string views, which Go does not support")
 		}
-		return errors.Join(fits(header, batchNodes, 16), fits(header, batchBuffers, 16))
+		return errors.Join(verifyVector(header, batchNodes, 16), verifyVector(header, batchBuffers, 16))
 	}
 	return errors.New("message is neither a schema nor a record batch")
 }
@@ -66,10 +66,10 @@ func verify(meta []byte) error {
 // A flat is a table of a flatbuffer.
 type flat = flatbuffers.Table
 
-// fields verifies a vector of fields and their nested fields. left is the number of fields that are
-// still allowed.
-func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
-	if err := fits(t, slot, 4); err != nil {
+// verifyFields verifies a vector of fields and their nested fields. left is the number of fields
+// that are still allowed.
+func verifyFields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
+	if err := verifyVector(t, slot, 4); err != nil {
 		return err
 	}
 	o := flatbuffers.UOffsetT(t.Offset(slot))
@@ -86,19 +86,19 @@ func fields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 		if field.Offset(fieldDictionary) != 0 {
 			return errors.New("column is dictionary-encoded, which Go does not support")
 		}
-		if err := fits(field, fieldMetadata, 4); err != nil {
+		if err := verifyVector(field, fieldMetadata, 4); err != nil {
 			return err
 		}
-		if err := fields(field, fieldChildren, depth-1, left); err != nil {
+		if err := verifyFields(field, fieldChildren, depth-1, left); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fits checks the length of a vector against the remaining bytes. size is the number of bytes per
-// element.
-func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
+// verifyVector checks the length of a vector against the remaining bytes. size is the number of
+// bytes per element.
+func verifyVector(t flat, slot flatbuffers.VOffsetT, size int) error {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
 		return nil
@@ -109,8 +109,8 @@ func fits(t flat, slot flatbuffers.VOffsetT, size int) error {
 	return nil
 }
 
-// inner returns the table in a slot. ok is false if the slot is empty.
-func inner(t flat, slot flatbuffers.VOffsetT) (flat, bool) {
+// innerTable returns the table in a slot. ok is false if the slot is empty.
+func innerTable(t flat, slot flatbuffers.VOffsetT) (flat, bool) {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
 		return flat{}, false

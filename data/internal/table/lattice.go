@@ -18,8 +18,8 @@ func Tensors(v any) any {
 		return all
 	case []any:
 		var l lattice
-		if l.add(v, 0) {
-			return l.tensor()
+		if l.addItem(v, 0) {
+			return l.toTensor()
 		}
 		all := make([]any, len(v))
 		for i, item := range v {
@@ -46,26 +46,27 @@ var wider = []tensor.DType{tensor.Bool, tensor.Int64, tensor.Float32}
 // maxDims is the maximum depth of nested lists.
 const maxDims = 16
 
-// add adds a number, or a nested list of numbers. It returns false if v does not fit the lattice.
-func (l *lattice) add(v any, depth int) bool {
+// addItem adds a number, or a nested list of numbers. It returns false if v does not fit the
+// lattice.
+func (l *lattice) addItem(v any, depth int) bool {
 	switch v := v.(type) {
 	case bool:
 		n := int64(0)
 		if v {
 			n = 1
 		}
-		return l.number(float64(n), n, tensor.Bool, depth)
+		return l.addNumber(float64(n), n, tensor.Bool, depth)
 	case int64:
-		return l.number(float64(v), v, tensor.Int64, depth)
+		return l.addNumber(float64(v), v, tensor.Int64, depth)
 	case float64:
-		return l.number(v, 0, tensor.Float32, depth)
+		return l.addNumber(v, 0, tensor.Float32, depth)
 	case []any:
-		return l.list(v, depth)
+		return l.addList(v, depth)
 	}
 	return false
 }
 
-func (l *lattice) number(f float64, n int64, kind tensor.DType, depth int) bool {
+func (l *lattice) addNumber(f float64, n int64, kind tensor.DType, depth int) bool {
 	l.deepest = true
 	if depth != len(l.shape) {
 		return false
@@ -77,7 +78,7 @@ func (l *lattice) number(f float64, n int64, kind tensor.DType, depth int) bool 
 	return true
 }
 
-func (l *lattice) list(v []any, depth int) bool {
+func (l *lattice) addList(v []any, depth int) bool {
 	if depth == len(l.shape) {
 		if l.deepest || depth == maxDims {
 			return false
@@ -93,15 +94,15 @@ func (l *lattice) list(v []any, depth int) bool {
 		return depth == len(l.shape)-1
 	}
 	for _, item := range v {
-		if !l.add(item, depth+1) {
+		if !l.addItem(item, depth+1) {
 			return false
 		}
 	}
 	return true
 }
 
-// tensor returns the numbers as a tensor.
-func (l *lattice) tensor() *tensor.Tensor {
+// toTensor returns the numbers as a tensor.
+func (l *lattice) toTensor() *tensor.Tensor {
 	if l.kind == tensor.Float32 {
 		if len(l.shape) == 0 { // a single number is a Python float, which is a float64
 			return tensor.FromSlice(l.numbers)

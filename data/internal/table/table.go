@@ -42,10 +42,10 @@ func valueOf(c row.Column, v any) (any, error) {
 		return t.To(*c.DType), nil
 	}
 	var l lattice
-	if !l.add(v, 0) {
+	if !l.addItem(v, 0) {
 		return nil, fmt.Errorf("%w: cannot convert %T to a tensor of %v", row.ErrKind, v, *c.DType)
 	}
-	return l.tensor().To(*c.DType), nil
+	return l.toTensor().To(*c.DType), nil
 }
 
 // Sample returns the given columns of a row as the fields of a data.Sample, in the order of
@@ -70,11 +70,11 @@ func Sample(columns []row.Column, r map[string]any) ([]*tensor.Tensor, error) {
 		case *tensor.Tensor:
 			sample[k] = v
 		default:
-			if !l.add(v, 0) {
+			if !l.addItem(v, 0) {
 				return nil, fmt.Errorf(
 					"column %q: %w: got %T, want a tensor or a number: list the columns to read", name, row.ErrKind, v)
 			}
-			sample[k] = l.tensor()
+			sample[k] = l.toTensor()
 		}
 	}
 	return sample, nil

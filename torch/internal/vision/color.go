@@ -7,32 +7,32 @@ import (
 )
 
 func grayscale(f *fields, r *route) {
-	n := f.number("num_output_channels")
+	n := f.readNumber("num_output_channels")
 	if n != 1 && n != 3 {
 		f.refuse("num_output_channels is %v, want 1 or 3", n)
 	}
-	r.blend(f, image.Grayscale(int(n)))
+	r.appendColorStep(f, image.Grayscale(int(n)))
 	r.channels = int(n)
 }
 
 // randomGrayscale converts to gray with a probability and keeps the number of channels.
 func randomGrayscale(f *fields, r *route) {
-	r.blend(f, image.RandomApply(f.probability("p"), image.Grayscale(r.channels)))
+	r.appendColorStep(f, image.RandomApply(f.readProbability("p"), image.Grayscale(r.channels)))
 }
 
 func colorJitter(f *fields, r *route) {
-	s := image.ColorJitter{Brightness: f.around("brightness"), Contrast: f.around("contrast"),
-		Saturation: f.around("saturation"), Hue: f.hue()}
-	r.blend(f, s)
+	s := image.ColorJitter{Brightness: f.readFactor("brightness"), Contrast: f.readFactor("contrast"),
+		Saturation: f.readFactor("saturation"), Hue: f.readHue()}
+	r.appendColorStep(f, s)
 }
 
-// around reads a range of factors that must be centered on 1: from 1-x to 1+x, with a lower limit
-// of 0.
-func (f *fields) around(name string) float64 {
-	if f.maybe(name) == nil {
+// readFactor reads a range of factors that must be centered on 1: from 1-x to 1+x, with a lower
+// limit of 0.
+func (f *fields) readFactor(name string) float64 {
+	if f.optionalAttr(name) == nil {
 		return 0
 	}
-	r := f.pair(name)
+	r := f.readPair(name)
 	x := r[1] - 1
 	if f.err == nil && (x < 0 || math.Abs(max(0, 1-x)-r[0]) > 1e-9) {
 		f.refuse("%s is %v, Go supports only ranges around 1: use %s=x for 1-x to 1+x", name, r, name)
@@ -40,12 +40,12 @@ func (f *fields) around(name string) float64 {
 	return x
 }
 
-// hue reads a range that must be centered on 0.
-func (f *fields) hue() float64 {
-	if f.maybe("hue") == nil {
+// readHue reads a range that must be centered on 0.
+func (f *fields) readHue() float64 {
+	if f.optionalAttr("hue") == nil {
 		return 0
 	}
-	r := f.pair("hue")
+	r := f.readPair("hue")
 	if f.err == nil && (r[0] != -r[1] || r[1] < 0 || r[1] > 0.5) {
 		f.refuse("hue is %v, Go supports only ranges around 0, of at most 0.5", r)
 	}
@@ -54,10 +54,10 @@ func (f *fields) hue() float64 {
 
 // randomErasing overwrites a region of a float32 or uint8 tensor with a value.
 func randomErasing(f *fields, r *route) {
-	s := image.RandomErasing{P: f.probability("p"), Scale: f.pair("scale"), Ratio: f.pair("ratio")}
-	x, ok := numbersOf(f.maybe("value"))
+	s := image.RandomErasing{P: f.readProbability("p"), Scale: f.readPair("scale"), Ratio: f.readPair("ratio")}
+	x, ok := numbersOf(f.optionalAttr("value"))
 	if !ok || len(x) != 1 {
-		f.refuse("value is %s, Go supports only one number", shown(f.maybe("value")))
+		f.refuse("value is %s, Go supports only one number", showValue(f.optionalAttr("value")))
 		return
 	}
 	s.Value = float32(x[0])
@@ -72,8 +72,8 @@ func randomErasing(f *fields, r *route) {
 		f.refuse("value is %v, want a byte", x[0])
 	}
 	if r.now == numbers {
-		r.after(f, s)
+		r.appendFloatStep(f, s)
 		return
 	}
-	r.put(f, s)
+	r.appendStep(f, s)
 }

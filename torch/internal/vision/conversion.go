@@ -17,13 +17,13 @@ func toTensor(f *fields, r *route) {
 	switch {
 	case r.now == picture:
 		r.convert(divided)
-	case !f.second():
+	case !f.isV2():
 		f.refuse("input is already a tensor, which torchvision rejects")
 	}
 }
 
 func pilToTensor(f *fields, r *route) {
-	if r.now != picture && !f.second() {
+	if r.now != picture && !f.isV2() {
 		f.refuse("input is already a tensor, which torchvision rejects")
 	}
 	r.now = max(r.now, bytes)
@@ -35,7 +35,7 @@ func toPureTensor(*fields, *route) {}
 
 // toDType converts uint8 tensors to float32. Pillow images and float32 tensors stay unchanged.
 func toDType(f *fields, r *route) {
-	scaled := f.flag("scale")
+	scaled := f.readFlag("scale")
 	dtype := f.get("dtype")
 	if d, ok := dtype.(*value.Dict); ok {
 		if dtype, ok = imageDType(d); !ok {
@@ -47,7 +47,7 @@ func toDType(f *fields, r *route) {
 	if scaled {
 		as = image.Scaled
 	}
-	r.become(f, dtype, as)
+	r.setStage(f, dtype, as)
 }
 
 // imageDType returns the dtype that a ToDtype with a dict assigns to images. ok is false if there
@@ -65,29 +65,29 @@ func imageDType(d *value.Dict) (any, bool) {
 // convertImageDType converts uint8 tensors to float32, by the arithmetic of its generation.
 func convertImageDType(f *fields, r *route) {
 	as := divided
-	if f.second() {
+	if f.isV2() {
 		as = image.Scaled
 	}
-	if r.now == picture && !f.second() {
+	if r.now == picture && !f.isV2() {
 		f.refuse("input is a Pillow image, which torchvision rejects: put PILToTensor before it")
 		return
 	}
-	r.become(f, f.get("dtype"), as)
+	r.setStage(f, f.get("dtype"), as)
 }
 
-func (r *route) become(f *fields, dtype any, as image.Arithmetic) {
+func (r *route) setStage(f *fields, dtype any, as image.Arithmetic) {
 	switch {
 	case r.now == picture, r.now == bytes && dtype == tensor.Uint8, r.now == numbers && dtype == tensor.Float32:
 	case r.now == bytes && dtype == tensor.Float32:
 		r.convert(as)
 	default:
-		f.refuse("output dtype is %s, Go supports only float32, from bytes", shown(dtype))
+		f.refuse("output dtype is %s, Go supports only float32, from bytes", showValue(dtype))
 	}
 }
 
 // normalize subtracts a mean and divides by a standard deviation, per channel.
 func normalize(f *fields, r *route) {
-	mean, std := r.planes(f, "mean"), r.planes(f, "std")
+	mean, std := r.readPlanes(f, "mean"), r.readPlanes(f, "std")
 	if f.err != nil {
 		return
 	}
@@ -100,14 +100,14 @@ func normalize(f *fields, r *route) {
 	case !r.made && len(r.last.Mean) == 0:
 		r.last = s
 	default: // not the first Normalize
-		r.after(f, s)
+		r.appendFloatStep(f, s)
 	}
 }
 
-// planes reads numbers of an attribute: one for all channels, or one per channel.
-func (r *route) planes(f *fields, name string) []float32 {
+// readPlanes reads numbers of an attribute: one for all channels, or one per channel.
+func (r *route) readPlanes(f *fields, name string) []float32 {
 	var all []float32
-	for _, x := range f.numbers(name) {
+	for _, x := range f.readNumbers(name) {
 		all = append(all, float32(x))
 	}
 	if f.err == nil && len(all) != 1 && len(all) != r.channels {
@@ -116,7 +116,7 @@ func (r *route) planes(f *fields, name string) []float32 {
 	return all
 }
 
-// same reports whether two conversions produce the same numbers.
-func same(a, b image.Normalize) bool {
+// equalConversion reports whether two conversions produce the same numbers.
+func equalConversion(a, b image.Normalize) bool {
 	return a.As == b.As && slices.Equal(a.Mean, b.Mean) && slices.Equal(a.Std, b.Std)
 }

@@ -17,15 +17,15 @@ import (
 
 // readers maps the supported data sets of torchvision to the functions that open them.
 var readers = map[value.Global]func(f *fields) data.Dataset{
-	value.Named("torchvision.datasets.folder.ImageFolder"): imageFolder,
-	value.Named("torchvision.datasets.mnist.MNIST"):        grey,
-	value.Named("torchvision.datasets.mnist.FashionMNIST"): grey,
-	value.Named("torchvision.datasets.mnist.KMNIST"):       grey,
-	value.Named("torchvision.datasets.mnist.EMNIST"):       grey,
-	value.Named("torchvision.datasets.mnist.QMNIST"):       qmnist,
-	value.Named("torchvision.datasets.usps.USPS"):          grey,
-	value.Named("torchvision.datasets.cifar.CIFAR10"):      colours,
-	value.Named("torchvision.datasets.cifar.CIFAR100"):     colours,
+	value.Named("torchvision.datasets.folder.ImageFolder"): openImageFolder,
+	value.Named("torchvision.datasets.mnist.MNIST"):        openGrey,
+	value.Named("torchvision.datasets.mnist.FashionMNIST"): openGrey,
+	value.Named("torchvision.datasets.mnist.KMNIST"):       openGrey,
+	value.Named("torchvision.datasets.mnist.EMNIST"):       openGrey,
+	value.Named("torchvision.datasets.mnist.QMNIST"):       openQMNIST,
+	value.Named("torchvision.datasets.usps.USPS"):          openGrey,
+	value.Named("torchvision.datasets.cifar.CIFAR10"):      openRGB,
+	value.Named("torchvision.datasets.cifar.CIFAR100"):     openRGB,
 }
 
 // Module is the prefix of the modules of torchvision's data sets.
@@ -58,7 +58,7 @@ func (f *fields) check(state *value.Dict) {
 	switch f.of.Class.Name {
 	case "ImageFolder":
 		channels = 3
-		f.loader()
+		f.checkLoader()
 		v, _ := state.Get("samples")
 		list, _ := v.(*pickle.List)
 		if list == nil {
@@ -66,16 +66,16 @@ func (f *fields) check(state *value.Dict) {
 		}
 		for _, s := range list.Items {
 			if t, ok := s.(value.Tuple); ok && len(t) == 2 {
-				f.ending(fmt.Sprint(t[0]))
+				f.checkFormat(fmt.Sprint(t[0]))
 			}
 		}
 	case "CIFAR10", "CIFAR100":
 		channels = 3
 	case "QMNIST":
-		f.compatible()
+		f.checkCompat()
 	}
-	f.transformed(channels)
-	f.lookUp(f.maybe("target_transform"))
+	f.readTransform(channels)
+	f.lookupFunc(f.optionalAttr("target_transform"))
 }
 
 // Known reports whether [Open] supports a class.
@@ -103,10 +103,10 @@ func Open(r *value.Record) (data.Dataset, error) {
 	return ds, nil
 }
 
-// transformed converts the transform attribute for images with the given number of channels. It
+// readTransform converts the transform attribute for images with the given number of channels. It
 // refuses a transform that does not end in tensors.
-func (f *fields) transformed(channels int) image.Pipeline {
-	steps, ready, err := Steps(f.maybe("transform"), channels)
+func (f *fields) readTransform(channels int) image.Pipeline {
+	steps, ready, err := Steps(f.optionalAttr("transform"), channels)
 	if f.err == nil && err != nil {
 		f.err = err
 	}
@@ -116,28 +116,28 @@ func (f *fields) transformed(channels int) image.Pipeline {
 	return steps
 }
 
-// imageFolder opens an ImageFolder. It takes the file names from the attribute samples and reads no
-// directory.
-func imageFolder(f *fields) data.Dataset {
-	d := &datasets.ImageFolder{Steps: f.transformed(3)}
-	f.loader()
+// openImageFolder opens an ImageFolder. It takes the file names from the attribute samples and
+// reads no directory.
+func openImageFolder(f *fields) data.Dataset {
+	d := &datasets.ImageFolder{Steps: f.readTransform(3)}
+	f.checkLoader()
 	samples, ok := listOf(f.get("samples"))
 	if f.err == nil && !ok {
-		f.refuse("samples is %s, want a list", shown(f.maybe("samples")))
+		f.refuse("samples is %s, want a list", showValue(f.optionalAttr("samples")))
 	}
 	paths, labels := make([]string, 0, len(samples)), make([]any, 0, len(samples))
 	for i, s := range samples {
-		path, label, ok := sample(s)
+		path, label, ok := decodeSample(s)
 		if !ok {
-			f.refuse("sample %d is %s, want a path and a class", i, shown(s))
+			f.refuse("sample %d is %s, want a path and a class", i, showValue(s))
 			break
 		}
-		if f.ending(path); f.err != nil {
+		if f.checkFormat(path); f.err != nil {
 			break
 		}
 		paths, labels = append(paths, path), append(labels, label)
 	}
-	targets := f.targets(labels)
+	targets := f.readTargets(labels)
 	if f.err != nil {
 		return nil
 	}
@@ -145,8 +145,8 @@ func imageFolder(f *fields) data.Dataset {
 	return d
 }
 
-// ending refuses a file in a format that Go does not decode.
-func (f *fields) ending(path string) {
+// checkFormat refuses a file in a format that Go does not decode.
+func (f *fields) checkFormat(path string) {
 	if !decoded[strings.ToLower(filepath.Ext(path))] {
 		f.refuse("file %q is not .jpg, .jpeg or .png: convert it, or exclude it with is_valid_file", path)
 	}
@@ -155,8 +155,8 @@ func (f *fields) ending(path string) {
 // decoded is the set of supported file name extensions.
 var decoded = map[string]bool{".jpg": true, ".jpeg": true, ".png": true}
 
-// sample decodes a tuple of a path and a class index.
-func sample(v any) (path string, label any, ok bool) {
+// decodeSample decodes a tuple of a path and a class index.
+func decodeSample(v any) (path string, label any, ok bool) {
 	t, ok := listOf(v)
 	if !ok || len(t) != 2 {
 		return "", nil, false
@@ -165,63 +165,63 @@ func sample(v any) (path string, label any, ok bool) {
 	return path, t[1], ok && path != "" && !strings.ContainsRune(path, 0)
 }
 
-// loader refuses a loader other than torchvision's default.
-func (f *fields) loader() {
+// checkLoader refuses a loader other than torchvision's default.
+func (f *fields) checkLoader() {
 	switch v := f.get("loader"); v {
 	case value.Named("torchvision.datasets.folder.default_loader"),
 		value.Named("torchvision.datasets.folder.pil_loader"):
 	default:
-		f.refuse("loader=%s, Go supports only torchvision's default_loader", shown(v))
+		f.refuse("loader=%s, Go supports only torchvision's default_loader", showValue(v))
 	}
 }
 
-// grey opens grayscale images that are in the pickle, such as MNIST's.
-func grey(f *fields) data.Dataset { return f.inMemory(1, f.get("targets")) }
+// openGrey opens grayscale images that are in the pickle, such as MNIST's.
+func openGrey(f *fields) data.Dataset { return f.openInMemory(1, f.get("targets")) }
 
-// colours opens RGB images that are in the pickle, such as CIFAR's.
-func colours(f *fields) data.Dataset { return f.inMemory(3, f.get("targets")) }
+// openRGB opens RGB images that are in the pickle, such as CIFAR's.
+func openRGB(f *fields) data.Dataset { return f.openInMemory(3, f.get("targets")) }
 
-// qmnist opens a QMNIST. Its targets have eight columns, and the first one is the class index.
-func qmnist(f *fields) data.Dataset {
-	f.compatible()
+// openQMNIST opens a QMNIST. Its targets have eight columns, and the first one is the class index.
+func openQMNIST(f *fields) data.Dataset {
+	f.checkCompat()
 	t, ok := f.get("targets").(*tensor.Tensor)
 	if !ok || t.Dims() != 2 || t.Dim(1) < 1 {
-		f.refuse("targets is %s, want shape (n, 8)", shown(f.maybe("targets")))
+		f.refuse("targets is %s, want shape (n, 8)", showValue(f.optionalAttr("targets")))
 		return nil
 	}
-	return f.inMemory(1, t.Select(1, 0))
+	return f.openInMemory(1, t.Select(1, 0))
 }
 
-func (f *fields) compatible() {
-	if !f.flag("compat") {
+func (f *fields) checkCompat() {
+	if !f.readFlag("compat") {
 		f.refuse("compat=False makes the targets vectors, which Go does not support")
 	}
 }
 
-// inMemory opens images that are in the pickle.
-func (f *fields) inMemory(channels int, targets any) data.Dataset {
-	d := &pictures{channels: channels, steps: f.transformed(channels)}
+// openInMemory opens images that are in the pickle.
+func (f *fields) openInMemory(channels int, targets any) data.Dataset {
+	d := &pictures{channels: channels, steps: f.readTransform(channels)}
 	var labels []any
 	switch t := targets.(type) {
 	case *tensor.Tensor:
-		labels = f.elements(t)
+		labels = f.classIndices(t)
 	case *pickle.Array:
 		if dense, err := value.TensorOf(t); err == nil {
-			labels = f.elements(dense)
+			labels = f.classIndices(dense)
 		}
 	default:
 		labels, _ = listOf(t)
 	}
-	d.labels = f.targets(labels)
-	d.take(f)
+	d.labels = f.readTargets(labels)
+	d.readImages(f)
 	if f.err != nil {
 		return nil
 	}
 	return d
 }
 
-// elements returns the class indices in a tensor.
-func (f *fields) elements(t *tensor.Tensor) []any {
+// classIndices returns the class indices in a tensor.
+func (f *fields) classIndices(t *tensor.Tensor) []any {
 	if t.Dims() != 1 || !integers[t.DType()] || t.Device() != nil {
 		f.refuse("targets have shape %v and dtype %v, want one integer per image", t.Shape(), t.DType())
 		return nil

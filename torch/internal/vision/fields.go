@@ -19,11 +19,11 @@ type fields struct {
 }
 
 // name returns the name of the object for errors, as a script would write it.
-func (f *fields) name() string { return called(f.of.Class) }
+func (f *fields) name() string { return shortName(f.of.Class) }
 
-// called returns the short name of a class that scripts use: v2.Resize, transforms.Resize,
+// shortName returns the short name of a class that scripts use: v2.Resize, transforms.Resize,
 // datasets.MNIST.
-func called(g value.Global) string {
+func shortName(g value.Global) string {
 	for _, known := range []struct{ module, short string }{
 		{v2Module, "v2."}, {v1Module, "transforms."},
 		{"torchvision.transforms.functional", "transforms.functional."}, {"torchvision.datasets.", "datasets."},
@@ -52,47 +52,47 @@ func (f *fields) get(name string) any {
 	return v
 }
 
-// maybe returns an attribute, or nil if it is missing.
-func (f *fields) maybe(name string) any {
+// optionalAttr returns an attribute, or nil if it is missing.
+func (f *fields) optionalAttr(name string) any {
 	v, _ := f.of.Attr(name)
 	return v
 }
 
-// none refuses an attribute unless it is missing, None or False. instead is the remedy.
-func (f *fields) none(name, instead string) {
-	switch v := f.maybe(name); v {
+// requireUnset refuses an attribute unless it is missing, None or False. instead is the remedy.
+func (f *fields) requireUnset(name, instead string) {
+	switch v := f.optionalAttr(name); v {
 	case nil, false:
 	default:
-		f.refuse("%s=%s is not supported by Go: %s", name, shown(v), instead)
+		f.refuse("%s=%s is not supported by Go: %s", name, showValue(v), instead)
 	}
 }
 
-// number returns an attribute that must be a finite number.
-func (f *fields) number(name string) float64 {
+// readNumber returns an attribute that must be a finite number.
+func (f *fields) readNumber(name string) float64 {
 	v := f.get(name)
 	x, ok := numberOf(v)
 	if f.err == nil && !ok {
-		f.refuse("%s is %s, want a number", name, shown(v))
+		f.refuse("%s is %s, want a number", name, showValue(v))
 	}
 	return x
 }
 
-// numbers returns an attribute that must be a list or tuple of finite numbers, or a single one.
-func (f *fields) numbers(name string) []float64 {
+// readNumbers returns an attribute that must be a list or tuple of finite numbers, or a single one.
+func (f *fields) readNumbers(name string) []float64 {
 	v := f.get(name)
 	if f.err != nil {
 		return nil
 	}
 	x, ok := numbersOf(v)
 	if !ok {
-		f.refuse("%s is %s, want numbers", name, shown(v))
+		f.refuse("%s is %s, want numbers", name, showValue(v))
 	}
 	return x
 }
 
-// pair returns an attribute that must consist of two numbers.
-func (f *fields) pair(name string) [2]float64 {
-	x := f.numbers(name)
+// readPair returns an attribute that must consist of two numbers.
+func (f *fields) readPair(name string) [2]float64 {
+	x := f.readNumbers(name)
 	if len(x) != 2 {
 		f.refuse("%s has %d numbers, want 2", name, len(x))
 		return [2]float64{}
@@ -100,9 +100,9 @@ func (f *fields) pair(name string) [2]float64 {
 	return [2]float64{x[0], x[1]}
 }
 
-// probability returns an attribute that must be a number from 0 to 1.
-func (f *fields) probability(name string) float64 {
-	p := f.number(name)
+// readProbability returns an attribute that must be a number from 0 to 1.
+func (f *fields) readProbability(name string) float64 {
+	p := f.readNumber(name)
 	if p < 0 || p > 1 {
 		f.refuse("%s is %v, want a probability", name, p)
 	}
@@ -112,10 +112,10 @@ func (f *fields) probability(name string) float64 {
 // mostPixels limits the height and width of images.
 const mostPixels = 1 << 24
 
-// wholes returns an attribute that must consist of integers from least to mostPixels.
-func (f *fields) wholes(name string, least int) []int {
+// readIntegers returns an attribute that must consist of integers from least to mostPixels.
+func (f *fields) readIntegers(name string, least int) []int {
 	var all []int
-	for _, x := range f.numbers(name) {
+	for _, x := range f.readNumbers(name) {
 		if x != math.Trunc(x) || x < float64(least) || x > mostPixels {
 			f.refuse("%s is %v, want a number of pixels", name, x)
 			return nil
@@ -127,7 +127,7 @@ func (f *fields) wholes(name string, least int) []int {
 
 // size returns the height and width in the attribute size. A single number means a square.
 func (f *fields) size() (h, w int) {
-	s := f.wholes("size", 1)
+	s := f.readIntegers("size", 1)
 	switch len(s) {
 	case 1:
 		return s[0], s[0]
@@ -138,11 +138,11 @@ func (f *fields) size() (h, w int) {
 	return 1, 1
 }
 
-func (f *fields) flag(name string) bool {
+func (f *fields) readFlag(name string) bool {
 	v := f.get(name)
 	b, ok := v.(bool)
 	if f.err == nil && !ok {
-		f.refuse("%s is %s, want True or False", name, shown(v))
+		f.refuse("%s is %s, want True or False", name, showValue(v))
 	}
 	return b
 }
@@ -207,8 +207,8 @@ func numbersOf(v any) ([]float64, bool) {
 	return all, true
 }
 
-// shown formats a value for an error.
-func shown(v any) string {
+// showValue formats a value for an error.
+func showValue(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"

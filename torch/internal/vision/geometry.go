@@ -14,8 +14,8 @@ var filters = map[string]image.Filter{
 	"bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
 }
 
-// filter reads an InterpolationMode, which is an enum member or its text.
-func (f *fields) filter(r *route) image.Filter {
+// readFilter reads an InterpolationMode, which is an enum member or its text.
+func (f *fields) readFilter(r *route) image.Filter {
 	v := f.get("interpolation")
 	if e, ok := v.(*value.Record); ok &&
 		e.Class == value.Named("torchvision.transforms.functional.InterpolationMode") && len(e.Args) == 1 {
@@ -26,19 +26,19 @@ func (f *fields) filter(r *route) image.Filter {
 	switch {
 	case f.err != nil:
 	case !ok:
-		f.refuse("interpolation=%s, Go supports only nearest, bilinear, bicubic, box and lanczos", shown(v))
+		f.refuse("interpolation=%s, Go supports only nearest, bilinear, bicubic, box and lanczos", showValue(v))
 	case r.now == bytes && name == "nearest":
 		f.refuse("Go samples tensors like NEAREST_EXACT: use that, or put the transform before the conversion to a tensor")
-	case r.now == bytes && f.maybe("antialias") == false:
+	case r.now == bytes && f.optionalAttr("antialias") == false:
 		f.refuse("antialias=False is not supported, Go always antialiases when it shrinks tensors: use antialias=True, or put the transform before the conversion to a tensor")
 	}
 	return filter
 }
 
 func resize(f *fields, r *route) {
-	f.none("max_size", "omit it")
-	size := f.wholes("size", 1)
-	s := image.Resize{Filter: f.filter(r)}
+	f.requireUnset("max_size", "omit it")
+	size := f.readIntegers("size", 1)
+	s := image.Resize{Filter: f.readFilter(r)}
 	switch len(size) {
 	case 1:
 		s.H = size[0]
@@ -47,36 +47,36 @@ func resize(f *fields, r *route) {
 	default:
 		f.refuse("size has %d numbers, want 1 or 2", len(size))
 	}
-	r.blend(f, s)
+	r.appendColorStep(f, s)
 }
 
 func centerCrop(f *fields, r *route) {
 	h, w := f.size()
-	r.paint(f, image.CenterCrop(h, w), true)
+	r.appendFillStep(f, image.CenterCrop(h, w), true)
 }
 
 func randomCrop(f *fields, r *route) {
 	h, w := f.size()
-	f.none("pad_if_needed", "put a Pad or a Resize before it")
-	if f.maybe("padding") != nil {
+	f.requireUnset("pad_if_needed", "put a Pad or a Resize before it")
+	if f.optionalAttr("padding") != nil {
 		pad(f, r)
 	}
-	r.put(f, image.RandomCrop{H: h, W: w})
+	r.appendStep(f, image.RandomCrop{H: h, W: w})
 }
 
 func pad(f *fields, r *route) {
-	p := f.padding()
-	r.paint(f, p, p.Mode != image.Constant || p.Fill == nil)
+	p := f.readPadding()
+	r.appendFillStep(f, p, p.Mode != image.Constant || p.Fill == nil)
 }
 
 // padModes maps torchvision's padding modes.
 var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect,
 	"symmetric": image.Symmetric}
 
-// padding reads the number of pixels to add: one number for all sides; left/right and top/bottom;
-// or left, top, right and bottom.
-func (f *fields) padding() (p image.Pad) {
-	switch n := f.wholes("padding", 0); len(n) {
+// readPadding reads the number of pixels to add: one number for all sides; left/right and
+// top/bottom; or left, top, right and bottom.
+func (f *fields) readPadding() (p image.Pad) {
+	switch n := f.readIntegers("padding", 0); len(n) {
 	case 1:
 		p = image.Pad{Top: n[0], Left: n[0], Bottom: n[0], Right: n[0]}
 	case 2:
@@ -103,7 +103,7 @@ func (f *fields) fill() []uint8 {
 	}
 	x, ok := numbersOf(v)
 	if !ok || len(x) != 1 && len(x) != 3 {
-		f.refuse("fill is %s, Go supports only one number or three", shown(v))
+		f.refuse("fill is %s, Go supports only one number or three", showValue(v))
 		return nil
 	}
 	paint, black := make([]uint8, len(x)), true
@@ -121,8 +121,8 @@ func (f *fields) fill() []uint8 {
 	return paint
 }
 
-// grey reads a color that must have the same value in all channels.
-func (f *fields) grey() uint8 {
+// readGrey reads a color that must have the same value in all channels.
+func (f *fields) readGrey() uint8 {
 	paint := f.fill()
 	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {
 		f.refuse("fill is a color, Go supports only one number here")
@@ -135,81 +135,81 @@ func (f *fields) grey() uint8 {
 
 func randomResizedCrop(f *fields, r *route) {
 	h, w := f.size()
-	s := image.RandomResizedCrop{H: h, W: w, Scale: f.pair("scale"), Ratio: f.pair("ratio"), Filter: f.filter(r)}
+	s := image.RandomResizedCrop{H: h, W: w, Scale: f.readPair("scale"), Ratio: f.readPair("ratio"), Filter: f.readFilter(r)}
 	if f.err == nil && !(0 < s.Scale[0] && s.Scale[0] <= s.Scale[1] && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
 		f.refuse("scale %v or ratio %v is out of range", s.Scale, s.Ratio)
 	}
-	r.blend(f, s)
+	r.appendColorStep(f, s)
 }
 
 // flip returns the builder of a random flip: left to right if horizontal, otherwise top to bottom.
 func flip(horizontal bool) builder {
-	return func(f *fields, r *route) { r.flip(f, horizontal, f.probability("p")) }
+	return func(f *fields, r *route) { r.flip(f, horizontal, f.readProbability("p")) }
 }
 
-// always returns the builder that flips every image.
-func always(horizontal bool) builder {
+// alwaysFlip returns the builder that flips every image.
+func alwaysFlip(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, 1) }
 }
 
 func (r *route) flip(f *fields, horizontal bool, p float64) {
 	if horizontal {
-		r.put(f, image.RandomHorizontalFlip(p))
+		r.appendStep(f, image.RandomHorizontalFlip(p))
 		return
 	}
-	r.put(f, image.RandomVerticalFlip(p))
+	r.appendStep(f, image.RandomVerticalFlip(p))
 }
 
 func randomRotation(f *fields, r *route) {
-	f.none("expand", "a batch needs images of the same size")
-	f.none("center", "Go rotates images around their center")
-	r.blend(f, image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()})
+	f.requireUnset("expand", "a batch needs images of the same size")
+	f.requireUnset("center", "Go rotates images around their center")
+	r.appendColorStep(f, image.RandomAffine{Degrees: f.readDegrees("degrees"), Filter: f.readRotationFilter(r), Fill: f.readGrey()})
 }
 
 func randomAffine(f *fields, r *route) {
-	f.none("center", "Go rotates images around their center")
-	s := image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()}
-	if f.maybe("translate") != nil {
-		t := f.pair("translate")
+	f.requireUnset("center", "Go rotates images around their center")
+	s := image.RandomAffine{Degrees: f.readDegrees("degrees"), Filter: f.readRotationFilter(r), Fill: f.readGrey()}
+	if f.optionalAttr("translate") != nil {
+		t := f.readPair("translate")
 		s.Translate = [2]float64{t[1], t[0]} // height first
 		if t[0] < 0 || t[0] > 1 || t[1] < 0 || t[1] > 1 {
 			f.refuse("translate %v is out of range", t)
 		}
 	}
-	if f.maybe("scale") != nil {
-		s.Scale = f.pair("scale")
+	if f.optionalAttr("scale") != nil {
+		s.Scale = f.readPair("scale")
 		if s.Scale[0] <= 0 || s.Scale[0] > s.Scale[1] {
 			f.refuse("scale %v is out of range", s.Scale)
 		}
 	}
-	s.Shear = f.shear()
-	r.blend(f, s)
+	s.Shear = f.readShear()
+	r.appendColorStep(f, s)
 }
 
-// turned reads the filter of a rotation, which must be nearest or bilinear.
-func (f *fields) turned(r *route) image.Filter {
-	filter := f.filter(&route{now: picture}) // nearest is the same for both kinds of image
+// readRotationFilter reads the filter of a rotation, which must be nearest or bilinear.
+func (f *fields) readRotationFilter(r *route) image.Filter {
+	filter := f.readFilter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
-		f.refuse("interpolation=%s, Go rotates only with nearest and bilinear", shown(f.maybe("interpolation")))
+		f.refuse("interpolation=%s, Go rotates only with nearest and bilinear", showValue(f.optionalAttr("interpolation")))
 	}
 	return filter
 }
 
-// either reads a range of degrees that must be symmetric about 0.
-func (f *fields) either(name string) float64 {
-	x := f.pair(name)
+// readDegrees reads a range of degrees that must be symmetric about 0.
+func (f *fields) readDegrees(name string) float64 {
+	x := f.readPair(name)
 	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {
 		f.refuse("%s is %v, Go supports only symmetric ranges", name, x)
 	}
 	return x[1]
 }
 
-// shear reads the shear ranges along x and y, which must be symmetric about 0.
-func (f *fields) shear() (s [2]float64) {
-	if f.maybe("shear") == nil {
+// readShear reads the shear ranges along x and y, which must be symmetric about 0.
+func (f *fields) readShear() (s [2]float64) {
+	if f.optionalAttr("shear") == nil {
 		return s
 	}
-	x := f.numbers("shear")
+	x := f.readNumbers("shear")
 	if len(x) != 2 && len(x) != 4 {
 		f.refuse("shear has %d numbers, want 2 or 4", len(x))
 		return s

@@ -24,8 +24,8 @@ type pictures struct {
 
 var _ data.Gatherer = (*pictures)(nil)
 
-// take reads the images from the attribute data.
-func (d *pictures) take(f *fields) {
+// readImages reads the images from the attribute data.
+func (d *pictures) readImages(f *fields) {
 	switch v := f.get("data").(type) {
 	case *tensor.Tensor:
 		d.pixels = v
@@ -33,7 +33,7 @@ func (d *pictures) take(f *fields) {
 		d.pixels = arrayOf(v)
 	}
 	if d.pixels == nil {
-		f.refuse("data is %s, want a tensor or array of bytes", shown(f.maybe("data")))
+		f.refuse("data is %s, want a tensor or array of bytes", showValue(f.optionalAttr("data")))
 		return
 	}
 	want := 3
@@ -90,13 +90,13 @@ func (e *imageBuffer) draw(ctx context.Context, i int) *rand.Rand {
 // Get returns the transformed image i and its class index.
 func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
-		return nil, outside(i, d.Len())
+		return nil, rangeError(i, d.Len())
 	}
 	e := easels.Get().(*imageBuffer)
 	defer easels.Put(e)
 	h, w := d.pixels.Dim(1), d.pixels.Dim(2)
 	im := &e.image
-	im.SetPacked(d.packed(i), d.channels, h, w)
+	im.SetPacked(d.imagePixels(i), d.channels, h, w)
 	if err := d.steps.Apply(im, e.draw(ctx, i)); err != nil {
 		return nil, fmt.Errorf("image %d: %w", i, err)
 	}
@@ -107,14 +107,14 @@ func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), label}, nil
 }
 
-// packed returns the pixels of image i.
-func (d *pictures) packed(i int) []uint8 {
+// imagePixels returns the pixels of image i.
+func (d *pictures) imagePixels(i int) []uint8 {
 	n := d.pixels.Dim(1) * d.pixels.Dim(2) * d.channels
 	return tensor.Data[uint8](d.pixels)[i*n:][:n]
 }
 
-// outside returns the error for an index out of range.
-func outside(i, n int) error { return fmt.Errorf("sample %d out of range, want less than %d", i, n) }
+// rangeError returns the error for an index out of range.
+func rangeError(i, n int) error { return fmt.Errorf("sample %d out of range, want less than %d", i, n) }
 
 // Gather writes transformed images and their class indices to the rows of a batch.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
@@ -123,9 +123,9 @@ func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) e
 	labels := tensor.Data[int64](into[1])
 	for k, i := range indices {
 		if i < 0 || i >= d.Len() {
-			return outside(i, d.Len())
+			return rangeError(i, d.Len())
 		}
-		if err := d.row(ctx, e, i, into[0], k); err != nil {
+		if err := d.writeRow(ctx, e, i, into[0], k); err != nil {
 			return fmt.Errorf("image %d: %w", i, err)
 		}
 		labels[k] = d.labels[i]
@@ -135,8 +135,8 @@ func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) e
 	return nil
 }
 
-// row writes the transformed image i to row k.
-func (d *pictures) row(ctx context.Context, e *imageBuffer, i int, into *tensor.Tensor, k int) error {
+// writeRow writes the transformed image i to row k.
+func (d *pictures) writeRow(ctx context.Context, e *imageBuffer, i int, into *tensor.Tensor, k int) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8
 	var numbers []float32
@@ -145,7 +145,7 @@ func (d *pictures) row(ctx context.Context, e *imageBuffer, i int, into *tensor.
 	} else {
 		numbers = tensor.Data[float32](into)[k*n:][:n]
 	}
-	e.image.SetPacked(d.packed(i), d.channels, d.pixels.Dim(1), d.pixels.Dim(2))
+	e.image.SetPacked(d.imagePixels(i), d.channels, d.pixels.Dim(1), d.pixels.Dim(2))
 	return d.steps.Write(pixels, numbers, &e.image, nil, d.channels, e.draw(ctx, i))
 }
 

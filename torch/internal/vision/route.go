@@ -38,7 +38,7 @@ func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err e
 			return nil, false, err
 		}
 	}
-	r.make()
+	r.appendConversion()
 	return r.steps, r.now != picture, nil
 }
 
@@ -56,12 +56,12 @@ func (r *route) add(transform any) error {
 	case value.Global: // a function
 		class, f.of = t, &value.Record{Class: t}
 	default:
-		return value.Unsupported("transform is %s, want an object or a function", shown(t))
+		return value.Unsupported("transform is %s, want an object or a function", showValue(t))
 	}
 	build := transforms[class.Name]
-	if build == nil || !ours(class) {
-		return value.Unsupported("transform %s is not supported by Go, which supports %s: %s", called(class),
-			known(), remedy)
+	if build == nil || !isTorchvision(class) {
+		return value.Unsupported("transform %s is not supported by Go, which supports %s: %s", shortName(class),
+			knownNames(), remedy)
 	}
 	build(f, r)
 	return f.err
@@ -76,8 +76,8 @@ const (
 // remedy is the advice for a transform that Go does not support.
 const remedy = "omit it and apply it to the batch"
 
-// put appends a step that commutes with the conversion to float32.
-func (r *route) put(f *fields, s image.Step) {
+// appendStep appends a step that commutes with the conversion to float32.
+func (r *route) appendStep(f *fields, s image.Step) {
 	switch {
 	case len(r.steps) >= mostSteps:
 		f.refuse("there are too many transforms, want at most %d", mostSteps)
@@ -88,36 +88,36 @@ func (r *route) put(f *fields, s image.Step) {
 	}
 }
 
-// blend appends a step that computes new colors. It must precede the conversion to float32, because
-// its results on bytes and on float32 differ.
-func (r *route) blend(f *fields, s image.Step) {
+// appendColorStep appends a step that computes new colors. It must precede the conversion to
+// float32, because its results on bytes and on float32 differ.
+func (r *route) appendColorStep(f *fields, s image.Step) {
 	if r.now == numbers {
 		f.refuse("Go applies it to bytes only: put it before the conversion to float32")
 		return
 	}
-	r.put(f, s)
+	r.appendStep(f, s)
 }
 
-// paint appends a step that fills pixels outside of the image. It commutes with the conversion to
-// float32 only if the fill is black and the conversion maps 0 to 0.
-func (r *route) paint(f *fields, s image.Step, black bool) {
+// appendFillStep appends a step that fills pixels outside of the image. It commutes with the
+// conversion to float32 only if the fill is black and the conversion maps 0 to 0.
+func (r *route) appendFillStep(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go draws on bytes only: put it before the conversion to float32")
 		return
 	}
-	r.put(f, s)
+	r.appendStep(f, s)
 }
 
-// make appends the conversion to float32, unless it has been appended or is not needed.
-func (r *route) make() {
+// appendConversion appends the conversion to float32, unless it has been appended or is not needed.
+func (r *route) appendConversion() {
 	if r.now == numbers && !r.made {
 		r.steps, r.made = append(r.steps, r.last), true
 	}
 }
 
-// after appends a step that operates on float32.
-func (r *route) after(f *fields, s image.Step) {
-	r.make()
+// appendFloatStep appends a step that operates on float32.
+func (r *route) appendFloatStep(f *fields, s image.Step) {
+	r.appendConversion()
 	if len(r.steps) >= mostSteps {
 		f.refuse("there are too many transforms, want at most %d", mostSteps)
 	}

@@ -5,19 +5,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// targets returns the class indices after the target_transform. It evaluates the transform here,
-// and not for each sample loaded, because every supported transform is a function of the class
-// alone.
-func (f *fields) targets(labels []any) []int64 {
-	look := f.lookUp(f.maybe("target_transform"))
+// readTargets returns the class indices after the target_transform. It evaluates the transform
+// here, and not for each sample loaded, because every supported transform is a function of the
+// class alone.
+func (f *fields) readTargets(labels []any) []int64 {
+	look := f.lookupFunc(f.optionalAttr("target_transform"))
 	all := make([]int64, 0, len(labels))
 	for i, l := range labels {
-		n, ok := whole(l)
+		n, ok := convertInteger(l)
 		if ok && look != nil {
 			n, ok = look(n)
 		}
 		if !ok {
-			f.refuse("class of sample %d is %s, want an integer", i, shown(l))
+			f.refuse("class of sample %d is %s, want an integer", i, showValue(l))
 			return nil
 		}
 		all = append(all, n)
@@ -25,8 +25,8 @@ func (f *fields) targets(labels []any) []int64 {
 	return all
 }
 
-// whole converts a Python or numpy integer.
-func whole(v any) (n int64, ok bool) {
+// convertInteger converts a Python or numpy integer.
+func convertInteger(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -38,9 +38,9 @@ func whole(v any) (n int64, ok bool) {
 	return n, ok
 }
 
-// lookUp returns the function of a target_transform, which must be int, torch.tensor, or a method
-// of a list or dict that maps a class. It returns nil if the transform changes nothing.
-func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
+// lookupFunc returns the function of a target_transform, which must be int, torch.tensor, or a
+// method of a list or dict that maps a class. It returns nil if the transform changes nothing.
+func (f *fields) lookupFunc(transform any) func(n int64) (int64, bool) {
 	switch t := transform.(type) {
 	case nil:
 		return nil
@@ -49,17 +49,17 @@ func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 			return nil // the batch has integers in either case
 		}
 	case *value.Record:
-		if found := method(t); found != nil {
+		if found := methodFunc(t); found != nil {
 			return found
 		}
 	}
-	f.refuse("target_transform=%s, Go supports only int, torch.tensor, a list's __getitem__, and a dict's __getitem__ and get: %s", shown(transform), remedy)
+	f.refuse("target_transform=%s, Go supports only int, torch.tensor, a list's __getitem__, and a dict's __getitem__ and get: %s", showValue(transform), remedy)
 	return nil
 }
 
-// method decodes getattr(list or dict, name) to a lookup function. It returns nil for anything
+// methodFunc decodes getattr(list or dict, name) to a lookup function. It returns nil for anything
 // else.
-func method(r *value.Record) func(n int64) (int64, bool) {
+func methodFunc(r *value.Record) func(n int64) (int64, bool) {
 	if r.Class != value.Named("builtins.getattr") || len(r.Args) != 2 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func method(r *value.Record) func(n int64) (int64, bool) {
 	switch of := r.Args[0].(type) {
 	case *value.Dict:
 		if name == "__getitem__" || name == "get" {
-			return func(n int64) (int64, bool) { v, _ := of.Get(n); return whole(v) }
+			return func(n int64) (int64, bool) { v, _ := of.Get(n); return convertInteger(v) }
 		}
 	case []any:
 		if name == "__getitem__" {
@@ -78,7 +78,7 @@ func method(r *value.Record) func(n int64) (int64, bool) {
 				if n < 0 || n >= int64(len(of)) {
 					return 0, false
 				}
-				return whole(of[n])
+				return convertInteger(of[n])
 			}
 		}
 	}

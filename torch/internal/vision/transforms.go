@@ -28,8 +28,8 @@ func init() {
 		"Normalize": normalize,
 
 		"Resize": resize, "CenterCrop": centerCrop, "RandomCrop": randomCrop, "RandomResizedCrop": randomResizedCrop,
-		"RandomHorizontalFlip": flip(true), "RandomVerticalFlip": flip(false), "hflip": always(true),
-		"vflip": always(false),
+		"RandomHorizontalFlip": flip(true), "RandomVerticalFlip": flip(false), "hflip": alwaysFlip(true),
+		"vflip": alwaysFlip(false),
 		"Pad":   pad, "RandomRotation": randomRotation, "RandomAffine": randomAffine,
 
 		"Grayscale": grayscale, "RandomGrayscale": randomGrayscale, "ColorJitter": colorJitter,
@@ -43,12 +43,12 @@ const (
 	v2Module = "torchvision.transforms.v2."
 )
 
-// second reports whether an object belongs to transforms v2.
-func (f *fields) second() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
+// isV2 reports whether an object belongs to transforms v2.
+func (f *fields) isV2() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
 
-// ours reports whether a class is torchvision's own, rather than a class of a script with the same
-// name.
-func ours(g value.Global) bool {
+// isTorchvision reports whether a class is torchvision's own, rather than a class of a script with
+// the same name.
+func isTorchvision(g value.Global) bool {
 	switch g.Module {
 	case v1Module, "torchvision.transforms._presets", "torchvision.transforms.functional":
 		return true
@@ -66,33 +66,33 @@ func Transforms() []string {
 	return slices.DeleteFunc(names, func(n string) bool { return n[0] >= 'a' }) // functions
 }
 
-func known() string { return strings.Join(Transforms(), ", ") }
+func knownNames() string { return strings.Join(Transforms(), ", ") }
 
 // compose appends the steps of a Compose.
-func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
+func compose(f *fields, r *route) { f.addAll(r, f.innerTransforms()) }
 
-// parts returns the transforms within a transform: a list attribute, or an nn.ModuleList, which is
-// registered as a module and not stored as an attribute.
-func (f *fields) parts() []any {
+// innerTransforms returns the transforms within a transform: a list attribute, or an nn.ModuleList,
+// which is registered as a module and not stored as an attribute.
+func (f *fields) innerTransforms() []any {
 	v, ok := f.of.Attr("transforms")
-	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
+	if modules, is := f.optionalAttr("_modules").(*value.Dict); is && !ok {
 		v, ok = modules.Get("transforms")
 	}
 	if list, is := v.(*value.Record); is && list.Class == value.Named("torch.nn.modules.container.ModuleList") {
 		inner := &fields{of: list}
-		items := inner.modules()
-		f.err = first(f.err, inner.err)
+		items := inner.submodules()
+		f.err = firstError(f.err, inner.err)
 		return items
 	}
 	items, is := listOf(v)
 	if !ok || !is {
-		f.refuse("transforms is %s, want a list", shown(v))
+		f.refuse("transforms is %s, want a list", showValue(v))
 	}
 	return items
 }
 
-// modules returns the submodules of a module.
-func (f *fields) modules() (items []any) {
+// submodules returns the submodules of a module.
+func (f *fields) submodules() (items []any) {
 	modules, ok := f.get("_modules").(*value.Dict)
 	if !ok {
 		f.refuse("it has no attribute _modules")
@@ -116,7 +116,7 @@ func (f *fields) addAll(r *route, items []any) {
 }
 
 // sequential appends the steps of an nn.Sequential.
-func sequential(f *fields, r *route) { f.addAll(r, f.modules()) }
+func sequential(f *fields, r *route) { f.addAll(r, f.submodules()) }
 
 func identity(*fields, *route) {}
 
@@ -124,17 +124,17 @@ func identity(*fields, *route) {}
 // change the stage or the number of channels, because all images of a batch must have the same
 // form.
 func randomApply(f *fields, r *route) {
-	p := f.probability("p")
+	p := f.readProbability("p")
 	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
-	f.addAll(inner, f.parts())
+	f.addAll(inner, f.innerTransforms())
 	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made ||
-		r.now == numbers && !same(inner.last, r.last)) {
+		r.now == numbers && !equalConversion(inner.last, r.last)) {
 		f.refuse("it changes the layout, channel count or dtype of only some images")
 	}
-	r.put(f, image.RandomApply(p, inner.steps...))
+	r.appendStep(f, image.RandomApply(p, inner.steps...))
 }
 
-func first(errs ...error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -145,20 +145,20 @@ func first(errs ...error) error {
 
 // imageClassification appends the steps of the preset that weights.transforms() returns.
 func imageClassification(f *fields, r *route) {
-	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
-		"antialias", f.maybe("antialias"))}
+	resized := &fields{of: f.withAttrs("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
+		"antialias", f.optionalAttr("antialias"))}
 	resize(resized, r)
-	cropped := &fields{of: f.with("size", f.get("crop_size"))}
+	cropped := &fields{of: f.withAttrs("size", f.get("crop_size"))}
 	centerCrop(cropped, r)
 	if r.now != numbers {
 		r.convert(divided)
 	}
 	normalize(f, r)
-	f.err = first(f.err, resized.err, cropped.err)
+	f.err = firstError(f.err, resized.err, cropped.err)
 }
 
-// with returns an object of the same class with the given attributes.
-func (f *fields) with(pairs ...any) *value.Record {
+// withAttrs returns an object of the same class with the given attributes.
+func (f *fields) withAttrs(pairs ...any) *value.Record {
 	d := new(value.Dict)
 	for i := 0; i < len(pairs); i += 2 {
 		d.Set(pairs[i], pairs[i+1])

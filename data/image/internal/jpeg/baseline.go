@@ -17,16 +17,16 @@ var zigzag = [64]uint8{
 	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// baseline decodes a block of c and writes its pixels.
-func (d *Decoder) baseline(c *component, at int) bool {
+// decodeBaseline decodes a block of c and writes its pixels.
+func (d *Decoder) decodeBaseline(c *component, at int) bool {
 	b := &d.block
-	diff, ok := d.bits.number(c.dc)
+	diff, ok := d.bits.readDC(c.dc)
 	if !ok {
 		return false
 	}
 	c.pred += diff
 	b[0] = int16(c.pred)
-	alone, ok := d.bits.rest(b, c.ac)
+	alone, ok := d.bits.readAC(b, c.ac)
 	if !ok {
 		return false
 	}
@@ -54,19 +54,19 @@ func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
 	}
 }
 
-// number reads the difference of a block's DC coefficient from the previous block's.
-func (r *bits) number(h *huffman) (int32, bool) {
-	size, ok := r.symbol(h)
+// readDC reads the difference of a block's DC coefficient from the previous block's.
+func (r *bits) readDC(h *huffman) (int32, bool) {
+	size, ok := r.readSymbol(h)
 	if !ok || size > 16 {
 		return 0, false
 	}
-	return r.signed(uint(size)), true
+	return r.takeSigned(uint(size)), true
 }
 
-// rest reads the AC coefficients of a block. alone reports that all are zero. The fields of r are
+// readAC reads the AC coefficients of a block. alone reports that all are zero. The fields of r are
 // copied to local variables to keep them in registers. Only rare cases branch, because the
 // processor cannot predict these branches: a code and its number are consumed by one shift.
-func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
+func (r *bits) readAC(b *block, h *huffman) (alone, ok bool) {
 	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1
 	for k < 64 {
@@ -81,7 +81,7 @@ func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
 		if e.size() == 0 {
 			if e == 0 {
 				r.acc, r.n = acc, n
-				symbol, known := r.symbol(h)
+				symbol, known := r.readSymbol(h)
 				if !known {
 					return false, false
 				}

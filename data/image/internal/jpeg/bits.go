@@ -9,7 +9,7 @@ import (
 const slack = 8
 
 // bits reads a segment of entropy-coded data, most significant bit first. Beyond the end it reads
-// zeros; see overrun.
+// zeros; see isOverrun.
 type bits struct {
 	acc  uint64 // buffered bits, the next one highest
 	n    uint   // number of valid bits in acc
@@ -48,32 +48,32 @@ func (r *bits) fill() {
 	r.n |= 56
 }
 
-// overrun reports whether more bits were read than the segment has.
-func (r *bits) overrun() bool { return 8*r.pos-int(r.n) > 8*r.size }
+// isOverrun reports whether more bits were read than the segment has.
+func (r *bits) isOverrun() bool { return 8*r.pos-int(r.n) > 8*r.size }
 
-func (r *bits) skip(n uint) {
+func (r *bits) skipBits(n uint) {
 	r.acc <<= n & 63
 	r.n -= n
 }
 
-// take reads n bits as a number. n must be at most 16.
-func (r *bits) take(n uint) int32 {
+// takeBits reads n bits as a number. n must be at most 16.
+func (r *bits) takeBits(n uint) int32 {
 	if r.n < 16 {
 		r.fill()
 	}
 	v := int32(r.acc >> 1 >> (63 - n&63))
-	r.skip(n)
+	r.skipBits(n)
 	return v
 }
 
-// signed reads a number of n bits in JPEG's encoding: if the first bit is zero, the number is
+// takeSigned reads a number of n bits in JPEG's encoding: if the first bit is zero, the number is
 // negative.
-func (r *bits) signed(n uint) int32 {
-	v := r.take(n)
-	return extend(v, n)
+func (r *bits) takeSigned(n uint) int32 {
+	v := r.takeBits(n)
+	return signExtend(v, n)
 }
 
-func extend(v int32, n uint) int32 {
+func signExtend(v int32, n uint) int32 {
 	if n > 0 && v < 1<<(n-1) {
 		v -= 1<<n - 1
 	}

@@ -88,23 +88,23 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 	d.pos = 2
 	for {
-		marker, err := d.marker()
+		marker, err := d.nextMarker()
 		switch {
 		case err != nil && d.scans > 0: // the end marker is missing
-			return d.finish()
+			return d.writeImage()
 		case err != nil:
 			return err
 		case marker == 0xD9:
-			return d.finish()
+			return d.writeImage()
 		case marker == 0x01 || marker >= 0xD0 && marker <= 0xD7:
 			continue
 		}
 		at := d.pos
-		body, err := d.body()
+		body, err := d.readBody()
 		if err != nil {
 			return err
 		}
-		if err := d.segment(marker, body, place); err != nil {
+		if err := d.readSegment(marker, body, place); err != nil {
 			if marker != 0xDA {
 				d.pos = at
 			}
@@ -113,8 +113,8 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// marker finds the next marker.
-func (d *Decoder) marker() (uint8, error) {
+// nextMarker finds the next marker.
+func (d *Decoder) nextMarker() (uint8, error) {
 	for d.pos+1 < len(d.data) {
 		m := d.data[d.pos+1]
 		if d.data[d.pos] == 0xFF && m != 0 && m != 0xFF {
@@ -127,8 +127,8 @@ func (d *Decoder) marker() (uint8, error) {
 	return 0, pixel.ErrTruncated
 }
 
-// body reads the length of a marker segment, and returns its contents.
-func (d *Decoder) body() ([]byte, error) {
+// readBody reads the length of a marker segment, and returns its contents.
+func (d *Decoder) readBody() ([]byte, error) {
 	rest := d.data[d.pos:]
 	if len(rest) < 2 {
 		return nil, pixel.ErrTruncated
@@ -144,7 +144,7 @@ func (d *Decoder) body() ([]byte, error) {
 	return rest[2:n], nil
 }
 
-func (d *Decoder) segment(marker uint8, body []byte, place pixel.Place) error {
+func (d *Decoder) readSegment(marker uint8, body []byte, place pixel.Place) error {
 	switch {
 	case marker == 0xDB:
 		return d.defineQuants(body)
@@ -163,11 +163,11 @@ func (d *Decoder) segment(marker uint8, body []byte, place pixel.Place) error {
 		}
 	case marker <= 0xC2 && marker >= 0xC0:
 		d.progressive = marker == 0xC2
-		return d.frame(body, place)
+		return d.readFrame(body, place)
 	case marker >= 0xC3 && marker <= 0xCF || marker == 0xDC:
 		return fmt.Errorf("%w: a frame of kind %#x", pixel.ErrUnsupported, marker)
 	case marker == 0xDA:
-		return d.scanned(body)
+		return d.readScan(body)
 	}
 	return nil
 }

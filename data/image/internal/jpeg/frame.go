@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// frame reads an SOF segment: the dimensions and components of the image.
-func (d *Decoder) frame(body []byte, place pixel.Place) error {
+// readFrame reads an SOF segment: the dimensions and components of the image.
+func (d *Decoder) readFrame(body []byte, place pixel.Place) error {
 	switch {
 	case d.planes != 0:
 		return fmt.Errorf("%w: a second frame", pixel.ErrUnsupported)
@@ -29,15 +29,15 @@ func (d *Decoder) frame(body []byte, place pixel.Place) error {
 	case d.h == 0:
 		return fmt.Errorf("%w: the height comes after the pixels", pixel.ErrUnsupported)
 	}
-	if err := d.sampling(body[6:6+3*n], n); err != nil {
+	if err := d.readSampling(body[6:6+3*n], n); err != nil {
 		return err
 	}
 	d.planes = n
-	return d.room(place)
+	return d.allocateComponents(place)
 }
 
-// sampling reads the sampling factors of the components.
-func (d *Decoder) sampling(body []byte, n int) error {
+// readSampling reads the sampling factors of the components.
+func (d *Decoder) readSampling(body []byte, n int) error {
 	d.maxH, d.maxV = 1, 1
 	for i := range n {
 		c, s := &d.components[i], body[3*i:]
@@ -59,11 +59,11 @@ func (d *Decoder) sampling(body []byte, n int) error {
 	return nil
 }
 
-// room allocates the components, and calls place to allocate the image.
-func (d *Decoder) room(place pixel.Place) error {
-	mcusX, mcusY := ceil(d.w, 8*d.maxH), ceil(d.h, 8*d.maxV)
+// allocateComponents allocates the components, and calls place to allocate the image.
+func (d *Decoder) allocateComponents(place pixel.Place) error {
+	mcusX, mcusY := ceilDiv(d.w, 8*d.maxH), ceilDiv(d.h, 8*d.maxV)
 	fullW, fullH := d.w, d.h
-	if err := d.shrink(); err != nil {
+	if err := d.applyScale(); err != nil {
 		return err
 	}
 	blocks := 0
@@ -76,8 +76,8 @@ func (d *Decoder) room(place pixel.Place) error {
 		for c.size < 8 && d.maxH*d.size%(2*c.h*c.size) == 0 && d.maxV*d.size%(2*c.v*c.size) == 0 {
 			c.size *= 2 // larger blocks instead of upsampling
 		}
-		c.w, c.hgt = ceil(fullW*c.h*c.size, 8*d.maxH), ceil(fullH*c.v*c.size, 8*d.maxV)
-		c.coded = [2]int{ceil(fullW*c.h, 8*d.maxH), ceil(fullH*c.v, 8*d.maxV)}
+		c.w, c.hgt = ceilDiv(fullW*c.h*c.size, 8*d.maxH), ceilDiv(fullH*c.v*c.size, 8*d.maxV)
+		c.coded = [2]int{ceilDiv(fullW*c.h, 8*d.maxH), ceilDiv(fullH*c.v, 8*d.maxV)}
 		c.across, c.down = mcusX*c.h, mcusY*c.v
 		blocks += c.coded[0] * c.coded[1]
 	}
@@ -90,17 +90,17 @@ func (d *Decoder) room(place pixel.Place) error {
 	}
 	for i := range d.planes {
 		c := &d.components[i]
-		c.plane = sized(c.plane, c.size*c.size*c.across*c.down)
+		c.plane = resizeSlice(c.plane, c.size*c.size*c.across*c.down)
 		if d.progressive {
-			c.blocks = sized(c.blocks, c.across*c.down)
+			c.blocks = resizeSlice(c.blocks, c.across*c.down)
 			clear(c.blocks)
 		}
 	}
 	return nil
 }
 
-// shrink applies the reduction factor that Scale returns.
-func (d *Decoder) shrink() error {
+// applyScale applies the reduction factor that Scale returns.
+func (d *Decoder) applyScale() error {
 	d.size = 8
 	if d.Scale == nil {
 		return nil
@@ -110,15 +110,15 @@ func (d *Decoder) shrink() error {
 		return err
 	}
 	d.size /= times
-	d.w, d.h = ceil(d.w, times), ceil(d.h, times)
+	d.w, d.h = ceilDiv(d.w, times), ceilDiv(d.h, times)
 	return nil
 }
 
-func ceil(a, b int) int { return (a + b - 1) / b }
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// sized returns a slice of n elements with undefined values, in the memory of s if it is large
-// enough.
-func sized[T any](s []T, n int) []T {
+// resizeSlice returns a slice of n elements with undefined values, in the memory of s if it is
+// large enough.
+func resizeSlice[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
 	}

@@ -48,7 +48,7 @@ func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 				*h = huffman{}
 				return pixel.ErrCorrupt
 			}
-			h.enter(code, length, symbols[k])
+			h.setCode(code, length, symbols[k])
 			code++
 			k++
 		}
@@ -60,8 +60,8 @@ func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 	return nil
 }
 
-// enter sets the lookup entries that begin with a code.
-func (h *huffman) enter(code int32, length int, symbol uint8) {
+// setCode sets the lookup entries that begin with a code.
+func (h *huffman) setCode(code int32, length int, symbol uint8) {
 	if length > lookBits {
 		return
 	}
@@ -73,19 +73,19 @@ func (h *huffman) enter(code int32, length int, symbol uint8) {
 	}
 }
 
-// symbol reads a code and returns its symbol. It returns false if no code matches.
-func (r *bits) symbol(h *huffman) (uint8, bool) {
+// readSymbol reads a code and returns its symbol. It returns false if no code matches.
+func (r *bits) readSymbol(h *huffman) (uint8, bool) {
 	if r.n < 16 {
 		r.fill()
 	}
 	if e := h.look[r.acc>>(64-lookBits)]; e != 0 {
-		r.skip(e.code())
+		r.skipBits(e.code())
 		return uint8(e.run()<<4) | uint8(e.size()), true
 	}
 	code := int32(r.acc >> 48)
 	for length := uint(lookBits + 1); length <= 16; length++ {
 		if code < h.limit[length] {
-			r.skip(length)
+			r.skipBits(length)
 			return h.symbols[(code>>(16-length)+h.first[length])&255], true
 		}
 	}

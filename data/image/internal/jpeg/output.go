@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// finish converts the components to the image.
-func (d *Decoder) finish() error {
+// writeImage converts the components to the image.
+func (d *Decoder) writeImage() error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: there is no image in it", pixel.ErrCorrupt)
 	}
@@ -17,7 +17,7 @@ func (d *Decoder) finish() error {
 			return fmt.Errorf("%w: component %d is missing", pixel.ErrTruncated, c.id)
 		}
 		if d.progressive {
-			if err := c.whole(); err != nil {
+			if err := c.checkComplete(); err != nil {
 				return err
 			}
 			for at := range c.blocks {
@@ -26,15 +26,15 @@ func (d *Decoder) finish() error {
 		}
 	}
 	for y := range d.h {
-		d.row(y)
+		d.writeRow(y)
 	}
 	return nil
 }
 
-// whole returns an error that wraps [pixel.ErrTruncated] if scans of a progressive image are
-// missing. libjpeg would decode the existing scans and smooth the unknown coefficients, which is a
-// partial image.
-func (c *component) whole() error {
+// checkComplete returns an error that wraps [pixel.ErrTruncated] if scans of a progressive image
+// are missing. libjpeg would decode the existing scans and smooth the unknown coefficients, which
+// is a partial image.
+func (c *component) checkComplete() error {
 	for k, bits := range c.bits {
 		if bits != 1 {
 			return fmt.Errorf("%w: scans are missing: coefficient %d of component %d is not known to its last bit", pixel.ErrTruncated, k, c.id)
@@ -43,20 +43,20 @@ func (c *component) whole() error {
 	return nil
 }
 
-// row writes row y of the image.
-func (d *Decoder) row(y int) {
+// writeRow writes row y of the image.
+func (d *Decoder) writeRow(y int) {
 	var in [4][]uint8
 	for i := range d.planes {
-		in[i] = d.full(i, y)
+		in[i] = d.upsampledRow(i, y)
 	}
 	if d.planes == 1 {
 		for c := range d.channels {
-			copy(d.target(c, y), in[0])
+			copy(d.planeRow(c, y), in[0])
 		}
 		return
 	}
-	r, g, b := d.colors(y)
-	if d.luminous() {
+	r, g, b := d.colorRows(y)
+	if d.isYCC() {
 		pixel.RGB(r, g, b, in[0], in[1], in[2])
 	} else {
 		copy(r, in[0])
@@ -64,28 +64,28 @@ func (d *Decoder) row(y int) {
 		copy(b, in[2])
 	}
 	if d.planes == 4 {
-		d.ink(r, g, b, in[3])
+		d.convertCMYK(r, g, b, in[3])
 	}
 	if d.channels == 1 {
-		pixel.Gray(d.target(0, y), r, g, b)
+		pixel.Gray(d.planeRow(0, y), r, g, b)
 	}
 }
 
-// target returns row y of plane c of the image.
-func (d *Decoder) target(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
+// planeRow returns row y of plane c of the image.
+func (d *Decoder) planeRow(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
 
-// colors returns the rows that receive the colors of row y: rows of the image, or buffers if the
+// colorRows returns the rows that receive the colors of row y: rows of the image, or buffers if the
 // image is grey.
-func (d *Decoder) colors(y int) (r, g, b []uint8) {
+func (d *Decoder) colorRows(y int) (r, g, b []uint8) {
 	if d.channels == 3 {
-		return d.target(0, y), d.target(1, y), d.target(2, y)
+		return d.planeRow(0, y), d.planeRow(1, y), d.planeRow(2, y)
 	}
-	d.aside = sized(d.aside, 3*d.w)
+	d.aside = resizeSlice(d.aside, 3*d.w)
 	return d.aside[:d.w], d.aside[d.w:][:d.w], d.aside[2*d.w:][:d.w]
 }
 
-// luminous reports whether the first three components are luma and chroma.
-func (d *Decoder) luminous() bool {
+// isYCC reports whether the first three components are luma and chroma.
+func (d *Decoder) isYCC() bool {
 	switch {
 	case d.planes == 4:
 		return d.adobe == 2
@@ -96,39 +96,39 @@ func (d *Decoder) luminous() bool {
 	}
 }
 
-// ink converts a row of CMYK to RGB, as Pillow does. Files store inverted inks. For YCCK the color
-// conversion has inverted them again.
-func (d *Decoder) ink(r, g, b, k []uint8) {
+// convertCMYK converts a row of CMYK to RGB, as Pillow does. Files store inverted inks. For YCCK
+// the color conversion has inverted them again.
+func (d *Decoder) convertCMYK(r, g, b, k []uint8) {
 	for _, plane := range [][]uint8{r, g, b} {
 		for i, v := range plane {
 			if d.adobe == 2 {
 				v = 255 - v
 			}
-			plane[i] = paper(v, k[i])
+			plane[i] = inkToColor(v, k[i])
 		}
 	}
 }
 
-// paper returns a color from an inverted ink and inverted black.
-func paper(ink, black uint8) uint8 {
+// inkToColor returns a color from an inverted ink and inverted black.
+func inkToColor(ink, black uint8) uint8 {
 	t := int(255-ink)*int(black) + 128
 	return uint8(max(0, int(black)-(t>>8+t)>>8))
 }
 
-// full returns row y of a component, upsampled to the width of the image.
-func (d *Decoder) full(i, y int) []uint8 {
+// upsampledRow returns row y of a component, upsampled to the width of the image.
+func (d *Decoder) upsampledRow(i, y int) []uint8 {
 	c := &d.components[i]
 	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)
 	if across == 1 && down == 1 {
-		return c.row(y)[:d.w]
+		return c.planeRow(y)[:d.w]
 	}
-	d.rows[i] = sized(d.rows[i], 4*c.w)
+	d.rows[i] = resizeSlice(d.rows[i], 4*c.w)
 	buf := d.rows[i]
-	near := c.row(y / down)
-	far := c.row(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
+	near := c.planeRow(y / down)
+	far := c.planeRow(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
 	switch {
 	case d.size == 1: // libjpeg repeats pixels in this case
-		repeat(buf[:d.w], near, across)
+		repeatPixels(buf[:d.w], near, across)
 	case across == 2 && down == 1:
 		pixel.Upsample(buf, near)
 	case across == 2 && down == 2:
@@ -136,17 +136,17 @@ func (d *Decoder) full(i, y int) []uint8 {
 	case across == 1 && down == 2:
 		pixel.UpsampleDown(buf, near, far, y%2 == 1)
 	default:
-		repeat(buf[:d.w], near, across)
+		repeatPixels(buf[:d.w], near, across)
 	}
 	return buf[:d.w]
 }
 
-// repeat widens a row: each pixel of src is written the given number of times.
-func repeat(dst, src []uint8, times int) {
+// repeatPixels widens a row: each pixel of src is written the given number of times.
+func repeatPixels(dst, src []uint8, times int) {
 	for x := range dst {
 		dst[x] = src[x/times]
 	}
 }
 
-// row returns row y of a component.
-func (c *component) row(y int) []uint8 { return c.plane[y*c.size*c.across:][:c.w] }
+// planeRow returns row y of a component.
+func (c *component) planeRow(y int) []uint8 { return c.plane[y*c.size*c.across:][:c.w] }

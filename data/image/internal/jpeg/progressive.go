@@ -5,7 +5,7 @@ package jpeg
 
 // firstDC reads the upper bits of a block's DC coefficient.
 func (d *Decoder) firstDC(c *component, at int) bool {
-	diff, ok := d.bits.number(c.dc)
+	diff, ok := d.bits.readDC(c.dc)
 	c.pred += diff
 	c.blocks[at][0] = int16(c.pred << d.low)
 	return ok
@@ -13,7 +13,7 @@ func (d *Decoder) firstDC(c *component, at int) bool {
 
 // nextDC reads one more bit of the DC coefficient.
 func (d *Decoder) nextDC(c *component, at int) bool {
-	c.blocks[at][0] |= int16(d.bits.take(1) << d.low)
+	c.blocks[at][0] |= int16(d.bits.takeBits(1) << d.low)
 	return true
 }
 
@@ -24,13 +24,13 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 		return true
 	}
 	for k := d.from; k <= d.to; k++ {
-		symbol, ok := d.bits.symbol(c.ac)
+		symbol, ok := d.bits.readSymbol(c.ac)
 		if !ok {
 			return false
 		}
 		run, size := int(symbol>>4), uint(symbol&15)
 		if size == 0 && run < 15 {
-			d.ended = 1<<run + d.bits.take(uint(run)) - 1
+			d.ended = 1<<run + d.bits.takeBits(uint(run)) - 1
 			return true
 		}
 		if k += run; size == 0 {
@@ -39,7 +39,7 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 		if k > d.to {
 			return false
 		}
-		c.blocks[at][zigzag[k]] = int16(d.bits.signed(size) << d.low)
+		c.blocks[at][zigzag[k]] = int16(d.bits.takeSigned(size) << d.low)
 	}
 	return true
 }
@@ -49,7 +49,7 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 func (d *Decoder) nextAC(c *component, at int) bool {
 	b, k := &c.blocks[at], d.from
 	for ; k <= d.to && d.ended == 0; k++ {
-		symbol, ok := d.bits.symbol(c.ac)
+		symbol, ok := d.bits.readSymbol(c.ac)
 		if !ok {
 			return false
 		}
@@ -57,17 +57,17 @@ func (d *Decoder) nextAC(c *component, at int) bool {
 		switch symbol & 15 {
 		case 0:
 			if run < 15 {
-				d.ended = 1<<run + d.bits.take(uint(run))
+				d.ended = 1<<run + d.bits.takeBits(uint(run))
 			}
 		case 1:
-			v = int16(2*d.bits.take(1)-1) << d.low
+			v = int16(2*d.bits.takeBits(1)-1) << d.low
 		default:
 			return false
 		}
 		if d.ended > 0 {
 			break
 		}
-		k = d.refine(b, k, run)
+		k = d.refineCoefficients(b, k, run)
 		if v != 0 {
 			if k > d.to {
 				return false
@@ -76,15 +76,15 @@ func (d *Decoder) nextAC(c *component, at int) bool {
 		}
 	}
 	if d.ended > 0 {
-		d.refine(b, k, 64)
+		d.refineCoefficients(b, k, 64)
 		d.ended--
 	}
 	return true
 }
 
-// refine reads one more bit of each nonzero coefficient from k on, until it has skipped the given
-// number of zeros and reaches another one. It returns the position of that zero.
-func (d *Decoder) refine(b *block, k, zeros int) int {
+// refineCoefficients reads one more bit of each nonzero coefficient from k on, until it has skipped
+// the given number of zeros and reaches another one. It returns the position of that zero.
+func (d *Decoder) refineCoefficients(b *block, k, zeros int) int {
 	for ; k <= d.to; k++ {
 		v := &b[zigzag[k]]
 		if *v == 0 {
@@ -94,7 +94,7 @@ func (d *Decoder) refine(b *block, k, zeros int) int {
 			zeros--
 			continue
 		}
-		if d.bits.take(1) == 0 || *v>>d.low&1 != 0 && *v > 0 || -*v>>d.low&1 != 0 && *v < 0 {
+		if d.bits.takeBits(1) == 0 || *v>>d.low&1 != 0 && *v > 0 || -*v>>d.low&1 != 0 && *v < 0 {
 			continue
 		}
 		if *v > 0 {

@@ -20,27 +20,27 @@ type scan struct {
 	read     func(d *Decoder, c *component, at int) bool
 }
 
-// scanned reads an SOS segment and the data after it.
-func (d *Decoder) scanned(body []byte) error {
+// readScan reads an SOS segment and the data after it.
+func (d *Decoder) readScan(body []byte) error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: pixels before their dimensions", pixel.ErrCorrupt)
 	}
 	if d.scans++; d.scans > maxScans {
 		return fmt.Errorf("%w: more than %d scans", pixel.ErrUnsupported, maxScans)
 	}
-	high, err := d.choose(body)
+	high, err := d.readScanHeader(body)
 	if err != nil {
 		return err
 	}
-	if err := d.method(high); err != nil {
+	if err := d.selectMethod(high); err != nil {
 		return err
 	}
-	return d.mcus()
+	return d.readMCUs()
 }
 
-// choose reads the components, coefficients and tables of a scan. high is the bit at which earlier
-// scans ended.
-func (d *Decoder) choose(body []byte) (high int, err error) {
+// readScanHeader reads the components, coefficients and tables of a scan. high is the bit at which
+// earlier scans ended.
+func (d *Decoder) readScanHeader(body []byte) (high int, err error) {
 	n := 0
 	if len(body) > 0 {
 		n = int(body[0])
@@ -82,10 +82,10 @@ func (d *Decoder) find(id uint8) *component {
 	return nil
 }
 
-// method selects the function that reads the blocks of the scan.
-func (d *Decoder) method(high int) error {
+// selectMethod selects the function that reads the blocks of the scan.
+func (d *Decoder) selectMethod(high int) error {
 	if !d.progressive {
-		d.read = (*Decoder).baseline
+		d.read = (*Decoder).decodeBaseline
 		return nil
 	}
 	if d.to > 63 || d.from > d.to || d.from == 0 && d.to > 0 || d.from > 0 && d.scan.n > 1 || d.low > 13 ||
@@ -110,9 +110,9 @@ func (d *Decoder) method(high int) error {
 	return nil
 }
 
-// mcus reads the blocks of a scan: row by row for one component, and in MCUs for several. An MCU
-// has h×v blocks of each component, its sampling factors.
-func (d *Decoder) mcus() error {
+// readMCUs reads the blocks of a scan: row by row for one component, and in MCUs for several. An
+// MCU has h×v blocks of each component, its sampling factors.
+func (d *Decoder) readMCUs() error {
 	c := d.in[0]
 	across, down := c.coded[0], c.coded[1]
 	if d.scan.n > 1 {
@@ -121,7 +121,7 @@ func (d *Decoder) mcus() error {
 	d.pos += d.bits.load(d.data[d.pos:])
 	for i := range across * down {
 		if d.restart > 0 && i > 0 && i%d.restart == 0 {
-			if err := d.resume(); err != nil {
+			if err := d.skipRestart(); err != nil {
 				return err
 			}
 		}
@@ -129,20 +129,20 @@ func (d *Decoder) mcus() error {
 		if d.scan.n == 1 {
 			ok = d.read(d, c, i/across*c.across+i%across)
 		} else {
-			ok = d.mcu(i%across, i/across)
+			ok = d.readMCU(i%across, i/across)
 		}
 		switch {
-		case d.bits.overrun() && d.pos == len(d.data):
+		case d.bits.isOverrun() && d.pos == len(d.data):
 			return pixel.ErrTruncated
-		case !ok || d.bits.overrun():
+		case !ok || d.bits.isOverrun():
 			return fmt.Errorf("%w: the pixels before here", pixel.ErrCorrupt)
 		}
 	}
 	return nil
 }
 
-// mcu reads the blocks of an MCU.
-func (d *Decoder) mcu(x, y int) bool {
+// readMCU reads the blocks of an MCU.
+func (d *Decoder) readMCU(x, y int) bool {
 	for _, c := range d.in[:d.scan.n] {
 		for v := range c.v {
 			at := (y*c.v+v)*c.across + x*c.h
@@ -156,10 +156,10 @@ func (d *Decoder) mcu(x, y int) bool {
 	return true
 }
 
-// resume skips a restart marker, which must come next, and resets the state of the scan.
-func (d *Decoder) resume() error {
+// skipRestart skips a restart marker, which must come next, and resets the state of the scan.
+func (d *Decoder) skipRestart() error {
 	at := d.pos
-	marker, err := d.marker()
+	marker, err := d.nextMarker()
 	if err != nil {
 		return err
 	}

@@ -137,19 +137,19 @@ func write(dst []uint8, m image.Image, channels int) {
 	if channels == 1 {
 		planes = make([]uint8, 3*n)
 	}
-	rgb(planes[:n], planes[n:2*n], planes[2*n:3*n], m)
+	splitImage(planes[:n], planes[n:2*n], planes[2*n:3*n], m)
 	if channels == 1 {
 		pixel.Gray(dst[:n], planes[:n], planes[n:2*n], planes[2*n:3*n])
 	}
 }
 
-// rgb writes an image to three planes.
-func rgb(r, g, b []uint8, m image.Image) {
+// splitImage writes an image to three planes.
+func splitImage(r, g, b []uint8, m image.Image) {
 	w, h := m.Bounds().Dx(), m.Bounds().Dy()
 	switch m := m.(type) {
 	case *image.NRGBA:
 		for y := range h {
-			spread(r[y*w:], g[y*w:], b[y*w:], m.Pix[y*m.Stride:][:4*w])
+			splitPixels(r[y*w:], g[y*w:], b[y*w:], m.Pix[y*m.Stride:][:4*w])
 		}
 	case *image.YCbCr:
 		webpColors(r, g, b, m)
@@ -158,7 +158,7 @@ func rgb(r, g, b []uint8, m image.Image) {
 	case *image.RGBA:
 		if m.Opaque() {
 			for y := range h {
-				spread(r[y*w:], g[y*w:], b[y*w:], m.Pix[y*m.Stride:][:4*w])
+				splitPixels(r[y*w:], g[y*w:], b[y*w:], m.Pix[y*m.Stride:][:4*w])
 			}
 			return
 		}
@@ -168,8 +168,8 @@ func rgb(r, g, b []uint8, m image.Image) {
 	}
 }
 
-// spread splits pixels of four bytes into planes.
-func spread(r, g, b, pix []uint8) {
+// splitPixels splits pixels of four bytes into planes.
+func splitPixels(r, g, b, pix []uint8) {
 	for x := range len(pix) / 4 {
 		r[x], g[x], b[x] = pix[4*x], pix[4*x+1], pix[4*x+2]
 	}

@@ -17,21 +17,21 @@ func webpColors(r, g, b []uint8, m *image.YCbCr) {
 		far := min(max(near-1+2*(y&1), 0), (h+1)/2-1)
 		nearU, nearV := chroma(near)
 		farU, farV := chroma(far)
-		upsample(u, nearU, farU)
-		upsample(v, nearV, farV)
+		upsampleRow(u, nearU, farU)
+		upsampleRow(v, nearV, farV)
 		luma := m.Y[y*m.YStride:]
 		for x := range w {
 			at := y*w + x
 			Y, U, V := int32(luma[x])*19077>>8, int32(u[x]), int32(v[x])
-			r[at] = clip(Y + V*26149>>8 - 14234)
-			g[at] = clip(Y - U*6419>>8 - V*13320>>8 + 8708)
-			b[at] = clip(Y + U*33050>>8 - 17685)
+			r[at] = clipToByte(Y + V*26149>>8 - 14234)
+			g[at] = clipToByte(Y - U*6419>>8 - V*13320>>8 + 8708)
+			b[at] = clipToByte(Y + U*33050>>8 - 17685)
 		}
 	}
 }
 
-// upsample interpolates a row of chroma from the two nearest rows.
-func upsample(dst, near, far []uint8) {
+// upsampleRow interpolates a row of chroma from the two nearest rows.
+func upsampleRow(dst, near, far []uint8) {
 	w := len(dst)
 	edge := func(x int) uint8 { return uint8((3*int(near[x]) + int(far[x]) + 2) >> 2) }
 	dst[0] = edge(0)
@@ -46,5 +46,5 @@ func upsample(dst, near, far []uint8) {
 	}
 }
 
-// clip converts a number with a 6-bit fraction to a byte.
-func clip(v int32) uint8 { return uint8(min(max(v>>6, 0), 255)) }
+// clipToByte converts a number with a 6-bit fraction to a byte.
+func clipToByte(v int32) uint8 { return uint8(min(max(v>>6, 0), 255)) }

@@ -47,14 +47,14 @@ func idctPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 		for y := range v {
 			v[y] = int32(coef[8*y+x]) * quant[8*y+x]
 		}
-		transform(&v, fraction-extra)
+		transformIDCT(&v, fraction-extra)
 		for y := range v {
 			work[8*y+x] = v[y]
 		}
 	}
 	for y := range 8 {
 		v := (*[8]int32)(work[8*y:])
-		transform(v, fraction+extra+3)
+		transformIDCT(v, fraction+extra+3)
 		row := dst[y*stride:][:8]
 		for x := range row {
 			row[x] = clamp(v[x] + 128)
@@ -62,8 +62,8 @@ func idctPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	}
 }
 
-// transform computes a one-dimensional inverse DCT, and rounds the result by shift bits.
-func transform(v *[8]int32, shift uint) {
+// transformIDCT computes a one-dimensional inverse DCT, and rounds the result by shift bits.
+func transformIDCT(v *[8]int32, shift uint) {
 	e := (v[2] + v[6]) * c0541196100
 	e2, e3 := e-v[6]*c1847759065, e+v[2]*c0765366865
 	e0, e1 := (v[0]+v[4])<<fraction, (v[0]-v[4])<<fraction

@@ -29,20 +29,20 @@ var portable = loops{
 	bytes: mirrorPortable[uint8], floats: mirrorPortable[float32],
 }
 
-var current = choose()
+var current = chooseLoops()
 
-// choose returns the loops for the level that package kernel uses.
-func choose() *loops {
+// chooseLoops returns the loops for the level that package kernel uses.
+func chooseLoops() *loops {
 	if kernel.Level() == "portable" {
 		return &portable
 	}
-	return native()
+	return nativeLoops()
 }
 
 // Levels returns the levels for [Use]: portable, and native if there is assembly for this
 // processor.
 func Levels() []string {
-	if native() == &portable {
+	if nativeLoops() == &portable {
 		return []string{"portable"}
 	}
 	return []string{"portable", "native"}
@@ -52,7 +52,7 @@ func Levels() []string {
 func Use(level string) (restore func()) {
 	before := current
 	if current = &portable; level == "native" {
-		current = native()
+		current = nativeLoops()
 	}
 	return func() { current = before }
 }

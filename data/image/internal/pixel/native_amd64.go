@@ -126,7 +126,7 @@ func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst 
 // the scheduler cannot preempt it.
 const longest = 1 << 16
 
-func native() *loops {
+func nativeLoops() *loops {
 	if !cpu.X86.HasAVX2 {
 		return &portable
 	}

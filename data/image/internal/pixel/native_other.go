@@ -2,4 +2,4 @@
 
 package pixel
 
-func native() *loops { return &portable }
+func nativeLoops() *loops { return &portable }

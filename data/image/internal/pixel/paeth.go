@@ -13,12 +13,12 @@ func paethPortable(dst, raw, above []uint8, step int) {
 		dst[i] = raw[i] + above[i]
 	}
 	for i := step; i < len(raw); i++ {
-		dst[i] = raw[i] + nearest(int32(dst[i-step]), int32(above[i]), int32(above[i-step]))
+		dst[i] = raw[i] + paethPredictor(int32(dst[i-step]), int32(above[i]), int32(above[i-step]))
 	}
 }
 
-// nearest returns the argument that is nearest to a + b - c. In a tie it prefers a, then b.
-func nearest(a, b, c int32) uint8 {
+// paethPredictor returns the argument that is nearest to a + b - c. In a tie it prefers a, then b.
+func paethPredictor(a, b, c int32) uint8 {
 	toA, toB := b-c, a-c
 	toC := abs(toA + toB)
 	toA, toB = abs(toA), abs(toB)

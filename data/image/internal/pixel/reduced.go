@@ -22,9 +22,9 @@ func Reduced(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
 }
 
 func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
-	transform, last := toFour, fraction+extra+4
+	transform, last := idctFour, fraction+extra+4
 	if size == 2 {
-		transform, last = toTwo, fraction+extra+5
+		transform, last = idctTwo, fraction+extra+5
 	}
 	shift := last - 3 - 2*extra
 	var work [4][8]int32 // result of the column pass
@@ -49,9 +49,9 @@ func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, siz
 	}
 }
 
-// toFour computes a one-dimensional inverse DCT to four pixels, and rounds the result by shift
+// idctFour computes a one-dimensional inverse DCT to four pixels, and rounds the result by shift
 // bits. It ignores the coefficient in the middle.
-func toFour(v *[8]int32, shift int) [4]int32 {
+func idctFour(v *[8]int32, shift int) [4]int32 {
 	dc, even := v[0]<<(fraction+1), v[2]*c1847759065-v[6]*c0765366865
 	inner := v[1]*c1061594337 - v[3]*c2172734803 + v[5]*c1451774981 - v[7]*c0211164243
 	outer := v[1]*c2562915447 + v[3]*c0899976223 - v[5]*c0601344887 - v[7]*c0509795579
@@ -64,8 +64,8 @@ func toFour(v *[8]int32, shift int) [4]int32 {
 	}
 }
 
-// toTwo is the same for two pixels. It uses the first coefficient and the odd ones.
-func toTwo(v *[8]int32, shift int) [4]int32 {
+// idctTwo is the same for two pixels. It uses the first coefficient and the odd ones.
+func idctTwo(v *[8]int32, shift int) [4]int32 {
 	dc := v[0] << (fraction + 2)
 	odd := v[1]*c3624509785 - v[3]*c1272758580 + v[5]*c0850430095 - v[7]*c0720959822
 	half := int32(1) << (shift - 1)

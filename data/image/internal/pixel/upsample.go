@@ -6,7 +6,7 @@ func Upsample(dst, src []uint8) {
 	n := len(src)
 	_ = dst[2*n-1]
 	if n < 3 {
-		repeat(dst, src)
+		doubleRow(dst, src)
 		return
 	}
 	dst[0], dst[1] = src[0], uint8((3*int(src[0])+int(src[1])+2)>>2)
@@ -28,7 +28,7 @@ func UpsampleTwo(dst, near, far []uint8) {
 	n := len(near)
 	_, _ = dst[2*n-1], far[n-1]
 	if n < 3 {
-		repeat(dst, near)
+		doubleRow(dst, near)
 		return
 	}
 	sum := func(i int) int { return 3*int(near[i]) + int(far[i]) }
@@ -59,8 +59,8 @@ func UpsampleDown(dst, near, far []uint8, lower bool) {
 	}
 }
 
-// repeat doubles a row of one or two pixels. libjpeg does not interpolate these.
-func repeat(dst, src []uint8) {
+// doubleRow doubles a row of one or two pixels. libjpeg does not interpolate these.
+func doubleRow(dst, src []uint8) {
 	for i, v := range src {
 		dst[2*i], dst[2*i+1] = v, v
 	}

@@ -47,8 +47,8 @@ const (
 	rgba      kind = 6
 )
 
-// samples returns the number of samples per pixel.
-func (k kind) samples() int {
+// sampleCount returns the number of samples per pixel.
+func (k kind) sampleCount() int {
 	switch k {
 	case rgb:
 		return 3
@@ -81,7 +81,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 	parts, first := 0, 0
 	for {
 		at := d.pos
-		name, body, err := d.chunk()
+		name, body, err := d.nextChunk()
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 				stream = d.joined
 			}
 			d.pos = first
-			return d.pixels(stream, place)
+			return d.decodePixels(stream, place)
 		case name[0]&0x20 == 0:
 			err = fmt.Errorf("%w: chunk %q", pixel.ErrUnsupported, name)
 		}
@@ -117,13 +117,13 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// chunk reads the next chunk and verifies its checksum.
+// nextChunk reads the next chunk and verifies its checksum.
 //
 //	length  uint32
 //	name    4 bytes
 //	body    length bytes
 //	sum     uint32, CRC-32 of name and body
-func (d *Decoder) chunk() (name string, body []byte, err error) {
+func (d *Decoder) nextChunk() (name string, body []byte, err error) {
 	rest := d.data[d.pos:]
 	if len(rest) < 12 {
 		return "", nil, pixel.ErrTruncated
@@ -151,15 +151,15 @@ func (d *Decoder) readHeader(body []byte) error {
 		return fmt.Errorf("%w: %d×%d pixels", pixel.ErrCorrupt, w, h)
 	case body[10] != 0 || body[11] != 0 || body[12] > 1:
 		return fmt.Errorf("%w: its methods", pixel.ErrUnsupported)
-	case !d.sane():
+	case !d.isValidDepth():
 		return fmt.Errorf("%w: colour type %d of %d bits", pixel.ErrCorrupt, d.kind, d.depth)
 	}
 	d.w, d.h = int(w), int(h)
 	return nil
 }
 
-// sane reports whether the color type allows the bit depth.
-func (d *Decoder) sane() bool {
+// isValidDepth reports whether the color type allows the bit depth.
+func (d *Decoder) isValidDepth() bool {
 	switch d.kind {
 	case grey:
 		return d.depth == 1 || d.depth == 2 || d.depth == 4 || d.depth == 8 || d.depth == 16

@@ -6,9 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// codes decompresses a block: literals, and matches of earlier output. The fields of z are copied
-// to local variables to keep them in registers. A match consumes up to 48 of the 56 buffered bits.
-func (z *inflater) codes() error {
+// inflateBlock decompresses a block: literals, and matches of earlier output. The fields of z are
+// copied to local variables to keep them in registers. A match consumes up to 48 of the 56 buffered
+// bits.
+func (z *inflater) inflateBlock() error {
 	in, pos, acc, n := z.in, z.pos, z.acc, z.n
 	out, at, size := z.out, z.at, z.size
 	literals, distances := z.literals.entries, z.distances.entries
@@ -26,7 +27,7 @@ func (z *inflater) codes() error {
 			z.pos, z.acc, z.n = pos, acc, n
 			z.fill()
 			pos, acc, n = z.pos, z.acc, z.n
-			if z.overrun() {
+			if z.isOverrun() {
 				err = pixel.ErrTruncated
 				break
 			}
@@ -80,18 +81,18 @@ func (z *inflater) codes() error {
 			err = pixel.ErrCorrupt
 			break
 		}
-		match(out, at, distance, length)
+		copyMatch(out, at, distance, length)
 		at += length
 	}
 	z.pos, z.acc, z.n, z.at = pos, acc, n, at
-	if err != nil && z.overrun() {
+	if err != nil && z.isOverrun() {
 		err = pixel.ErrTruncated
 	}
 	return err
 }
 
-// match copies length bytes from distance bytes back. It may write up to slack bytes more.
-func match(out []byte, at, distance, length int) {
+// copyMatch copies length bytes from distance bytes back. It may write up to slack bytes more.
+func copyMatch(out []byte, at, distance, length int) {
 	to, from := out[at:at+length+slack], out[at-distance:]
 	if distance < 8 {
 		for i := range length {

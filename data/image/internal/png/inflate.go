@@ -31,16 +31,16 @@ func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	z.in, z.pos, z.acc, z.n = in, 0, 0, 0
 	z.out, z.at, z.size = out, 0, len(out)-slack
 	for last := false; !last && err == nil; {
-		last = z.take(1) == 1
-		switch z.take(2) {
+		last = z.takeBits(1) == 1
+		switch z.takeBits(2) {
 		case 0:
-			err = z.stored()
+			err = z.copyStored()
 		case 1:
-			z.fixed()
-			err = z.codes()
+			z.buildFixed()
+			err = z.inflateBlock()
 		case 2:
-			if err = z.dynamic(); err == nil {
-				err = z.codes()
+			if err = z.readDynamic(); err == nil {
+				err = z.inflateBlock()
 			}
 		default:
 			err = pixel.ErrCorrupt
@@ -57,7 +57,7 @@ func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	return used, nil
 }
 
-// fill makes at least 56 bits valid. Beyond the end the bits are zeros; see overrun.
+// fill makes at least 56 bits valid. Beyond the end the bits are zeros; see isOverrun.
 func (z *inflater) fill() {
 	if z.pos+8 <= len(z.in) {
 		z.acc |= binary.LittleEndian.Uint64(z.in[z.pos:]) << (z.n & 63)
@@ -72,29 +72,29 @@ func (z *inflater) fill() {
 	z.n |= 56
 }
 
-func (z *inflater) overrun() bool { return z.pos-int(z.n/8) > len(z.in) }
+func (z *inflater) isOverrun() bool { return z.pos-int(z.n/8) > len(z.in) }
 
-func (z *inflater) skip(n uint) {
+func (z *inflater) skipBits(n uint) {
 	z.acc >>= n & 63
 	z.n -= n
 }
 
-// take reads up to 16 bits.
-func (z *inflater) take(n uint) int {
+// takeBits reads up to 16 bits.
+func (z *inflater) takeBits(n uint) int {
 	if z.n < n {
 		z.fill()
 	}
 	v := int(z.acc & (1<<n - 1))
-	z.skip(n)
+	z.skipBits(n)
 	return v
 }
 
-// stored copies an uncompressed block.
-func (z *inflater) stored() error {
-	z.skip(z.n & 7)
-	n, not := z.take(16), z.take(16)
+// copyStored copies an uncompressed block.
+func (z *inflater) copyStored() error {
+	z.skipBits(z.n & 7)
+	n, not := z.takeBits(16), z.takeBits(16)
 	if n != ^not&0xFFFF {
-		return z.bad()
+		return z.dataError()
 	}
 	from := z.pos - int(z.n/8)
 	if from+n > len(z.in) {
@@ -108,17 +108,17 @@ func (z *inflater) stored() error {
 	return nil
 }
 
-// bad returns the error for invalid data: [pixel.ErrTruncated] if the input has ended, because the
-// data then consists of zeros, and [pixel.ErrCorrupt] otherwise.
-func (z *inflater) bad() error {
-	if z.overrun() {
+// dataError returns the error for invalid data: [pixel.ErrTruncated] if the input has ended,
+// because the data then consists of zeros, and [pixel.ErrCorrupt] otherwise.
+func (z *inflater) dataError() error {
+	if z.isOverrun() {
 		return pixel.ErrTruncated
 	}
 	return pixel.ErrCorrupt
 }
 
-// fixed builds the fixed tables of the deflate format.
-func (z *inflater) fixed() {
+// buildFixed builds the fixed tables of the deflate format.
+func (z *inflater) buildFixed() {
 	l := z.lengths[:288]
 	for i := range l {
 		switch {
@@ -143,18 +143,18 @@ func (z *inflater) fixed() {
 // order lists the code length codes in the storage order of their lengths.
 var order = [19]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// dynamic reads the tables of a block.
-func (z *inflater) dynamic() error {
-	literals, distances, n := 257+z.take(5), 1+z.take(5), 4+z.take(4)
+// readDynamic reads the tables of a block.
+func (z *inflater) readDynamic() error {
+	literals, distances, n := 257+z.takeBits(5), 1+z.takeBits(5), 4+z.takeBits(4)
 	if literals > 286 || distances > 30 {
-		return z.bad()
+		return z.dataError()
 	}
 	var small [19]uint8
 	for _, i := range order[:n] {
-		small[i] = uint8(z.take(3))
+		small[i] = uint8(z.takeBits(3))
 	}
 	if !z.distances.build(small[:], 7, smallEntries[:]) {
-		return z.bad()
+		return z.dataError()
 	}
 	all := z.lengths[:literals+distances]
 	for i := 0; i < len(all); {
@@ -162,24 +162,24 @@ func (z *inflater) dynamic() error {
 			z.fill()
 		}
 		e := z.distances.entries[z.acc&127]
-		z.skip(uint(e & 15))
+		z.skipBits(uint(e & 15))
 		symbol, times, value := e>>16, 1, uint8(0)
 		switch {
-		case e == 0 || z.overrun():
-			return z.bad()
+		case e == 0 || z.isOverrun():
+			return z.dataError()
 		case symbol < 16:
 			value = uint8(symbol)
 		case symbol == 16 && i == 0:
-			return z.bad()
+			return z.dataError()
 		case symbol == 16:
-			times, value = 3+z.take(2), all[i-1]
+			times, value = 3+z.takeBits(2), all[i-1]
 		case symbol == 17:
-			times = 3 + z.take(3)
+			times = 3 + z.takeBits(3)
 		default:
-			times = 11 + z.take(7)
+			times = 11 + z.takeBits(7)
 		}
 		if i+times > len(all) {
-			return z.bad()
+			return z.dataError()
 		}
 		for range times {
 			all[i] = value
@@ -188,7 +188,7 @@ func (z *inflater) dynamic() error {
 	}
 	if all[256] == 0 || !z.literals.build(all[:literals], literalBits, literalEntries[:]) ||
 		!z.distances.build(all[literals:], distanceBits, distanceEntries[:]) {
-		return z.bad()
+		return z.dataError()
 	}
 	return nil
 }

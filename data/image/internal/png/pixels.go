@@ -23,8 +23,8 @@ func (p pass) size(w, h int) (pw, ph int) {
 	return max(0, (w-p.x+p.dx-1)/p.dx), max(0, (h-p.y+p.dy-1)/p.dy)
 }
 
-// pixels decompresses the image.
-func (d *Decoder) pixels(stream []byte, place pixel.Place) (err error) {
+// decodePixels decompresses the image.
+func (d *Decoder) decodePixels(stream []byte, place pixel.Place) (err error) {
 	if d.kind == indexed && d.colors == 0 {
 		return fmt.Errorf("%w: no palette", pixel.ErrCorrupt)
 	}
@@ -38,7 +38,7 @@ func (d *Decoder) pixels(stream []byte, place pixel.Place) (err error) {
 	size := 0
 	for _, p := range parts {
 		if w, h := p.size(d.w, d.h); w > 0 {
-			size += h * (1 + d.bytes(w))
+			size += h * (1 + d.rowBytes(w))
 		}
 	}
 	if size/maxInflation > len(stream) {
@@ -47,7 +47,7 @@ func (d *Decoder) pixels(stream []byte, place pixel.Place) (err error) {
 	if d.dst, err = place(d.channels, d.h, d.w); err != nil {
 		return err
 	}
-	d.raw = sized(d.raw, size+slack)
+	d.raw = resizeSlice(d.raw, size+slack)
 	used, err := d.z.inflate(d.raw, stream[2:])
 	if err != nil {
 		d.pos += 2 + used
@@ -55,26 +55,26 @@ func (d *Decoder) pixels(stream []byte, place pixel.Place) (err error) {
 	}
 	raw := d.raw[:size]
 	for _, p := range parts {
-		if raw, err = d.pass(p, raw); err != nil {
+		if raw, err = d.writePass(p, raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bytes returns the length of a row of w pixels.
-func (d *Decoder) bytes(w int) int { return (w*d.kind.samples()*d.depth + 7) / 8 }
+// rowBytes returns the length of a row of w pixels.
+func (d *Decoder) rowBytes(w int) int { return (w*d.kind.sampleCount()*d.depth + 7) / 8 }
 
-// pass writes the pixels of a pass, from the rows at the start of raw. It returns the remaining
-// rows.
-func (d *Decoder) pass(p pass, raw []byte) ([]byte, error) {
+// writePass writes the pixels of a pass, from the rows at the start of raw. It returns the
+// remaining rows.
+func (d *Decoder) writePass(p pass, raw []byte) ([]byte, error) {
 	w, h := p.size(d.w, d.h)
 	if w == 0 {
 		return raw, nil
 	}
-	n, step := d.bytes(w), max(1, d.kind.samples()*d.depth/8)
+	n, step := d.rowBytes(w), max(1, d.kind.sampleCount()*d.depth/8)
 	for i := range d.rows {
-		d.rows[i] = sized(d.rows[i], n+step)
+		d.rows[i] = resizeSlice(d.rows[i], n+step)
 	}
 	above, row := d.rows[0][:n], d.rows[1][:n]
 	clear(above)
@@ -119,27 +119,27 @@ func unfilter(dst, raw, above []uint8, filter uint8, step int) error {
 // write writes w unfiltered pixels to row y of the image.
 func (d *Decoder) write(p pass, y, w int, row []uint8) {
 	if d.kind == rgb && d.depth == 8 && d.channels == 3 && p.dx == 1 {
-		pixel.Split(d.target(0, y), d.target(1, y), d.target(2, y), row)
+		pixel.Split(d.planeRow(0, y), d.planeRow(1, y), d.planeRow(2, y), row)
 		return
 	}
-	d.flat = sized(d.flat, 3*w)
+	d.flat = resizeSlice(d.flat, 3*w)
 	r, g, b := d.flat[:w], d.flat[w:][:w], d.flat[2*w:][:w]
-	color := d.spread(r, g, b, row)
+	color := d.splitRow(r, g, b, row)
 	switch {
 	case d.channels == 3:
-		p.set(d.target(0, y), r)
-		p.set(d.target(1, y), g)
-		p.set(d.target(2, y), b)
+		p.set(d.planeRow(0, y), r)
+		p.set(d.planeRow(1, y), g)
+		p.set(d.planeRow(2, y), b)
 	case color:
 		pixel.Gray(r, r, g, b)
 		fallthrough
 	default:
-		p.set(d.target(0, y), r)
+		p.set(d.planeRow(0, y), r)
 	}
 }
 
-// target returns row y of plane c of the image.
-func (d *Decoder) target(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
+// planeRow returns row y of plane c of the image.
+func (d *Decoder) planeRow(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
 
 // set writes the pixels of a pass to a row.
 func (p pass) set(dst, src []uint8) {
@@ -152,13 +152,13 @@ func (p pass) set(dst, src []uint8) {
 	}
 }
 
-// spread splits a row into three planes. color reports whether they may differ.
-func (d *Decoder) spread(r, g, b, row []uint8) (color bool) {
-	size, samples := d.depth/8, d.kind.samples() // big-endian: the upper byte comes first
+// splitRow splits a row into three planes. color reports whether they may differ.
+func (d *Decoder) splitRow(r, g, b, row []uint8) (color bool) {
+	size, samples := d.depth/8, d.kind.sampleCount() // big-endian: the upper byte comes first
 	switch {
 	case d.kind == indexed:
 		for i := range r {
-			c := &d.palette[d.sample(row, i)]
+			c := &d.palette[d.sampleAt(row, i)]
 			r[i], g[i], b[i] = c[0], c[1], c[2]
 		}
 		return true
@@ -171,7 +171,7 @@ func (d *Decoder) spread(r, g, b, row []uint8) (color bool) {
 	case size == 0:
 		scale := uint8(255 / (1<<d.depth - 1))
 		for i := range r {
-			r[i] = d.sample(row, i) * scale
+			r[i] = d.sampleAt(row, i) * scale
 		}
 	default:
 		for i := range r {
@@ -183,15 +183,15 @@ func (d *Decoder) spread(r, g, b, row []uint8) (color bool) {
 	return false
 }
 
-// sample returns sample i of a row with up to 8 bits per sample.
-func (d *Decoder) sample(row []uint8, i int) uint8 {
+// sampleAt returns sample i of a row with up to 8 bits per sample.
+func (d *Decoder) sampleAt(row []uint8, i int) uint8 {
 	bit := i * d.depth
 	return row[bit/8] << (bit % 8) >> (8 - d.depth)
 }
 
-// sized returns a slice of n elements with undefined values, in the memory of s if it is large
-// enough.
-func sized(s []uint8, n int) []uint8 {
+// resizeSlice returns a slice of n elements with undefined values, in the memory of s if it is
+// large enough.
+func resizeSlice(s []uint8, n int) []uint8 {
 	if cap(s) < n {
 		return make([]uint8, n)
 	}

@@ -87,14 +87,14 @@ func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 		if l == 0 {
 			continue
 		}
-		t.enter(uint(bits.Reverse16(uint16(next[l]))>>(16-l)), uint(l), symbols[symbol])
+		t.setCode(uint(bits.Reverse16(uint16(next[l]))>>(16-l)), uint(l), symbols[symbol])
 		next[l]++
 	}
 	return true
 }
 
-// enter sets the entries of a code. Its first bit must be the lowest.
-func (t *table) enter(code, length uint, e entry) {
+// setCode sets the entries of a code. Its first bit must be the lowest.
+func (t *table) setCode(code, length uint, e entry) {
 	if e == 0 {
 		return
 	}
